@@ -1,0 +1,44 @@
+// Which sample goes where: pure functions, the same on every process.
+//
+// One epoch is a permutation of the samples. It is cut into global batches (the last keeps its
+// true size); a global batch into K virtual shards, contiguous and as even as can be; a shard into
+// micro-batches by number of tokens. Processes own contiguous blocks of shards.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace finetune {
+
+struct IndexRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+};
+
+// Order of the samples in an epoch: 0..count-1, shuffled by Philox(seed; shuffle, epoch) unless
+// `shuffle` is false.
+std::vector<uint32_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch, bool shuffle);
+
+int64_t steps_per_epoch(int64_t count, int64_t batch_size);  // ceil
+// Samples of step `step_in_epoch`, as a range of positions in the epoch's order.
+IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch);
+
+// Part k of n contiguous parts of [0, count): sizes differ by at most one, larger parts first.
+IndexRange part(int64_t count, int64_t parts, int64_t k);
+// Shards of process p: part(shards, processes, p); samples of shard k: part(batch, shards, k).
+
+// Cuts sequences with these lengths, in order, into runs of at most `max_tokens` tokens each (a
+// longer single sequence is a run of its own). Ranges cover [0, lengths.size()).
+std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, int64_t max_tokens);
+
+// Held-out samples for evaluation: ceil(fraction * count) of them, drawn by seed, in file order.
+struct HoldOut {
+  std::vector<uint32_t> train;
+  std::vector<uint32_t> eval;
+};
+HoldOut hold_out(int64_t count, double fraction, uint64_t seed);
+
+}  // namespace finetune

@@ -1,0 +1,41 @@
+// SQuAD v1.1 and v2.0 (Rajpurkar et al., 2016, 2018): the published nested JSON, and flat rows
+// {"id","question","context","answers":{"text":[],"answer_start":[]}} under "data", as an array or
+// as JSON Lines. Offsets are code points in the file and bytes here.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace finetune {
+
+struct SquadAnswer {
+  std::string text;
+  int64_t start_byte = -1;  // of the context; -1 where the text is not at answer_start
+};
+
+struct SquadQuestion {
+  std::string id;
+  std::string question;
+  uint32_t context = 0;              // index into SquadData::contexts
+  bool is_impossible = false;
+  std::vector<SquadAnswer> answers;  // may be empty
+};
+
+struct SquadData {
+  std::vector<std::string> contexts;
+  std::vector<SquadQuestion> questions;
+  bool has_unanswerable = false;     // version 2 rules apply
+  int64_t misplaced_answers = 0;     // first answers whose text is not at answer_start
+};
+
+// Error(data) with file and question id (or byte offset) for malformed JSON, missing keys, repeated
+// ids or no question at all. `limit` > 0 keeps the first so many questions. With `need_answers`
+// more than half misplaced first answers are an error.
+SquadData read_squad(const std::vector<std::filesystem::path>& files, int64_t limit,
+                     bool need_answers);
+// True if the file begins like a SQuAD file (JSON object with "data", or rows with "context").
+bool looks_like_squad(const std::filesystem::path& file);
+
+}  // namespace finetune

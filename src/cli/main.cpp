@@ -1,0 +1,62 @@
+// The front door: dispatches to a subcommand and turns errors into one line and an exit code.
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace {
+
+using finetune::ExitCode;
+
+int fail(ExitCode code, const std::string& message) {
+  finetune::clear_progress();
+  std::fprintf(stderr, "finetune: error: %s\n", message.c_str());
+  return int(code);
+}
+
+// Long options accept `_` for `-`.
+std::vector<std::string> normalized_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i >= 1; --i) {  // CLI11 takes them in reverse
+    std::string argument = argv[i];
+    if (argument.rfind("--", 0) == 0 && argument.size() > 2) {
+      for (size_t k = 2; k < argument.size() && argument[k] != '='; ++k) {
+        if (argument[k] == '_') argument[k] = '-';
+      }
+    }
+    arguments.push_back(argument);
+  }
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Fine-tunes BERT for text classification and question answering.", "finetune"};
+  app.set_version_flag("--version", FINETUNE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  int exit_code = 0;
+  finetune::add_tokenize_command(app, exit_code);
+  finetune::add_inspect_command(app, exit_code);
+  finetune::add_convert_command(app, exit_code);
+  finetune::add_score_command(app, exit_code);
+  try {
+    app.parse(normalized_arguments(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return fail(ExitCode::usage, error.what());
+  } catch (const finetune::Error& error) {
+    return fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ExitCode::device, "out of memory; a smaller --micro-batch-tokens needs less");
+  } catch (const std::exception& error) {
+    return fail(ExitCode::internal, error.what());
+  }
+  return exit_code;
+}

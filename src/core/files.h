@@ -1,0 +1,66 @@
+// Files: mapped for reading, written whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace finetune {
+
+namespace fs = std::filesystem;
+
+// A whole file, read-only in memory. Throws Error(code): missing, a directory, unreadable.
+class MappedFile {
+ public:
+  explicit MappedFile(const fs::path& path, ExitCode code = ExitCode::data);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
+  std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(data_), size_}; }
+  size_t size() const { return size_; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+std::string read_text_file(const fs::path& path, ExitCode code = ExitCode::data);
+
+// Writes beside `path` under a temporary name; commit() flushes to the disk and renames it over
+// `path`. Without commit nothing is left. Errors are Error(ExitCode::model) naming the file.
+class AtomicFile {
+ public:
+  explicit AtomicFile(fs::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+  // For libraries that open the file by name (HDF5): write to this path, then commit().
+  const fs::path& temporary() const { return temporary_; }
+
+ private:
+  void flush_buffer();
+
+  fs::path path_;
+  fs::path temporary_;
+  int descriptor_ = -1;
+  std::string buffer_;
+};
+
+void write_file(const fs::path& path, std::string_view text);  // through AtomicFile
+void create_directories(const fs::path& path);                 // Error(model) if it cannot
+// Throws Error(model) if the file system of `directory` has fewer than `bytes` free.
+void require_free_space(const fs::path& directory, uint64_t bytes, std::string_view what);
+
+}  // namespace finetune

@@ -1,0 +1,119 @@
+#include "core/log.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+namespace finetune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kTerminalInterval = std::chrono::milliseconds(100);
+constexpr auto kPlainInterval = std::chrono::seconds(5);
+
+struct State {
+  std::mutex mutex;
+  bool console_open = false;
+  bool quiet = false;
+  bool progress = true;
+  bool terminal = ::isatty(2) && !(std::getenv("TERM") && std::string(std::getenv("TERM")) == "dumb");
+  bool line_shown = false;
+  Clock::time_point next_progress{};
+  std::vector<std::string> held_console;
+  std::vector<std::string> held_file;
+  std::FILE* file = nullptr;
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+void put(std::string_view text) {
+  size_t written = std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)written;  // a closed standard error must not stop a run
+}
+
+void erase_line(State& s) {
+  if (s.line_shown) put("\r\033[K");
+  s.line_shown = false;
+}
+
+void write_to_file(State& s, std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), s.file);
+  std::fputc('\n', s.file);
+  std::fflush(s.file);
+}
+
+}  // namespace
+
+void log_line(std::string_view line) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (s.file) write_to_file(s, line);
+  else s.held_file.emplace_back(line);
+  if (s.quiet) return;
+  if (!s.console_open) {
+    s.held_console.emplace_back(line);
+    return;
+  }
+  erase_line(s);
+  put(concat(line, "\n"));
+}
+
+void open_console(bool quiet) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.console_open = true;
+  s.quiet = quiet;
+  if (!quiet) {
+    for (const auto& line : s.held_console) put(concat(line, "\n"));
+  }
+  s.held_console.clear();
+}
+
+void open_log_file(const std::filesystem::path& path) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.file = std::fopen(path.c_str(), "ae");
+  if (!s.file) return;
+  for (const auto& line : s.held_file) write_to_file(s, line);
+  s.held_file.clear();
+}
+
+void close_log_file() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (s.file) std::fclose(s.file);
+  s.file = nullptr;
+}
+
+void enable_progress(bool on) { state().progress = on; }
+
+void show_progress(std::string_view line, bool force) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (!s.progress || s.quiet || !s.console_open) return;
+  auto now = Clock::now();
+  if (!force && now < s.next_progress) return;
+  if (s.terminal) {
+    put(concat("\r", line, "\033[K"));
+    s.line_shown = true;
+    s.next_progress = now + kTerminalInterval;
+  } else {
+    put(concat(line, "\n"));
+    s.next_progress = now + kPlainInterval;
+  }
+}
+
+void clear_progress() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  erase_line(s);
+}
+
+}  // namespace finetune

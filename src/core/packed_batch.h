@@ -1,0 +1,36 @@
+// A micro-batch as it travels from data/ to the model: T real tokens of B sequences laid end to
+// end. There is no padding anywhere.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace finetune {
+
+struct PackedBatch {
+  std::vector<int32_t> ids;              // (T)
+  std::vector<int32_t> types;            // (T) 0 or 1
+  std::vector<uint32_t> positions;       // (T) inside the sequence
+  std::vector<uint32_t> token_samples;   // (T) samples[] of the token's sequence
+  std::vector<int32_t> order;            // (T) token indices sorted by id, equal ids in order
+  std::vector<int32_t> offsets;          // (B+1) sequence b owns tokens [offsets[b], offsets[b+1])
+  std::vector<uint32_t> samples;         // (B) place in the global batch: names dropout streams
+  std::vector<uint32_t> indices;         // (B) index of the sample in its data set
+  int64_t max_length = 0;
+
+  int64_t tokens() const { return int64_t(ids.size()); }
+  int64_t sequences() const { return int64_t(samples.size()); }
+};
+
+// Tokenized samples, flat: sample i owns ids [offsets[i], offsets[i+1]), special tokens included.
+// Token types are 0 before second[i] (counted from the sample's first token) and 1 from there on.
+struct TokenizedSamples {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> offsets{0};
+  std::vector<uint32_t> second;
+
+  int64_t size() const { return int64_t(second.size()); }
+  int64_t length(int64_t i) const { return offsets[size_t(i) + 1] - offsets[size_t(i)]; }
+};
+
+}  // namespace finetune

@@ -1,0 +1,66 @@
+// Text helpers. Numbers are written and read independent of the locale, and written so that they
+// read back to the same value.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace finetune {
+
+// Shortest decimal form that reads back to the same value; "nan", "inf", "-inf" otherwise.
+std::string format_number(double value);
+std::string format_number(float value);
+// Fixed number of digits after the point, for people: format_fixed(0.12345, 2) == "0.12".
+std::string format_fixed(double value, int digits);
+
+// The whole of `text` as a number, or nothing.
+std::optional<double> parse_double(std::string_view text);
+std::optional<int64_t> parse_int(std::string_view text);
+
+namespace detail {
+inline void append(std::string& out, std::string_view part) { out.append(part); }
+inline void append(std::string& out, const char* part) { out.append(part); }
+inline void append(std::string& out, const std::string& part) { out.append(part); }
+inline void append(std::string& out, char part) { out.push_back(part); }
+inline void append(std::string& out, bool part) { out.append(part ? "true" : "false"); }
+inline void append(std::string& out, double part) { out.append(format_number(part)); }
+inline void append(std::string& out, float part) { out.append(format_number(part)); }
+template <std::integral T>
+void append(std::string& out, T part) {
+  char buffer[24];
+  auto result = std::to_chars(buffer, buffer + sizeof buffer, part);
+  out.append(buffer, result.ptr);
+}
+}  // namespace detail
+
+template <typename... Parts>
+std::string concat(const Parts&... parts) {
+  std::string out;
+  (detail::append(out, parts), ...);
+  return out;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);  // ASCII white space
+bool ends_with_ignoring_case(std::string_view text, std::string_view ending);  // ASCII
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// The candidate nearest to `word` by edit distance, if one is near enough to be a typo of it.
+std::optional<std::string> closest_match(std::string_view word,
+                                         const std::vector<std::string>& candidates);
+
+// UTF-8. `invalid_utf8` gives the byte offset of the first byte that is not part of a valid
+// sequence (surrogates and overlong forms are invalid), or npos.
+size_t invalid_utf8(std::string_view text);
+size_t count_code_points(std::string_view valid_utf8);
+
+// `text` shortened to at most `limit` bytes for an error message, control bytes escaped.
+std::string quoted(std::string_view text, size_t limit = 60);
+
+}  // namespace finetune

@@ -1,0 +1,81 @@
+// BERT (Devlin et al., 2018) with a head, forward and backward, over packed tokens. Written once
+// against ops/backend.h. Semantics: Hugging Face's modeling_bert, post-LayerNorm, exact GELU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/packed_batch.h"
+#include "model/config.h"
+#include "model/parameters.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+// A PackedBatch in the backend's memory. Buffers are allocated once for the largest micro-batch.
+class DeviceBatch {
+ public:
+  DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
+  void upload(const PackedBatch& batch);
+
+  int64_t tokens() const { return tokens_; }
+  int64_t sequences() const { return sequences_; }
+  const int32_t* ids() const;
+  const int32_t* types() const;
+  const uint32_t* positions() const;
+  const int32_t* order() const;
+  const int32_t* first_rows() const;  // (B) row of each sequence's first token
+  Segments segments() const;          // all tokens
+  Segments first_segments() const;    // one row per sequence: offsets 0, 1, ..., B
+  const uint32_t* samples() const;    // (B)
+  RowNames token_names() const;       // (T)
+  RowNames first_names() const;       // (B) position 0
+
+ private:
+  Backend& backend_;
+  std::shared_ptr<void> memory_;
+  int64_t max_tokens_, max_sequences_;
+  int64_t tokens_ = 0, sequences_ = 0, max_length_ = 0;
+};
+
+// Dropout of one step: which masks, and how strong. Probabilities 0 switch it off.
+struct DropoutPlan {
+  uint64_t seed = 0;
+  uint32_t step = 0;
+  double hidden = 0;
+  double attention = 0;
+  double head = 0;
+};
+
+class Bert {
+ public:
+  Bert(Backend& backend, const BertConfig& config, const ParameterTable& table);
+  ~Bert();
+
+  // Bytes of activations for a micro-batch of T tokens in B sequences; training keeps what the
+  // backward pass needs.
+  int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training) const;
+  // Allocates for micro-batches up to this size. Called once before the first forward.
+  void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
+
+  // Logits: (B, outputs) for a sequence head, (T, 2) for a token head; valid until the next call.
+  // `weights` is an arena of the table. With `dropout` null no dropout is applied; with
+  // `keep_for_backward` false nothing is kept.
+  Tensor forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
+                 bool keep_for_backward);
+  // Adds the gradients of the last forward (kept, same batch, weights and dropout) to `gradients`.
+  // dlogits may be the logits' own memory. `lowest_layer`: layers below it are frozen and get no
+  // gradient (0: embeddings too, l: encoder layer l and above, L+1: the head alone).
+  void backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
+                const DropoutPlan* dropout, int lowest_layer = 0);
+
+  // For tests: hidden state after the embeddings (0) or layer i (1..L) of the last kept forward,
+  // (T, H); of the last layer of a sequence head (B, H), first tokens alone.
+  Tensor hidden_state(int64_t i) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace finetune

@@ -1,0 +1,46 @@
+// The shape of a BERT encoder, as Hugging Face's config.json (or Google's bert_config.json) says.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/backend.h"
+
+namespace finetune {
+
+struct BertConfig {
+  int64_t vocab_size = 30522;
+  int64_t hidden_size = 768;
+  int64_t num_hidden_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t intermediate_size = 3072;
+  int64_t max_position_embeddings = 512;
+  int64_t type_vocab_size = 2;
+  Activation hidden_act = Activation::gelu;
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  double classifier_dropout = -1;  // < 0: null in the file, hidden_dropout_prob counts
+  double layer_norm_eps = 1e-12;
+  double initializer_range = 0.02;
+  int64_t pad_token_id = 0;
+  std::vector<std::string> labels;  // id2label in order of id; empty if the file has none
+  std::string problem_type;         // empty, or single_label_classification, ...
+  std::string source_json;          // the file as read: unknown keys survive an export
+
+  int64_t head_size() const { return hidden_size / num_attention_heads; }
+  double head_dropout() const {
+    return classifier_dropout >= 0 ? classifier_dropout : hidden_dropout_prob;
+  }
+};
+
+// Error(model) naming `path` for text that is not JSON, a value that is out of range, heads that
+// do not divide the hidden size, a relative position type, an unknown activation or model_type.
+BertConfig parse_config(std::string_view json, const std::filesystem::path& path);
+
+// Shapes without weights, for benchmarks: "minilm", "base", "large", "tiny".
+BertConfig named_shape(std::string_view name);
+
+}  // namespace finetune

@@ -1,0 +1,176 @@
+// Every arithmetic operation of the program: its signature, shapes and formula, once. A backend
+// (cpu/, cuda/; reference/ in double precision for the tests) implements them all; the model is
+// written against this interface and does not know the device.
+//
+// Shapes are written (rows, cols). T is the number of packed tokens of a micro-batch, B the number
+// of sequences, H the hidden size. A Tensor may be a strided view unless "contiguous" is said.
+// Tensors point into the backend's own memory (allocate). Work may be asynchronous; download()
+// and synchronize() wait for it. Nothing here allocates after the first call with the largest
+// shapes. Shapes that do not fit are a bug of the caller (FINETUNE_CHECK).
+//
+// "+=" marks results that are added to what is there; all others are overwritten. Sums run in a
+// fixed order that depends on shapes alone: same bits for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/philox.h"
+#include "core/tensor.h"
+
+namespace finetune {
+
+enum class Activation { gelu, gelu_tanh, relu, silu, tanh };
+
+// Names each row of a (rows, cols) tensor for dropout (core/philox.h): its token's position inside
+// the sequence and its sample's place in the global batch. Backend memory.
+struct RowNames {
+  const uint32_t* position = nullptr;  // (rows)
+  const uint32_t* sample = nullptr;    // (rows)
+};
+
+// Where sequences lie in packed rows: sequence b owns rows [offsets[b], offsets[b+1]).
+struct Segments {
+  int64_t count = 0;                  // B
+  int64_t max_length = 0;             // of all segments
+  const int32_t* offsets = nullptr;   // (B+1) backend memory, offsets[0] == 0
+};
+
+// Attention of packed sequences. Queries and keys may have different segments: the last layer of
+// classification has one query per sequence, its first token. Query i of sequence b always has
+// position i in its sequence.
+struct AttentionShape {
+  int64_t heads = 0;
+  int64_t head_size = 0;
+  float scale = 1.0f;          // 1 / sqrt(head_size)
+  Segments queries;
+  Segments keys;
+  const uint32_t* samples = nullptr;  // (B) place in the global batch, names the dropout stream
+};
+
+struct AdamW {
+  float learning_rate = 0;
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float weight_decay = 0;      // 0 for parameters without decay
+  int64_t step = 1;            // 1 for the first update
+  float gradient_scale = 1;    // of clipping
+};
+
+// Gradient norms are summed in double over blocks of this many elements, then the block sums are
+// added by a fixed binary tree: same bits however the arena is split over threads or processes.
+constexpr int64_t kNormBlock = 1 << 16;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string description() const = 0;  // "CPU, AVX-512, 2 threads"
+
+  // ---- memory -------------------------------------------------------------------------------
+  virtual std::shared_ptr<void> allocate(size_t bytes) = 0;  // 64-byte aligned, zeroed
+  virtual void upload(void* to, const void* host, size_t bytes) = 0;
+  virtual void download(void* host, const void* from, size_t bytes) = 0;
+  virtual void fill_zero(Tensor x) = 0;
+  virtual void synchronize() = 0;
+
+  // ---- matrix products ----------------------------------------------------------------------
+  // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out); bias may be absent
+  virtual void linear(Tensor x, Tensor w, Tensor bias, Tensor y) = 0;
+  // dx (R, in) = dy (R, out) * w (out, in); with `accumulate` dx +=
+  virtual void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) = 0;
+  // dw (out, in) += dy^T * x; dbias (1, out) += column sums of dy; dbias may be absent
+  virtual void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) = 0;
+
+  // ---- elementwise --------------------------------------------------------------------------
+  // y = f(x); gelu is the exact erf form, gelu_tanh is "gelu_new". x and y (R, N), may be one.
+  virtual void activation(Activation f, Tensor x, Tensor y) = 0;
+  // dx = dy * f'(x), x being the input of the forward call; dy and dx may be one.
+  virtual void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) = 0;
+  // y = x * mask / (1 - p); also its own gradient. x and y (R, N), may be one.
+  virtual void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) = 0;
+  virtual void add(Tensor x, Tensor y) = 0;  // y += x
+
+  // ---- rows ---------------------------------------------------------------------------------
+  // y (R, N): row r = x row index[r]
+  virtual void gather_rows(Tensor x, const int32_t* index, Tensor y) = 0;
+  // x row index[r] += dy row r; indices are distinct
+  virtual void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) = 0;
+
+  // ---- embeddings ---------------------------------------------------------------------------
+  // y (T, H) = word[ids] + position[positions] + type[types]; tables contiguous
+  virtual void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
+                     Tensor word, Tensor position, Tensor type, Tensor y) = 0;
+  // dword[ids[t]] += dy row t, and so on. `order` (T) lists the tokens sorted by id (stable), so
+  // that each word's rows are summed in order by one thread.
+  virtual void embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
+                              const int32_t* types, const int32_t* order, Tensor dword,
+                              Tensor dposition, Tensor dtype) = 0;
+
+  // ---- layer normalisation --------------------------------------------------------------------
+  // s = residual + dropout(x); y = (s - mean(s)) / sqrt(var(s) + epsilon) * gamma + beta, row by
+  // row over N, biased variance. Keeps s (R, N) and stats (R, 2) = {mean, 1/sqrt(var + epsilon)}
+  // for the backward pass (both may be absent in inference). residual may be absent (then it is 0).
+  // s may be x or residual.
+  virtual void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
+                              Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
+                              Tensor y) = 0;
+  // ds = gradient of s; dx = ds * mask / (1 - p); dgamma, dbeta (1, N) +=. dx may be absent (no
+  // dropout branch wanted) or, where dropout is off, the same as ds. ds may be dy.
+  virtual void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
+                                       Dropout dropout, RowNames names, Tensor ds, Tensor dx,
+                                       Tensor dgamma, Tensor dbeta) = 0;
+
+  // ---- attention ------------------------------------------------------------------------------
+  // For each sequence and head: P = softmax(scale * Q K^T), out = dropout(P) V.
+  // q (Tq, heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
+  // log(sum(exp(scale * q k))) for the backward pass (absent in inference). Dropout element of
+  // (query i, key j) is i * key_length + j in the row named by the head, sample as in `samples`.
+  virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
+                         Tensor out, Tensor lse) = 0;
+  // dq, dk, dv overwritten.
+  virtual void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
+                                  Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq,
+                                  Tensor dk, Tensor dv) = 0;
+
+  // ---- losses ---------------------------------------------------------------------------------
+  // Each writes one loss per sample, losses (1, B), already weighted but not yet divided by the
+  // batch's denominator, and dlogits = `scale` * d(loss)/d(logits); `scale` is 1 / denominator of
+  // the global batch. dlogits may be absent (evaluation), and may be logits.
+
+  // logits (B, C), labels (B) in [0, C); weights (1, C) may be absent (all 1).
+  // loss = (1 - smoothing) * w[y] * nll(y) + smoothing / C * sum_c w[c] * nll(c)
+  virtual void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
+                             float scale, Tensor losses, Tensor dlogits) = 0;
+  // logits and targets (B, C), weights (1, C) on the classes may be absent;
+  // loss = mean over C of binary cross-entropy with logits
+  virtual void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
+                                    Tensor losses, Tensor dlogits) = 0;
+  // logits (B, 1), targets (1, B); loss = (logit - target)^2
+  virtual void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+                             Tensor dlogits) = 0;
+  // logits (T, 2): column 0 start, column 1 end. Softmax over each segment's rows. starts, ends (B):
+  // positions inside the segment. loss = (nll(start) + nll(end)) / 2
+  virtual void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
+                                  const int32_t* ends, float scale, Tensor losses,
+                                  Tensor dlogits) = 0;
+
+  // ---- optimizer --------------------------------------------------------------------------------
+  // sums[i] = sum of squares of x[i * kNormBlock ...], in double; sums lives on the host.
+  virtual void block_square_sums(Tensor x, double* sums) = 0;
+  // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as torch.optim.AdamW:
+  // p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2;
+  // p -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient.
+  // All (1, N) contiguous. The gradient is set to zero.
+  virtual void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
+                     Tensor v) = 0;
+};
+
+// The CPU backend (fp32): oneDNN matrix products, vector kernels chosen at run time for AVX2 or
+// AVX-512. FINETUNE_ISA=avx2|avx512|amx forces a path; Error(usage) for an unknown or missing one.
+std::unique_ptr<Backend> make_cpu_backend();
+// Plain loops in double precision over float data, for tests.
+std::unique_ptr<Backend> make_reference_backend();
+
+}  // namespace finetune

@@ -1,0 +1,34 @@
+#include "train/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace finetune {
+namespace {
+
+constexpr double kPolynomialEnd = 1e-7;  // lr_end; power 1
+
+}  // namespace
+
+double Schedule::at(int64_t step) const {
+  double s = double(step);
+  double warmup = double(warmup_steps);
+  if (step < warmup_steps) return learning_rate * (s / std::max(1.0, warmup));
+  double span = std::max(1.0, double(total_steps) - warmup);
+  double progress = (s - warmup) / span;
+  switch (kind) {
+    case ScheduleKind::constant:
+      return learning_rate;
+    case ScheduleKind::linear:
+      return learning_rate * std::max(0.0, (double(total_steps) - s) / span);
+    case ScheduleKind::cosine:
+      return learning_rate * std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
+    case ScheduleKind::polynomial:
+      if (step > total_steps) return kPolynomialEnd;
+      return (learning_rate - kPolynomialEnd) * (1.0 - progress) + kPolynomialEnd;
+  }
+  return learning_rate;
+}
+
+}  // namespace finetune

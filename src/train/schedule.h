@@ -1,0 +1,21 @@
+// Learning-rate schedules of Hugging Face (optimization.py).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace finetune {
+
+enum class ScheduleKind { linear, cosine, constant, polynomial };
+
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::linear;
+  double learning_rate = 5e-5;
+  int64_t warmup_steps = 0;
+  int64_t total_steps = 1;
+
+  // The rate used in the update number `step` (0 for the first): with warm-up the first is 0.
+  double at(int64_t step) const;
+};
+
+}  // namespace finetune

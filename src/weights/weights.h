@@ -1,0 +1,61 @@
+// Pretrained weights, whatever file they are in. One reader per format; all give Hugging Face's
+// BERT names and row-major shapes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace finetune {
+
+struct WeightInfo {
+  std::string name;            // canonical: "bert." prefix, LayerNorm.weight/bias, no "module."
+  std::string stored_name;     // as in the file
+  std::vector<int64_t> shape;  // of the canonical tensor (Linear weights are {out, in})
+  DType dtype = DType::f32;    // in the file
+};
+
+// An opened set of weights. All structure is checked on opening (Error(model) that names the file
+// and the fault); nothing in a file is ever executed.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  const std::vector<WeightInfo>& tensors() const { return tensors_; }
+  const WeightInfo* find(std::string_view canonical_name) const;
+  // Converts tensor `info` (one of tensors()) to float, straight into `out` (its element count).
+  virtual void read(const WeightInfo& info, float* out) const = 0;
+  const std::filesystem::path& path() const { return path_; }
+  std::string_view format() const { return format_; }  // "safetensors", "pytorch (zip)", ...
+  // Files that hold the weights, for fingerprints.
+  const std::vector<std::filesystem::path>& files() const { return files_; }
+
+ protected:
+  std::vector<WeightInfo> tensors_;
+  std::filesystem::path path_;
+  std::string format_;
+  std::vector<std::filesystem::path> files_;
+};
+
+// A weight file of any format, or a directory: the first found of model.safetensors,
+// model.safetensors.index.json, pytorch_model.bin, tf_model.h5, a TF1 checkpoint (*.ckpt.index).
+std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path);
+
+// One tensor to be written.
+struct WeightView {
+  std::string name;
+  std::vector<int64_t> shape;
+  const float* data = nullptr;
+};
+// Writes a safetensors file (metadata {"format":"pt"}), whole or not at all. The bytes depend on
+// the names and values alone.
+void write_safetensors(const std::filesystem::path& path, const std::vector<WeightView>& tensors,
+                       DType dtype);
+// sha256 of the file that write_safetensors would write, without writing it.
+std::string safetensors_sha256(const std::vector<WeightView>& tensors, DType dtype);
+
+}  // namespace finetune

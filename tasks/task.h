@@ -1,0 +1,106 @@
+// What is to be learnt: the interface between a task and the training loop. A task reads its data,
+// turns it into tokenized samples, computes the loss on the model's logits, and turns logits into
+// metrics and files. A new task is a new folder and one line in the registry (task.cpp).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/packed_batch.h"
+#include "model/bert.h"
+#include "ops/backend.h"
+#include "tokenizer/tokenizer.h"
+
+namespace finetune {
+
+enum class TaskKind { classification, qa };
+
+// Options of train, evaluate and predict that concern a task (docs/cli.md).
+struct TaskOptions {
+  std::vector<std::filesystem::path> train_files;
+  std::vector<std::filesystem::path> eval_files;
+  double eval_fraction = 0;
+  uint64_t seed = 42;
+  int64_t max_train_samples = 0;  // 0: all
+  int64_t max_eval_samples = 0;
+  bool skip_bad_rows = false;
+  int64_t max_length = 0;         // 0: the task's default, cut to the model's positions
+
+  // classification
+  std::vector<std::string> text_columns;  // empty: "text" or the only candidate
+  std::string text_pair_column;
+  std::string label_column = "label";
+  std::string multi_label_separator;      // empty: single-label
+  bool regression = false;
+  bool balanced_class_weights = false;
+  double label_smoothing = 0;
+  bool ignore_unknown_labels = false;
+
+  // question answering
+  int64_t doc_stride = 128;
+  int64_t n_best = 20;
+  int64_t max_answer_length = 30;
+  double null_threshold = 0;
+  int squad_version = 0;                  // 0: 2 where the data has unanswerable questions
+};
+
+// Flat metrics, in order of name: "eval_accuracy" -> 0.93.
+using Metrics = std::map<std::string, double>;
+
+// One side of the data: train or eval. Owned by the task.
+struct SampleSet {
+  TokenizedSamples samples;
+  int64_t examples = 0;   // rows or questions
+  int64_t truncated = 0;  // texts cut at max-length
+};
+
+// Evaluation of a SampleSet in progress: takes logits sample by sample, in any order.
+class Evaluation {
+ public:
+  virtual ~Evaluation() = default;
+  // logits of a micro-batch on the host, row-major: (B, C), or (T, 2) packed as the batch is.
+  // May be called for each sample exactly once.
+  virtual void add(const PackedBatch& batch, const float* logits) = 0;
+  // "eval_loss", "eval_accuracy", ... once all samples are in.
+  virtual Metrics metrics() = 0;
+  // Writes predictions.csv, confusion.csv | predictions.json, nbest_predictions.json, ...
+  virtual void write_files(const std::filesystem::path& directory) = 0;
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual TaskKind kind() const = 0;
+  virtual Head head() const = 0;
+
+  virtual const SampleSet& train_set() const = 0;
+  virtual const SampleSet* eval_set() const = 0;  // null without evaluation data
+  // Lines for the log about the data: sizes, labels, truncation, dropped rows.
+  virtual std::vector<std::string> describe() const = 0;
+
+  // The denominator of the loss over these training samples (by index): their number, or with class
+  // weights the sum of the weights of their labels.
+  virtual double loss_denominator(std::span<const uint32_t> indices) const = 0;
+  // The largest per-micro-batch label memory is reserved here.
+  virtual void reserve(Backend& backend, int64_t max_sequences) = 0;
+  // Losses of a training micro-batch: (1, B) of `losses`, and dlogits = scale * gradient.
+  virtual void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device,
+                    Tensor logits, float scale, Tensor losses, Tensor dlogits) = 0;
+
+  virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
+  virtual std::string best_metric() const = 0;                 // "eval_accuracy", "eval_f1", ...
+  virtual bool larger_is_better(const std::string& metric) const = 0;
+  virtual std::vector<std::string> metric_names() const = 0;   // all that metrics() can give
+
+  // What an export must say in config.json: labels (id2label), problem_type, and the object
+  // `finetune` with the options that evaluate and predict take as defaults. JSON object text.
+  virtual std::string config_json() const = 0;
+};
+
+}  // namespace finetune

@@ -1,0 +1,54 @@
+// From token sequences to model inputs: special tokens, truncation, overlapping windows.
+// Semantics: Hugging Face tokenizers 0.22.2 with TemplateProcessing of BERT.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace finetune {
+
+// Tokens that the template adds to one text (2) or a pair (3).
+constexpr int64_t kSpecialSingle = 2;
+constexpr int64_t kSpecialPair = 3;
+
+// How many tokens of A and B stay when both together may be `budget` long (specials not counted).
+struct PairLengths {
+  int64_t first = 0;
+  int64_t second = 0;
+};
+// "longest_first": the longer part is cut first; when both must be cut the shorter keeps
+// budget / 2 and the longer the rest (ties: A is the shorter).
+PairLengths truncate_longest_first(int64_t first, int64_t second, int64_t budget);
+
+// Token ranges [begin, end) of a second text of `length` tokens cut into windows of at most
+// `window` tokens that overlap by `overlap` ("only_second" with return_overflowing_tokens). The
+// first window that reaches the end is the last; an empty text is one empty window.
+// Requires 0 <= overlap < window.
+struct TokenRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+std::vector<TokenRange> windows(int64_t length, int64_t window, int64_t overlap);
+
+// Appends [CLS] a [SEP], or [CLS] a [SEP] b [SEP], to `ids`; a and b are given by range. Returns
+// the position (from the first appended token) where token type 1 begins: the number of appended
+// tokens if there is no second text.
+uint32_t append_single(const SpecialTokens& special, const int32_t* a, int64_t a_length,
+                       std::vector<int32_t>& ids);
+uint32_t append_pair(const SpecialTokens& special, const int32_t* a, int64_t a_length,
+                     const int32_t* b, int64_t b_length, std::vector<int32_t>& ids);
+
+// Byte offset -> code point index of one text, for users: offsets in files are code points.
+class CodePointIndex {
+ public:
+  explicit CodePointIndex(std::string_view text);
+  uint32_t operator()(uint32_t byte_offset) const;  // any offset 0..size; inside a code point: its index
+
+ private:
+  bool ascii_ = true;
+  std::vector<uint32_t> index_;  // per byte, only where the text is not ASCII
+};
+
+}  // namespace finetune

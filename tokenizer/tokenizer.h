@@ -1,0 +1,64 @@
+// Text to token ids with offsets. Knows nothing of tasks, files of data or tensors.
+//
+// Semantics: Hugging Face tokenizers 0.22.2 (BertNormalizer, BertPreTokenizer, WordPiece, added
+// tokens) for WordPiece vocabularies; the sentencepiece library for *.model vocabularies.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace finetune {
+
+// Tokens in flat arrays; a call to encode() appends. Offsets are bytes of the input text. An input
+// is at most 4 GiB - 1.
+struct TokenBuffer {
+  std::vector<int32_t> ids;
+  std::vector<uint32_t> begins;
+  std::vector<uint32_t> ends;
+
+  size_t size() const { return ids.size(); }
+  void clear() {
+    ids.clear();
+    begins.clear();
+    ends.clear();
+  }
+};
+
+// What surrounds one text or a pair: [CLS] A [SEP] and [CLS] A [SEP] B [SEP], types 0 up to and
+// with the first [SEP], 1 after it.
+struct SpecialTokens {
+  int32_t cls = -1;
+  int32_t sep = -1;
+  int32_t pad = -1;
+  int32_t unk = -1;
+};
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // From a model directory: tokenizer.json wins over vocab.txt + tokenizer_config.json; else
+  // spiece.model, sentencepiece.bpe.model or tokenizer.model. Error(model) naming the file.
+  static std::unique_ptr<Tokenizer> load(const std::filesystem::path& directory);
+
+  // Appends the tokens of `text` without surrounding special tokens. Special and added tokens
+  // written in the text become their ids, as in Hugging Face. Bytes that are not UTF-8 count as
+  // U+FFFD (maximal subparts). const and safe to call from several threads.
+  virtual void encode(std::string_view text, TokenBuffer& out) const = 0;
+
+  virtual int32_t vocabulary_size() const = 0;             // largest id + 1, added tokens included
+  virtual std::string_view token(int32_t id) const = 0;    // "" for an id without a token
+  virtual std::vector<std::filesystem::path> files() const = 0;  // what an export must copy
+  const SpecialTokens& special() const { return special_; }
+  int64_t model_max_length() const { return model_max_length_; }  // -1 if not stated
+
+ protected:
+  SpecialTokens special_;
+  int64_t model_max_length_ = -1;
+};
+
+}  // namespace finetune
