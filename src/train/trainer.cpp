@@ -8,8 +8,8 @@
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "train/checkpoint_store.h"
-#include "train/export.h"
 #include "train/process_stats.h"
+#include "train/finish.h"
 #include "train/session.h"
 #include "train/signals.h"
 
@@ -152,7 +152,7 @@ bool Trainer::evaluate() {
   double seconds = seconds_since(start);
   metrics["eval_runtime"] = seconds;
   metrics["eval_samples_per_second"] = double(set.samples.size()) / std::max(1e-9, seconds);
-  std::vector<std::pair<std::string, double>> entry = {
+  NamedNumbers entry = {
       {"step", double(state_.step)}, {"epoch", double(state_.step) / double(per_epoch_)}};
   for (const auto& metric : metrics) entry.push_back(metric);
   s_.metrics_log->append(entry);
@@ -187,11 +187,11 @@ void Trainer::save() {
   if (saved_step_ == state_.step) return;
   clear_progress();
   total("runtime") = runtime_before_ + seconds_since(started_);
-  s_.metrics_log->flush();
+  s_.metrics_log->sync();
   s_.wait_for_fingerprints();
-  write_checkpoint(checkpoint_path(s_.directory.checkpoints(), state_.step), state_,
+  write_checkpoint(checkpoint_path(s_.directory->checkpoints(), state_.step), state_,
                    s_.engine->table(), s_.arenas());
-  prune_checkpoints(s_.directory.checkpoints(), state_.step, s_.options.keep_checkpoints,
+  prune_checkpoints(s_.directory->checkpoints(), state_.step, s_.options.keep_checkpoints,
                     state_.best_step);
   saved_step_ = state_.step;
 }
@@ -208,7 +208,7 @@ TrainOutcome Trainer::stop(ExitCode code) {
                     : code == ExitCode::interrupted ? "interrupted"
                                                     : "asked to stop by a signal";
   log(why, ": stopped after step ", state_.step, " of ", total_steps(), ", checkpoint ",
-      checkpoint_path(s_.directory.checkpoints(), state_.step).string(),
+      checkpoint_path(s_.directory->checkpoints(), state_.step).string(),
       "; continue with --resume");
   TrainOutcome outcome;
   outcome.code = code;
@@ -261,8 +261,8 @@ TrainOutcome Trainer::finish() {
 TrainOutcome run_training(const TrainOptions& options) {
   std::unique_ptr<Session> session = prepare_session(options);
   if (session->finished) {
-    log(session->directory.root().string(), ": the run is finished; nothing to resume");
-    return session->finished_outcome();
+    log(session->directory->path().string(), ": the run is finished; nothing to resume");
+    return {};
   }
   return Trainer(*session).run();
 }

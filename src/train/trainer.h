@@ -10,7 +10,9 @@ namespace finetune {
 
 struct TrainOutcome {
   ExitCode code = ExitCode::done;
-  std::string metrics_json;  // the final metrics as one JSON object; empty if the run did not end
+  // Empty if the run did not end:
+  std::string metrics_json;  // the final metrics as one JSON object, with a line end
+  std::string summary;       // the same for people
   std::string gate_table;    // metric, value, bound, PASS/FAIL; empty without --assert, --baseline
 };
 
