@@ -1,13 +1,36 @@
 #include "weights/stored_weights.h"
 
+#include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cmath>
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "weights/crc32c.h"
 #include "weights/names.h"
 
 namespace finetune {
+namespace {
+
+// The index of the first NaN or infinity, or -1.
+int64_t first_not_finite(const float* values, int64_t count) {
+  constexpr uint32_t kExponent = 0x7F800000u;
+  constexpr int64_t kGrain = int64_t{1} << 18;
+  std::atomic<bool> found = false;
+  parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
+    uint32_t any = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      any |= uint32_t((std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent);
+    }
+    if (any) found = true;
+  });
+  if (!found) return -1;
+  return std::find_if(values, values + count, [](float v) { return !std::isfinite(v); }) - values;
+}
+
+}  // namespace
 
 const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
   for (const WeightInfo& info : tensors_) {
@@ -75,12 +98,11 @@ void read_tensor(const WeightSource& source, std::string_view name,
                       shape_text(shape));
   }
   source.read(*info, out);
-  const int64_t count = element_count(shape).value_or(0);
-  for (int64_t i = 0; i < count; ++i) {
-    if (!std::isfinite(out[i])) {
-      throw model_error(source.path().string(), ": tensor ", finetune::quoted(info->stored_name, 200),
-                        " holds ", out[i], " at element ", i, ": these weights cannot be used");
-    }
+  const int64_t fault = first_not_finite(out, element_count(shape).value_or(0));
+  if (fault >= 0) {
+    throw model_error(source.path().string(), ": tensor ",
+                      finetune::quoted(info->stored_name, 200), " holds ", out[fault],
+                      " at element ", fault, ": these weights cannot be used");
   }
 }
 
