@@ -135,20 +135,20 @@ void Hdf5File::write_attribute(const std::string& group, const std::string& name
 
 Hdf5Handle Hdf5File::open_attribute(const std::string& group, const std::string& name) const {
   return check(H5Aopen_by_name(file_.get(), group.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
-               H5Aclose, concat("has no attribute ", quoted(name)));
+               H5Aclose, concat("has no attribute ", finetune::quoted(name)));
 }
 
 int64_t Hdf5File::read_int(const std::string& group, const std::string& name) const {
   int64_t value = 0;
   check(H5Aread(open_attribute(group, name).get(), H5T_NATIVE_INT64, &value),
-        concat("attribute ", quoted(name), " is not a number"));
+        concat("attribute ", finetune::quoted(name), " is not a number"));
   return value;
 }
 
 double Hdf5File::read_double(const std::string& group, const std::string& name) const {
   double value = 0;
   check(H5Aread(open_attribute(group, name).get(), H5T_NATIVE_DOUBLE, &value),
-        concat("attribute ", quoted(name), " is not a number"));
+        concat("attribute ", finetune::quoted(name), " is not a number"));
   return value;
 }
 
@@ -156,10 +156,10 @@ std::string Hdf5File::read_text(const std::string& group, const std::string& nam
   Hdf5Handle attribute = open_attribute(group, name);
   Hdf5Handle type(H5Aget_type(attribute.get()), H5Tclose);
   bool text = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
-  if (!text) throw model_error(path_, ": attribute ", quoted(name), " is not a text");
+  if (!text) throw model_error(path_, ": attribute ", finetune::quoted(name), " is not a text");
   std::string value(H5Tget_size(type.get()), '\0');
   check(H5Aread(attribute.get(), type.get(), value.data()),
-        concat("attribute ", quoted(name), " cannot be read"));
+        concat("attribute ", finetune::quoted(name), " cannot be read"));
   cut_padding(value);
   return value;
 }
@@ -195,18 +195,18 @@ void Hdf5File::write_strings(const std::string& name, const std::vector<std::str
 
 std::vector<std::string> Hdf5File::read_strings(const std::string& name) const {
   Hdf5Handle dataset = check(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose,
-                             concat("has no dataset ", quoted(name)));
+                             concat("has no dataset ", finetune::quoted(name)));
   Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
   std::vector<int64_t> shape = shape_of(dataset.get());
   bool text = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
   if (!text || shape.size() != 1) {
-    throw model_error(path_, ": dataset ", quoted(name), " is not a list of texts");
+    throw model_error(path_, ": dataset ", finetune::quoted(name), " is not a list of texts");
   }
   size_t size = H5Tget_size(type.get());
   std::string block(size * size_t(shape[0]), '\0');
   if (shape[0] > 0) {
     check(H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, block.data()),
-          concat("dataset ", quoted(name), " cannot be read"));
+          concat("dataset ", finetune::quoted(name), " cannot be read"));
   }
   std::vector<std::string> values;
   for (size_t i = 0; i < size_t(shape[0]); ++i) {
@@ -254,7 +254,7 @@ std::vector<Hdf5File::Entry> Hdf5File::datasets(const std::string& group) const 
   std::vector<Entry> entries;
   for (const auto& name : names) {
     Hdf5Handle dataset = check(H5Dopen2(owner.get(), name.c_str(), H5P_DEFAULT), H5Dclose,
-                               concat("has no dataset ", quoted(name)));
+                               concat("has no dataset ", finetune::quoted(name)));
     entries.push_back({name, shape_of(dataset.get())});
   }
   return entries;
