@@ -76,6 +76,7 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path, uint64_t user_block
   silence_hdf5();
   Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_userblock(creation.get(), user_block);
+  H5Pset_obj_track_times(creation.get(), false);  // of the root group
   Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18);
   H5Pset_file_locking(access.get(), false, true);
