@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "train/hdf5_file.h"
+#include "train/hdf5_store.h"
 #include "train/sealed_file.h"
 
 namespace finetune {
@@ -61,7 +61,7 @@ void reserve_blocks(const fs::path& temporary, const fs::path& path, uint64_t by
   }
 }
 
-void write_state(Hdf5File& file, const CheckpointState& state) {
+void write_state(Hdf5Store& file, const CheckpointState& state) {
   for (auto [name, member] : kIntegers) file.write_attribute("/", name, state.*member);
   for (auto [name, member] : kDoubles) file.write_attribute("/", name, state.*member);
   for (auto [name, member] : kTexts) file.write_attribute("/", name, state.*member);
@@ -71,7 +71,7 @@ void write_state(Hdf5File& file, const CheckpointState& state) {
   file.write_strings("/labels", state.labels);
 }
 
-CheckpointState read_state(const Hdf5File& file, const fs::path& path) {
+CheckpointState read_state(const Hdf5Store& file, const fs::path& path) {
   CheckpointState state;
   for (auto [name, member] : kIntegers) state.*member = file.read_int("/", name);
   for (auto [name, member] : kDoubles) state.*member = file.read_double("/", name);
@@ -99,7 +99,7 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
   require_free_space(directory, bytes, "a checkpoint");
   AtomicFile atomic(path);
   reserve_blocks(atomic.temporary(), path, bytes);
-  Hdf5File file = Hdf5File::create(atomic.temporary(), kSealBytes);
+  Hdf5Store file = Hdf5Store::create(atomic.temporary(), kSealBytes);
   reserve_blocks(atomic.temporary(), path, bytes);  // creating it gave the blocks back
   write_state(file, state);
   for (auto [group, arena] : named(arenas)) {
@@ -115,13 +115,13 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
 
 CheckpointState read_checkpoint_state(const fs::path& path) {
   verify_seal(path);
-  return read_state(Hdf5File::open(path), path);
+  return read_state(Hdf5Store::open(path), path);
 }
 
 CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
                                 const CheckpointArenas& arenas) {
   verify_seal(path);
-  Hdf5File file = Hdf5File::open(path);
+  Hdf5Store file = Hdf5Store::open(path);
   CheckpointState state = read_state(file, path);
   for (auto [group, arena] : named(arenas)) {
     if (!arena) continue;
@@ -134,7 +134,7 @@ CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& tabl
 
 std::vector<CheckpointTensor> checkpoint_tensors(const fs::path& path) {
   verify_seal(path);
-  Hdf5File file = Hdf5File::open(path);
+  Hdf5Store file = Hdf5Store::open(path);
   std::vector<CheckpointTensor> tensors;
   for (auto [group, arena] : named({})) {
     for (const auto& entry : file.datasets(concat("/", group))) {

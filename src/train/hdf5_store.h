@@ -1,38 +1,26 @@
-// Just enough of HDF5 for checkpoints: handles that close themselves, attributes, text, floats.
-// Failures are Error(model) with one line; HDF5's own error stack is never printed.
+// Just enough of HDF5 for checkpoints: attributes, text, floats, read and written. Failures are
+// Error(model) with one line; HDF5's own error stack is never printed.
 #pragma once
 
 #include <hdf5.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "weights/hdf5_file.h"
+
 namespace finetune {
 
-// Owns one HDF5 identifier; `what` and the file's path make the message of a failure.
-class Hdf5Handle {
+// A file opened for reading, or a new one behind a user block of `user_block` bytes. It holds the
+// library's lock while it exists.
+class Hdf5Store {
  public:
-  Hdf5Handle() = default;
-  Hdf5Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  Hdf5Handle(Hdf5Handle&& other) noexcept;
-  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept;
-  ~Hdf5Handle();
-  hid_t get() const { return id_; }
-  bool close();  // false if data could not be written
-
- private:
-  hid_t id_ = -1;
-  herr_t (*close_)(hid_t) = nullptr;
-};
-
-// A file opened for reading, or a new one behind a user block of `user_block` bytes.
-class Hdf5File {
- public:
-  static Hdf5File create(const std::filesystem::path& path, uint64_t user_block);
-  static Hdf5File open(const std::filesystem::path& path);
-  void close();  // reports what could not be written
+  static Hdf5Store create(const std::filesystem::path& path, uint64_t user_block);
+  static Hdf5Store open(const std::filesystem::path& path);
+  void close();  // Error(model) if something could not be written
 
   void make_group(const std::string& name);
   // Attributes of the group `group` ("/" is the root).
@@ -67,7 +55,8 @@ class Hdf5File {
                      const void* value);
 
   std::string path_;
-  Hdf5Handle file_;
+  std::unique_lock<std::mutex> lock_{hdf5_mutex()};
+  Hdf5Handle file_;  // closed before the lock is given up
 };
 
 std::string shape_text(const std::vector<int64_t>& shape);  // "(384, 1536)"
