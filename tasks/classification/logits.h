@@ -1,6 +1,7 @@
 // Logits of samples that are not trained on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

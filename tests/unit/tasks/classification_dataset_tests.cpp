@@ -1,9 +1,8 @@
-#include "tasks/classification/dataset.h"
-
 #include <doctest/doctest.h>
 
-#include "core/parallel.h"
 #include "classification_fixture.h"
+#include "core/parallel.h"
+#include "tasks/classification/dataset.h"
 #include "tasks/classification/text_columns.h"
 
 using namespace finetune;
@@ -76,7 +75,8 @@ TEST_CASE("text columns: joined, paired, and the only candidate") {
 
 TEST_CASE("texts are cut at max-length and counted, pairs the longer part first") {
   Folder folder;
-  auto file = folder.file("t.csv", "text,pair,label\na bb ccc dddd,e,p\na,e,q\na,e ff ggg hhhh,p\n");
+  auto file =
+      folder.file("t.csv", "text,pair,label\na bb ccc dddd,e,p\na,e,q\na,e ff ggg hhhh,p\n");
   TaskOptions options = training_on(file);
   options.max_length = 5;
   ClassificationData single = load(options);
@@ -100,7 +100,8 @@ TEST_CASE("a model's label map is kept where it covers the data") {
   CHECK(kept.keeps_head);
   CHECK(kept.labels.names() == std::vector<std::string>{"z", "y", "x"});
   CHECK(kept.train.labels == std::vector<int32_t>{2, 1});
-  CHECK(kept.eval.labels == std::vector<int32_t>{0, 1});  // z is the model's, though not in training
+  CHECK(kept.eval.labels ==
+        std::vector<int32_t>{0, 1});  // z is the model's, though not in training
   CHECK(kept.unknown_labels.empty());
 
   options.eval_files.clear();
@@ -110,8 +111,8 @@ TEST_CASE("a model's label map is kept where it covers the data") {
     return data.labels.names();
   };
   std::vector<std::string> own{"x", "y"};
-  CHECK(names(labelled({"z", "y"}), true) == own);       // does not cover
-  CHECK(names(labelled({"y", "x"}), false) == own);      // no head, or --reinit-head
+  CHECK(names(labelled({"z", "y"}), true) == own);   // does not cover
+  CHECK(names(labelled({"y", "x"}), false) == own);  // no head, or --reinit-head
   CHECK(names(labelled({"y", "x"}, "multi_label_classification"), true) == own);
   CHECK(load(options, labelled({"y", "x"}, "single_label_classification"), true).keeps_head);
 }
@@ -124,7 +125,7 @@ TEST_CASE("multi-label values") {
 
   Folder folder;
   TaskOptions options = training_on(folder.file("t.csv", "text,label\na,q|p\nb,\nc,p|p\n"));
-  options.multi_label_separator = "|";
+  options.multi_label_separator = std::string("|");
   ClassificationData data = load(options);
   CHECK(data.problem == ProblemType::multi_label);
   CHECK(data.labels.names() == std::vector<std::string>{"p", "q"});
@@ -145,8 +146,8 @@ TEST_CASE("regression values") {
 
 TEST_CASE("unusable rows are dropped and counted on request") {
   Folder folder;
-  TaskOptions options = training_on(
-      folder.file("t.csv", "text,label\na,x\n,x\n  ,y\nb,\nragged\nc,y\n"));
+  TaskOptions options =
+      training_on(folder.file("t.csv", "text,label\na,x\n,x\n  ,y\nb,\nragged\nc,y\n"));
   options.skip_bad_rows = true;
   ClassificationData data = load(options);
   CHECK(data.train.labels == std::vector<int32_t>{0, 1});
@@ -255,7 +256,7 @@ TEST_CASE("bad input: one line that names the place") {
   check("text,label\na,x\nb,x\n",
         "t.csv: column 'label' has one class alone, 'x'; training needs at least two", as_is);
   check("text,label\na,\nb,\n", "t.csv: column 'label' has no label; training needs at least one",
-        [](TaskOptions& o) { o.multi_label_separator = "|"; });
+        [](TaskOptions& o) { o.multi_label_separator = std::string("|"); });
   check("text,label\n,x\n", "t.csv: no usable row (1 dropped)",
         [](TaskOptions& o) { o.skip_bad_rows = true; });
   check("text,label\na,x\n",
@@ -271,28 +272,36 @@ TEST_CASE("bad input: one line that names the place") {
         "t.csv: no column 'text' (there are 'title', 'memo', 'kind'; choose one with "
         "--text-column)",
         label_kind);
-  check("label\nx\n", "t.csv: no column 'text' (there is only 'label'; choose one with "
-        "--text-column)", as_is);
-  check("text,label\na,x\nb,y\n", "--max-length 600 is beyond the model's 512 positions",
-        [](TaskOptions& o) { o.max_length = 600; }, ExitCode::usage);
-  check("text,label\na,x\nb,y\n", "--max-length 2 leaves no room for text (at least 3)",
-        [](TaskOptions& o) { o.max_length = 2; }, ExitCode::usage);
-  check("text,label\na,x\nb,y\n", "--text-column 'label' is the label column too",
-        [](TaskOptions& o) { o.text_columns = {"label"}; }, ExitCode::usage);
-  check("text,label\na,1\nb,2\n", "--regression and --multi-label exclude each other",
-        [](TaskOptions& o) {
-          o.regression = true;
-          o.multi_label_separator = "|";
-        },
-        ExitCode::usage);
-  check("text,label\na,1\nb,2\n", "--class-weights balanced does not go with --regression",
-        [](TaskOptions& o) {
-          o.regression = true;
-          o.balanced_class_weights = true;
-        },
-        ExitCode::usage);
-  check("text,label\na,1\nb,2\n", "--eval-fraction 0.9 of 2 rows leaves none for training",
-        [](TaskOptions& o) { o.eval_fraction = 0.9; }, ExitCode::usage);
+  check("label\nx\n",
+        "t.csv: no column 'text' (there is only 'label'; choose one with "
+        "--text-column)",
+        as_is);
+  check(
+      "text,label\na,x\nb,y\n", "--max-length 600 is beyond the model's 512 positions",
+      [](TaskOptions& o) { o.max_length = 600; }, ExitCode::usage);
+  check(
+      "text,label\na,x\nb,y\n", "--max-length 2 leaves no room for text (at least 3)",
+      [](TaskOptions& o) { o.max_length = 2; }, ExitCode::usage);
+  check(
+      "text,label\na,x\nb,y\n", "--text-column 'label' is the label column too",
+      [](TaskOptions& o) { o.text_columns = {"label"}; }, ExitCode::usage);
+  check(
+      "text,label\na,1\nb,2\n", "--regression and --multi-label exclude each other",
+      [](TaskOptions& o) {
+        o.regression = true;
+        o.multi_label_separator = std::string("|");
+      },
+      ExitCode::usage);
+  check(
+      "text,label\na,1\nb,2\n", "--class-weights balanced does not go with --regression",
+      [](TaskOptions& o) {
+        o.regression = true;
+        o.balanced_class_weights = true;
+      },
+      ExitCode::usage);
+  check(
+      "text,label\na,1\nb,2\n", "--eval-fraction 0.9 of 2 rows leaves none for training",
+      [](TaskOptions& o) { o.eval_fraction = 0.9; }, ExitCode::usage);
 }
 
 TEST_CASE("evaluation labels that training lacks are listed") {
@@ -328,7 +337,11 @@ TEST_CASE("a finished model can be evaluated without training data") {
   Failure none = failure_of(folder, [&] { load(options); });
   CHECK(none.code == ExitCode::model);
   CHECK(none.message == "the model has no trained classification head; train one first");
-  CHECK(failure_of(folder, [&] { load(options, labelled({"x", "z"}), true); }).message ==
+  CHECK(failure_of(folder,
+                   [&] {
+                     load(options, labelled({"x", "z"}), true);
+                   })
+            .message ==
         "e.csv:3: column 'label' has 1 label that the model does not know: 'y' (to count them as "
         "wrong: --ignore-unknown-labels)");
 }

@@ -19,9 +19,7 @@ namespace finetune::test {
 // Words between spaces; the id of a word is 200 + its length.
 class WordTokenizer final : public Tokenizer {
  public:
-  WordTokenizer() {
-    special_ = {101, 102, 0, 100};
-  }
+  WordTokenizer() { special_ = {101, 102, 0, 100}; }
   void encode(std::string_view text, TokenBuffer& out) const override {
     uint32_t offset = 0;
     for (std::string_view word : split(text, ' ')) {
@@ -44,7 +42,8 @@ class Folder {
  public:
   Folder() {
     static int count = 0;
-    path_ = std::filesystem::temp_directory_path() / concat("finetune-tasks-", ::getpid(), "-", ++count);
+    path_ = std::filesystem::temp_directory_path() /
+            concat("finetune-tasks-", ::getpid(), "-", ++count);
     std::filesystem::create_directories(path_);
   }
   ~Folder() { std::filesystem::remove_all(path_); }

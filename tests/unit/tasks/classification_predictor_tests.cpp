@@ -1,9 +1,8 @@
-#include "tasks/classification/predictor.h"
-
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"
 #include "tasks/classification/classification_task.h"
+#include "tasks/classification/predictor.h"
 #include "tasks/classification/row_chunk.h"
 
 using namespace finetune;
@@ -81,7 +80,7 @@ TEST_CASE("predictions of multi-label and regression models") {
   auto file = folder.file("in.csv", "text\nx\n");
   BertConfig multi = model({"a", "b", "c"}, "multi_label_classification");
   CHECK(predict(file, multi, {0, 1.5f, 3}) ==
-        "text,label,probability\nx,b|c,0.81757444|0.95257413\n");
+        "text,label,probability\nx,b|c,0.8175745|0.95257413\n");
   CHECK(predict(file, multi, {-1, -1, -1}) == "text,label,probability\nx,,\n");
   CHECK(predict(file, multi, {0, 0, 3}, 1, true) ==
         "text,label,probability,probability:a,probability:b,probability:c\n"
