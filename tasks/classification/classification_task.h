@@ -1,0 +1,66 @@
+// Sequence classification and regression as a Task.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/classification/dataset.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+class ClassificationTask final : public Task {
+ public:
+  // Loads the data (dataset.h says how and what can be wrong with it). `model_head`: the model has
+  // a trained head that may be kept, false with --reinit-head. Without options.train_files the task
+  // can only evaluate: take `options` from classification_defaults(config), with eval_files set.
+  ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
+                     const BertConfig& config, bool model_head);
+
+  TaskKind kind() const override { return TaskKind::classification; }
+  Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
+  // The model's own head is kept: its weights must be loaded, not drawn anew.
+  bool keeps_head() const { return data_.keeps_head; }
+  const ClassificationData& data() const { return data_; }
+  // One weight per class, or none: N / (C * n_c) over the training samples, C counting the classes
+  // that occur among them (scikit-learn's "balanced"); a class that does not occur weighs 1.
+  std::span<const float> class_weights() const { return class_weights_; }
+
+  const SampleSet& train_set() const override { return data_.train.set; }
+  const SampleSet* eval_set() const override { return data_.has_eval ? &data_.eval.set : nullptr; }
+  std::vector<std::string> describe() const override;
+
+  double loss_denominator(std::span<const uint32_t> indices) const override;
+  void reserve(Backend& backend, int64_t max_sequences) override;
+  void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device, Tensor logits,
+            float scale, Tensor losses, Tensor dlogits) override;
+
+  std::unique_ptr<Evaluation> start_evaluation() override;
+  // As Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared
+  // error for regression.
+  std::string best_metric() const override;
+  bool larger_is_better(const std::string& metric) const override;
+  std::vector<std::string> metric_names() const override;
+  std::string config_json() const override;
+
+ private:
+  void upload_targets(Backend& backend, const PackedBatch& batch);
+
+  TaskOptions options_;
+  ClassificationData data_;
+  std::vector<float> class_weights_;
+  // Of the largest micro-batch: labels, or rows of float targets.
+  int64_t max_sequences_ = 0;
+  std::shared_ptr<void> targets_;
+  std::shared_ptr<void> device_weights_;
+  std::vector<int32_t> label_staging_;
+  std::vector<float> target_staging_;
+};
+
+// The options of a classification model's training run, from the object `finetune` in its
+// config.json; what is missing there has train's default. Labels and files are not part of them.
+TaskOptions classification_defaults(const BertConfig& config);
+
+}  // namespace finetune

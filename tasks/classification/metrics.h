@@ -1,0 +1,80 @@
+// Metrics of classification and regression, with the semantics of scikit-learn 1.x (and SciPy for
+// the correlations): accuracy_score, precision_recall_fscore_support, f1_score with zero_division
+// = 0, matthews_corrcoef, confusion_matrix, pearsonr, spearmanr.
+//
+// Classes are ids from 0. Labels that the model does not know (--ignore-unknown-labels) have ids
+// from the model's number of outputs on: the truth may hold them, a prediction never does, so each
+// such sample counts as wrong and each such label as a class with recall 0, exactly as scikit-learn
+// counts them when given the names.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace finetune {
+
+struct ClassScores {
+  double precision = 0;  // 0 where the class was never predicted
+  double recall = 0;     // 0 where the class never occurs
+  double f1 = 0;         // 2 TP / (support + predicted), 0 where both are 0
+  int64_t support = 0;   // samples of the class in truth
+  int64_t predicted = 0;
+  int64_t correct = 0;  // TP
+};
+
+struct F1Scores {
+  double micro = 0;
+  double macro = 0;
+  double weighted = 0;  // by support
+};
+
+// One label per sample.
+struct SingleLabelScores {
+  double accuracy = 0;
+  F1Scores f1;     // macro: over the classes that occur in truth or prediction
+  double mcc = 0;  // multi-class Matthews correlation (R_K, Gorodkin 2004); 0 where undefined
+  std::vector<ClassScores> classes;
+};
+// Ids in [0, classes). No samples: all 0.
+SingleLabelScores single_label_scores(std::span<const int32_t> truth,
+                                      std::span<const int32_t> predicted, int64_t classes);
+
+// Counts (classes, classes), row-major: row = truth, column = prediction.
+std::vector<int64_t> confusion_matrix(std::span<const int32_t> truth,
+                                      std::span<const int32_t> predicted, int64_t classes);
+
+// Any number of labels per sample: sample i owns ids [offsets[i], offsets[i+1]), ascending,
+// distinct.
+struct LabelSets {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> offsets{0};
+
+  int64_t size() const { return int64_t(offsets.size()) - 1; }
+  std::span<const int32_t> operator[](int64_t i) const {
+    return {ids.data() + offsets[size_t(i)], ids.data() + offsets[size_t(i) + 1]};
+  }
+  void push_back(std::span<const int32_t> set) {
+    ids.insert(ids.end(), set.begin(), set.end());
+    offsets.push_back(int64_t(ids.size()));
+  }
+};
+
+struct MultiLabelScores {
+  double accuracy = 0;  // subset accuracy: the whole set is right
+  F1Scores f1;          // macro: over all classes, as for scikit-learn's indicator matrices
+  std::vector<ClassScores> classes;
+};
+MultiLabelScores multi_label_scores(const LabelSets& truth, const LabelSets& predicted,
+                                    int64_t classes);
+
+struct RegressionScores {
+  double mse = 0;
+  double mae = 0;
+  double pearson = 0;   // 0 (SciPy: nan) where truth or prediction is constant or not finite
+  double spearman = 0;  // Pearson of the ranks, equal values having their average rank
+};
+RegressionScores regression_scores(std::span<const double> truth,
+                                   std::span<const double> predicted);
+
+}  // namespace finetune

@@ -1,0 +1,93 @@
+#include "tasks/classification/model_options.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "tasks/classification/classification_task.h"
+
+namespace finetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kObject = "finetune";
+
+// The object `finetune` of a config.json, or an empty object.
+Json stored_options(const BertConfig& config) {
+  Json json = Json::parse(config.source_json, nullptr, false);
+  if (json.is_object() && json.contains(kObject) && json[kObject].is_object()) {
+    return json[kObject];
+  }
+  return Json::object();
+}
+
+// The value of `key`, or `otherwise` if it is missing. Error(model) if its type is another.
+template <typename T>
+T value_or(const Json& object, const char* key, T otherwise) {
+  if (!object.contains(key)) return otherwise;
+  try {
+    return object[key].get<T>();
+  } catch (const Json::exception&) {
+    throw model_error("config.json: finetune.", key, " has an unexpected type");
+  }
+}
+
+}  // namespace
+
+std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
+                                       std::span<const float> class_weights) {
+  // A model of one number has one label in Hugging Face's config, LABEL_0.
+  std::vector<std::string> names = data.labels.names();
+  if (data.problem == ProblemType::regression) names = {"LABEL_0"};
+  Json id2label = Json::object(), label2id = Json::object();
+  for (size_t i = 0; i < names.size(); ++i) {
+    id2label[std::to_string(i)] = names[i];
+    label2id[names[i]] = i;
+  }
+  Json own;
+  own["task"] = "classification";
+  own["text_column"] = data.text_columns;
+  if (!options.text_pair_column.empty()) own["text_pair_column"] = options.text_pair_column;
+  own["label_column"] = options.label_column;
+  own["max_length"] = data.max_length;
+  if (data.problem == ProblemType::multi_label) own["multi_label"] = options.multi_label_separator;
+  if (options.label_smoothing != 0) own["label_smoothing"] = options.label_smoothing;
+  if (!class_weights.empty()) {
+    own["class_weights"] = std::vector<float>(class_weights.begin(), class_weights.end());
+  }
+  Json json;
+  json["id2label"] = std::move(id2label);
+  json["label2id"] = std::move(label2id);
+  json["problem_type"] = name_of(data.problem);
+  json[kObject] = std::move(own);
+  return json.dump();
+}
+
+std::vector<float> stored_class_weights(const BertConfig& config, int64_t classes) {
+  auto weights = value_or(stored_options(config), "class_weights", std::vector<float>{});
+  if (!weights.empty() && int64_t(weights.size()) != classes) {
+    throw model_error("config.json: finetune.class_weights has ", weights.size(), " values for ",
+                      classes, " labels");
+  }
+  return weights;
+}
+
+TaskOptions classification_defaults(const BertConfig& config) {
+  Json stored = stored_options(config);
+  TaskOptions options;
+  options.text_columns = value_or(stored, "text_column", options.text_columns);
+  options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
+  options.label_column = value_or(stored, "label_column", options.label_column);
+  options.max_length = value_or(stored, "max_length", options.max_length);
+  options.label_smoothing = value_or(stored, "label_smoothing", options.label_smoothing);
+  // A model of others says its problem type alone; as Hugging Face, one output and no word means
+  // regression.
+  if (config.problem_type == name_of(ProblemType::multi_label)) {
+    options.multi_label_separator = value_or(stored, "multi_label", std::string("|"));
+  }
+  options.regression = config.problem_type == name_of(ProblemType::regression) ||
+                       (config.problem_type.empty() && config.labels.size() == 1);
+  return options;
+}
+
+}  // namespace finetune

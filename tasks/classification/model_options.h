@@ -1,0 +1,23 @@
+// What a trained classification model says of itself in config.json, written and read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "tasks/classification/dataset.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// {"id2label", "label2id", "problem_type", "finetune": {"task", "text_column", "text_pair_column",
+//  "label_column", "max_length", "multi_label", "label_smoothing", "class_weights"}}
+std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
+                                       std::span<const float> class_weights);
+
+// Class weights that the model was trained with, or none.
+std::vector<float> stored_class_weights(const BertConfig& config, int64_t classes);
+
+}  // namespace finetune

@@ -1,0 +1,290 @@
+// Losses, gradients and probabilities: torch 2 in double on the logits written here
+// (CrossEntropyLoss(weight, label_smoothing), BCEWithLogitsLoss, MSELoss, softmax, sigmoid).
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "classification_fixture.h"
+#include "tasks/classification/classification_task.h"
+#include "tasks/classification/losses.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+const WordTokenizer kTokenizer;
+const std::vector<float> kLogits{1, -.5f, .25f, 2, 0, -1, -.75f, .5f, 3, 0, 0, 1.5f};  // (4, 3)
+
+bool near(double a, double b, double tolerance = 1e-6) {
+  return std::abs(a - b) <= tolerance;
+}
+
+PackedBatch batch_of(std::vector<uint32_t> indices) {
+  PackedBatch batch;
+  batch.samples.resize(indices.size());
+  std::iota(batch.samples.begin(), batch.samples.end(), 0u);
+  batch.indices = std::move(indices);
+  return batch;
+}
+
+struct LossResult {
+  double mean = 0;  // sum of the losses / denominator
+  std::vector<float> dlogits;
+};
+
+// The task's loss of samples 0..3 in one batch, as the trainer computes it.
+LossResult loss_of(ClassificationTask& task, const std::vector<float>& logits) {
+  auto backend = make_reference_backend();
+  PackedBatch batch = batch_of({0, 1, 2, 3});
+  double denominator = task.loss_denominator(batch.indices);
+  DeviceBatch device(*backend, 16, 4);
+  std::vector<float> losses(4);
+  LossResult result;
+  result.dlogits.resize(logits.size());
+  int64_t outputs = task.head().outputs;
+  task.reserve(*backend, 4);
+  task.loss(*backend, batch, device, matrix(logits.data(), 4, outputs), float(1 / denominator),
+            vector(losses.data(), 4), matrix(result.dlogits.data(), 4, outputs));
+  result.mean = std::accumulate(losses.begin(), losses.end(), 0.0) / denominator;
+  return result;
+}
+
+Metrics evaluate(ClassificationTask& task, const std::vector<float>& logits) {
+  auto evaluation = task.start_evaluation();
+  // In two batches and out of order.
+  size_t outputs = size_t(task.head().outputs);
+  std::vector<float> last(logits.begin() + 3 * outputs, logits.end());
+  evaluation->add(batch_of({3}), last.data());
+  evaluation->add(batch_of({0, 1, 2}), logits.data());
+  return evaluation->metrics();
+}
+
+}  // namespace
+
+TEST_CASE("cross-entropy with class weights and label smoothing is torch's") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "text,label\nr,a\ns,b\nt,c\nu,a\n")};
+  options.eval_files = options.train_files;
+  struct Case {
+    bool weights;
+    double smoothing, loss;
+    std::vector<double> gradient;  // of the second sample's logits
+  };
+  for (const Case& c : {
+           Case{false, 0, 1.1667983887963609, {0.210948683620, -0.221451200154, 0.010502516534}},
+           Case{false, .1, 1.2167983887963612, {0.202615350287, -0.204784533487, 0.002169183200}},
+           Case{true, 0, 1.1562383718523772, {0.281264911494, -0.295268266872, 0.014003355378}},
+           Case{true, .1, 1.227203244533402, {0.271021607413, -0.273680462424, 0.002658855011}},
+       }) {
+    options.balanced_class_weights = c.weights;
+    options.label_smoothing = c.smoothing;
+    ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+    LossResult result = loss_of(task, kLogits);
+    CHECK(near(result.mean, c.loss));
+    for (size_t i = 0; i < 3; ++i) CHECK(near(result.dlogits[3 + i], c.gradient[i]));
+    // Evaluation reports the same loss.
+    CHECK(near(evaluate(task, kLogits)["eval_loss"], c.loss));
+  }
+  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  REQUIRE(task.class_weights().size() == 3);
+  CHECK(near(task.class_weights()[0], 4.0 / 6));  // N / (C * n_c)
+  CHECK(near(task.class_weights()[1], 4.0 / 3));
+  CHECK(near(task.loss_denominator(std::vector<uint32_t>{1, 3}), 2));
+}
+
+TEST_CASE("classes without a training sample weigh 1") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "text,label\nr,a\ns,b\nt,b\nu,b\n")};
+  options.balanced_class_weights = true;
+  BertConfig config;
+  config.labels = {"a", "b", "c"};
+  ClassificationTask task(options, kTokenizer, config, true);
+  REQUIRE(task.class_weights().size() == 3);
+  CHECK(near(task.class_weights()[0], 2));
+  CHECK(near(task.class_weights()[1], 4.0 / 6));
+  CHECK(task.class_weights()[2] == 1);
+}
+
+TEST_CASE("multi-label: binary cross-entropy, metrics and files") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "text,label\nr,a;c\ns,\nt,b;c\nu,a\n")};
+  options.eval_files = options.train_files;
+  options.multi_label_separator = ";";
+  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  LossResult result = loss_of(task, kLogits);
+  CHECK(near(result.mean, 0.7078214959724756));
+  CHECK(near(result.dlogits[3], 0.07339975649815686));
+  CHECK(near(result.dlogits[4], 0.041666666666666664));
+  CHECK(near(result.dlogits[5], 0.02241178511416626));
+
+  // Positive logits: {a,c} {a} {b,c} {c}; truth {a,c} {} {b,c} {a}. TP 4, FP 2, FN 1: micro F1
+  // 8/11; a: 2/4, b: 1, c: 4/5: macro 23/30; weighted (2*.5 + 1 + 2*.8)/5 = .72.
+  Metrics metrics = evaluate(task, kLogits);
+  CHECK(near(metrics["eval_loss"], 0.7078214959724756));
+  CHECK(near(metrics["eval_accuracy"], 0.5));
+  CHECK(near(metrics["eval_f1_micro"], 8.0 / 11));
+  CHECK(near(metrics["eval_f1_macro"], 23.0 / 30));
+  CHECK(near(metrics["eval_f1_weighted"], 0.72));
+  CHECK(task.best_metric() == "eval_f1_micro");
+
+  auto evaluation = task.start_evaluation();
+  evaluation->add(batch_of({0, 1, 2, 3}), kLogits.data());
+  evaluation->write_files(folder.path(""));
+  CHECK(folder.text("predictions.csv") ==
+        "text,label,predicted_label,probability\n"
+        "r,a;c,a;c,0.7310586;0.5621765\n"
+        "s,,a,0.8807971\n"
+        "t,b;c,b;c,0.62245935;0.95257413\n"
+        "u,a,c,0.8175745\n");
+  CHECK(folder.text("confusion.csv") ==
+        "label,true_positives,false_positives,false_negatives,true_negatives\n"
+        "a,1,1,1,1\nb,1,0,0,3\nc,2,1,0,1\n");
+}
+
+TEST_CASE("regression: squared error, metrics and files") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "text,label\nr,.5\ns,.5\nt,1\nu,-2\n")};
+  options.eval_files = options.train_files;
+  options.regression = true;
+  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  std::vector<float> values{1, -.5f, .25f, 3};
+  LossResult result = loss_of(task, values);
+  CHECK(near(result.mean, 6.703125));
+  std::vector<double> gradient{0.25, -0.5, -0.375, 2.5};
+  for (size_t i = 0; i < 4; ++i) CHECK(near(result.dlogits[i], gradient[i]));
+  Metrics metrics = evaluate(task, values);
+  CHECK(near(metrics["eval_loss"], 6.703125));
+  CHECK(near(metrics["eval_mse"], 6.703125));
+  CHECK(near(metrics["eval_mae"], (0.5 + 1 + 0.75 + 5) / 4));
+  CHECK(task.best_metric() == "eval_mse");
+  CHECK(!task.larger_is_better("eval_mse"));
+  CHECK(!task.larger_is_better("eval_loss"));
+  CHECK(task.larger_is_better("eval_pearson"));
+
+  auto evaluation = task.start_evaluation();
+  evaluation->add(batch_of({0, 1, 2, 3}), values.data());
+  evaluation->write_files(folder.path(""));
+  CHECK(folder.text("predictions.csv") ==
+        "text,label,predicted_label\nr,.5,1\ns,.5,-0.5\nt,1,0.25\nu,-2,3\n");
+  CHECK(!std::filesystem::exists(folder.path("confusion.csv")));
+}
+
+TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "text,kind\nr,a\ns,\"b, b\"\nt,c\n")};
+  options.eval_files = {folder.file("e.csv", "kind,text\na,r\nz,s\nc,\"a \"\"t\"\"\"\na,u\n")};
+  options.label_column = "kind";
+  options.ignore_unknown_labels = true;
+  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  // Predicted: a, a, c, c against a, z, c, a.
+  Metrics metrics = evaluate(task, kLogits);
+  CHECK(metrics["eval_accuracy"] == 0.5);
+  // F1 of a 1/2, c 2/3, z 0; "b, b" occurs nowhere.
+  CHECK(near(metrics["eval_f1_macro"], (0.5 + 2.0 / 3) / 3));
+  CHECK(near(metrics["eval_f1_weighted"], (2 * 0.5 + 2.0 / 3) / 4));
+  // Mean over the three samples that have a loss: softmax of a, c and a.
+  double a = 1 / (1 + std::exp(-1.5) + std::exp(-0.75));
+  double c = 1 / (1 + std::exp(-3.75) + std::exp(-2.5));
+  double last = 1 / (2 + std::exp(1.5));
+  CHECK(near(metrics["eval_loss"], -(std::log(a) + std::log(c) + std::log(last)) / 3));
+  for (const std::string& name : task.metric_names()) CHECK(metrics.count(name) == 1);
+  CHECK(metrics.size() == task.metric_names().size());
+
+  auto evaluation = task.start_evaluation();
+  evaluation->add(batch_of({0, 1, 2, 3}), kLogits.data());
+  evaluation->write_files(folder.path(""));
+  CHECK(folder.text("predictions.csv") ==
+        "kind,text,label,probability\n"
+        "a,r,a,0.5897977\n"
+        "z,s,a,0.84379476\n"
+        "c,\"a \"\"t\"\"\",c,0.90448403\n"
+        "a,u,c,0.69143844\n");
+  CHECK(folder.text("confusion.csv") ==
+        "true_label,a,\"b, b\",c,z\na,1,0,1,0\n\"b, b\",0,0,0,0\nc,0,0,1,0\nz,1,0,0,0\n");
+  CHECK(folder.text("per_class.csv") ==
+        "label,precision,recall,f1,support\na,0.5,0.5,0.5,2\n\"b, b\",0,0,0,0\n"
+        "c,0.5,1,0.6666666666666666,1\nz,0,0,0,1\n");
+  CHECK(task.describe() ==
+        std::vector<std::string>{"train: 3 rows, 9 tokens (3.0 a row), 0 cut at 128 tokens (0.0 %)",
+                                 "eval: 4 rows, 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)",
+                                 "3 labels",
+                                 "eval: 1 rows with 1 labels unknown to training count as wrong"});
+}
+
+TEST_CASE("config.json takes the options to evaluate and predict") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "merchant,memo,kind\nr,m,b\ns,,a\n")};
+  options.text_columns = {"merchant", "memo"};
+  options.label_column = "kind";
+  options.balanced_class_weights = true;
+  options.label_smoothing = 0.1;
+  options.max_length = 64;
+  ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+  CHECK(task.config_json() ==
+        R"({"id2label":{"0":"a","1":"b"},"label2id":{"a":0,"b":1},)"
+        R"("problem_type":"single_label_classification","finetune":{"task":"classification",)"
+        R"("text_column":["merchant","memo"],"label_column":"kind","max_length":64,)"
+        R"("label_smoothing":0.1,"class_weights":[1.0,1.0]}})");
+
+  BertConfig config;
+  config.source_json = task.config_json();
+  config.labels = {"a", "b"};
+  config.problem_type = "single_label_classification";
+  TaskOptions stored = classification_defaults(config);
+  CHECK(stored.text_columns == options.text_columns);
+  CHECK(stored.label_column == "kind");
+  CHECK(stored.max_length == 64);
+  CHECK(stored.label_smoothing == 0.1);
+  CHECK(problem_type(stored) == ProblemType::single_label);
+  stored.eval_files = options.train_files;
+  ClassificationTask evaluation(stored, kTokenizer, config, true);
+  CHECK(evaluation.class_weights().size() == 2);
+  CHECK(evaluation.keeps_head());
+
+  config.source_json = R"({"finetune": {"max_length": "long"}})";
+  Failure failure = failure_of(folder, [&] { classification_defaults(config); });
+  CHECK(failure.code == ExitCode::model);
+  CHECK(failure.message == "config.json: finetune.max_length has an unexpected type");
+}
+
+TEST_CASE("config.json of multi-label and regression models") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "text,label\nr,1\ns,2\n")};
+  options.regression = true;
+  ClassificationTask regression(options, kTokenizer, BertConfig{}, false);
+  CHECK(regression.config_json() ==
+        R"({"id2label":{"0":"LABEL_0"},"label2id":{"LABEL_0":0},"problem_type":"regression",)"
+        R"("finetune":{"task":"classification","text_column":["text"],"label_column":"label",)"
+        R"("max_length":128}})");
+  options.regression = false;
+  options.multi_label_separator = ";";
+  ClassificationTask multi(options, kTokenizer, BertConfig{}, false);
+  BertConfig config;
+  config.source_json = multi.config_json();
+  config.labels = {"1", "2"};
+  config.problem_type = "multi_label_classification";
+  CHECK(classification_defaults(config).multi_label_separator == ";");
+  // A model of others: no finetune object; one label means regression.
+  config = BertConfig{};
+  config.source_json = "{}";
+  config.labels = {"LABEL_0"};
+  CHECK(classification_defaults(config).regression);
+  CHECK(classification_defaults(config).max_length == 0);
+  CHECK(classification_defaults(config).label_column == "label");
+}
+
+TEST_CASE("host losses stay finite for large logits") {
+  std::vector<float> logits{1000, -1000, 0};
+  CHECK(cross_entropy_loss(logits, 1, {}, 0) == 2000);
+  CHECK(binary_cross_entropy_loss(logits, std::vector<int32_t>{1}) ==
+        doctest::Approx((1000 + 1000 + std::log(2.0)) / 3));
+}
