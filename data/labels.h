@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,7 +13,7 @@ namespace finetune {
 class LabelMap {
  public:
   LabelMap() = default;
-  // Names in order of id, as given (a fine-tuned model's own map).
+  // Names in order of id, as given (a fine-tuned model's own map). Error(model) for a name twice.
   explicit LabelMap(std::vector<std::string> names);
   // Distinct values, sorted.
   static LabelMap from_values(const std::vector<std::string_view>& values);
@@ -22,8 +23,12 @@ class LabelMap {
   int64_t size() const { return int64_t(names_.size()); }
 
  private:
+  struct Hash {
+    using is_transparent = void;  // found by string_view, without a copy
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
   std::vector<std::string> names_;
-  std::unordered_map<std::string, int32_t> ids_;
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids_;
 };
 
 }  // namespace finetune

@@ -1,1 +1,90 @@
 #include "data/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "core/philox.h"
+
+namespace finetune {
+namespace {
+
+__extension__ using Uint128 = unsigned __int128;
+
+// Fisher-Yates with the 64 random bits of element i a pure function of (key, epoch, i). The high
+// half of a 64 x 64 bit product is uniform up to a bias of count / 2^64.
+std::vector<uint32_t> permutation(int64_t count, PhiloxKey key, int64_t epoch) {
+  FINETUNE_CHECK(count >= 0 && count <= int64_t(std::numeric_limits<uint32_t>::max()));
+  std::vector<uint32_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0u);
+  for (uint64_t i = uint64_t(count); i-- > 1;) {
+    PhiloxBlock random =
+        philox(key, {uint32_t(i), 0, uint32_t(epoch), uint32_t(uint64_t(epoch) >> 32)});
+    uint64_t bits = uint64_t(random[0]) << 32 | random[1];
+    uint64_t j = uint64_t((Uint128(bits) * (i + 1)) >> 64);
+    std::swap(order[i], order[j]);
+  }
+  return order;
+}
+
+}  // namespace
+
+std::vector<uint32_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch, bool shuffle) {
+  if (shuffle) return permutation(count, derive_key(seed, uint32_t(RandomUse::shuffle)), epoch);
+  std::vector<uint32_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
+
+int64_t steps_per_epoch(int64_t count, int64_t batch_size) {
+  FINETUNE_CHECK(count >= 0 && batch_size > 0);
+  return count / batch_size + (count % batch_size != 0);
+}
+
+IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch) {
+  FINETUNE_CHECK(step_in_epoch >= 0 && step_in_epoch < steps_per_epoch(count, batch_size));
+  int64_t begin = step_in_epoch * batch_size;
+  return {begin, begin + std::min(batch_size, count - begin)};
+}
+
+IndexRange part(int64_t count, int64_t parts, int64_t k) {
+  FINETUNE_CHECK(count >= 0 && k >= 0 && k < parts);
+  int64_t size = count / parts;
+  int64_t larger = count % parts;
+  int64_t begin = k * size + std::min(k, larger);
+  return {begin, begin + size + (k < larger)};
+}
+
+std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, int64_t max_tokens) {
+  std::vector<IndexRange> runs;
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < int64_t(lengths.size()); ++i) {
+    int64_t length = lengths[size_t(i)];
+    if (runs.empty() || length > max_tokens - tokens) {
+      runs.push_back({i, i});
+      tokens = 0;
+    }
+    runs.back().end = i + 1;
+    tokens += length;
+  }
+  return runs;
+}
+
+HoldOut hold_out(int64_t count, double fraction, uint64_t seed) {
+  FINETUNE_CHECK(fraction >= 0 && fraction <= 1);
+  double exact = fraction * double(count);
+  // 0.07 * 100 is a little more than 7 in binary: that must not hold out an eighth sample.
+  int64_t held = std::min(count, int64_t(std::ceil(exact - 1e-9 * std::max(1.0, exact))));
+  std::vector<uint32_t> order =
+      permutation(count, derive_key(seed, uint32_t(RandomUse::hold_out)), 0);
+  auto middle = order.begin() + held;
+  HoldOut out{{middle, order.end()}, {order.begin(), middle}};
+  std::sort(out.train.begin(), out.train.end());
+  std::sort(out.eval.begin(), out.eval.end());
+  return out;
+}
+
+}  // namespace finetune

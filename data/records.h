@@ -1,32 +1,46 @@
-// Files of rows: CSV (RFC 4180), TSV and JSON Lines. Every value is a string: NA, null and 007
-// survive. Errors are Error(data) and name the file, line and column.
+// Files of rows: CSV (RFC 4180), TSV, JSON Lines and plain text. Every value is a string: NA, null
+// and 007 survive. Errors are Error(data) and name the file, line and column.
+//
+//   CSV         UTF-8, with or without a byte order mark; LF, CRLF or CR; quoted values may hold
+//               commas, line ends and doubled quotes; blank lines are skipped
+//   TSV         values between tabs as they are, no quoting; blank lines are skipped
+//   JSON Lines  the keys of the first row are the columns. Strings are unescaped, numbers, true and
+//               false are as written, null is empty. Other keys of later rows are ignored
+//   plain text  one column "text", one row per line, empty ones too: row n is line n
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/files.h"
+#include "data/text_arena.h"
 
 namespace finetune {
 
 enum class RowFormat { csv, tsv, jsonl, plain_text };
 
-// By suffix (.csv .tsv .jsonl .ndjson .json .txt), else by content.
+// By suffix (.csv .tsv .jsonl .ndjson .json .txt), else by content: an object is JSON Lines, lines
+// with equally many tabs or commas are TSV or CSV. "-", the standard input, is plain text.
 RowFormat detect_row_format(const fs::path& path, std::string_view beginning);
 
-// Columns of a set of files with equal columns, joined in order. Values are views into memory that
-// the table owns.
+struct Row {
+  std::span<const std::string_view> values;  // one for each column
+  uint32_t file = 0;                         // index into files()
+  uint32_t line = 0;                         // 1-based line where the row begins
+};
+
+// Columns of a set of files with equal columns, joined in order, in memory. Values are views into
+// memory that the table owns; they stay valid when the table is moved.
 class Table {
  public:
-  struct Row {
-    std::vector<std::string_view> values;  // one for each column
-    uint32_t file = 0;                     // index into files()
-    uint32_t line = 0;                     // 1-based line where the row begins
-  };
+  using Row = finetune::Row;
 
   const std::vector<std::string>& columns() const { return columns_; }
   const std::vector<Row>& rows() const { return rows_; }
@@ -42,14 +56,40 @@ class Table {
   std::vector<std::string> columns_;
   std::vector<Row> rows_;
   std::vector<fs::path> files_;
+  std::vector<std::unique_ptr<std::string_view[]>> values_;  // what the rows' spans point into
   std::vector<MappedFile> maps_;
-  std::deque<std::string> arena_;  // values that had to be unescaped
+  std::deque<std::string> texts_;  // inputs that cannot be mapped (pipes)
+  TextArena arena_;                // values that had to be unescaped
   int64_t skipped_rows_ = 0;
 };
 
-// Reads all files. A ragged row, an unclosed quote, invalid UTF-8 or (JSON Lines) a missing key is
-// an error, or with `skip_bad_rows` counted and dropped. `limit` > 0 stops after so many rows.
-// plain_text: one column "text", one row per line.
+// Reads all files. A ragged row, a quote that is never closed, invalid UTF-8 or (JSON Lines) a
+// missing key is an error, or with `skip_bad_rows` counted and dropped. `limit` > 0 stops after so
+// many rows. A file without a row is an error.
 Table read_table(const std::vector<fs::path>& files, bool skip_bad_rows, int64_t limit);
+
+// The same rows one by one, in memory that does not grow with the input (at most one row, of up to
+// 64 MiB, and a block). "-" is the standard input. An input without rows just ends, but a CSV, TSV
+// or JSON Lines input without even columns is an error.
+class RowReader {
+ public:
+  explicit RowReader(const fs::path& file, bool skip_bad_rows = false,
+                     std::optional<RowFormat> format = std::nullopt);
+  ~RowReader();
+  RowReader(RowReader&&) noexcept;
+  RowReader& operator=(RowReader&&) noexcept;
+
+  bool next(Row& row);  // false at the end; its values live until the next call
+  RowFormat format() const;
+  const std::vector<std::string>& columns() const;
+  size_t column(std::string_view name) const;  // as Table::column
+  bool has_column(std::string_view name) const;
+  std::string where(const Row& row) const;
+  int64_t skipped_rows() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace finetune

@@ -24,7 +24,8 @@ namespace finetune {
 enum class Activation { gelu, gelu_tanh, relu, silu, tanh };
 
 // Names each row of a (rows, cols) tensor for dropout (core/philox.h): its token's position inside
-// the sequence and its sample's place in the global batch. Backend memory.
+// the sequence and its sample's place in the global batch. Backend memory. Element (r, c) takes
+// dropout_bits(key, position[r], sample[r], step, c). Not read where dropout is off.
 struct RowNames {
   const uint32_t* position = nullptr;  // (rows)
   const uint32_t* sample = nullptr;    // (rows)
@@ -125,8 +126,9 @@ class Backend {
   // ---- attention ------------------------------------------------------------------------------
   // For each sequence and head: P = softmax(scale * Q K^T), out = dropout(P) V.
   // q (Tq, heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
-  // log(sum(exp(scale * q k))) for the backward pass (absent in inference). Dropout element of
-  // (query i, key j) is i * key_length + j in the row named by the head, sample as in `samples`.
+  // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of query
+  // i of sequence b for its key j in head h (i, j, counted inside the sequence, h from 0) takes
+  // dropout_bits(key, h, samples[b], step, i * key_length(b) + j).
   virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
                          Tensor out, Tensor lse) = 0;
   // dq, dk, dv overwritten.

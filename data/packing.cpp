@@ -1,0 +1,82 @@
+#include "data/packing.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kMostDigitBits = 9;  // two passes for every vocabulary up to 262,144
+
+// order = token indices sorted by id, equal ids in order: least-significant-digit radix sort.
+void sort_by_id(const std::vector<int32_t>& ids, std::vector<int32_t>& order) {
+  thread_local std::vector<int32_t> other;  // kept: nothing is allocated inside a step
+  const size_t count = ids.size();
+  order.resize(count);
+  other.resize(count);
+  uint32_t largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    order[i] = int32_t(i);
+    largest = std::max(largest, uint32_t(ids[i]));
+  }
+  const int bits = std::bit_width(largest);
+  const int passes = (bits + kMostDigitBits - 1) / kMostDigitBits;
+  if (passes == 0) return;  // every id is 0
+  const int digit_bits = (bits + passes - 1) / passes;
+  const uint32_t mask = (1u << digit_bits) - 1;
+  for (int shift = 0; shift < bits; shift += digit_bits) {
+    std::array<uint32_t, (1u << kMostDigitBits) + 1> begin{};
+    for (int32_t id : ids) ++begin[((uint32_t(id) >> shift) & mask) + 1];
+    for (uint32_t digit = 0; digit <= mask; ++digit) begin[digit + 1] += begin[digit];
+    for (int32_t index : order) {
+      other[begin[(uint32_t(ids[size_t(index)]) >> shift) & mask]++] = index;
+    }
+    order.swap(other);
+  }
+}
+
+}  // namespace
+
+void pack(const TokenizedSamples& set, std::span<const uint32_t> indices, uint32_t first_place,
+          PackedBatch& out) {
+  const size_t sequences = indices.size();
+  out.offsets.resize(sequences + 1);
+  out.samples.resize(sequences);
+  out.indices.assign(indices.begin(), indices.end());
+  out.max_length = 0;
+  int64_t tokens = 0;
+  for (size_t b = 0; b < sequences; ++b) {
+    FINETUNE_CHECK(indices[b] < set.size());
+    int64_t length = set.length(indices[b]);
+    out.offsets[b] = int32_t(tokens);
+    out.samples[b] = first_place + uint32_t(b);
+    out.max_length = std::max(out.max_length, length);
+    tokens += length;
+    FINETUNE_CHECK(tokens <= std::numeric_limits<int32_t>::max());
+  }
+  out.offsets[sequences] = int32_t(tokens);
+
+  out.ids.resize(size_t(tokens));
+  out.types.resize(size_t(tokens));
+  out.positions.resize(size_t(tokens));
+  out.token_samples.resize(size_t(tokens));
+  for (size_t b = 0; b < sequences; ++b) {
+    const size_t sample = indices[b];
+    const size_t length = size_t(set.length(int64_t(sample)));
+    const size_t begin = size_t(out.offsets[b]);
+    const int32_t* ids = set.ids.data() + set.offsets[sample];
+    for (size_t i = 0; i < length; ++i) {
+      out.ids[begin + i] = ids[i];
+      out.types[begin + i] = i >= set.second[sample];
+      out.positions[begin + i] = uint32_t(i);
+      out.token_samples[begin + i] = out.samples[b];
+    }
+  }
+  sort_by_id(out.ids, out.order);
+}
+
+}  // namespace finetune

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "ops/reference/reference_backend.h"
+
+namespace finetune {
+namespace {
+
+using reference::at;
+using reference::check_shape;
+
+// One head of one sequence: where its rows and columns lie.
+struct Block {
+  int64_t sequence, head;
+  int64_t query_begin, queries;
+  int64_t key_begin, keys;
+  int64_t column;  // first of head_size columns
+};
+
+template <typename Body>
+void for_each_block(const AttentionShape& shape, Body&& body) {
+  FINETUNE_CHECK(shape.queries.count == shape.keys.count);
+  for (int64_t b = 0; b < shape.keys.count; ++b) {
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      const int32_t* q = shape.queries.offsets;
+      const int32_t* k = shape.keys.offsets;
+      body(Block{b, head, q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b], head * shape.head_size});
+    }
+  }
+}
+
+// Probabilities of query i over the block's keys, before dropout; returns log(sum(exp)).
+double softmax_row(const AttentionShape& shape, const Block& block, Tensor q, Tensor k, int64_t i,
+                   std::vector<double>& p) {
+  p.assign(static_cast<size_t>(block.keys), 0.0);
+  for (int64_t j = 0; j < block.keys; ++j) {
+    double dot = 0;
+    for (int64_t d = 0; d < shape.head_size; ++d) {
+      dot += double(at(q, block.query_begin + i, block.column + d)) *
+             at(k, block.key_begin + j, block.column + d);
+    }
+    p[size_t(j)] = double(shape.scale) * dot;
+  }
+  double largest = *std::max_element(p.begin(), p.end());
+  double sum = 0;
+  for (double& value : p) sum += value = std::exp(value - largest);
+  for (double& value : p) value /= sum;
+  return largest + std::log(sum);
+}
+
+double block_mask(const AttentionShape& shape, const Dropout& dropout, const Block& block,
+                  int64_t i, int64_t j) {
+  if (!dropout.on()) return 1.0;
+  return reference::mask(dropout, uint32_t(block.head), shape.samples[block.sequence],
+                         i * block.keys + j);
+}
+
+}  // namespace
+
+void ReferenceBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
+                                 Tensor v, Tensor out, Tensor lse) {
+  check_shape(q, q.rows, shape.heads * shape.head_size);
+  check_shape(k, k.rows, q.cols);
+  check_shape(v, k.rows, q.cols);
+  check_shape(out, q.rows, q.cols);
+  if (lse) check_shape(lse, shape.heads, q.rows);
+  std::vector<double> p;
+  for_each_block(shape, [&](const Block& block) {
+    for (int64_t i = 0; i < block.queries; ++i) {
+      double log_sum = softmax_row(shape, block, q, k, i, p);
+      if (lse) at(lse, block.head, block.query_begin + i) = float(log_sum);
+      for (int64_t d = 0; d < shape.head_size; ++d) {
+        double sum = 0;
+        for (int64_t j = 0; j < block.keys; ++j) {
+          sum += p[size_t(j)] * block_mask(shape, dropout, block, i, j) *
+                 at(v, block.key_begin + j, block.column + d);
+        }
+        at(out, block.query_begin + i, block.column + d) = float(sum);
+      }
+    }
+  });
+}
+
+// dP = mask * (dout V^T); dS = P * (dP - sum(P * dP)); dq = scale * dS K; dk = scale * dS^T Q;
+// dv = (P * mask)^T dout. Probabilities are computed anew, so `out` and `lse` are not needed.
+void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
+                                          Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
+                                          Tensor dq, Tensor dk, Tensor dv) {
+  check_shape(q, q.rows, shape.heads * shape.head_size);
+  check_shape(k, k.rows, q.cols);
+  check_shape(v, k.rows, q.cols);
+  check_shape(out, q.rows, q.cols);
+  check_shape(lse, shape.heads, q.rows);
+  check_shape(dout, q.rows, q.cols);
+  check_shape(dq, q.rows, q.cols);
+  check_shape(dk, k.rows, k.cols);
+  check_shape(dv, k.rows, k.cols);
+  const int64_t size = shape.head_size;
+  std::vector<double> p, masks, dp;
+  for_each_block(shape, [&](const Block& block) {
+    std::vector<double> key_sums(static_cast<size_t>(block.keys * size), 0.0);
+    std::vector<double> value_sums(static_cast<size_t>(block.keys * size), 0.0);
+    for (int64_t i = 0; i < block.queries; ++i) {
+      softmax_row(shape, block, q, k, i, p);
+      masks.assign(p.size(), 0.0);
+      dp.assign(p.size(), 0.0);
+      double weighted = 0;
+      for (int64_t j = 0; j < block.keys; ++j) {
+        masks[size_t(j)] = block_mask(shape, dropout, block, i, j);
+        for (int64_t d = 0; d < size; ++d) {
+          dp[size_t(j)] += masks[size_t(j)] * at(dout, block.query_begin + i, block.column + d) *
+                           at(v, block.key_begin + j, block.column + d);
+        }
+        weighted += p[size_t(j)] * dp[size_t(j)];
+      }
+      for (int64_t d = 0; d < size; ++d) {
+        double dout_value = at(dout, block.query_begin + i, block.column + d);
+        double query = at(q, block.query_begin + i, block.column + d);
+        double query_sum = 0;
+        for (int64_t j = 0; j < block.keys; ++j) {
+          double ds = double(shape.scale) * p[size_t(j)] * (dp[size_t(j)] - weighted);
+          query_sum += ds * at(k, block.key_begin + j, block.column + d);
+          key_sums[size_t(j * size + d)] += ds * query;
+          value_sums[size_t(j * size + d)] += p[size_t(j)] * masks[size_t(j)] * dout_value;
+        }
+        at(dq, block.query_begin + i, block.column + d) = float(query_sum);
+      }
+    }
+    for (int64_t j = 0; j < block.keys; ++j) {
+      for (int64_t d = 0; d < size; ++d) {
+        at(dk, block.key_begin + j, block.column + d) = float(key_sums[size_t(j * size + d)]);
+        at(dv, block.key_begin + j, block.column + d) = float(value_sums[size_t(j * size + d)]);
+      }
+    }
+  });
+}
+
+}  // namespace finetune

@@ -1,0 +1,47 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/reference/reference_backend.h"
+
+namespace finetune {
+
+using reference::at;
+using reference::check_shape;
+
+void ReferenceBackend::block_square_sums(Tensor x, double* sums) {
+  check_shape(x, 1, x.cols);
+  for (int64_t begin = 0; begin < x.cols; begin += kNormBlock) {
+    double sum = 0;
+    for (int64_t i = begin; i < std::min(x.cols, begin + kNormBlock); ++i) {
+      sum += double(at(x, 0, i)) * at(x, 0, i);
+    }
+    sums[begin / kNormBlock] = sum;
+  }
+}
+
+void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
+                             Tensor v) {
+  const int64_t n = parameter.cols;
+  check_shape(parameter, 1, n);
+  check_shape(gradient, 1, n);
+  check_shape(m, 1, n);
+  check_shape(v, 1, n);
+  const double lr = options.learning_rate, beta1 = options.beta1, beta2 = options.beta2;
+  const double correction1 = 1.0 - std::pow(beta1, double(options.step));
+  const double correction2 = 1.0 - std::pow(beta2, double(options.step));
+  for (int64_t i = 0; i < n; ++i) {
+    double g = double(options.gradient_scale) * at(gradient, 0, i);
+    double first = beta1 * at(m, 0, i) + (1.0 - beta1) * g;
+    double second = beta2 * at(v, 0, i) + (1.0 - beta2) * g * g;
+    double p = at(parameter, 0, i);
+    p -= lr * options.weight_decay * p;
+    p -= lr / correction1 * first /
+         (std::sqrt(second) / std::sqrt(correction2) + double(options.epsilon));
+    at(parameter, 0, i) = float(p);
+    at(m, 0, i) = float(first);
+    at(v, 0, i) = float(second);
+    at(gradient, 0, i) = 0;
+  }
+}
+
+}  // namespace finetune

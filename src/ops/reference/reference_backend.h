@@ -1,0 +1,88 @@
+// The definition of every operation of ops/backend.h as plain loops, for tests: data are floats in
+// host memory, all arithmetic is double, and a result is rounded to float once. No threads.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "ops/backend.h"
+
+namespace finetune {
+
+class ReferenceBackend : public Backend {
+ public:
+  std::string description() const override { return "reference, double precision"; }
+
+  std::shared_ptr<void> allocate(size_t bytes) override;
+  void upload(void* to, const void* host, size_t bytes) override;
+  void download(void* host, const void* from, size_t bytes) override;
+  void fill_zero(Tensor x) override;
+  void synchronize() override {}
+
+  void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
+  void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
+  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) override;
+
+  void activation(Activation f, Tensor x, Tensor y) override;
+  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
+  void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) override;
+  void add(Tensor x, Tensor y) override;
+
+  void gather_rows(Tensor x, const int32_t* index, Tensor y) override;
+  void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) override;
+
+  void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types, Tensor word,
+             Tensor position, Tensor type, Tensor y) override;
+  void embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
+                      const int32_t* types, const int32_t* order, Tensor dword, Tensor dposition,
+                      Tensor dtype) override;
+
+  void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names, Tensor gamma,
+                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y) override;
+  void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
+                               RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
+                               Tensor dbeta) override;
+
+  void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
+                 Tensor out, Tensor lse) override;
+  void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
+                          Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk,
+                          Tensor dv) override;
+
+  void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
+                     float scale, Tensor losses, Tensor dlogits) override;
+  void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
+                            Tensor losses, Tensor dlogits) override;
+  void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+                     Tensor dlogits) override;
+  void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
+                          const int32_t* ends, float scale, Tensor losses,
+                          Tensor dlogits) override;
+
+  void block_square_sums(Tensor x, double* sums) override;
+  void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+};
+
+namespace reference {
+
+inline float& at(Tensor t, int64_t row, int64_t col) { return t.f32()[row * t.stride + col]; }
+
+inline void check_shape(Tensor t, int64_t rows, int64_t cols) {
+  FINETUNE_CHECK(t && t.rows == rows && t.cols == cols && t.stride >= t.cols);
+}
+
+// mask / (1 - p) of one element: 0 or dropout.scale.
+inline double mask(const Dropout& dropout, uint32_t row, uint32_t sample, int64_t element) {
+  if (!dropout.on()) return 1.0;
+  uint32_t bits = dropout_bits(dropout.key, row, sample, dropout.step, uint32_t(element));
+  return bits >= dropout.threshold ? double(dropout.scale) : 0.0;
+}
+
+// The mask of element `col` of row `row` of a tensor whose rows have names.
+inline double mask(const Dropout& dropout, const RowNames& names, int64_t row, int64_t col) {
+  if (!dropout.on()) return 1.0;
+  return mask(dropout, names.position[row], names.sample[row], col);
+}
+
+}  // namespace reference
+}  // namespace finetune

@@ -1,0 +1,56 @@
+#include "core/parallel.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace finetune;
+
+TEST_CASE("every task runs once on any number of threads") {
+  for (int count : {1, 2, 3, 8}) {
+    set_threads(count);
+    CHECK(threads() == count);
+    std::vector<std::atomic<int>> runs(1000);
+    parallel_for(1000, [&](int64_t i) { ++runs[size_t(i)]; });
+    for (const auto& times : runs) REQUIRE(times == 1);
+    std::vector<std::atomic<int>> covered(1001);
+    parallel_ranges(1001, 64, [&](int64_t begin, int64_t end) {
+      CHECK(begin % 64 == 0);
+      for (int64_t i = begin; i < end; ++i) ++covered[size_t(i)];
+    });
+    for (const auto& times : covered) REQUIRE(times == 1);
+  }
+  parallel_for(0, [](int64_t) { FAIL("no task to run"); });
+  set_threads(available_cores());
+}
+
+TEST_CASE("the exception of the first task comes back") {
+  for (int count : {1, 2, 4}) {
+    set_threads(count);
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      std::string message;
+      try {
+        parallel_for(100, [](int64_t i) {
+          if (i == 13 || i == 40 || i == 99) throw std::runtime_error(std::to_string(i));
+        });
+      } catch (const std::runtime_error& error) {
+        message = error.what();
+      }
+      CHECK(message == "13");
+    }
+  }
+  set_threads(available_cores());
+}
+
+TEST_CASE("a parallel_for inside a task runs on that task's thread") {
+  set_threads(4);
+  std::vector<std::atomic<int>> runs(64);
+  parallel_for(8, [&](int64_t i) {
+    parallel_for(8, [&](int64_t j) { ++runs[size_t(8 * i + j)]; });
+  });
+  for (const auto& times : runs) CHECK(times == 1);
+  set_threads(available_cores());
+}

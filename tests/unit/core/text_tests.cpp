@@ -1,0 +1,75 @@
+#include "core/text.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace finetune;
+
+TEST_CASE("numbers are written so that they read back") {
+  for (double value : {0.0, 0.1, 1.0 / 3, 1e-300, 1e300, -2.5, 5e-324, 123456789.125,
+                       std::numeric_limits<double>::max()}) {
+    CHECK(parse_double(format_number(value)) == value);
+  }
+  CHECK(format_number(0.1f) == "0.1");
+  CHECK(format_number(0.1) == "0.1");
+  CHECK(format_number(std::nan("")) == "nan");
+  CHECK(format_number(-HUGE_VAL) == "-inf");
+  CHECK(format_fixed(0.12345, 2) == "0.12");
+  CHECK(format_fixed(-1.0, 3) == "-1.000");
+}
+
+TEST_CASE("only whole numbers parse") {
+  CHECK(parse_double("+1.5e3") == 1500.0);
+  CHECK_FALSE(parse_double("1.5x"));
+  CHECK_FALSE(parse_double(""));
+  CHECK_FALSE(parse_double(" 1"));
+  CHECK_FALSE(parse_double("1,5"));
+  CHECK(parse_int("-42") == -42);
+  CHECK_FALSE(parse_int("42.0"));
+  CHECK_FALSE(parse_int("9223372036854775808"));
+}
+
+TEST_CASE("concat, split, trim, join") {
+  CHECK(concat("a", 1, 'b', -2.5, true, std::string("c"), uint64_t{18446744073709551615u}) ==
+        "a1b-2.5truec18446744073709551615");
+  CHECK(split("a,,b,", ',') == std::vector<std::string_view>{"a", "", "b", ""});
+  CHECK(split("", ',') == std::vector<std::string_view>{""});
+  CHECK(trim(" \t a b \r\n") == "a b");
+  CHECK(trim(" \n") == "");
+  CHECK(join({"a", "b", "c"}, ", ") == "a, b, c");
+  CHECK(join({}, ", ") == "");
+  CHECK(ends_with_ignoring_case("Data.CSV", ".csv"));
+  CHECK_FALSE(ends_with_ignoring_case("csv", ".csv"));
+}
+
+TEST_CASE("closest_match finds typos and nothing else") {
+  CHECK(closest_match("catgory", {"text", "category"}) == "category");
+  CHECK(closest_match("labels", {"text", "label"}) == "label");
+  CHECK_FALSE(closest_match("zebra", {"text", "label"}));
+  CHECK_FALSE(closest_match("label", {}));
+}
+
+TEST_CASE("invalid_utf8 gives the first bad byte") {
+  auto npos = std::string_view::npos;
+  CHECK(invalid_utf8("") == npos);
+  CHECK(invalid_utf8("plain") == npos);
+  CHECK(invalid_utf8("aé€\U0001F600") == npos);
+  CHECK(invalid_utf8("\xED\x9F\xBF \xEE\x80\x80 \xF4\x8F\xBF\xBF") == npos);
+  CHECK(invalid_utf8("ab\xE9") == 2);                // Latin-1
+  CHECK(invalid_utf8("a\x80") == 1);                 // continuation without a lead
+  CHECK(invalid_utf8("\xC0\xAF") == 0);              // overlong
+  CHECK(invalid_utf8("\xE0\x9F\xBF") == 0);          // overlong
+  CHECK(invalid_utf8("x\xED\xA0\x80") == 1);         // surrogate
+  CHECK(invalid_utf8("\xF4\x90\x80\x80") == 0);      // past U+10FFFF
+  CHECK(invalid_utf8("\xF0\x8F\xBF\xBF") == 0);      // overlong
+  CHECK(invalid_utf8("abc\xE2\x82") == 3);           // cut short
+  CHECK(count_code_points("aé€\U0001F600") == 4);
+}
+
+TEST_CASE("quoted is one short printable line") {
+  CHECK(quoted("a\nb\t\x01") == "'a\\nb\\t\\x01'");
+  CHECK(quoted("abcdef", 3) == "'abc…'");
+  CHECK(quoted("aéb", 2) == "'a…'");  // never cuts a character
+}

@@ -1,0 +1,131 @@
+#include "data/plan.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+using namespace finetune;
+
+namespace {
+
+// Every sample that the processes of one epoch compute, in the order of the shards.
+std::vector<uint32_t> epoch_samples(int64_t count, int64_t batch, int64_t shards,
+                                    int64_t processes) {
+  std::vector<uint32_t> order = epoch_order(count, 42, 3, true);
+  std::vector<uint32_t> seen;
+  for (int64_t step = 0; step < steps_per_epoch(count, batch); ++step) {
+    IndexRange range = batch_range(count, batch, step);
+    for (int64_t process = 0; process < processes; ++process) {
+      IndexRange own = part(shards, processes, process);
+      for (int64_t shard = own.begin; shard < own.end; ++shard) {
+        IndexRange samples = part(range.size(), shards, shard);
+        for (int64_t i = samples.begin; i < samples.end; ++i) {
+          seen.push_back(order[size_t(range.begin + i)]);
+        }
+      }
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("every sample once per epoch, in one order, for any number of processes and shards") {
+  for (int64_t count : {1, 2, 7, 31, 32, 33, 100, 257}) {
+    std::vector<uint32_t> order = epoch_order(count, 42, 3, true);
+    std::vector<uint32_t> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t i = 0; i < count; ++i) REQUIRE(sorted[size_t(i)] == i);
+    for (int64_t batch : {1, 3, 32, 1000}) {
+      for (int64_t shards : {1, 2, 3, 8, 64}) {
+        for (int64_t processes : {1, 2, 3, 8}) {
+          if (processes > shards) continue;
+          REQUIRE(epoch_samples(count, batch, shards, processes) == order);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the last batch keeps its true size") {
+  CHECK(steps_per_epoch(0, 32) == 0);
+  CHECK(steps_per_epoch(64, 32) == 2);
+  CHECK(steps_per_epoch(65, 32) == 3);
+  CHECK(batch_range(65, 32, 2) == IndexRange{64, 65});
+  CHECK(batch_range(5, 32, 0) == IndexRange{0, 5});
+  CHECK_THROWS(batch_range(65, 32, 3));
+}
+
+TEST_CASE("parts differ by at most one, larger first, and may be empty") {
+  CHECK(part(10, 4, 0) == IndexRange{0, 3});
+  CHECK(part(10, 4, 1) == IndexRange{3, 6});
+  CHECK(part(10, 4, 2) == IndexRange{6, 8});
+  CHECK(part(10, 4, 3) == IndexRange{8, 10});
+  CHECK(part(2, 4, 1) == IndexRange{1, 2});
+  CHECK(part(2, 4, 2).size() == 0);
+  CHECK(part(2, 4, 3) == IndexRange{2, 2});
+  CHECK(part(0, 3, 2) == IndexRange{0, 0});
+}
+
+TEST_CASE("the order depends on seed, epoch and count alone") {
+  std::vector<uint32_t> order = epoch_order(1000, 42, 0, true);
+  CHECK(epoch_order(1000, 42, 0, true) == order);
+  CHECK(epoch_order(1000, 43, 0, true) != order);
+  CHECK(epoch_order(1000, 42 + (uint64_t{1} << 40), 0, true) != order);
+  CHECK(epoch_order(1000, 42, 1, true) != order);
+  CHECK(epoch_order(1000, 42, int64_t{1} << 32, true) != order);
+  std::vector<uint32_t> plain(1000);
+  std::iota(plain.begin(), plain.end(), 0u);
+  CHECK(order != plain);
+  CHECK(epoch_order(1000, 42, 5, false) == plain);
+  CHECK(epoch_order(0, 42, 0, true).empty());
+}
+
+TEST_CASE("all orders of a few samples are equally likely") {
+  // 24 orders of 4 samples, 24,000 draws: chi-squared with 23 degrees of freedom exceeds 49.7 once
+  // in a thousand times (and, the draws being fixed, always or never here).
+  std::vector<int> seen(256, 0);
+  for (int64_t epoch = 0; epoch < 24000; ++epoch) {
+    std::vector<uint32_t> order = epoch_order(4, 7, epoch, true);
+    ++seen[order[0] | order[1] << 2 | order[2] << 4 | order[3] << 6];
+  }
+  double chi_squared = 0;
+  int orders = 0;
+  for (int times : seen) {
+    if (times == 0) continue;
+    ++orders;
+    chi_squared += (times - 1000.0) * (times - 1000.0) / 1000.0;
+  }
+  CHECK(orders == 24);
+  CHECK(chi_squared < 49.7);
+}
+
+TEST_CASE("micro-batches hold at most so many tokens") {
+  using Ranges = std::vector<IndexRange>;
+  std::vector<int64_t> lengths = {10, 20, 30, 5, 100, 1};
+  CHECK(micro_batches(lengths, 60) == Ranges{{0, 3}, {3, 4}, {4, 5}, {5, 6}});
+  CHECK(micro_batches(lengths, 59) == Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}});
+  CHECK(micro_batches(lengths, 1) == Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}});
+  CHECK(micro_batches(lengths, 1000) == Ranges{{0, 6}});
+  CHECK(micro_batches({}, 60).empty());
+}
+
+TEST_CASE("hold_out keeps the file's order and is drawn by seed") {
+  HoldOut parts = hold_out(100, 0.07, 42);
+  CHECK(parts.eval.size() == 7);  // 0.07 * 100 > 7 in binary
+  CHECK(parts.train.size() == 93);
+  CHECK(std::is_sorted(parts.eval.begin(), parts.eval.end()));
+  CHECK(std::is_sorted(parts.train.begin(), parts.train.end()));
+  std::vector<uint32_t> all = parts.train;
+  all.insert(all.end(), parts.eval.begin(), parts.eval.end());
+  std::sort(all.begin(), all.end());
+  for (uint32_t i = 0; i < 100; ++i) REQUIRE(all[i] == i);
+  CHECK(hold_out(100, 0.07, 42).eval == parts.eval);
+  CHECK(hold_out(100, 0.07, 43).eval != parts.eval);
+  CHECK(hold_out(101, 0.1, 1).eval.size() == 11);  // ceil(10.1)
+  CHECK(hold_out(100, 0, 1).eval.empty());
+  CHECK(hold_out(100, 1, 1).train.empty());
+  CHECK(hold_out(0, 0.5, 1).eval.empty());
+}

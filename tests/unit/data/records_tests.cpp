@@ -1,0 +1,349 @@
+#include "data/records.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../shared.h"
+#include "scratch.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+using Cells = std::vector<std::vector<std::string>>;
+using Lines = std::vector<uint32_t>;
+
+Cells cells(const Table& table) {
+  Cells out;
+  for (const Row& row : table.rows()) out.emplace_back(row.values.begin(), row.values.end());
+  return out;
+}
+
+Lines lines(const Table& table) {
+  Lines out;
+  for (const Row& row : table.rows()) out.push_back(row.line);
+  return out;
+}
+
+Cells streamed(const fs::path& path, bool skip_bad_rows = false) {
+  RowReader reader(path, skip_bad_rows);
+  Cells out;
+  for (Row row; reader.next(row);) out.emplace_back(row.values.begin(), row.values.end());
+  return out;
+}
+
+struct Fixture {
+  Scratch scratch;
+
+  // Reads `text` as a file `name`, whole and row by row: both must agree.
+  Table read(const std::string& name, std::string_view text, bool skip = false) {
+    fs::path path = scratch.write(name, text);
+    Table table = read_table({path}, skip, 0);
+    CHECK(streamed(path, skip) == cells(table));
+    return table;
+  }
+  std::string fault(const std::string& name, std::string_view text) {
+    fs::path path = scratch.write(name, text);
+    std::string whole = data_fault(scratch, [&] { read_table({path}, false, 0); });
+    CHECK(data_fault(scratch, [&] { streamed(path); }) == whole);
+    return whole;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "CSV: quotes, doubled quotes, embedded line ends") {
+  Table table = read("a.csv",
+                     "text,label\n"
+                     "plain,1\n"
+                     "\"a, b\",\"2\"\n"
+                     "\"say \"\"hi\"\"\",\"\"\"\"\n"
+                     "\"two\nlines\r\nthree\",3\n"
+                     "bare \" quote,it's \"\"fine\n"
+                     " \"space first\",4\n"
+                     ",\n"
+                     "\"\",\"\"\n");
+  CHECK(table.columns() == std::vector<std::string>{"text", "label"});
+  CHECK(cells(table) == Cells{{"plain", "1"},
+                              {"a, b", "2"},
+                              {"say \"hi\"", "\""},
+                              {"two\nlines\r\nthree", "3"},
+                              {"bare \" quote", "it's \"\"fine"},
+                              {" \"space first\"", "4"},
+                              {"", ""},
+                              {"", ""}});
+  CHECK(lines(table) == Lines{2, 3, 4, 5, 8, 9, 10, 11});
+  CHECK(scratch.plain(table.where(table.rows()[4])) == "a.csv:8");
+}
+
+TEST_CASE_FIXTURE(Fixture, "CSV: byte order mark, CRLF, CR, blank lines, no last line end") {
+  CHECK(cells(read("a.csv", "\xEF\xBB\xBFtext,label\r\n\r\na,1\r\n\"b\",\"2\"")) ==
+        Cells{{"a", "1"}, {"b", "2"}});
+  CHECK(lines(read("a.csv", "text,label\r\n\r\na,1\r\n\n\nb,2")) == Lines{3, 6});
+  Table mac = read("a.csv", "text,label\ra,1\rb,2\r");
+  CHECK(cells(mac) == Cells{{"a", "1"}, {"b", "2"}});
+  CHECK(lines(mac) == Lines{2, 3});
+  CHECK(cells(read("a.csv", "text\n\"\"\n\nx\n")) == Cells{{""}, {"x"}});
+  CHECK(read("a.csv", "\n\ntext\nx\n").rows()[0].line == 4);
+}
+
+TEST_CASE_FIXTURE(Fixture, "every value is a string") {
+  CHECK(cells(read("a.csv", "a,b,c,d\nNA,null,007,1e5\n nan ,,true,-0\n")) ==
+        Cells{{"NA", "null", "007", "1e5"}, {" nan ", "", "true", "-0"}});
+  CHECK(cells(read("a.jsonl", "{\"a\":\"NA\",\"b\":1.50,\"c\":true,\"d\":null}\n"
+                              "{\"d\":\"007\",\"c\":-0.0e-1,\"b\":false,\"a\":\"null\"}\n")) ==
+        Cells{{"NA", "1.50", "true", ""}, {"null", "false", "-0.0e-1", "007"}});
+}
+
+TEST_CASE_FIXTURE(Fixture, "TSV: quotes mean nothing") {
+  Table table = read("a.tsv", "\xEF\xBB\xBFid\ttext\r\n1\t\" unpaired , quote\r\n\n2\t\"\"\n3\t");
+  CHECK(cells(table) == Cells{{"1", "\" unpaired , quote"}, {"2", "\"\""}, {"3", ""}});
+  CHECK(lines(table) == Lines{2, 4, 5});
+}
+
+TEST_CASE_FIXTURE(Fixture, "JSON Lines: escapes, other keys, blank lines") {
+  Table table = read("a.jsonl",
+                     "{\"text\": \"a\\n\\\"b\\\"\\u00e9\\ud83d\\ude00\\/\\\\\", \"label\": \"x\"}\n"
+                     "\r\n"
+                     "  { \"other\" : [1, {\"text\": 2}], \"l\\u0061bel\":\"y\" , \"text\":\"\" }\r\n"
+                     "{\"text\":\"last\",\"label\":\"z\"}");
+  CHECK(table.columns() == std::vector<std::string>{"text", "label"});
+  CHECK(cells(table) == Cells{{"a\n\"b\"é\U0001F600/\\", "x"}, {"", "y"}, {"last", "z"}});
+  CHECK(lines(table) == Lines{1, 3, 4});
+}
+
+TEST_CASE_FIXTURE(Fixture, "plain text: row n is line n") {
+  Table table = read("a.txt", "one, \"two\"\r\n\nthree\tx\nlast");
+  CHECK(table.columns() == std::vector<std::string>{"text"});
+  CHECK(cells(table) == Cells{{"one, \"two\""}, {""}, {"three\tx"}, {"last"}});
+  CHECK(lines(table) == Lines{1, 2, 3, 4});
+}
+
+TEST_CASE_FIXTURE(Fixture, "faults name the file, the line and what to do") {
+  CHECK(fault("a.csv", "") == "a.csv: is empty");
+  CHECK(fault("a.csv", "\n\r\n\n") == "a.csv: is empty");
+  CHECK(fault("a.jsonl", "\n") == "a.jsonl: is empty");
+  CHECK(fault("a.csv", "text,label,text\na,b,c\n") == "a.csv:1: two columns are named 'text'");
+  CHECK(fault("a.csv", "text,label\n\"x\ny\",1\na,b,c\n") ==
+        "a.csv:4: 2 values are expected (text, label), found: 3; a value with a comma needs quotes; "
+        "--skip-bad-rows drops such rows");
+  CHECK(fault("a.tsv", "text\tlabel\na\n") ==
+        "a.tsv:2: 2 values are expected (text, label), found: 1; --skip-bad-rows drops such rows");
+  CHECK(fault("a.csv", "text,label\na,1\n\"b\nc\",\"2\nd,3\n") ==
+        "a.csv:4: the quote that opens here is never closed; --skip-bad-rows drops such rows");
+  CHECK(fault("a.csv", "text,label\n\"a\" b,1\n") ==
+        "a.csv:2: text after a closing quote: ' b,1' (a quote inside a quoted value is written "
+        "twice); --skip-bad-rows drops such rows");
+  CHECK(fault("a.csv", "text,label\n\"a\n\xC3\xA9t\xE9\",1\n") ==
+        "a.csv:3: byte 0xE9 at byte 4 of the line is not UTF-8; convert the file (iconv -f "
+        "WINDOWS-1252 -t UTF-8); --skip-bad-rows drops such rows");
+  CHECK(fault("a.txt", "ok\n\xFFx\n") ==
+        "a.txt:2: byte 0xFF at byte 1 of the line is not UTF-8; convert the file (iconv -f "
+        "WINDOWS-1252 -t UTF-8); --skip-bad-rows drops such rows");
+  CHECK(fault("a.csv", "t\xE9xt,label\na,1\n") ==
+        "a.csv:1: byte 0xE9 at byte 2 of the line is not UTF-8; convert the file (iconv -f "
+        "WINDOWS-1252 -t UTF-8)");
+  CHECK(fault("a.csv", std::string_view("text,label\na,1\nb\0,2\n", 20)) ==
+        "a.csv:3: a NUL byte; this is not a text file; --skip-bad-rows drops such rows");
+  constexpr const char* utf16 =
+      "a.csv: looks like UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)";
+  CHECK(fault("a.csv", std::string_view("\xFF\xFEt\0,\0l\0\n\0", 10)) == utf16);
+  CHECK(fault("a.csv", std::string_view("\xFE\xFF\0t\0,\0l\0\n", 10)) == utf16);
+  CHECK(fault("a.csv", std::string_view("t\0,\0l\0\n\0", 8)) == utf16);
+}
+
+TEST_CASE_FIXTURE(Fixture, "faults of JSON Lines") {
+  auto second_line = [&](std::string_view line) {
+    return fault("a.jsonl", concat("{\"text\":\"a\",\"n\":1}\n", line));
+  };
+  constexpr std::string_view hint = "; --skip-bad-rows drops such rows";
+  CHECK(second_line("{\"text\":\"a\"}") == concat("a.jsonl:2: key 'n' is missing", hint));
+  CHECK(second_line("{\"text\":\"a\",\"n\":1,\"text\":\"b\"}") ==
+        concat("a.jsonl:2: not a JSON object: key 'text' occurs twice (byte 26 of the line)", hint));
+  CHECK(second_line("{\"text\":\"a\",\"n\":[1]}") ==
+        concat("a.jsonl:2: not a JSON object: a nested value; strings, numbers, true, false and "
+               "null can be columns (byte 17 of the line)",
+               hint));
+  CHECK(second_line("{\"text\":\"a\",\"n\":1") ==
+        concat("a.jsonl:2: not a JSON object: the text ends in the middle of a value (byte 18 of "
+               "the line)",
+               hint));
+  CHECK(second_line("{\"text\":\"\\ud83d\",\"n\":1}") ==
+        concat("a.jsonl:2: not a JSON object: half of a surrogate pair (\\ud83d) (byte 10 of the "
+               "line)",
+               hint));
+  CHECK(second_line("{\"text\":\"a\",\"n\":01}").find("',' or '}' is expected, not '1'") !=
+        std::string::npos);
+  CHECK(second_line("{\"text\":\"a\",\"n\":1} x").find("text after the object") !=
+        std::string::npos);
+  CHECK(fault("a.json", "[{\"text\":\"a\"}]") ==
+        "a.json:1: not a JSON object: an array; JSON Lines hold one object on each line (byte 1 of "
+        "the line)");
+  CHECK(fault("a.jsonl", "{\"a\":1,\"a\":2}\n") == "a.jsonl:1: two columns are named 'a'");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a file that is missing, a directory, only a header") {
+  CHECK(data_fault(scratch, [&] { read_table({scratch.path("no.csv")}, false, 0); }) ==
+        "no.csv: No such file or directory");
+  CHECK(data_fault(scratch, [&] { RowReader(scratch.path("no.csv")); }) ==
+        "no.csv: No such file or directory");
+  fs::create_directory(scratch.path("dir.csv"));
+  CHECK(data_fault(scratch, [&] { read_table({scratch.path("dir.csv")}, false, 0); }) ==
+        "dir.csv: is a directory, a file is needed");
+  CHECK(data_fault(scratch, [&] { RowReader(scratch.path("dir.csv")); }) ==
+        "dir.csv: is a directory, a file is needed");
+  fs::path header = scratch.write("header.csv", "text,label\n");
+  CHECK(data_fault(scratch, [&] { read_table({header}, false, 0); }) == "header.csv: holds no rows");
+  CHECK(streamed(header).empty());
+  fs::path empty = scratch.write("empty.txt", "");
+  CHECK(data_fault(scratch, [&] { read_table({empty}, false, 0); }) == "empty.txt: is empty");
+  CHECK(streamed(empty).empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "columns by name") {
+  Table table = read("a.csv", "text,category,\na,b,\n");
+  CHECK(table.column("category") == 1);
+  CHECK(table.has_column("text"));
+  CHECK_FALSE(table.has_column("Text"));
+  CHECK(data_fault(scratch, [&] { (void)table.column("catgory"); }) ==
+        "a.csv: no column 'catgory'; its columns are: text, category,  (did you mean 'category'?)");
+  RowReader reader(scratch.path("a.csv"));
+  CHECK(reader.column("category") == 1);
+  CHECK(data_fault(scratch, [&] { (void)reader.column("zebra"); }) ==
+        "a.csv: no column 'zebra'; its columns are: text, category, ");
+}
+
+TEST_CASE_FIXTURE(Fixture, "skip_bad_rows drops and counts") {
+  Table table = read("a.csv",
+                     "text,label\n"
+                     "a,1\n"
+                     "b\n"
+                     "c,2,3\n"
+                     "\xE9,4\n"
+                     "\"stray,5\n"  // swallows the next line up to its quote
+                     "d,6\n"
+                     "\"e\",7\n"
+                     "f,\"never closed\n"
+                     "g,8\n",
+                     true);
+  CHECK(cells(table) == Cells{{"a", "1"}, {"d", "6"}, {"e", "7"}, {"g", "8"}});
+  CHECK(lines(table) == Lines{2, 7, 8, 10});
+  CHECK(table.skipped_rows() == 5);
+  RowReader reader(scratch.path("a.csv"), true);
+  for (Row row; reader.next(row);) {
+  }
+  CHECK(reader.skipped_rows() == 5);
+
+  Table json = read("a.jsonl", "{\"a\":1}\n{\"b\":1}\nnot json\n{\"a\":2}\n", true);
+  CHECK(cells(json) == Cells{{"1"}, {"2"}});
+  CHECK(json.skipped_rows() == 2);
+
+  fs::path none = scratch.write("none.csv", "a,b\n1\n2\n");
+  CHECK(data_fault(scratch, [&] { read_table({none}, true, 0); }) ==
+        "none.csv:2: 2 values are expected (a, b), found: 1 (and no other row can be used)");
+}
+
+TEST_CASE_FIXTURE(Fixture, "files are joined, up to the limit") {
+  fs::path a = scratch.write("a.csv", "text,label\na,1\nb,2\n");
+  fs::path b = scratch.write("b.csv", "text,label\nc,\"3\"\"\"\n");
+  fs::path c = scratch.write("c.csv", "label,text\n1,d\n");
+  fs::path d = scratch.write("d.jsonl", "{\"label\":5,\"text\":\"e\"}\n");
+  Table moved = read_table({a, b, d}, false, 0);
+  Table table = std::move(moved);
+  CHECK(cells(table) == Cells{{"a", "1"}, {"b", "2"}, {"c", "3\""}, {"e", "5"}});
+  CHECK(scratch.plain(table.where(table.rows()[2])) == "b.csv:2");
+  CHECK(table.files().size() == 3);
+  CHECK(data_fault(scratch, [&] { read_table({a, c}, false, 0); }) ==
+        "c.csv: its columns (label, text) differ from those of a.csv (text, label)");
+  CHECK(cells(read_table({a, b}, false, 3)).size() == 3);
+  CHECK(cells(read_table({a, scratch.path("not read.csv")}, false, 2)).size() == 2);
+  CHECK(cells(read_table({a, b}, false, 1)) == Cells{{"a", "1"}});
+}
+
+TEST_CASE_FIXTURE(Fixture, "pipes that bring a few bytes at a time") {
+  const std::string text = "text,label\r\n\"a\"\"\r\n\",1\r\n\r\n\"\",é\r\nlast,2";
+  for (size_t piece : {1, 2, 3, 5, 100}) {
+    fs::path pipe = scratch.path(concat("pipe", piece, ".csv"));
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    std::thread writer([&] {
+      std::ofstream out(pipe, std::ios::binary);
+      for (size_t at = 0; at < text.size(); at += piece) out << text.substr(at, piece) << std::flush;
+    });
+    Cells rows = streamed(pipe);
+    writer.join();
+    CHECK(rows == Cells{{"a\"\r\n", "1"}, {"", "é"}, {"last", "2"}});
+  }
+  fs::path pipe = scratch.path("whole.csv");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
+  Table table = read_table({pipe}, false, 0);
+  writer.join();
+  CHECK(lines(table) == Lines{2, 5, 6});
+}
+
+TEST_CASE_FIXTURE(Fixture, "rows longer than a block") {
+  std::string text = "text,label\n";
+  for (size_t length : {100, 300000, 1500000, 7, 262144}) {
+    text += concat("\"", std::string(length, 'x'), "\"\"\n\",", length, "\n");
+  }
+  Table table = read("long.csv", text);
+  CHECK(table.rows().size() == 5);
+  CHECK(table.rows()[2].values[0].size() == 1500002);
+  CHECK(lines(table) == Lines{2, 4, 6, 8, 10});
+}
+
+TEST_CASE("formats by suffix, else by content") {
+  CHECK(detect_row_format("x.CSV", "a\tb") == RowFormat::csv);
+  CHECK(detect_row_format("x.tsv", "") == RowFormat::tsv);
+  CHECK(detect_row_format("x.ndjson", "") == RowFormat::jsonl);
+  CHECK(detect_row_format("x.json", "") == RowFormat::jsonl);
+  CHECK(detect_row_format("x.txt", "a,b\nc,d\n") == RowFormat::plain_text);
+  CHECK(detect_row_format("-", "a,b\nc,d\n") == RowFormat::plain_text);
+  CHECK(detect_row_format("data", " {\"a\": 1}\n") == RowFormat::jsonl);
+  CHECK(detect_row_format("data", "a,b\n1,\"x,\n y\"\n2,z\n") == RowFormat::csv);
+  CHECK(detect_row_format("data", "a\tb\n1, x\ty\n") == RowFormat::tsv);
+  CHECK(detect_row_format("data", "Hello, world\nand more\n") == RowFormat::plain_text);
+  CHECK(detect_row_format("data", "") == RowFormat::plain_text);
+}
+
+TEST_CASE("real files have the published numbers of rows") {
+  struct Expected {
+    const char* file;
+    size_t rows;
+    std::vector<std::string> columns;
+  };
+  // Counts: classification-sources.txt and toronto/README.txt beside the files.
+  const Expected all[] = {
+      {"data/banking77/train.csv", 10003, {"text", "category"}},
+      {"data/banking77/test.csv", 3080, {"text", "category"}},
+      {"data/sst2/train.tsv", 67349, {"sentence", "label"}},
+      {"data/sst2/dev.tsv", 872, {"sentence", "label"}},
+      {"data/mrpc/train.tsv", 3668, {"Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"}},
+      {"data/mrpc/dev.tsv", 408, {"Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"}},
+      {"data/toronto/train.csv",
+       100000,
+       {"text", "merchant", "memo", "amount", "category", "gl_category", "mcc_description"}},
+  };
+  for (const Expected& expected : all) {
+    if (!have_shared(expected.file)) continue;
+    Table table = read_table({shared_path(expected.file)}, false, 0);
+    CHECK(table.rows().size() == expected.rows);
+    CHECK(table.columns() == expected.columns);
+    RowReader reader(shared_path(expected.file));
+    size_t different = 0;
+    size_t next = 0;
+    for (Row row; reader.next(row); ++next) {
+      const Row& same = table.rows().at(next);
+      different += row.line != same.line || !std::equal(row.values.begin(), row.values.end(),
+                                                        same.values.begin(), same.values.end());
+    }
+    CHECK(next == expected.rows);
+    CHECK(different == 0);
+  }
+}

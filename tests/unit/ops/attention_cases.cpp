@@ -1,0 +1,119 @@
+#include <cmath>
+#include <numeric>
+
+#include "core/text.h"
+#include "op_case.h"
+
+namespace finetune::test {
+namespace {
+
+struct Case {
+  int64_t heads, head_size;
+  std::vector<int32_t> lengths;  // of the sequences
+  bool first_only;               // one query per sequence, as in the last layer of classification
+  double dropout;
+
+  int64_t hidden() const { return heads * head_size; }
+  int64_t count() const { return int64_t(lengths.size()); }
+  int64_t tokens() const { return std::accumulate(lengths.begin(), lengths.end(), int64_t{0}); }
+  int64_t query_rows() const { return first_only ? count() : tokens(); }
+  int64_t longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
+  double work() const {
+    double total = 0;
+    for (int32_t n : lengths) total += 2.0 * n * (first_only ? 1 : n) * double(hidden());
+    return total;
+  }
+  std::string text() const {
+    std::string all;
+    for (int32_t n : lengths) all += concat(" ", n);
+    return concat(heads, " heads of ", head_size, ", lengths", all,
+                  first_only ? ", first queries" : "", ", p ", dropout);
+  }
+};
+
+AttentionShape shape_of(const Case& c, const OpData& t) {
+  AttentionShape shape;
+  shape.heads = c.heads;
+  shape.head_size = c.head_size;
+  shape.scale = float(1.0 / std::sqrt(double(c.head_size)));
+  shape.queries = t.segments("query offsets");
+  shape.keys = t.segments("key offsets");
+  shape.samples = t.uints("samples");
+  return shape;
+}
+
+// Operands lie as in the model: q, k and v side by side in (T, 3H), or for first queries q alone
+// and k and v as the last columns of (T, 3H).
+OpCaseMaker start(const char* op, const Case& c, double factor) {
+  OpCaseMaker maker(op, c.text(), factor * sum_tolerance(c.head_size + c.longest()),
+                    "float sums over head_size and keys, and a float exponential");
+  const int64_t h = c.hidden();
+  maker.input("qkv", c.tokens(), 3 * h, 0, 2);
+  if (c.first_only) {
+    maker.input("q", c.count(), h, 0, 2);
+  } else {
+    maker.view("q", "qkv", 0, h);
+  }
+  maker.view("k", "qkv", h, h).view("v", "qkv", 2 * h, h);
+  maker.result("lse", c.heads, c.query_rows()).result("out", c.query_rows(), h);
+  std::vector<int32_t> keys{0}, queries{0}, samples;
+  for (int32_t n : c.lengths) {
+    keys.push_back(keys.back() + n);
+    queries.push_back(queries.back() + (c.first_only ? 1 : n));
+    samples.push_back(int32_t(c.count() + 3 - int64_t(samples.size())));
+  }
+  maker.integers("query offsets", queries).integers("key offsets", keys);
+  return maker.integers("samples", samples).work(c.work());
+}
+
+void add_case(std::vector<OpCase>& table, const Case& c) {
+  const Dropout dropout = Dropout::make(c.dropout, derive_key(3, 20), 9);
+  const int64_t h = c.hidden();
+  auto forward = [c, dropout](Backend& backend, OpData& t) {
+    backend.attention(shape_of(c, t), dropout, t["q"], t["k"], t["v"], t["out"], t["lse"]);
+  };
+  table.push_back(start("attention", c, 1).run(forward, {"out", "lse"}));
+  OpCaseMaker inference = start("attention", c, 1);
+  inference.get().views.erase("lse");
+  inference.get().shape += ", inference";
+  table.push_back(inference.run(forward, {"out"}));
+
+  OpCaseMaker backward = start("attention_backward", c, 4);
+  backward.result("dqkv", c.tokens(), 3 * h).input("dout", c.query_rows(), h);
+  if (c.first_only) {
+    backward.result("dq", c.count(), h);
+  } else {
+    backward.view("dq", "dqkv", 0, h);
+  }
+  backward.view("dk", "dqkv", h, h).view("dv", "dqkv", 2 * h, h);
+  table.push_back(backward
+                      .run([c, dropout](Backend& backend, OpData& t) {
+                        backend.attention_backward(shape_of(c, t), dropout, t["q"], t["k"], t["v"],
+                                                   t["out"], t["lse"], t["dout"], t["dq"], t["dk"],
+                                                   t["dv"]);
+                      }, {"dq", "dk", "dv"})
+                      .gradient_of(forward, {{"out", "dout"}},
+                                   {{"q", "dq"}, {"k", "dk"}, {"v", "dv"}}));
+}
+
+}  // namespace
+
+void add_attention_cases(std::vector<OpCase>& table) {
+  const Case shapes[] = {
+      {1, 7, {1}, false, 0},           {2, 32, {1, 1, 1}, false, 0},
+      {3, 11, {7, 1, 33}, false, 0},   {2, 32, {17, 9, 16, 1}, false, 0},
+      {4, 25, {5, 31}, false, 0},      {2, 64, {100, 3, 65}, false, 0},
+      {12, 32, {13, 13, 8}, false, 0}, {1, 64, {512}, false, 0},
+      {2, 32, {384, 129, 1}, false, 0}};
+  for (Case c : shapes) {
+    for (bool first_only : {false, true}) {
+      for (double p : {0.0, 0.1}) {
+        c.first_only = first_only;
+        c.dropout = p;
+        add_case(table, c);
+      }
+    }
+  }
+}
+
+}  // namespace finetune::test

@@ -1,0 +1,136 @@
+// Every backend against the reference, and against itself with other numbers of threads.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/parallel.h"
+#include "op_case.h"
+
+namespace finetune::test {
+namespace {
+
+struct Difference {
+  double rms = 0;   // relative to the root mean square of the reference
+  double peak = 0;  // largest, relative to the largest value of the reference
+};
+
+template <typename T>
+Difference compare(const std::vector<T>& got, const std::vector<T>& expected) {
+  double errors = 0, squares = 0, largest_error = 0, largest = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    double error = double(got[i]) - double(expected[i]);
+    if (!std::isfinite(error)) error = std::numeric_limits<double>::infinity();
+    errors += error * error;
+    squares += double(expected[i]) * double(expected[i]);
+    largest_error = std::max(largest_error, std::abs(error));
+    largest = std::max(largest, std::abs(double(expected[i])));
+  }
+  auto ratio = [](double error, double size) { return error == 0 ? 0.0 : error / size; };
+  return {ratio(std::sqrt(errors), std::sqrt(squares)), ratio(largest_error, largest)};
+}
+
+// The case with what the forward operation keeps filled in by the reference.
+OpCase with_kept_values(const OpCase& c, Backend& reference) {
+  OpCase out = c;
+  if (!c.forward) return out;
+  OpData data(c, reference);
+  c.forward(reference, data);
+  for (auto& [name, buffer] : out.buffers) {
+    bool is_output = false;
+    for (const std::string& output : c.outputs) is_output |= c.views.at(output).buffer == name;
+    if (!is_output) buffer.values = data.buffer(name);
+  }
+  return out;
+}
+
+// Elements of a buffer that belong to no output must keep their bits.
+void check_untouched(const OpCase& c, const std::string& name, const std::vector<float>& after) {
+  const OpBuffer& buffer = c.buffers.at(name);
+  std::vector<bool> written(size_t(buffer.stride), false);
+  for (const std::string& output : c.outputs) {
+    const OpView& view = c.views.at(output);
+    if (view.buffer != name) continue;
+    for (int64_t i = 0; i < view.cols; ++i) written[size_t(view.first + i)] = true;
+  }
+  int64_t changed = 0;
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (written[i % size_t(buffer.stride)]) continue;
+    changed += std::memcmp(&after[i], &buffer.values[i], sizeof(float)) != 0;
+  }
+  INFO("buffer ", name);
+  CHECK(changed == 0);
+}
+
+void check_case(const OpCase& original, Backend& backend, Backend& reference) {
+  const OpCase c = with_kept_values(original, reference);
+  OpData expected(c, reference), got(c, backend);
+  c.run(reference, expected);
+  c.run(backend, got);
+  backend.synchronize();
+  auto check = [&](const std::string& output, Difference d) {
+    INFO(output, ": rms ", d.rms, " peak ", d.peak, " tolerance ", c.tolerance, " ", c.reason);
+    CHECK(d.rms <= c.tolerance);
+    CHECK(d.peak <= kPeak * c.tolerance);
+  };
+  for (const std::string& output : c.outputs) {
+    check(output, compare(got.values(output), expected.values(output)));
+  }
+  if (!expected.doubles.empty()) check("doubles", compare(got.doubles, expected.doubles));
+  for (const auto& [name, buffer] : c.buffers) check_untouched(c, name, got.buffer(name));
+}
+
+template <typename Body>
+void for_each_backend(Body&& body) {
+  int present = 0;
+  for (const BackendFactory& factory : backends_under_test()) {
+    auto backend = factory.make();
+    if (!backend) continue;
+    ++present;
+    INFO("backend ", factory.name, ": ", backend->description());
+    body(*backend);
+  }
+  if (present == 0) std::printf("SKIPPED: no backend to compare with the reference\n");
+}
+
+}  // namespace
+
+TEST_CASE("every op of every backend equals the reference") {
+  auto reference = make_reference_backend();
+  for_each_backend([&](Backend& backend) {
+    for (const OpCase& c : op_table()) {
+      INFO(c.op, " ", c.shape);
+      check_case(c, backend, *reference);
+    }
+  });
+}
+
+TEST_CASE("results do not depend on the number of threads") {
+  auto reference = make_reference_backend();
+  const int before = threads();
+  for_each_backend([&](Backend& backend) {
+    for (const OpCase& original : op_table()) {
+      INFO(original.op, " ", original.shape);
+      const OpCase c = with_kept_values(original, *reference);
+      std::map<std::string, std::vector<float>> first;
+      std::vector<double> first_doubles;
+      for (int count : {1, 2, 3, 8, 16}) {
+        set_threads(count);
+        OpData data(c, backend);
+        c.run(backend, data);
+        for (const std::string& output : c.outputs) {
+          std::vector<float> values = data.values(output);
+          if (count == 1) first[output] = values;
+          INFO(output, " with ", count, " threads");
+          CHECK(std::memcmp(values.data(), first[output].data(), values.size() * 4) == 0);
+        }
+        if (count == 1) first_doubles = data.doubles;
+        CHECK(data.doubles == first_doubles);
+      }
+    }
+  });
+  set_threads(before);
+}
+
+}  // namespace finetune::test

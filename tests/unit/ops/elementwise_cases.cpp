@@ -1,0 +1,97 @@
+#include <cmath>
+
+#include "core/text.h"
+#include "op_case.h"
+
+namespace finetune::test {
+namespace {
+
+struct Shape {
+  int64_t rows, cols, gap;
+  bool in_place;
+  std::string text() const {
+    return concat("(", rows, ",", cols, ") gap ", gap, in_place ? " in place" : "");
+  }
+};
+
+const Shape kShapes[] = {{1, 1, 0, false},    {1, 7, 0, true},     {3, 33, 5, false},
+                         {13, 64, 0, true},   {29, 100, 28, true}, {1, 384, 0, false},
+                         {211, 384, 0, true}, {512, 1536, 0, false}};
+
+// `to` is memory of its own, or, in place, that of `from`.
+void place(OpCaseMaker& maker, const Shape& s, const char* to, const char* from) {
+  if (s.in_place) {
+    maker.view(to, from, 0, s.cols);
+  } else {
+    maker.result(to, s.rows, s.cols, s.gap);
+  }
+}
+
+// relu has no derivative at 0: no input within reach of a finite difference step.
+void away_from_zero(OpBuffer& buffer) {
+  for (float& x : buffer.values) {
+    if (std::abs(x) < 0.0625f) x = std::copysign(0.125f, x);
+  }
+}
+
+void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* name) {
+  constexpr const char* kReason = "a few roundings and a float approximation of the function";
+  for (const Shape& s : kShapes) {
+    const std::string shape = concat(name, " ", s.text());
+    OpCaseMaker forward("activation", shape, 4e-7, kReason);
+    forward.input("x", s.rows, s.cols, s.gap, 6).work(double(s.rows * s.cols));
+    place(forward, s, "y", "x");
+    table.push_back(forward.run(
+        [f](Backend& backend, OpData& t) { backend.activation(f, t["x"], t["y"]); }, {"y"}));
+
+    OpCaseMaker backward("activation_backward", shape, 8e-7, kReason);
+    backward.input("x", s.rows, s.cols, s.gap, 6).input("dy", s.rows, s.cols, s.gap);
+    backward.result("y", s.rows, s.cols).work(double(s.rows * s.cols));
+    if (f == Activation::relu) away_from_zero(backward.get().buffers["x"]);
+    place(backward, s, "dx", "dy");
+    table.push_back(
+        backward
+            .run([f](Backend& backend, OpData& t) {
+              backend.activation_backward(f, t["x"], t["dy"], t["dx"]);
+            }, {"dx"})
+            .gradient_of(
+                [f](Backend& backend, OpData& t) { backend.activation(f, t["x"], t["y"]); },
+                {{"y", "dy"}}, {{"x", "dx"}}));
+  }
+}
+
+}  // namespace
+
+void add_elementwise_cases(std::vector<OpCase>& table) {
+  add_activation_cases(table, Activation::gelu, "gelu");
+  add_activation_cases(table, Activation::gelu_tanh, "gelu_tanh");
+  add_activation_cases(table, Activation::relu, "relu");
+  add_activation_cases(table, Activation::silu, "silu");
+  add_activation_cases(table, Activation::tanh, "tanh");
+  for (const Shape& s : kShapes) {
+    for (double p : {0.0, 0.1, 0.5}) {
+      Dropout dropout = Dropout::make(p, derive_key(7, 21), 3);
+      OpCaseMaker maker("dropout", concat("p ", p, " ", s.text()), 1.2e-7, "one rounding");
+      maker.input("x", s.rows, s.cols, s.gap).input("dy", s.rows, s.cols, s.gap);
+      maker.result("y", s.rows, s.cols).work(double(s.rows * s.cols));
+      if (p > 0) maker.row_names(s.rows);
+      place(maker, s, "dx", "dy");
+      table.push_back(maker
+                          .run([dropout](Backend& backend, OpData& t) {
+                            backend.dropout(t["dy"], dropout, t.names(), t["dx"]);
+                          }, {"dx"})
+                          .gradient_of([dropout](Backend& backend, OpData& t) {
+                            backend.dropout(t["x"], dropout, t.names(), t["y"]);
+                          }, {{"y", "dy"}}, {{"x", "dx"}}));
+    }
+    if (s.in_place) continue;
+    table.push_back(OpCaseMaker("add", s.text(), 1.2e-7, "one rounding")
+                        .input("x", s.rows, s.cols, s.gap)
+                        .input("y", s.rows, s.cols, s.gap)
+                        .work(double(s.rows * s.cols))
+                        .run([](Backend& backend, OpData& t) { backend.add(t["x"], t["y"]); },
+                             {"y"}));
+  }
+}
+
+}  // namespace finetune::test

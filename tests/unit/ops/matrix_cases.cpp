@@ -1,0 +1,74 @@
+#include "core/text.h"
+#include "op_case.h"
+
+namespace finetune::test {
+namespace {
+
+constexpr const char* kReason = "random walk of rounding in a float sum";
+
+struct Shape {
+  int64_t rows, in, out;
+  int64_t gap;  // of the strided views
+  bool bias;
+  std::string text() const {
+    return concat("(", rows, ",", in, ")x(", out, ",", in, ") gap ", gap, bias ? " bias" : "");
+  }
+};
+
+// What all three products have in common: x, w, bias and y, dy.
+OpCaseMaker start(const char* op, const Shape& s, int64_t terms) {
+  OpCaseMaker maker(op, s.text(), sum_tolerance(terms), kReason);
+  maker.input("x", s.rows, s.in, s.gap).input("w", s.out, s.in, s.gap);
+  if (s.bias) maker.input("bias", 1, s.out);
+  return maker.work(double(s.rows) * double(s.in) * double(s.out));
+}
+
+void forward(Backend& backend, OpData& t) { backend.linear(t["x"], t["w"], t["bias"], t["y"]); }
+
+}  // namespace
+
+void add_matrix_cases(std::vector<OpCase>& table) {
+  const Shape shapes[] = {
+      {1, 1, 1, 0, false},     {1, 7, 33, 0, true},      {1, 64, 64, 0, true},
+      {3, 33, 7, 5, true},     {17, 64, 192, 64, true},  {53, 100, 64, 0, false},
+      {2, 64, 1, 0, true},     {300, 64, 2, 1, true},    {7, 384, 24, 0, true},
+      {32, 384, 384, 0, true}, {419, 384, 1152, 0, true}, {5, 1536, 384, 0, true},
+      {512, 33, 100, 3, true}, {1025, 100, 7, 0, false},
+  };
+  for (const Shape& s : shapes) {
+    table.push_back(start("linear", s, s.in).result("y", s.rows, s.out, s.gap).run(forward, {"y"}));
+    for (bool accumulate : {false, true}) {
+      auto maker = start("linear_backward_input", s, s.out)
+                       .result("y", s.rows, s.out)
+                       .input("dy", s.rows, s.out, s.gap);
+      if (accumulate) {
+        maker.input("dx", s.rows, s.in, s.gap).get().shape += " accumulate";
+      } else {
+        maker.result("dx", s.rows, s.in, s.gap);
+      }
+      table.push_back(maker
+                          .run([accumulate](Backend& backend, OpData& t) {
+                            backend.linear_backward_input(t["dy"], t["w"], t["dx"], accumulate);
+                          }, {"dx"})
+                          .gradient_of(forward, {{"y", "dy"}}, {{"x", "dx", accumulate}}));
+    }
+    auto maker = start("linear_backward_weight", s, s.rows)
+                     .result("y", s.rows, s.out)
+                     .input("dy", s.rows, s.out, s.gap)
+                     .input("dw", s.out, s.in, s.gap);
+    std::vector<std::string> outputs{"dw"};
+    std::vector<OpGradient> gradients{{"w", "dw", true}};
+    if (s.bias) {
+      maker.input("dbias", 1, s.out);
+      outputs.push_back("dbias");
+      gradients.push_back({"bias", "dbias", true});
+    }
+    table.push_back(maker
+                        .run([](Backend& backend, OpData& t) {
+                          backend.linear_backward_weight(t["dy"], t["x"], t["dw"], t["dbias"]);
+                        }, outputs)
+                        .gradient_of(forward, {{"y", "dy"}}, gradients));
+  }
+}
+
+}  // namespace finetune::test

@@ -1,0 +1,160 @@
+#include "op_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/text.h"
+
+namespace finetune::test {
+
+OpData::OpData(const OpCase& op_case, Backend& backend) : case_(op_case), backend_(backend) {
+  auto put = [&](const std::string& name, const void* host, size_t bytes) {
+    auto memory = backend.allocate(bytes);
+    backend.upload(memory.get(), host, bytes);
+    memory_[name] = memory;
+  };
+  for (const auto& [name, buffer] : op_case.buffers) {
+    put(name, buffer.values.data(), buffer.values.size() * sizeof(float));
+  }
+  for (const auto& [name, values] : op_case.integers) {
+    put("int " + name, values.data(), values.size() * sizeof(int32_t));
+  }
+}
+
+Tensor OpData::operator[](const std::string& name) const {
+  auto found = case_.views.find(name);
+  if (found == case_.views.end()) return {};
+  const OpView& view = found->second;
+  const OpBuffer& buffer = case_.buffers.at(view.buffer);
+  float* data = static_cast<float*>(memory_.at(view.buffer).get());
+  return {data + view.first, DType::f32, buffer.rows, view.cols, buffer.stride};
+}
+
+const int32_t* OpData::ints(const std::string& name) const {
+  auto found = memory_.find("int " + name);
+  return found == memory_.end() ? nullptr : static_cast<const int32_t*>(found->second.get());
+}
+
+const uint32_t* OpData::uints(const std::string& name) const {
+  return reinterpret_cast<const uint32_t*>(ints(name));
+}
+
+RowNames OpData::names() const { return {uints("positions"), uints("samples")}; }
+
+Segments OpData::segments(const std::string& name) const {
+  const std::vector<int32_t>& offsets = case_.integers.at(name);
+  int64_t longest = 0;
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    longest = std::max<int64_t>(longest, offsets[i] - offsets[i - 1]);
+  }
+  return {int64_t(offsets.size()) - 1, longest, ints(name)};
+}
+
+std::vector<float> OpData::buffer(const std::string& name) const {
+  std::vector<float> values(case_.buffers.at(name).values.size());
+  backend_.download(values.data(), memory_.at(name).get(), values.size() * sizeof(float));
+  return values;
+}
+
+std::vector<float> OpData::values(const std::string& name) const {
+  const OpView& view = case_.views.at(name);
+  const OpBuffer& shape = case_.buffers.at(view.buffer);
+  std::vector<float> all = buffer(view.buffer), out;
+  for (int64_t r = 0; r < shape.rows; ++r) {
+    auto row = all.begin() + r * shape.stride + view.first;
+    out.insert(out.end(), row, row + view.cols);
+  }
+  return out;
+}
+
+OpCaseMaker::OpCaseMaker(std::string op, std::string shape, double tolerance, const char* reason) {
+  case_.op = std::move(op);
+  case_.shape = std::move(shape);
+  case_.tolerance = tolerance;
+  case_.reason = reason;
+}
+
+OpCaseMaker& OpCaseMaker::input(const std::string& name, int64_t rows, int64_t cols, int64_t gap,
+                                double range) {
+  OpBuffer buffer{rows, cols + gap, {}};
+  ++stream_;
+  for (int64_t i = 0; i < rows * (cols + gap); ++i) {
+    PhiloxBlock bits = philox({stream_, 0x7461626Cu}, {uint32_t(i), uint32_t(cols), 0, 0});
+    double value = (2 * unit_interval(bits[0]) - 1) * range;
+    buffer.values.push_back(float(std::round(value * 4096) / 4096));
+  }
+  case_.buffers[name] = std::move(buffer);
+  return view(name, name, 0, cols);
+}
+
+OpCaseMaker& OpCaseMaker::constant(const std::string& name, int64_t rows, int64_t cols,
+                                   float value) {
+  case_.buffers[name] = {rows, cols, std::vector<float>(size_t(rows * cols), value)};
+  return view(name, name, 0, cols);
+}
+
+OpCaseMaker& OpCaseMaker::result(const std::string& name, int64_t rows, int64_t cols,
+                                 int64_t gap) {
+  std::vector<float> nothing(size_t(rows * (cols + gap)), std::numeric_limits<float>::quiet_NaN());
+  case_.buffers[name] = {rows, cols + gap, std::move(nothing)};
+  return view(name, name, 0, cols);
+}
+
+OpCaseMaker& OpCaseMaker::view(const std::string& name, const std::string& buffer, int64_t first,
+                               int64_t cols) {
+  case_.views[name] = {buffer, first, cols};
+  return *this;
+}
+
+OpCaseMaker& OpCaseMaker::integers(const std::string& name, std::vector<int32_t> values) {
+  case_.integers[name] = std::move(values);
+  return *this;
+}
+
+OpCaseMaker& OpCaseMaker::row_names(int64_t rows) {
+  std::vector<int32_t> positions, samples;
+  for (int32_t r = 0; r < rows; ++r) {  // sequences of 13 tokens, samples 5, 4, 3, ... of the batch
+    positions.push_back(r % 13);
+    samples.push_back(std::abs(5 - r / 13));
+  }
+  return integers("positions", positions).integers("samples", samples);
+}
+
+OpCaseMaker& OpCaseMaker::work(double multiplications) {
+  case_.work = multiplications;
+  return *this;
+}
+
+OpCaseMaker& OpCaseMaker::run(OpRun run, std::vector<std::string> outputs) {
+  case_.run = std::move(run);
+  case_.outputs = std::move(outputs);
+  return *this;
+}
+
+OpCaseMaker& OpCaseMaker::gradient_of(
+    OpRun forward, std::vector<std::pair<std::string, std::string>> cotangents,
+    std::vector<OpGradient> gradients) {
+  case_.forward = std::move(forward);
+  case_.cotangents = std::move(cotangents);
+  case_.gradients = std::move(gradients);
+  return *this;
+}
+
+double sum_tolerance(int64_t count) { return 0x1p-23 * (4 + std::sqrt(double(count))); }
+
+const std::vector<OpCase>& op_table() {
+  static const std::vector<OpCase> table = [] {
+    std::vector<OpCase> all;
+    add_matrix_cases(all);
+    add_elementwise_cases(all);
+    add_row_cases(all);
+    add_attention_cases(all);
+    add_loss_cases(all);
+    add_optimizer_cases(all);
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace finetune::test

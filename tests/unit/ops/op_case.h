@@ -1,0 +1,134 @@
+// The op table: every operation of ops/backend.h over odd shapes, described once. It drives the
+// comparison of a backend with the reference, of the reference's gradients with finite
+// differences, of thread counts with each other, and benchmarks.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/backend.h"
+
+namespace finetune::test {
+
+class OpData;
+
+// Memory of one call as it is before the call.
+struct OpBuffer {
+  int64_t rows = 0;
+  int64_t stride = 0;
+  std::vector<float> values;  // (rows, stride)
+};
+
+// An operand: columns [first, first + cols) of a buffer. Operands that share a buffer are aliases
+// or neighbours; columns that belong to no output must not be written.
+struct OpView {
+  std::string buffer;
+  int64_t first = 0;
+  int64_t cols = 0;
+};
+
+struct OpGradient {
+  std::string input;
+  std::string gradient;
+  bool added = false;  // the operation adds to what is there
+};
+
+using OpRun = std::function<void(Backend&, OpData&)>;
+
+struct OpCase {
+  std::string op;
+  std::string shape;
+  // Largest root-mean-square error relative to that of the reference values. The largest single
+  // error may be kPeak times as much, relative to the largest reference value.
+  double tolerance = 0;
+  const char* reason = "";  // of the tolerance
+  double work = 0;          // multiplications, about
+
+  std::map<std::string, OpBuffer> buffers;
+  std::map<std::string, OpView> views;
+  std::map<std::string, std::vector<int32_t>> integers;
+  OpRun run;
+  std::vector<std::string> outputs;  // all that `run` writes
+
+  // For gradients: the forward operation, which also fills what it keeps for `run`; pairs of its
+  // output and the gradient that flows into it; inputs and their gradients as `run` writes them.
+  OpRun forward;
+  std::vector<std::pair<std::string, std::string>> cotangents;
+  std::vector<OpGradient> gradients;
+};
+
+constexpr double kPeak = 8;
+
+// A case's operands in the memory of a backend.
+class OpData {
+ public:
+  OpData(const OpCase& op_case, Backend& backend);
+
+  Tensor operator[](const std::string& view) const;  // empty if the case has no such operand
+  const int32_t* ints(const std::string& name) const;
+  const uint32_t* uints(const std::string& name) const;
+  RowNames names() const;                            // integers "positions" and "samples"
+  Segments segments(const std::string& name) const;  // integers `name` are the offsets
+  std::vector<float> buffer(const std::string& name) const;  // downloaded
+  std::vector<float> values(const std::string& view) const;  // downloaded, without gaps
+  std::vector<double> doubles;  // results that live on the host
+
+ private:
+  const OpCase& case_;
+  Backend& backend_;
+  std::map<std::string, std::shared_ptr<void>> memory_;
+};
+
+// Builds a case. Inputs are drawn from [-range, range] in multiples of 2^-12, so that a finite
+// difference step of a power of two is exact.
+class OpCaseMaker {
+ public:
+  OpCaseMaker(std::string op, std::string shape, double tolerance, const char* reason);
+
+  OpCaseMaker& input(const std::string& name, int64_t rows, int64_t cols, int64_t gap = 0,
+                     double range = 1);
+  OpCaseMaker& constant(const std::string& name, int64_t rows, int64_t cols, float value);
+  // Memory to be overwritten: it starts as NaN.
+  OpCaseMaker& result(const std::string& name, int64_t rows, int64_t cols, int64_t gap = 0);
+  OpCaseMaker& view(const std::string& name, const std::string& buffer, int64_t first,
+                    int64_t cols);
+  OpCaseMaker& integers(const std::string& name, std::vector<int32_t> values);
+  // Positions and samples of packed sequences, as integers "positions" and "samples".
+  OpCaseMaker& row_names(int64_t rows);
+  OpCaseMaker& work(double multiplications);
+  OpCaseMaker& run(OpRun run, std::vector<std::string> outputs);
+  OpCaseMaker& gradient_of(OpRun forward,
+                           std::vector<std::pair<std::string, std::string>> cotangents,
+                           std::vector<OpGradient> gradients);
+
+  OpCase& get() { return case_; }
+  operator OpCase() const { return case_; }
+
+ private:
+  OpCase case_;
+  uint32_t stream_ = 0;
+};
+
+// Rounding errors of a float sum of `count` terms of random sign, relative to the sum: a random
+// walk gives about 0.2 * eps * sqrt(count); five times that and a little for the operands.
+double sum_tolerance(int64_t count);
+
+void add_matrix_cases(std::vector<OpCase>& table);
+void add_elementwise_cases(std::vector<OpCase>& table);
+void add_row_cases(std::vector<OpCase>& table);
+void add_attention_cases(std::vector<OpCase>& table);
+void add_loss_cases(std::vector<OpCase>& table);
+void add_optimizer_cases(std::vector<OpCase>& table);
+const std::vector<OpCase>& op_table();
+
+// The backends that are compared with the reference. A new backend is one line here.
+struct BackendFactory {
+  const char* name;
+  std::unique_ptr<Backend> (*make)();  // null if this machine lacks the device
+};
+const std::vector<BackendFactory>& backends_under_test();
+
+}  // namespace finetune::test

@@ -1,0 +1,194 @@
+// Gathered rows, embeddings, layer normalisation.
+#include <algorithm>
+#include <numeric>
+
+#include "core/text.h"
+#include "op_case.h"
+
+namespace finetune::test {
+namespace {
+
+void add_gather_cases(std::vector<OpCase>& table) {
+  struct Shape {
+    int64_t rows, cols, gap;
+    std::vector<int32_t> index;
+  };
+  const Shape shapes[] = {{1, 7, 0, {0}},
+                          {33, 64, 0, {32, 0, 5}},
+                          {100, 33, 31, {0, 7, 8, 50, 99}},
+                          {211, 384, 768, {0, 16, 30, 41, 100, 210}}};
+  for (const Shape& s : shapes) {
+    const int64_t count = int64_t(s.index.size());
+    const std::string shape = concat(count, " of (", s.rows, ",", s.cols, ") gap ", s.gap);
+    auto gather = [](Backend& backend, OpData& t) {
+      backend.gather_rows(t["x"], t.ints("index"), t["y"]);
+    };
+    table.push_back(OpCaseMaker("gather_rows", shape, 0, "a copy")
+                        .input("x", s.rows, s.cols, s.gap)
+                        .result("y", count, s.cols)
+                        .integers("index", s.index)
+                        .run(gather, {"y"}));
+    table.push_back(OpCaseMaker("scatter_rows_add", shape, 1.2e-7, "one rounding")
+                        .input("x", s.rows, s.cols)
+                        .input("dx", s.rows, s.cols, s.gap)
+                        .result("y", count, s.cols)
+                        .input("dy", count, s.cols)
+                        .integers("index", s.index)
+                        .run([](Backend& backend, OpData& t) {
+                          backend.scatter_rows_add(t["dy"], t.ints("index"), t["dx"]);
+                        }, {"dx"})
+                        .gradient_of(gather, {{"y", "dy"}}, {{"x", "dx", true}}));
+  }
+}
+
+void add_embedding_cases(std::vector<OpCase>& table) {
+  struct Shape {
+    int64_t tokens, hidden, words, positions;
+  };
+  for (const Shape& s : {Shape{1, 7, 5, 3}, {17, 33, 11, 20}, {53, 64, 300, 64},
+                         {419, 384, 97, 512}, {512, 100, 4000, 512}}) {
+    const std::string shape = concat(s.tokens, " tokens, tables (", s.words, ",", s.hidden, "), (",
+                                     s.positions, ",", s.hidden, ")");
+    std::vector<int32_t> ids, positions, types, order(static_cast<size_t>(s.tokens));
+    for (int32_t t = 0; t < s.tokens; ++t) {
+      PhiloxBlock bits = philox({uint32_t(s.tokens), 1}, {uint32_t(t), 0, 0, 0});
+      ids.push_back(int32_t(bits[0] % uint32_t(s.words)));
+      positions.push_back(int32_t(t % s.positions));
+      types.push_back(int32_t(bits[1] % 2));
+    }
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return ids[size_t(a)] < ids[size_t(b)]; });
+    auto embed = [](Backend& backend, OpData& t) {
+      backend.embed(t.ints("ids"), t.uints("positions"), t.ints("types"), t["word"], t["position"],
+                    t["type"], t["y"]);
+    };
+    auto start = [&](const char* op, double tolerance, const char* reason) {
+      return OpCaseMaker(op, shape, tolerance, reason)
+          .integers("ids", ids)
+          .integers("positions", positions)
+          .integers("types", types)
+          .integers("order", order)
+          .work(double(s.tokens * s.hidden))
+          .input("word", s.words, s.hidden)
+          .input("position", s.positions, s.hidden)
+          .input("type", 2, s.hidden)
+          .result("y", s.tokens, s.hidden);
+    };
+    table.push_back(start("embed", 2.4e-7, "two roundings").run(embed, {"y"}));
+    table.push_back(
+        start("embed_backward", sum_tolerance(s.tokens), "random walk of rounding in a float sum")
+            .input("dy", s.tokens, s.hidden)
+            .input("dword", s.words, s.hidden)
+            .input("dposition", s.positions, s.hidden)
+            .input("dtype", 2, s.hidden)
+            .run([](Backend& backend, OpData& t) {
+              backend.embed_backward(t["dy"], t.ints("ids"), t.uints("positions"), t.ints("types"),
+                                     t.ints("order"), t["dword"], t["dposition"], t["dtype"]);
+            }, {"dword", "dposition", "dtype"})
+            .gradient_of(embed, {{"y", "dy"}},
+                         {{"word", "dword", true},
+                          {"position", "dposition", true},
+                          {"type", "dtype", true}}));
+  }
+}
+
+struct NormShape {
+  int64_t rows, cols, gap;
+  std::string text() const { return concat("(", rows, ",", cols, ") gap ", gap); }
+};
+
+const NormShape kNormShapes[] = {{1, 7, 0},   {3, 33, 5},   {17, 64, 0},  {53, 100, 28},
+                                 {1, 384, 0}, {512, 64, 0}, {211, 384, 0}, {130, 1024, 0}};
+constexpr float kEpsilon = 1e-12f;
+constexpr const char* kNormReason = "sums over a row, a square root and a division in float";
+
+void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, double p,
+                            bool residual, const std::string& keeps) {
+  const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
+  OpCaseMaker maker("add_layer_norm",
+                    concat(s.text(), " p ", p, residual ? " residual" : "", " s: ", keeps),
+                    sum_tolerance(s.cols), kNormReason);
+  maker.input("x", s.rows, s.cols, s.gap).input("gamma", 1, s.cols).input("beta", 1, s.cols);
+  maker.result("y", s.rows, s.cols, s.gap).work(double(s.rows * s.cols));
+  if (p > 0) maker.row_names(s.rows);
+  if (residual) maker.input("residual", s.rows, s.cols, s.gap);
+  std::vector<std::string> outputs{"y"};
+  if (keeps != "absent") {
+    maker.result("stats", s.rows, 2);
+    if (keeps == "own") {
+      maker.result("s", s.rows, s.cols, s.gap);
+    } else {
+      maker.view("s", keeps, 0, s.cols);
+    }
+    outputs.insert(outputs.end(), {"s", "stats"});
+  }
+  table.push_back(maker.run(
+      [dropout](Backend& backend, OpData& t) {
+        backend.add_layer_norm(t["x"], t["residual"], dropout, t.names(), t["gamma"], t["beta"],
+                               kEpsilon, t["s"], t["stats"], t["y"]);
+      },
+      outputs));
+}
+
+// `places`: where ds and dx lie: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds).
+void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, double p,
+                             const std::string& places) {
+  const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
+  OpCaseMaker maker("add_layer_norm_backward", concat(s.text(), " p ", p, " ", places),
+                    sum_tolerance(std::max(s.cols, s.rows)), kNormReason);
+  maker.input("x", s.rows, s.cols).input("residual", s.rows, s.cols);
+  maker.input("gamma", 1, s.cols).input("beta", 1, s.cols);
+  maker.result("s", s.rows, s.cols, s.gap).result("stats", s.rows, 2).result("y", s.rows, s.cols);
+  maker.input("dy", s.rows, s.cols, s.gap).input("dgamma", 1, s.cols).input("dbeta", 1, s.cols);
+  maker.work(double(s.rows * s.cols));
+  if (p > 0) maker.row_names(s.rows);
+  if (places == "in dy") {
+    maker.view("ds", "dy", 0, s.cols);
+  } else {
+    maker.result("ds", s.rows, s.cols, s.gap);
+  }
+  std::vector<std::string> outputs{"ds", "dgamma", "dbeta"};
+  std::vector<OpGradient> gradients{
+      {"residual", "ds"}, {"gamma", "dgamma", true}, {"beta", "dbeta", true}};
+  if (places == "same") {
+    maker.view("dx", "ds", 0, s.cols);
+  } else if (places != "no dx") {
+    maker.result("dx", s.rows, s.cols, s.gap);
+    outputs.push_back("dx");
+    gradients.push_back({"x", "dx"});
+  }
+  table.push_back(
+      maker
+          .run([dropout](Backend& backend, OpData& t) {
+            backend.add_layer_norm_backward(t["dy"], t["s"], t["stats"], t["gamma"], dropout,
+                                            t.names(), t["ds"], t["dx"], t["dgamma"], t["dbeta"]);
+          }, outputs)
+          .gradient_of([dropout](Backend& backend, OpData& t) {
+            backend.add_layer_norm(t["x"], t["residual"], dropout, t.names(), t["gamma"],
+                                   t["beta"], kEpsilon, t["s"], t["stats"], t["y"]);
+          }, {{"y", "dy"}}, gradients));
+}
+
+}  // namespace
+
+void add_row_cases(std::vector<OpCase>& table) {
+  add_gather_cases(table);
+  add_embedding_cases(table);
+  for (const NormShape& s : kNormShapes) {
+    for (double p : {0.0, 0.1}) {
+      add_layer_norm_forward(table, s, p, true, "own");
+      add_layer_norm_forward(table, s, p, true, "x");
+      add_layer_norm_forward(table, s, p, true, "residual");
+      add_layer_norm_forward(table, s, p, true, "absent");
+      add_layer_norm_forward(table, s, p, false, "own");
+      add_layer_norm_forward(table, s, p, false, "absent");
+      add_layer_norm_backward(table, s, p, "own");
+      add_layer_norm_backward(table, s, p, "in dy");
+      add_layer_norm_backward(table, s, p, "no dx");
+    }
+    add_layer_norm_backward(table, s, 0, "same");
+  }
+}
+
+}  // namespace finetune::test
