@@ -126,7 +126,7 @@ void write_windows(const SquadData& data, const SpecialTokens& special, const Co
       uint32_t second =
           append_pair(special, question_ids, part.splits[i].question_length,
                       context_ids.data() + context + range.begin, count, buffer);
-      std::copy(buffer.begin(), buffer.end(), out.samples.ids.begin() + id);
+      std::copy(buffer.begin(), buffer.end(), out.set.samples.ids.begin() + id);
       id += int64_t(buffer.size());
       Positions positions;
       if (answer) {
@@ -134,8 +134,8 @@ void write_windows(const SquadData& data, const SpecialTokens& special, const Co
                                 answer->start_byte + int64_t(answer->text.size()));
       }
       const size_t w = size_t(window++);
-      out.samples.offsets[w + 1] = id;
-      out.samples.second[w] = second;
+      out.set.samples.offsets[w + 1] = id;
+      out.set.samples.second[w] = second;
       out.question[w] = uint32_t(q);
       out.first_token[w] = uint32_t(range.begin);
       out.starts[w] = positions.start < 0 ? 0 : int32_t(second + positions.start);
@@ -153,6 +153,7 @@ QaWindows make_windows(const SquadData& data, int64_t begin, int64_t end,
   QaWindows out;
   out.begin = begin;
   out.end = end;
+  out.set.examples = end - begin;
   const ContextIds context_ids = tokenize_contexts(data, tokenizer, out);
 
   const int64_t count = end - begin;
@@ -184,14 +185,14 @@ QaWindows make_windows(const SquadData& data, int64_t begin, int64_t end,
     first_id[task + 1] = first_id[task] + parts[task].ids;
     for (const Split& parted : parts[task].splits) {
       out.split_questions += parted.ranges.size() > 1;
-      out.cut_questions += parted.cut;
+      out.set.truncated += parted.cut;
       out.reduced_strides += parted.reduced;
     }
   }
   const size_t windows = size_t(first_window.back());
-  out.samples.ids.resize(size_t(first_id.back()));
-  out.samples.offsets.resize(windows + 1);
-  out.samples.second.resize(windows);
+  out.set.samples.ids.resize(size_t(first_id.back()));
+  out.set.samples.offsets.resize(windows + 1);
+  out.set.samples.second.resize(windows);
   out.question.resize(windows);
   out.first_token.resize(windows);
   out.starts.resize(windows);

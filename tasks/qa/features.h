@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/packed_batch.h"
 #include "data/squad.h"
+#include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {
@@ -26,7 +26,7 @@ struct QaWindows {
   int64_t begin = 0;
   int64_t end = 0;
 
-  TokenizedSamples samples;               // the windows; second[w] is the first context token
+  SampleSet set;                          // the windows; second[w] is the first context token
   std::vector<uint32_t> question;         // (windows) index into SquadData::questions
   std::vector<uint32_t> first_token;      // (windows) number of its first token in the context
   std::vector<int64_t> first_window;      // (questions + 1)
@@ -41,11 +41,10 @@ struct QaWindows {
   std::vector<uint32_t> token_ends;
 
   int64_t split_questions = 0;            // contexts that needed more than one window
-  int64_t cut_questions = 0;              // questions cut so that some context fits beside them
   int64_t reduced_strides = 0;            // long questions whose windows overlap by less
   static constexpr uint32_t kNoSlot = UINT32_MAX;
 
-  int64_t windows() const { return samples.size(); }
+  int64_t windows() const { return set.samples.size(); }
   // Frees what only answers need: training has no use for it.
   void drop_offsets() {
     token_begins = {};
@@ -53,7 +52,7 @@ struct QaWindows {
   }
   // Tokens of the context in window w, and the number of the first one in token_begins/token_ends.
   int64_t context_length(int64_t w) const {
-    return samples.length(w) - samples.second[size_t(w)] - 1;
+    return set.samples.length(w) - set.samples.second[size_t(w)] - 1;
   }
   int64_t token_index(const SquadData& data, int64_t w) const {
     uint32_t context = data.questions[question[size_t(w)]].context;
@@ -64,7 +63,7 @@ struct QaWindows {
 // A window must hold its question and a part of the context. Where Hugging Face stops, because
 // doc_stride does not fit into what the question leaves for the context, neighbours overlap by half
 // of what it leaves; a question that leaves less than a quarter of the window is cut at its end.
-// Both are counted.
+// Both are counted: reduced_strides, set.truncated.
 QaWindows make_windows(const SquadData& data, int64_t begin, int64_t end,
                        const Tokenizer& tokenizer, const WindowOptions& options);
 
