@@ -78,6 +78,11 @@ class Task {
   virtual ~Task() = default;
   virtual TaskKind kind() const = 0;
   virtual Head head() const = 0;
+  // The model's own trained head serves this task and its labels; else a new one is needed.
+  virtual bool keeps_head() const = 0;
+  // Names of the outputs in order of id; empty where they have none.
+  virtual std::vector<std::string> labels() const { return {}; }
+  virtual int64_t max_length() const = 0;  // of a sample, in tokens, as resolved
 
   virtual const SampleSet& train_set() const = 0;
   virtual const SampleSet* eval_set() const = 0;  // null without evaluation data

@@ -21,8 +21,9 @@ class ClassificationTask final : public Task {
 
   TaskKind kind() const override { return TaskKind::classification; }
   Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
-  // The model's own head is kept: its weights must be loaded, not drawn anew.
-  bool keeps_head() const { return data_.keeps_head; }
+  bool keeps_head() const override { return data_.keeps_head; }
+  std::vector<std::string> labels() const override { return data_.labels.names(); }
+  int64_t max_length() const override { return data_.max_length; }
   const ClassificationData& data() const { return data_; }
   // One weight per class, or none: N / (C * n_c) over the training samples, C counting the classes
   // that occur among them (scikit-learn's "balanced"); a class that does not occur weighs 1.

@@ -93,6 +93,8 @@ class QaTask : public Task {
     return qa_metric_names(answer_options_.squad_version);
   }
 
+  bool keeps_head() const override { return true; }
+  int64_t max_length() const override { return window_options_.max_length; }
   std::string config_json() const override {
     nlohmann::ordered_json config;
     config["finetune"] = {{"task", "qa"},

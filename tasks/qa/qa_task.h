@@ -21,6 +21,10 @@ namespace finetune {
 std::unique_ptr<Task> make_qa_task(const TaskOptions& options, const Tokenizer& tokenizer,
                                    int64_t max_positions);
 
+// The options of a question-answering model's training run, from the object `finetune` in its
+// config.json; what is missing there has train's default.
+TaskOptions qa_defaults(const BertConfig& config);
+
 // The window and answer options of a task, checked and completed.
 WindowOptions qa_window_options(const TaskOptions& options, const Tokenizer& tokenizer,
                                 int64_t max_positions);

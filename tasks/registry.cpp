@@ -1,0 +1,40 @@
+#include "tasks/registry.h"
+
+#include "core/text.h"
+#include "data/squad.h"
+#include "tasks/classification/classification_task.h"
+#include "tasks/qa/qa_task.h"
+
+namespace finetune {
+
+std::string_view name_of(TaskKind kind) {
+  return kind == TaskKind::qa ? "qa" : "classification";
+}
+
+std::optional<TaskKind> task_named(std::string_view name) {
+  for (TaskKind kind : {TaskKind::classification, TaskKind::qa}) {
+    if (name == name_of(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+TaskKind task_of_data(const std::filesystem::path& file) {
+  return looks_like_squad(file) ? TaskKind::qa : TaskKind::classification;
+}
+
+std::unique_ptr<Task> make_task(TaskKind kind, const TaskOptions& options,
+                                const Tokenizer& tokenizer, const BertConfig& config,
+                                bool model_head) {
+  if (kind == TaskKind::qa) return make_qa_task(options, tokenizer, config.max_position_embeddings);
+  return std::make_unique<ClassificationTask>(options, tokenizer, config, model_head);
+}
+
+std::string_view head_weight(TaskKind kind) {
+  return kind == TaskKind::qa ? "qa_outputs.weight" : "classifier.weight";
+}
+
+TaskOptions stored_task_options(TaskKind kind, const BertConfig& config) {
+  return kind == TaskKind::qa ? qa_defaults(config) : classification_defaults(config);
+}
+
+}  // namespace finetune
