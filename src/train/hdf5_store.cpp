@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "weights/stored_tensor.h"
 
 namespace finetune {
 namespace {
@@ -245,12 +246,6 @@ std::vector<Hdf5Store::Entry> Hdf5Store::datasets(const std::string& group) cons
     entries.push_back({name, shape_of(dataset)});
   }
   return entries;
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) text += concat(i ? ", " : "", shape[i]);
-  return text + ")";
 }
 
 }  // namespace finetune

@@ -59,6 +59,4 @@ class Hdf5Store {
   Hdf5Handle file_;  // closed before the lock is given up
 };
 
-std::string shape_text(const std::vector<int64_t>& shape);  // "(384, 1536)"
-
 }  // namespace finetune

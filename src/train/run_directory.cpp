@@ -15,26 +15,21 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "train/checkpoint_store.h"
+#include "train/export_model.h"
 
 namespace finetune {
 namespace {
 
 constexpr std::string_view kMarker = "# finetune ";
 
-// Every name that a run gives to a file in its directory, and to one in its model/. --overwrite
-// removes these and no others.
+// Every name that a run gives to a file in its directory. --overwrite removes these, checkpoints
+// and exported files in model/, and no others.
 constexpr std::array kRunFiles{
     "config.toml",   "run.json",         "metrics.jsonl",           "metrics.json",
     "log.txt",       "predictions.csv",  "predictions.json",        "nbest_predictions.json",
-    "confusion.csv", "null_odds.json",   "per_class.csv"};
-constexpr std::array kModelFiles{
-    "config.json",          "model.safetensors",       "vocab.txt",      "tokenizer.json",
-    "tokenizer_config.json", "special_tokens_map.json", "spiece.model",  "sentencepiece.bpe.model",
-    "tokenizer.model",      "added_tokens.json"};
-
-template <size_t N>
-bool is_one_of(const std::array<const char*, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+    "confusion.csv", "null_odds.json"};
+bool is_run_file(std::string_view name) {
+  return std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
 }
 
 // "metrics.json.tmp.123" -> "metrics.json"; other names as they are.
@@ -65,14 +60,12 @@ void remove_file(const fs::path& path) {
   if (error) throw model_error(path.string(), ": cannot be removed: ", error.message());
 }
 
-// Removes the known files of `directory` (temporary ones too, or those alone), then the directory
-// itself if it is empty.
-template <size_t N>
-void remove_known(const fs::path& directory, const std::array<const char*, N>& names) {
+// Removes what an export wrote, then the directory itself if it is empty.
+void remove_model(const fs::path& directory) {
   for (const auto& entry : entries_of(directory)) {
     bool temporary = false;
     std::string name = without_temporary_suffix(entry.filename().string(), temporary);
-    if (is_one_of(names, name) && !is_link_free_directory(entry)) remove_file(entry);
+    if (is_exported_name(name) && !is_link_free_directory(entry)) remove_file(entry);
   }
   std::error_code not_empty;
   fs::remove(directory, not_empty);
@@ -95,8 +88,8 @@ void remove_abandoned(const fs::path& directory) {
   for (const auto& entry : entries_of(directory)) {
     bool temporary = false;
     std::string name = without_temporary_suffix(entry.filename().string(), temporary);
-    if (is_abandoned_export(entry)) remove_known(entry, kModelFiles);
-    else if (temporary && is_one_of(kRunFiles, name) && !is_link_free_directory(entry)) remove_file(entry);
+    if (is_abandoned_export(entry)) remove_model(entry);
+    else if (temporary && is_run_file(name) && !is_link_free_directory(entry)) remove_file(entry);
   }
   for (const auto& entry : entries_of(directory / "checkpoints")) {
     bool temporary = false;
@@ -108,11 +101,11 @@ void remove_abandoned(const fs::path& directory) {
 void remove_run(const fs::path& directory) {
   remove_abandoned(directory);
   remove_checkpoints(directory / "checkpoints");
-  remove_known(directory / "model", kModelFiles);
+  remove_model(directory / "model");
   // config.toml stays until the new run replaces it: the directory remains known as a run's.
   for (const auto& entry : entries_of(directory)) {
     std::string name = entry.filename().string();
-    bool ours = is_one_of(kRunFiles, name) && name != "config.toml";
+    bool ours = is_run_file(name) && name != "config.toml";
     if (ours && !is_link_free_directory(entry)) remove_file(entry);
   }
 }
@@ -165,6 +158,17 @@ void check_output(const fs::path& directory, OutputMode mode) {
   if (mode == OutputMode::create) {
     throw usage_error("--output ", directory.string(),
                       ": holds a run already; --resume continues it, --overwrite replaces it");
+  }
+}
+
+void check_inputs_survive(const fs::path& directory, const std::vector<fs::path>& inputs) {
+  std::error_code error;
+  fs::path output = fs::weakly_canonical(directory, error);
+  for (const auto& input : inputs) {
+    fs::path inside = fs::weakly_canonical(input, error).lexically_relative(output);
+    if (inside.empty() || *inside.begin() == "..") continue;
+    throw usage_error("--output ", directory.string(), ": --overwrite would remove ", input.string(),
+                      ", which this run reads");
   }
 }
 

@@ -121,3 +121,13 @@ TEST_CASE("one process at a time") {
   }
   RunDirectory again(directory / "run", OutputMode::resume);
 }
+
+TEST_CASE("--overwrite never removes what the run reads") {
+  test::TemporaryDirectory directory;
+  check_inputs_survive(directory / "a", {directory / "ab/train.csv", directory / "model", "x.csv"});
+  for (const char* name : {"a/model", "a/../a/model/model.safetensors", "a"}) {
+    CAPTURE(name);
+    CHECK_THROWS_WITH_AS(check_inputs_survive(directory / "a", {"x.csv", directory / name}),
+                         doctest::Contains("which this run reads"), Error);
+  }
+}

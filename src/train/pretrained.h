@@ -1,0 +1,41 @@
+// Pretrained weights into a run's arena. Rules (docs/cli.md): every tensor of the encoder must be
+// there with the right shape; a missing pooler is newly initialised; a head that fits is kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/parameters.h"
+#include "weights/weights.h"
+
+namespace finetune {
+
+enum class HeadPolicy {
+  keep_or_new,  // keep a head that fits, start a new one where there is none (train)
+  renew,        // start a new one whatever there is (--reinit-head); the pooler is kept
+  require,      // evaluate, predict: a model without a trained head is an error
+};
+
+// The task's head (classifier or qa_outputs, without the pooler) in these weights.
+enum class HeadState { absent, fits, other_shape };
+HeadState head_state(const ParameterTable& table, const WeightSource& source);
+
+struct PretrainedReport {
+  std::vector<std::string> loaded;       // names in the table
+  std::vector<std::string> initialized;  // newly initialised ones
+  std::vector<std::string> unused;       // tensors of the file, by their stored names
+  bool head_kept = false;
+  bool pooler_initialized = false;
+  std::vector<std::string> lines;        // one sentence each, for the log
+};
+
+// Fills `arena` (table.size() floats, zero before) straight from the file, tensors in parallel; new
+// parameters by initialize(seed). Error(model) naming tensor, file and shapes: a tensor of the
+// encoder is missing, a shape differs (the head's too, unless renewed), integers instead of
+// weights, NaN or Inf.
+PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource& source,
+                                 double initializer_range, uint64_t seed, HeadPolicy policy,
+                                 float* arena);
+
+}  // namespace finetune
