@@ -13,7 +13,6 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kActivationBudget = int64_t{256} << 20;  // bytes, what `auto` aims at
-constexpr int64_t kEvaluationSequences = 512;              // most sequences of one micro-batch
 
 }  // namespace
 
@@ -68,6 +67,10 @@ DeviceBatch& Engine::upload(const PackedBatch& batch) {
   return *batch_;
 }
 
+void Engine::set_evaluation_sequences(int64_t count) {
+  if (count > 0) evaluation_sequences_ = count;
+}
+
 void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
   Tensor out = bert_.forward(upload(batch), weights(), nullptr, false);
   FINETUNE_CHECK(out.contiguous());
@@ -85,8 +88,8 @@ bool Engine::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micr
   PackedBatch batch;
   std::vector<float> logits;
   for (IndexRange range : micro_batches(lengths, micro_batch_tokens)) {
-    for (int64_t begin = range.begin; begin < range.end; begin += kEvaluationSequences) {
-      int64_t end = std::min(range.end, begin + kEvaluationSequences);
+    for (int64_t begin = range.begin; begin < range.end; begin += evaluation_sequences_) {
+      int64_t end = std::min(range.end, begin + evaluation_sequences_);
       if (!poll(double(begin) / double(count))) return false;
       pack(set.samples, std::span(indices).subspan(size_t(begin), size_t(end - begin)), 0, batch);
       infer(batch, logits);

@@ -35,7 +35,6 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length);
 
 class Engine {
  public:
-  // Buffers hold micro-batches of up to `max_tokens` tokens and as many sequences as `max_sequences`.
   Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head);
 
   Backend& backend() { return *backend_; }
@@ -44,11 +43,16 @@ class Engine {
   Bert& bert() { return bert_; }
   float* weights() { return static_cast<float*>(weights_.get()); }  // backend memory
 
+  // Buffers for micro-batches of up to `max_tokens` tokens in `max_sequences` sequences. Once.
   void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
   DeviceBatch& upload(const PackedBatch& batch);
 
   // Logits of a micro-batch without dropout, copied to the host.
   void infer(const PackedBatch& batch, std::vector<float>& logits);
+
+  // Most sequences of one micro-batch without gradients; 0: the default.
+  void set_evaluation_sequences(int64_t count);
+  int64_t evaluation_sequences() const { return evaluation_sequences_; }
 
   // Runs samples [0, size) of `set` through the model in fixed micro-batches and gives the logits
   // to `evaluation`. `poll` is called between micro-batches with the share done; false stops.
@@ -62,6 +66,7 @@ class Engine {
   std::shared_ptr<void> weights_;
   Bert bert_;
   std::unique_ptr<DeviceBatch> batch_;
+  int64_t evaluation_sequences_ = 512;
 };
 
 // The largest micro-batch that samples with these lengths can need.

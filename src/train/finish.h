@@ -11,4 +11,7 @@ namespace finetune {
 TrainOutcome finish_run(Session& session, Metrics metrics, Metrics best_metrics,
                         Evaluation* best_evaluation);
 
+// Of a run that had ended before (--resume): its metrics, its gates checked again.
+TrainOutcome finished_outcome(const Session& session);
+
 }  // namespace finetune

@@ -35,7 +35,8 @@ struct Session {
   double startup_seconds = 0;
   bool finished = false;      // --resume of a run that has ended: only `directory` is set
 
-  std::unique_ptr<Fingerprints> fingerprints;
+  std::unique_ptr<Fingerprint> data_fingerprint;
+  std::unique_ptr<Fingerprint> model_fingerprint;
   // Puts the sums into `state`; on a resumed run, Error(data) if they are not the checkpoint's.
   void wait_for_fingerprints();
   CheckpointArenas arenas();

@@ -66,6 +66,7 @@ class Trainer {
   TrainOutcome stop(ExitCode code);
 
   Session& s_;
+  SignalGuard signals_;
   CheckpointState& state_;
   int64_t count_;
   int64_t per_epoch_;
@@ -197,8 +198,10 @@ void Trainer::save() {
 }
 
 ExitCode Trainer::stop_requested() const {
-  if (ExitCode code = requested_stop(); code != ExitCode::done) return code;
-  bool late = s_.time_limit > 0 && seconds_since_process_start() > s_.time_limit;
+  if (StopRequest request = signals_.request(); request != StopRequest::none) {
+    return exit_code_of(request);
+  }
+  bool late = s_.time_limit > 0 && seconds_since_start() > s_.time_limit;
   return late ? ExitCode::time_limit : ExitCode::done;
 }
 
@@ -262,7 +265,7 @@ TrainOutcome run_training(const TrainOptions& options) {
   std::unique_ptr<Session> session = prepare_session(options);
   if (session->finished) {
     log(session->directory->path().string(), ": the run is finished; nothing to resume");
-    return {};
+    return finished_outcome(*session);
   }
   return Trainer(*session).run();
 }

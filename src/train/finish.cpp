@@ -1,0 +1,92 @@
+#include "train/finish.h"
+
+#include <dnnl.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/log.h"
+#include "train/checkpoint_store.h"
+#include "train/export_model.h"
+#include "train/process_stats.h"
+#include "weights/weights.h"
+
+namespace finetune {
+namespace {
+
+TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
+  TrainOutcome outcome;
+  outcome.metrics_json = json_line(NamedNumbers(metrics.begin(), metrics.end())) + "\n";
+  size_t width = 0;
+  for (const auto& [name, value] : metrics) width = std::max(width, name.size());
+  for (const auto& [name, value] : metrics) {
+    outcome.summary += concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
+  }
+  AssertionReport report = evaluate_assertions(session.assertions, metrics);
+  outcome.gate_table = report.table;
+  outcome.code = report.passed ? ExitCode::done : ExitCode::assertion;
+  return outcome;
+}
+
+void write_run_facts(const Session& session, const std::string& weights_sha256) {
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"version", FINETUNE_VERSION},
+      {"task", session.options.task},
+      {"model", session.options.model},
+      {"code_path", session.engine->backend().description()},
+      {"precision", session.options.precision},
+      {"seed", concat(session.options.seed)},
+      {"virtual_shards", concat(session.options.virtual_shards)},
+      {"processes", "1"},
+  };
+  const dnnl_version_t* dnnl = dnnl_version();
+  facts.emplace_back("onednn", concat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch));
+  for (auto& fact : host_facts()) facts.push_back(std::move(fact));
+  facts.emplace_back("data_sha256", session.state.data_sha256);
+  facts.emplace_back("model_sha256", session.state.model_sha256);
+  facts.emplace_back("weights_sha256", weights_sha256);
+  write_facts(session.directory->facts(), facts);
+}
+
+// The best step's weights in place of the last step's.
+void load_best(Session& session) {
+  fs::path path = checkpoint_path(session.directory->checkpoints(), session.state.best_step);
+  read_checkpoint(path, session.engine->table(), {session.engine->weights(), nullptr, nullptr});
+  log("exporting the best model: step ", session.state.best_step, ", ", session.best_metric, " ",
+      format_number(session.state.best_value));
+}
+
+}  // namespace
+
+TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
+                        Evaluation* best_evaluation) {
+  s.wait_for_fingerprints();
+  const ParameterTable& table = s.engine->table();
+  std::string sha256 = safetensors_sha256(weight_views(table, s.engine->weights()), DType::f32);
+  std::unique_ptr<Evaluation> again;
+  if (s.task->eval_set()) {
+    if (s.state.best_step != s.state.step) load_best(s);
+    if (!best_evaluation) {
+      again = s.task->start_evaluation();
+      s.engine->evaluate(*s.task->eval_set(), *again, s.micro_batch_tokens, [](double) { return true; });
+      best_evaluation = again.get();
+      best_metrics = again->metrics();
+    }
+    for (const auto& metric : best_metrics) metrics.insert(metric);
+    metrics["best_step"] = double(s.state.best_step);
+    best_evaluation->write_files(s.directory->path());
+  }
+  export_model(s.directory->model(), {table, s.engine->weights(), s.model.config.source_json,
+                                      s.task->config_json(), s.model.tokenizer->files()});
+  write_run_facts(s, sha256);
+  metrics["peak_memory_mb"] = peak_memory_mb();
+  write_metrics(s.directory->metrics(), metrics);  // last: its presence says that the run has ended
+  log("model: ", s.directory->model().string(), ", weights sha256 ", sha256);
+  return outcome_of(s, metrics);
+}
+
+TrainOutcome finished_outcome(const Session& session) {
+  return outcome_of(session, read_metrics(session.directory->metrics()));
+}
+
+}  // namespace finetune

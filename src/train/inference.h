@@ -1,0 +1,49 @@
+// A fine-tuned model, opened for evaluation or prediction.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+#include "train/engine.h"
+
+namespace finetune {
+
+// Options that evaluate and predict share with train; what is not given comes from the training run
+// (the object `finetune` in the model's config.json), else from train's defaults.
+struct InferenceOptions {
+  std::string model;
+  std::optional<std::vector<std::string>> text_columns;
+  std::optional<std::string> text_pair_column;
+  std::optional<std::string> label_column;
+  std::optional<int64_t> max_length;
+  std::optional<int64_t> doc_stride;
+  int64_t batch_size = 0;  // most sequences computed at once; 0: by tokens alone
+  std::string precision = "auto";
+  std::string device = "auto";
+  int64_t threads = 0;
+};
+
+struct FineTuned {
+  ModelFiles model;
+  TaskKind kind = TaskKind::classification;
+  TaskOptions options;  // without files
+  std::unique_ptr<Engine> engine;
+  int64_t batch_size = 0;
+
+  int64_t micro_batch_tokens = 0;
+
+  // Makes room for micro-batches of samples of up to `max_length` tokens. Once.
+  void reserve(int64_t max_length);
+};
+
+// Which task the model was trained for: its config says, or its weights. Error(model) for a model
+// without a trained head, Error(usage) for options that cannot be.
+FineTuned open_fine_tuned(const InferenceOptions& options);
+// Loads the weights for `head`; after the data have been checked.
+void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head);
+
+}  // namespace finetune
