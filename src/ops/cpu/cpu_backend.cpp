@@ -1,1 +1,49 @@
-#include "ops/backend.h"
+#include "ops/cpu/cpu_backend.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "ops/cpu/isa.h"
+#include "ops/cpu/tasks.h"
+
+namespace finetune {
+
+CpuBackend::CpuBackend() { select_isa(); }
+
+std::string CpuBackend::description() const {
+  const int count = threads();
+  return concat("CPU, ", name_of(select_isa()), ", ", count, count == 1 ? " thread" : " threads");
+}
+
+// Pages come from the kernel as zeros when they are first touched, and large ones where it can.
+std::shared_ptr<void> CpuBackend::allocate(size_t bytes) {
+  if (bytes == 0) bytes = 1;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw device_error("no memory for ", bytes, " bytes (use smaller micro-batches)");
+  madvise(data, bytes, MADV_HUGEPAGE);
+  return {data, [bytes](void* p) { munmap(p, bytes); }};
+}
+
+void CpuBackend::upload(void* to, const void* host, size_t bytes) { std::memcpy(to, host, bytes); }
+
+void CpuBackend::download(void* host, const void* from, size_t bytes) {
+  std::memcpy(host, from, bytes);
+}
+
+void CpuBackend::fill_zero(Tensor x) {
+  const size_t size = size_of(x.dtype);
+  if (x.contiguous()) x = {x.data, x.dtype, 1, x.size(), x.size()};
+  constexpr int64_t kPiece = 1 << 20;
+  const int64_t pieces = (x.cols + kPiece - 1) / kPiece;
+  cpu::for_tasks(x.rows * pieces, [&](int64_t i) {
+    const int64_t begin = i % pieces * kPiece;
+    const int64_t count = std::min(kPiece, x.cols - begin);
+    std::memset(static_cast<char*>(x.data) + size_t(i / pieces * x.stride + begin) * size, 0,
+                size_t(count) * size);
+  });
+}
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace finetune

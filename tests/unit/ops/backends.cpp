@@ -3,7 +3,7 @@
 namespace finetune::test {
 
 const std::vector<BackendFactory>& backends_under_test() {
-  static const std::vector<BackendFactory> backends = {};
+  static const std::vector<BackendFactory> backends = {{"CPU", make_cpu_backend}};
   return backends;
 }
 

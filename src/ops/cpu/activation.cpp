@@ -1,0 +1,125 @@
+#include "ops/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/activation.cpp"
+#include "hwy/foreach_target.h"
+
+#include "ops/backend.h"
+#include "ops/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace finetune::HWY_NAMESPACE {
+namespace {
+
+constexpr float kTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
+constexpr float kTanhCubic = 0.044715f;
+constexpr float kBellScale = 0.39894228040143268f;  // 1 / sqrt(2 pi)
+
+// 0.5 * (1 + tanh(u)) is sigmoid(2u), which keeps its precision where tanh nears -1.
+template <class D, class V>
+HWY_INLINE V tanh_gate(D d, V x) {
+  const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, kTanhCubic), hn::Set(d, 1.0f));
+  return sigmoid(d, hn::Mul(hn::Mul(x, cubic), hn::Set(d, 2 * kTanhScale)));
+}
+
+template <Activation kKind, class D, class V>
+HWY_INLINE V value(D d, V x) {
+  if constexpr (kKind == Activation::gelu) return hn::Mul(x, normal(d, x).below);
+  if constexpr (kKind == Activation::gelu_tanh) return hn::Mul(x, tanh_gate(d, x));
+  if constexpr (kKind == Activation::relu) return hn::Max(hn::Zero(d), x);
+  if constexpr (kKind == Activation::silu) return hn::Mul(x, sigmoid(d, x));
+  if constexpr (kKind == Activation::tanh) return tanh_of(d, x);
+}
+
+template <Activation kKind, class D, class V>
+HWY_INLINE V derivative(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  if constexpr (kKind == Activation::gelu) {
+    const auto n = normal(d, x);
+    return hn::MulAdd(hn::Mul(x, hn::Set(d, kBellScale)), n.bell, n.below);
+  }
+  if constexpr (kKind == Activation::gelu_tanh) {
+    const V gate = tanh_gate(d, x);
+    const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 6 * kTanhScale * kTanhCubic),
+                               hn::Set(d, 2 * kTanhScale));
+    return hn::MulAdd(hn::Mul(hn::Mul(x, slope), gate), hn::Sub(one, gate), gate);
+  }
+  if constexpr (kKind == Activation::relu) {
+    return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), one);
+  }
+  if constexpr (kKind == Activation::silu) {
+    const V s = sigmoid(d, x);
+    return hn::MulAdd(hn::Mul(x, s), hn::Sub(one, s), s);
+  }
+  if constexpr (kKind == Activation::tanh) {
+    const V t = tanh_of(d, x);
+    return hn::NegMulAdd(t, t, one);
+  }
+}
+
+template <Activation kKind>
+void forward_row(const float* x, float* y, int64_t count) {
+  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
+    hn::StoreU(value<kKind>(d, hn::LoadU(d, x + i)), d, y + i);
+  });
+}
+
+template <Activation kKind>
+void backward_row(const float* x, const float* dy, float* dx, int64_t count) {
+  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
+    const auto slope = derivative<kKind>(d, hn::LoadU(d, x + i));
+    hn::StoreU(hn::Mul(hn::LoadU(d, dy + i), slope), d, dx + i);
+  });
+}
+
+// y = f(x), or dx = dy * f'(x) where dy is given.
+template <Activation kKind>
+void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const float* from = x.f32() + r * x.stride;
+    float* to = out.f32() + r * out.stride;
+    if (dy) {
+      backward_row<kKind>(from, dy.f32() + r * dy.stride, to, x.cols);
+    } else {
+      forward_row<kKind>(from, to, x.cols);
+    }
+  }
+}
+
+void activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
+  switch (f) {
+    case Activation::gelu: return rows_of<Activation::gelu>(x, dy, out, begin, end);
+    case Activation::gelu_tanh: return rows_of<Activation::gelu_tanh>(x, dy, out, begin, end);
+    case Activation::relu: return rows_of<Activation::relu>(x, dy, out, begin, end);
+    case Activation::silu: return rows_of<Activation::silu>(x, dy, out, begin, end);
+    case Activation::tanh: return rows_of<Activation::tanh>(x, dy, out, begin, end);
+  }
+}
+
+}  // namespace
+}  // namespace finetune::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/tasks.h"
+
+namespace finetune {
+HWY_EXPORT(activation_rows);
+
+void CpuBackend::activation(Activation f, Tensor x, Tensor y) {
+  FINETUNE_CHECK(y.rows == x.rows && y.cols == x.cols);
+  cpu::for_ranges(x.rows, cpu::row_grain(x.cols), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(activation_rows)(f, x, Tensor{}, y, begin, end);
+  });
+}
+
+void CpuBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) {
+  FINETUNE_CHECK(dy.rows == x.rows && dy.cols == x.cols && dx.rows == x.rows && dx.cols == x.cols);
+  cpu::for_ranges(x.rows, cpu::row_grain(x.cols), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(activation_rows)(f, x, dy, dx, begin, end);
+  });
+}
+
+}  // namespace finetune
+#endif

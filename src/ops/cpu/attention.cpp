@@ -1,0 +1,107 @@
+#include "ops/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/attention.cpp"
+#include "hwy/foreach_target.h"
+
+#include <cmath>
+
+#include "ops/backend.h"
+#include "ops/cpu/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace finetune::HWY_NAMESPACE {
+namespace {
+
+struct RowSum {
+  float largest;
+  float sum;  // of exp(x - largest)
+};
+
+// p = exp(p - max(p)) over `count` scores, then times the dropout factors where given (the sum is
+// without them); zero from there to `padded`.
+HWY_INLINE RowSum exponentials(float* p, int64_t count, int64_t padded, const float* factors) {
+  const Floats d;
+  for (int64_t i = count; i < padded; ++i) p[i] = -INFINITY;
+  auto most = hn::LoadU(d, p);
+  for (int64_t i = kLanes; i < padded; i += kLanes) most = hn::Max(most, hn::LoadU(d, p + i));
+  const float largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  auto sum = hn::Zero(d);
+  for (int64_t i = 0; i < padded; i += kLanes) {
+    const auto e = exp_of(d, hn::Sub(hn::LoadU(d, p + i), hn::Set(d, largest)));
+    sum = hn::Add(sum, e);
+    hn::StoreU(factors ? hn::Mul(e, hn::LoadU(d, factors + i)) : e, d, p + i);
+  }
+  return {largest, hn::GetLane(hn::SumOfLanes(d, sum))};
+}
+
+// The largest of scores ignores NaN, their sum does not: a NaN reaches the output.
+void attention_head(const AttentionShape& shape, const Dropout& dropout, const cpu::HeadTask& task,
+                    Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
+  const int64_t size = shape.head_size, keys = task.keys;
+  const int64_t padded_keys = cpu::round_up(keys, kLanes), padded_size = cpu::round_up(size, kLanes);
+  const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
+  const int64_t mask = dropout.on() ? block * keys + 2 * kDropoutGroup + kLanes : 0;
+  float* kt = cpu::scratch(cpu::Scratch::task, size * padded_keys + keys * padded_size +
+                                                   block * (padded_keys + padded_size) + mask);
+  float* values = kt + size * padded_keys;     // (keys, padded_size)
+  float* p = values + keys * padded_size;      // (block, padded_keys)
+  float* sums = p + block * padded_keys;       // (block, padded_size)
+  float* mask_buffer = sums + block * padded_size;
+  pack_transposed(task.at(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
+                  padded_keys);
+  pack(task.at(v, task.first_key, size), v.stride, keys, size, values, padded_size);
+
+  for (int64_t first = 0; first < task.queries; first += block) {
+    const int64_t count = HWY_MIN(block, task.queries - first);
+    const int64_t row = task.first_query + first;
+    const float* factors =
+        dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
+                                     first * keys, count * keys, mask_buffer)
+                     : nullptr;
+    product<false>(count, padded_keys, size, {task.at(q, row, size), q.stride}, kt, padded_keys, p,
+                   padded_keys, false);
+    float inverse[cpu::kQueryBlock];
+    for (int64_t i = 0; i < count; ++i) {
+      const RowSum s = exponentials(p + i * padded_keys, keys, padded_keys,
+                                    factors ? factors + i * keys : nullptr);
+      inverse[i] = 1.0f / s.sum;
+      if (lse) lse.f32()[task.head * lse.stride + row + i] = s.largest + std::log(s.sum);
+    }
+    product<false>(count, padded_size, keys, {p, padded_keys}, values, padded_size, sums,
+                   padded_size, false);
+    for (int64_t i = 0; i < count; ++i) {
+      const float* from = sums + i * padded_size;
+      float* to = task.at(out, row + i, size);
+      for_lanes(size, [&](auto d, int64_t c) HWY_ATTR {
+        hn::StoreU(hn::Mul(hn::LoadU(d, from + c), hn::Set(d, inverse[i])), d, to + c);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace finetune::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/cpu/cpu_backend.h"
+
+namespace finetune {
+HWY_EXPORT(attention_head);
+
+void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
+                           Tensor v, Tensor out, Tensor lse) {
+  const int64_t width = shape.heads * shape.head_size;
+  FINETUNE_CHECK(shape.queries.count == shape.keys.count);
+  FINETUNE_CHECK(q.cols == width && k.cols == width && v.cols == width && out.cols == width);
+  FINETUNE_CHECK(v.rows == k.rows && out.rows == q.rows);
+  FINETUNE_CHECK(!lse || (lse.rows == shape.heads && lse.cols == q.rows));
+  cpu::for_tasks(shape.queries.count * shape.heads, [&](int64_t i) {
+    HWY_DYNAMIC_DISPATCH(attention_head)
+    (shape, dropout, cpu::head_task(shape, i), q, k, v, out, lse);
+  });
+}
+
+}  // namespace finetune
+#endif

@@ -1,0 +1,140 @@
+#include "ops/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/attention_backward.cpp"
+#include "hwy/foreach_target.h"
+
+#include "ops/backend.h"
+#include "ops/cpu/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace finetune::HWY_NAMESPACE {
+namespace {
+
+// One row of scores s and of dm = dout V^T becomes m = P * mask and ds = scale * P * (mask * dm - D),
+// with P = exp(s - lse) and D = sum(dout * out); zero from `count` to `padded`.
+HWY_INLINE void score_gradients(float* s, float* dm, int64_t count, int64_t padded, float lse,
+                                float weighted, float scale, const float* factors) {
+  const Floats d;
+  for (int64_t i = 0; i < padded; i += kLanes) {
+    const auto p = exp_of(d, hn::Sub(hn::LoadU(d, s + i), hn::Set(d, lse)));
+    const auto m = factors ? hn::Mul(p, hn::LoadU(d, factors + i)) : p;
+    const auto pd = hn::Mul(p, hn::Set(d, weighted));
+    hn::StoreU(m, d, s + i);
+    hn::StoreU(hn::Mul(hn::MulSub(m, hn::LoadU(d, dm + i), pd), hn::Set(d, scale)), d, dm + i);
+  }
+  for (int64_t i = count; i < padded; ++i) s[i] = dm[i] = 0;
+}
+
+HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
+  LaneSum sum;
+  for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
+    sum.add(d, hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i)));
+  });
+  return sum.total();
+}
+
+// to (rows, cols) = packed (rows, ldp) without the filling
+inline void unpack(const float* packed, int64_t ldp, int64_t rows, int64_t cols, float* to,
+                   int64_t stride) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for_lanes(cols, [&](auto d, int64_t i) HWY_ATTR {
+      hn::StoreU(hn::LoadU(d, packed + r * ldp + i), d, to + r * stride + i);
+    });
+  }
+}
+
+// The tensors of a call, (queries or keys, heads*head_size) but lse.
+struct Tensors {
+  Tensor q, k, v, out, lse, dout, dq, dk, dv;
+};
+
+void attention_backward_head(const AttentionShape& shape, const Dropout& dropout,
+                             const cpu::HeadTask& task, const Tensors& t) {
+  const int64_t size = shape.head_size, keys = task.keys;
+  const int64_t padded_keys = cpu::round_up(keys, kLanes), padded_size = cpu::round_up(size, kLanes);
+  const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
+  const int64_t mask = dropout.on() ? block * keys + 2 * kDropoutGroup + kLanes : 0;
+  float* kt = cpu::scratch(cpu::Scratch::task,
+                           2 * size * padded_keys + 3 * keys * padded_size +
+                               block * (2 * padded_keys + 3 * padded_size) + mask);
+  float* vt = kt + size * padded_keys;           // (size, padded_keys), as kt
+  float* packed_k = vt + size * padded_keys;     // (keys, padded_size)
+  float* dk = packed_k + keys * padded_size;     // (keys, padded_size)
+  float* dv = dk + keys * padded_size;           // (keys, padded_size)
+  float* p = dv + keys * padded_size;            // (block, padded_keys)
+  float* ds = p + block * padded_keys;           // (block, padded_keys)
+  float* packed_q = ds + block * padded_keys;    // (block, padded_size)
+  float* packed_dout = packed_q + block * padded_size;  // (block, padded_size)
+  float* dq = packed_dout + block * padded_size;        // (block, padded_size)
+  float* mask_buffer = dq + block * padded_size;
+
+  const float* key = task.at(t.k, task.first_key, size);
+  pack_transposed(key, t.k.stride, keys, size, shape.scale, kt, padded_keys);
+  pack_transposed(task.at(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
+                  padded_keys);
+  pack(key, t.k.stride, keys, size, packed_k, padded_size);
+  for (int64_t first = 0; first < task.queries; first += block) {
+    const int64_t count = HWY_MIN(block, task.queries - first);
+    const int64_t row = task.first_query + first;
+    const float* factors =
+        dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
+                                     first * keys, count * keys, mask_buffer)
+                     : nullptr;
+    pack(task.at(t.q, row, size), t.q.stride, count, size, packed_q, padded_size);
+    pack(task.at(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size);
+    product<false>(count, padded_keys, size, {packed_q, padded_size}, kt, padded_keys, p,
+                   padded_keys, false);
+    product<false>(count, padded_keys, size, {packed_dout, padded_size}, vt, padded_keys, ds,
+                   padded_keys, false);
+    for (int64_t i = 0; i < count; ++i) {
+      const float weighted = dot(packed_dout + i * padded_size, task.at(t.out, row + i, size), size);
+      score_gradients(p + i * padded_keys, ds + i * padded_keys, keys, padded_keys,
+                      t.lse.f32()[task.head * t.lse.stride + row + i], weighted, shape.scale,
+                      factors ? factors + i * keys : nullptr);
+    }
+    product<true>(keys, padded_size, count, {p, padded_keys}, packed_dout, padded_size, dv,
+                  padded_size, first > 0);
+    product<true>(keys, padded_size, count, {ds, padded_keys}, packed_q, padded_size, dk,
+                  padded_size, first > 0);
+    product<false>(count, padded_size, keys, {ds, padded_keys}, packed_k, padded_size, dq,
+                   padded_size, false);
+    unpack(dq, padded_size, count, size, task.at(t.dq, row, size), t.dq.stride);
+  }
+  unpack(dk, padded_size, keys, size, task.at(t.dk, task.first_key, size), t.dk.stride);
+  unpack(dv, padded_size, keys, size, task.at(t.dv, task.first_key, size), t.dv.stride);
+}
+
+// Plain arguments, so that the type of Tensors stays inside the target's namespace.
+void attention_backward_task(const AttentionShape& shape, const Dropout& dropout,
+                             const cpu::HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor out,
+                             Tensor lse, Tensor dout, Tensor dq, Tensor dk, Tensor dv) {
+  attention_backward_head(shape, dropout, task, {q, k, v, out, lse, dout, dq, dk, dv});
+}
+
+}  // namespace
+}  // namespace finetune::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/cpu/cpu_backend.h"
+
+namespace finetune {
+HWY_EXPORT(attention_backward_task);
+
+void CpuBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
+                                    Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
+                                    Tensor dq, Tensor dk, Tensor dv) {
+  const int64_t width = shape.heads * shape.head_size;
+  FINETUNE_CHECK(shape.queries.count == shape.keys.count);
+  for (Tensor t : {q, out, dout, dq}) FINETUNE_CHECK(t.rows == q.rows && t.cols == width);
+  for (Tensor t : {k, v, dk, dv}) FINETUNE_CHECK(t.rows == k.rows && t.cols == width);
+  FINETUNE_CHECK(lse.rows == shape.heads && lse.cols == q.rows);
+  cpu::for_tasks(shape.queries.count * shape.heads, [&](int64_t i) {
+    HWY_DYNAMIC_DISPATCH(attention_backward_task)
+    (shape, dropout, cpu::head_task(shape, i), q, k, v, out, lse, dout, dq, dk, dv);
+  });
+}
+
+}  // namespace finetune
+#endif

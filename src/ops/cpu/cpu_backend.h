@@ -1,0 +1,73 @@
+// The CPU backend: fp32 everywhere. Matrix products are oneDNN's, cut into fixed tiles (gemm.h);
+// all else are vector kernels compiled for AVX2 and AVX-512 and chosen at run time (isa.h). One
+// file an operation or a small family of them.
+#pragma once
+
+#include "ops/backend.h"
+
+namespace finetune {
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend();
+  std::string description() const override;
+
+  std::shared_ptr<void> allocate(size_t bytes) override;
+  void upload(void* to, const void* host, size_t bytes) override;
+  void download(void* host, const void* from, size_t bytes) override;
+  void fill_zero(Tensor x) override;
+  void synchronize() override {}
+
+  // linear.cpp
+  void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
+  void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
+  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) override;
+
+  // activation.cpp
+  void activation(Activation f, Tensor x, Tensor y) override;
+  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
+
+  // elementwise.cpp
+  void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) override;
+  void add(Tensor x, Tensor y) override;
+  void gather_rows(Tensor x, const int32_t* index, Tensor y) override;
+  void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) override;
+
+  // embedding.cpp
+  void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types, Tensor word,
+             Tensor position, Tensor type, Tensor y) override;
+  void embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
+                      const int32_t* types, const int32_t* order, Tensor dword, Tensor dposition,
+                      Tensor dtype) override;
+
+  // layer_norm.cpp
+  void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names, Tensor gamma,
+                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y) override;
+  void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
+                               RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
+                               Tensor dbeta) override;
+
+  // attention.cpp, attention_backward.cpp
+  void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
+                 Tensor out, Tensor lse) override;
+  void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
+                          Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk,
+                          Tensor dv) override;
+
+  // loss.cpp
+  void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
+                     float scale, Tensor losses, Tensor dlogits) override;
+  void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
+                            Tensor losses, Tensor dlogits) override;
+  void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+                     Tensor dlogits) override;
+  void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
+                          const int32_t* ends, float scale, Tensor losses,
+                          Tensor dlogits) override;
+
+  // optimizer.cpp
+  void block_square_sums(Tensor x, double* sums) override;
+  void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+};
+
+}  // namespace finetune

@@ -1,0 +1,22 @@
+// Matrix products of the CPU backend.
+#pragma once
+
+#include "core/tensor.h"
+
+namespace finetune::cpu {
+
+// c (M, N) = op(a) * op(b) + bias, or c += op(a) * op(b) with `accumulate`. op(a) is (M, K), op(b)
+// (K, N): the matrix or its transpose. bias (1, N) may be absent. Each element of c is summed over
+// the whole of K by one thread, in tiles that depend on M and N alone.
+struct Product {
+  Tensor a;
+  bool transpose_a = false;
+  Tensor b;
+  bool transpose_b = false;
+  Tensor c;
+  bool accumulate = false;
+  Tensor bias = {};
+};
+void multiply(const Product& product);
+
+}  // namespace finetune::cpu

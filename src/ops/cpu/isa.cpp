@@ -1,0 +1,76 @@
+#include "ops/cpu/isa.h"
+
+#include <dnnl.h>
+
+#include <cstdlib>
+#include <initializer_list>
+
+#include "core/error.h"
+#include "ops/cpu/targets.h"
+
+#include "hwy/highway.h"
+
+namespace finetune {
+namespace {
+
+bool machine_has(Isa isa) {
+  const bool avx512 = (hwy::SupportedTargets() & HWY_AVX3) != 0;
+  if (isa == Isa::amx) {
+    return avx512 && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16");
+  }
+  return isa == Isa::avx512 ? avx512 : (hwy::SupportedTargets() & HWY_AVX2) != 0;
+}
+
+Isa best_isa() {
+  for (Isa isa : {Isa::amx, Isa::avx512}) {
+    if (machine_has(isa)) return isa;
+  }
+  return Isa::avx2;
+}
+
+Isa named_isa(const std::string& name) {
+  if (name == "avx2") return Isa::avx2;
+  if (name == "avx512") return Isa::avx512;
+  if (name == "amx") return Isa::amx;
+  throw usage_error("FINETUNE_ISA=", name, " is unknown (use avx2, avx512 or amx)");
+}
+
+// oneDNN must hear of it before its first primitive.
+void limit(Isa isa) {
+  dnnl_cpu_isa_t most = dnnl_cpu_isa_avx512_core_amx;
+  if (isa == Isa::avx512) most = dnnl_cpu_isa_avx512_core_bf16;
+  if (isa == Isa::avx2) {
+    most = dnnl_cpu_isa_avx2;
+    hwy::DisableTargets(~int64_t{HWY_AVX2});
+    hwy::GetChosenTarget().DeInit();
+  }
+  if (dnnl_set_max_cpu_isa(most) != dnnl_success) {
+    throw internal_error("oneDNN was in use before the code path was chosen");
+  }
+}
+
+Isa decide() {
+  const char* wish = std::getenv("FINETUNE_ISA");
+  if (wish == nullptr || *wish == '\0') return best_isa();
+  const Isa isa = named_isa(wish);
+  if (!machine_has(isa)) {
+    throw usage_error("FINETUNE_ISA=", wish, " cannot be: this machine has no ", name_of(isa),
+                      " (its best is ", name_of(best_isa()), ")");
+  }
+  limit(isa);
+  return isa;
+}
+
+}  // namespace
+
+Isa select_isa() {
+  static const Isa isa = decide();
+  return isa;
+}
+
+const char* name_of(Isa isa) {
+  if (isa == Isa::amx) return "AVX-512 with AMX";
+  return isa == Isa::avx512 ? "AVX-512" : "AVX2";
+}
+
+}  // namespace finetune

@@ -1,0 +1,58 @@
+#include "ops/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/linear.cpp"
+#include "hwy/foreach_target.h"
+
+#include "ops/backend.h"
+#include "ops/cpu/simd-inl.h"
+#include "ops/cpu/tasks.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace finetune::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kRowsOfASum = 64;  // rows that are added up before they join the total
+
+// sums[begin, end) += column sums of x
+void column_sums(Tensor x, float* sums, int64_t begin, int64_t end) {
+  const int64_t count = end - begin;
+  for (int64_t first = 0; first < x.rows; first += kRowsOfASum) {
+    HWY_ALIGN float block[cpu::kColumnStrip] = {};
+    for (int64_t r = first; r < HWY_MIN(first + kRowsOfASum, x.rows); ++r) {
+      add_to(x.f32() + r * x.stride + begin, block, count);
+    }
+    add_to(block, sums + begin, count);
+  }
+}
+
+}  // namespace
+}  // namespace finetune::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/gemm.h"
+
+namespace finetune {
+HWY_EXPORT(column_sums);
+
+void CpuBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
+  cpu::multiply({.a = x, .b = w, .transpose_b = true, .c = y, .bias = bias});
+}
+
+void CpuBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
+  cpu::multiply({.a = dy, .b = w, .c = dx, .accumulate = accumulate});
+}
+
+void CpuBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) {
+  cpu::multiply({.a = dy, .transpose_a = true, .b = x, .c = dw, .accumulate = true});
+  if (!dbias) return;
+  FINETUNE_CHECK(dbias.size() == dy.cols);
+  cpu::for_ranges(dy.cols, cpu::kColumnStrip, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(column_sums)(dy, dbias.f32(), begin, end);
+  });
+}
+
+}  // namespace finetune
+#endif

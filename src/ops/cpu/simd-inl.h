@@ -1,0 +1,118 @@
+// Shared vector code, included once for each instruction set (hence the toggled guard).
+#if defined(FINETUNE_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FINETUNE_CPU_SIMD_INL_H_
+#undef FINETUNE_CPU_SIMD_INL_H_
+#else
+#define FINETUNE_CPU_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace finetune::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Floats = hn::ScalableTag<float>;
+using OneFloat = hn::CappedTag<float, 1>;
+constexpr int64_t kLanes = int64_t{hn::MaxLanes(Floats())};
+
+// body(tag, i) for i = 0, kLanes, ... with full vectors, then element by element.
+template <class Body>
+HWY_INLINE void for_lanes(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(Floats(), i);
+  for (; i < count; ++i) body(OneFloat(), i);
+}
+
+// c[0] + x*c[1] + ... + x^n*c[n]
+template <class D, class V, size_t kCount>
+HWY_INLINE V polynomial(D d, V x, const float (&c)[kCount]) {
+  V sum = hn::Set(d, c[kCount - 1]);
+  for (size_t i = kCount - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
+  return sum;
+}
+
+// exp(x) for x <= 88 (larger ones count as 88), 0 below -87.3; NaN stays NaN. Error below 1.5 ulp:
+// 2^n * exp(r), |r| <= ln(2)/2, polynomial from Cephes' expf.
+template <class D, class V>
+HWY_INLINE V exp_of(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  x = hn::Max(hn::Set(d, -88.0f), hn::Min(hn::Set(d, 88.0f), x));  // the second operand's NaN stays
+  const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504088896341f)));
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  const V tail = polynomial(d, r, {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
+                                   8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f});
+  const V y = hn::Add(hn::MulAdd(hn::Mul(r, r), tail, r), hn::Set(d, 1.0f));
+  const auto exponent = hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127));
+  return hn::Mul(y, hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
+}
+
+template <class D, class V>
+HWY_INLINE V sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
+}
+
+// Polynomial from Cephes' tanhf below 0.625, where 1 - 2/(exp(2x) + 1) would cancel.
+template <class D, class V>
+HWY_INLINE V tanh_of(D d, V x) {
+  const V size = hn::Abs(x);
+  const V one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
+  const V square = hn::Mul(x, x);
+  const V p = polynomial(d, square, {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f,
+                                     2.06390887954e-2f, -5.70498872745e-3f});
+  const V small = hn::MulAdd(hn::Mul(p, square), x, x);
+  const V exponential = exp_of(d, hn::Min(hn::Set(d, 40.0f), hn::Mul(size, two)));
+  const V large = hn::Sub(one, hn::Div(two, hn::Add(exponential, one)));
+  return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
+}
+
+// Of the standard normal distribution: `below` = 0.5 * erfc(-x / sqrt(2)), relative error below
+// 1e-6 on the negative side too, and `bell` = exp(-x^2 / 2).
+template <class V>
+struct Normal {
+  V below;
+  V bell;
+};
+
+template <class D, class V>
+HWY_INLINE Normal<V> normal(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V z = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118654752f));
+  const V bell = exp_of(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5f)));
+  // erfc(z) = exp(-z^2) * t * P(t), t = 1 / (1 + 0.4 z): minimax over z in [0, 9.5], error 6e-8.
+  const V t = hn::Div(one, hn::MulAdd(z, hn::Set(d, 0.4f), one));
+  const V p = polynomial(d, t, {0.225626303f, 0.226575625f, 0.200959201f, 0.196960553f,
+                                0.0715142329f, 0.0997208537f, 0.0738498877f, -0.135474886f,
+                                0.0402682859f});
+  const V tail = hn::Mul(hn::Mul(hn::Set(d, 0.5f), bell), hn::Mul(t, p));
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), bell};
+}
+
+// A sum over for_lanes: full vectors and the tail are kept apart until total().
+struct LaneSum {
+  hn::Vec<Floats> wide;
+  hn::Vec<OneFloat> tail;
+
+  HWY_INLINE LaneSum() : wide(hn::Zero(Floats())), tail(hn::Zero(OneFloat())) {}
+  HWY_INLINE void add(Floats, hn::Vec<Floats> v) { wide = hn::Add(wide, v); }
+  HWY_INLINE void add(OneFloat, hn::Vec<OneFloat> v) { tail = hn::Add(tail, v); }
+  HWY_INLINE float total() const {
+    return hn::GetLane(hn::SumOfLanes(Floats(), wide)) + hn::GetLane(tail);
+  }
+};
+
+// y += x
+HWY_INLINE void add_to(const float* x, float* y, int64_t count) {
+  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, y + i);
+  });
+}
+
+}  // namespace finetune::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // FINETUNE_CPU_SIMD_INL_H_
