@@ -132,7 +132,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
 void check_architecture(const ConfigReader& reader) {
   std::string type = reader.text("model_type", "bert");
   if (type != "bert") {
-    throw reader.error("model_type is \"", finetune::quoted(type), "\"; only 'bert' can be loaded");
+    throw reader.error("model_type is ", finetune::quoted(type), "; only 'bert' can be loaded");
   }
   std::string positions = reader.text("position_embedding_type", "absolute");
   if (positions != "absolute") {
