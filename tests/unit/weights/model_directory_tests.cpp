@@ -1,0 +1,63 @@
+#include <doctest/doctest.h>
+
+#include "unit/weights/weights_test.h"
+#include "weights/model_directory.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+std::string find_refusal(const fs::path& path, bool need_weights = true) {
+  try {
+    find_model(path, need_weights);
+  } catch (const Error& error) {
+    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("weights are taken in the documented order") {
+  TemporaryDirectory directory;
+  write_bytes(directory / "config.json", "{}");
+  CHECK(find_refusal(directory.path()).find("has no weights; one of") != std::string::npos);
+  CHECK(find_model(directory.path(), false).weights.empty());
+  for (const char* name : {"model.ckpt-20.index", "bert_model.ckpt.index", "tf_model.h5",
+                           "pytorch_model.bin", "model.safetensors.index.json",
+                           "model.safetensors"}) {
+    write_bytes(directory / name, "x");
+    CHECK(find_model(directory.path()).weights == directory / name);
+  }
+}
+
+TEST_CASE("several checkpoints are not guessed between") {
+  TemporaryDirectory directory;
+  write_bytes(directory / "config.json", "{}");
+  write_bytes(directory / "model.ckpt-20.index", "x");
+  write_bytes(directory / "model.ckpt-40.index", "x");
+  CHECK(find_refusal(directory.path()).find("several TensorFlow checkpoints") != std::string::npos);
+  CHECK(find_model(directory / "model.ckpt-20").weights == directory / "model.ckpt-20.index");
+}
+
+TEST_CASE("a run's directory, a weight file, Google's config") {
+  TemporaryDirectory directory;
+  CHECK(find_refusal(directory.path()).find("neither config.json nor") != std::string::npos);
+  CHECK(find_refusal(directory / "absent").find("no such directory") != std::string::npos);
+  fs::create_directories(directory / "model");
+  write_bytes(directory / "model/bert_config.json", "{}");
+  write_bytes(directory / "model/model.safetensors", "x");
+  ModelDirectory run = find_model(directory.path());
+  CHECK(run.directory == directory / "model");
+  CHECK(run.config == directory / "model/bert_config.json");
+  CHECK(run.weights == directory / "model/model.safetensors");
+  write_bytes(directory / "model/config.json", "{}");
+  write_bytes(directory / "model/other.bin", "x");
+  ModelDirectory file = find_model(directory / "model/other.bin");
+  CHECK(file.config == directory / "model/config.json");
+  CHECK(file.weights == directory / "model/other.bin");
+  write_bytes(directory / "model/vocab.txt", "x");
+  CHECK(find_tokenizer_files(directory / "model") ==
+        std::vector<fs::path>{directory / "model/vocab.txt"});
+}

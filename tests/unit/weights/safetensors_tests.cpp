@@ -1,0 +1,209 @@
+// The format's rules, one small file each; the writer against the reader.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/sha256.h"
+#include "unit/weights/weights_test.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+const std::string kEight("\0\0\x80?\0\0\0@", 8);  // 1.0f, 2.0f
+
+std::string refusal_of(std::string_view header, std::string_view data) {
+  TemporaryDirectory directory;
+  write_bytes(directory / "a.safetensors", safetensors_bytes(header, data));
+  return refusal(directory / "a.safetensors");
+}
+
+bool refused_for(std::string_view header, std::string_view data, std::string_view fault) {
+  std::string message = refusal_of(header, data);
+  INFO(message);
+  return message.find(fault) != std::string::npos && message.find('\n') == std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the smallest valid file") {
+  TemporaryDirectory directory;
+  // 88 bytes of header, blanks at its end; tensor w = [1, 2].
+  std::string header = R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2],)"
+                       R"("data_offsets":[0,8]}}   )";
+  CHECK(header.size() == 88);
+  write_bytes(directory / "a.safetensors", safetensors_bytes(header, kEight));
+  auto source = open_weights(directory / "a.safetensors");
+  REQUIRE(source->tensors().size() == 1);
+  CHECK(values_of(*source, *source->find("w")) == std::vector<float>{1, 2});
+  std::vector<float> values = {1, 2};
+  write_safetensors(directory / "b.safetensors", {{"w", {2}, values.data()}}, DType::f32);
+  CHECK(read_bytes(directory / "b.safetensors") == read_bytes(directory / "a.safetensors"));
+}
+
+TEST_CASE("no dimensions and empty dimensions are allowed") {
+  TemporaryDirectory directory;
+  std::string header = R"({"e":{"dtype":"F32","shape":[0,7],"data_offsets":[4,4]},)"
+                       R"("s":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
+                       R"("t":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
+  write_bytes(directory / "a.safetensors", safetensors_bytes(header, kEight));
+  auto source = open_weights(directory / "a.safetensors");
+  CHECK(values_of(*source, *source->find("s")) == std::vector<float>{1});
+  CHECK(values_of(*source, *source->find("e")).empty());
+}
+
+TEST_CASE("every type is converted, whatever its alignment") {
+  TemporaryDirectory directory;
+  std::string header =
+      R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
+      R"("b":{"dtype":"F64","shape":[1],"data_offsets":[3,11]},)"
+      R"("c":{"dtype":"F16","shape":[2],"data_offsets":[11,15]},)"
+      R"("d":{"dtype":"BF16","shape":[1],"data_offsets":[15,17]},)"
+      R"("e":{"dtype":"I64","shape":[1],"data_offsets":[17,25]},)"
+      R"("f":{"dtype":"I32","shape":[1],"data_offsets":[25,29]}})";
+  std::string data("\x01\x02\xff", 3);
+  double d = 0.1;
+  uint16_t halves[] = {0x3C00, 0x0001}, brain = 0xC040;
+  int64_t i = -5;
+  int32_t j = 1 << 20;
+  auto add = [&](const void* from, size_t n) { data.append(static_cast<const char*>(from), n); };
+  add(&d, 8);
+  add(halves, 4);
+  add(&brain, 2);
+  add(&i, 8);
+  add(&j, 4);
+  write_bytes(directory / "x.safetensors", safetensors_bytes(header, data));
+  auto source = open_weights(directory / "x.safetensors");
+  auto get = [&](const char* name) { return values_of(*source, *source->find(name)); };
+  CHECK(get("a") == std::vector<float>{1, 2, 255});
+  CHECK(get("b") == std::vector<float>{0.1f});
+  CHECK(get("c") == std::vector<float>{1, 0x1p-24f});
+  CHECK(get("d") == std::vector<float>{-3});
+  CHECK(get("e") == std::vector<float>{-5});
+  CHECK(get("f") == std::vector<float>{1 << 20});
+}
+
+TEST_CASE("each rule refuses its fault") {
+  const std::string w = R"("w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  CHECK(refused_for("{" + w + "}", kEight.substr(1), "truncated?"));
+  CHECK(refused_for("{" + w + "}", kEight + "x", "1 bytes follow"));
+  CHECK(refused_for("{" + w + "," + w + "}", kEight, "duplicate key 'w'"));
+  CHECK(refused_for("{" + w + R"(,"__metadata__":{"a":1}})", kEight, "is not a string"));
+  CHECK(refused_for("{" + w + R"(,"__metadata__":[]})", kEight, "__metadata__ is not"));
+  CHECK(refused_for(R"({"__metadata__":{},"__metadata__":{},)" + w + "}", kEight, "duplicate key"));
+  CHECK(refused_for(" {" + w + "}", kEight, "does not begin with '{'"));
+  CHECK(refused_for("{" + w + "}}", kEight, "not a JSON object"));
+  CHECK(refused_for("{\"w\":[]}", "", "is not a JSON object"));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2]}})", kEight, "needs dtype"));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", kEight,
+                    "needs dtype"));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})",
+                    kEight, "duplicate key \"shape\""));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", kEight,
+                    "not a whole number"));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", kEight,
+                    "not a whole number"));
+  CHECK(refused_for(
+      R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", "",
+      "overflows"));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})",
+                    "", "overflows"));
+  CHECK(refused_for(R"({"w":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}})", "x", "takes"));
+  CHECK(refused_for(R"({"w":{"dtype":"I8","shape":[8],"data_offsets":[0,8]}})", kEight,
+                    "not supported"));
+  CHECK(refused_for("{\"w\xff\":{}}", "", "not a JSON object"));
+  CHECK(refused_for(std::string(5000, '{'), "", "not a JSON object"));
+}
+
+TEST_CASE("files too short for a header") {
+  TemporaryDirectory directory;
+  for (size_t size : {0, 1, 7, 8}) {
+    write_bytes(directory / "a.safetensors", std::string(size, '\0'));
+    CHECK(!refusal(directory / "a.safetensors").empty());
+  }
+  write_bytes(directory / "a.safetensors", std::string(16, '\xff'));
+  CHECK(refusal(directory / "a.safetensors").find("longer than the file") != std::string::npos);
+}
+
+TEST_CASE("names become canonical, and two of the same are refused") {
+  TemporaryDirectory directory;
+  auto entry = [](const std::string& name, int at) {
+    return concat('"', name, R"(":{"dtype":"U8","shape":[1],"data_offsets":[)", at, ",", at + 1,
+                  "]}");
+  };
+  std::string header = "{" + entry("module.embeddings.LayerNorm.gamma", 0) + "," +
+                       entry("module.encoder.layer.0.output.LayerNorm.beta", 1) + "," +
+                       entry("cls.predictions.bias", 2) + "," + entry("head.gamma", 3) + "," +
+                       entry("embeddings.token_type_ids", 4) + "}";
+  write_bytes(directory / "a.safetensors", safetensors_bytes(header, "12345"));
+  auto source = open_weights(directory / "a.safetensors");
+  CHECK(source->tensors().size() == 3);
+  CHECK(source->ignored().size() == 2);
+  CHECK(source->find("bert.embeddings.LayerNorm.weight") != nullptr);
+  CHECK(source->find("bert.encoder.layer.0.output.LayerNorm.bias") != nullptr);
+  CHECK(source->find("head.gamma") != nullptr);
+  CHECK(refused_for("{" + entry("bert.LayerNorm.gamma", 0) + "," +
+                        entry("bert.LayerNorm.weight", 1) + "}",
+                    "12", "are both 'bert.LayerNorm.weight'"));
+}
+
+TEST_CASE("shards") {
+  TemporaryDirectory directory;
+  std::vector<float> values = {1, 2, 3, 4};
+  write_safetensors(directory / "one.safetensors", {{"a", {2}, &values[0]}}, DType::f32);
+  write_safetensors(directory / "two.safetensors", {{"b", {2}, &values[2]}}, DType::f32);
+  fs::path index = directory / "model.safetensors.index.json";
+  auto with_map = [&](std::string_view map) {
+    write_bytes(index, concat(R"({"metadata":{"total_size":16},"weight_map":)", map, "}"));
+    return refusal(index);
+  };
+  CHECK(with_map(R"({"a":"one.safetensors","b":"two.safetensors"})") == "");
+  auto source = open_weights(directory.path());
+  CHECK(values_of(*source, *source->find("b")) == std::vector<float>{3, 4});
+  CHECK(source->files().size() == 3);
+  CHECK(with_map(R"({"a":"two.safetensors"})").find("is not in shard") != std::string::npos);
+  CHECK(with_map(R"({"a":"three.safetensors"})").find("is missing") != std::string::npos);
+  for (std::string outside : {"../one.safetensors", "/etc/passwd", "x/../../a", ""}) {
+    CHECK(with_map(concat(R"({"a":")", outside, "\"}")).find("is not a file of the index's") !=
+          std::string::npos);
+  }
+  CHECK(with_map("[]").find("has no object") != std::string::npos);
+  CHECK(with_map(R"({"a":1})").find("is not a file name") != std::string::npos);
+}
+
+TEST_CASE("what is written is read back, and the hash is that of the file") {
+  TemporaryDirectory directory;
+  std::vector<float> a(300 * 257), b(5);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = std::sin(float(i)) * std::pow(10.0f, float(i % 9) - 4);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = 1.0f / float(i + 1);
+  std::vector<WeightView> views = {{"z.weight", {300, 257}, a.data()}, {"a \"b\"", {5}, b.data()}};
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    fs::path path = directory / "model.safetensors";
+    write_safetensors(path, views, dtype);
+    CHECK(safetensors_sha256(views, dtype) == sha256_of_file(path));
+    auto source = open_weights(path);
+    for (const WeightView& view : views) {
+      const WeightInfo* info = source->find(view.name);
+      REQUIRE(info != nullptr);
+      CHECK(info->dtype == dtype);
+      CHECK(info->shape == view.shape);
+      std::vector<float> values = values_of(*source, *info);
+      for (size_t i = 0; i < values.size(); ++i) {
+        float expected = view.data[i];
+        if (dtype == DType::f16) expected = half_to_float(float_to_half(expected));
+        if (dtype == DType::bf16) expected = float(bfloat16(expected));
+        REQUIRE(values[i] == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("a place that cannot be written is an error that names it") {
+  TemporaryDirectory directory;
+  std::vector<float> value = {1};
+  CHECK_THROWS_AS(
+      write_safetensors(directory / "absent/model.safetensors", {{"a", {1}, value.data()}},
+                        DType::f32),
+      Error);
+}

@@ -1,0 +1,236 @@
+// Pickles and zip archives put together by hand.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "unit/weights/weights_test.h"
+#include "weights/pickle.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+template <typename T>
+std::string little(T value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+std::string text(std::string_view s) { return "X" + little(uint32_t(s.size())) + std::string(s); }
+std::string integer(int32_t value) { return "J" + little(value); }
+std::string global(const std::string& module, const std::string& name) {
+  return "c" + module + "\n" + name + "\n";
+}
+std::string tuple_of(const std::string& items) { return "(" + items + "t"; }
+std::string storage(const std::string& type, const std::string& key, int32_t elements) {
+  return tuple_of(text("storage") + global("torch", type) + text(key) + text("cpu") +
+                  integer(elements)) + "Q";
+}
+std::string tensor(const std::string& storage, int32_t offset, const std::string& size,
+                   const std::string& stride) {
+  return global("torch._utils", "_rebuild_tensor_v2") +
+         tuple_of(storage + integer(offset) + tuple_of(size) + tuple_of(stride) + "\x89" +
+                  global("collections", "OrderedDict") + ")R") + "R";
+}
+std::string state_dict(const std::string& name, const std::string& value) {
+  return "\x80\x02}" + text(name) + value + "s.";
+}
+
+// The message with which a pickle is refused; empty if it runs.
+std::string pickle_refusal(const std::string& bytes) {
+  try {
+    Unpickler("p", bytes).run();
+  } catch (const Error& error) {
+    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
+  }
+  return "";
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+struct ZipOptions {
+  bool zip64 = false;
+  uint16_t method = 0;
+  uint16_t flags = 0;
+};
+
+std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entries,
+                   ZipOptions options = {}) {
+  std::string bytes, directory;
+  for (const auto& [name, data] : entries) {
+    uint32_t size = options.zip64 ? 0xFFFFFFFFu : uint32_t(data.size());
+    uint32_t at = options.zip64 ? 0xFFFFFFFFu : uint32_t(bytes.size());
+    std::string extra;
+    if (options.zip64) {
+      extra = little(uint16_t{1}) + little(uint16_t{24}) + little(uint64_t(data.size())) +
+              little(uint64_t(data.size())) + little(uint64_t(bytes.size()));
+    }
+    std::string common = little(options.flags) + little(options.method) + little(uint32_t{0}) +
+                         little(uint32_t{0}) + little(size) + little(size) +
+                         little(uint16_t(name.size()));
+    directory += "PK\x01\x02" + little(uint16_t{0}) + little(uint16_t{0}) + common +
+                 little(uint16_t(extra.size())) + little(uint16_t{0}) + little(uint16_t{0}) +
+                 little(uint16_t{0}) + little(uint32_t{0}) + little(at) + name + extra;
+    // The local header has padding of its own, as PyTorch aligns storages.
+    bytes += "PK\x03\x04" + little(uint16_t{0}) + common + little(uint16_t{5}) + name + std::string("FB\1\0Z", 5) +
+             data;
+  }
+  uint64_t start = bytes.size();
+  bytes += directory;
+  if (options.zip64) {
+    uint64_t end64 = bytes.size();
+    bytes += "PK\x06\x06" + little(uint64_t{44}) + std::string(12, '\0') +
+             little(uint64_t(entries.size())) + little(uint64_t(entries.size())) +
+             little(uint64_t(directory.size())) + little(start);
+    bytes += "PK\x06\x07" + little(uint32_t{0}) + little(end64) + little(uint32_t{1});
+    bytes += "PK\x05\x06" + std::string(4, '\0') + std::string(12, '\xff') + little(uint16_t{0});
+    return bytes;
+  }
+  return bytes + "PK\x05\x06" + std::string(4, '\0') + little(uint16_t(entries.size())) +
+         little(uint16_t(entries.size())) + little(uint32_t(directory.size())) +
+         little(uint32_t(start)) + little(uint16_t{0});
+}
+
+const std::string kFour = little(1.0f) + little(2.0f) + little(3.0f) + little(4.0f);
+
+std::string model_refusal(const std::string& pickle, const std::string& data = kFour,
+                          ZipOptions options = {}) {
+  TemporaryDirectory directory;
+  write_bytes(directory / "pytorch_model.bin",
+              zip_of({{"m/data.pkl", pickle}, {"m/data/0", data}}, options));
+  return refusal(directory / "pytorch_model.bin");
+}
+
+}  // namespace
+
+TEST_CASE("a zip archive, with and without zip64, gives views of its storages") {
+  for (bool zip64 : {false, true}) {
+    CAPTURE(zip64);
+    TemporaryDirectory directory;
+    std::string pickle = state_dict(
+        "w", tensor(storage("FloatStorage", "0", 4), 0, integer(2) + integer(2),
+                    integer(1) + integer(2)));
+    write_bytes(directory / "pytorch_model.bin",
+                zip_of({{"m/data.pkl", pickle}, {"m/data/0", kFour}}, {.zip64 = zip64}));
+    auto source = open_weights(directory.path());
+    REQUIRE(source->find("w") != nullptr);
+    CHECK(values_of(*source, *source->find("w")) == std::vector<float>{1, 3, 2, 4});
+  }
+}
+
+TEST_CASE("half, bfloat and nested state dicts") {
+  TemporaryDirectory directory;
+  std::string inner = "}(" +
+                      text("h") + tensor(storage("HalfStorage", "0", 8), 1, integer(1), integer(1)) +
+                      text("b") + tensor(storage("BFloat16Storage", "1", 1), 0, integer(1), integer(1)) +
+                      "u";
+  std::string pickle = "\x80\x02}(" + text("epoch") + integer(3) + text("state_dict") + inner + "u.";
+  write_bytes(directory / "x.bin", zip_of({{"m/data.pkl", pickle},
+                                           {"m/data/0", std::string("\0\0\0\x3c", 4) + kFour.substr(4)},
+                                           {"m/data/1", "\x40\x40"}}));
+  auto source = open_weights(directory / "x.bin");
+  CHECK(values_of(*source, *source->find("h")) == std::vector<float>{1});
+  CHECK(values_of(*source, *source->find("b")) == std::vector<float>{3});
+}
+
+TEST_CASE("tensors that do not fit their storage are refused") {
+  auto of = [](int offset, const std::string& size, const std::string& stride) {
+    return model_refusal(state_dict(
+        "w", tensor(storage("FloatStorage", "0", 4), offset, size, stride)));
+  };
+  const std::string two = integer(2), one = integer(1);
+  CHECK(of(0, two + two, two + one) == "");
+  CHECK(of(2, two, one) == "");
+  CHECK(contains(of(1, two + two, two + one), "does not fit"));
+  CHECK(contains(of(0, two + two, integer(3) + one), "does not fit"));
+  CHECK(contains(of(5, integer(0), one), "does not fit"));
+  CHECK(contains(of(0, integer(100000), integer(0)), "does not fit"));
+  CHECK(contains(of(-1, two, one), "damaged"));
+  CHECK(contains(of(0, integer(-2), one), "damaged"));
+  CHECK(contains(of(0, two, integer(-1)), "damaged"));
+  CHECK(contains(of(0, two, one + one), "damaged"));
+  const std::string large = integer(2000000000);
+  CHECK(contains(of(0, large + large + large, large + large + one), "does not fit"));
+  CHECK(contains(model_refusal(state_dict("w", tensor(storage("FloatStorage", "0", 4), 0, two, one)),
+                               kFour.substr(0, 7)),
+                 "does not fit"));
+  CHECK(contains(model_refusal(state_dict("w", tensor(storage("FloatStorage", "9", 4), 0, two, one))),
+                 "'9' is missing"));
+}
+
+TEST_CASE("archives that PyTorch does not write are refused") {
+  std::string pickle =
+      state_dict("w", tensor(storage("FloatStorage", "0", 4), 0, integer(4), integer(1)));
+  CHECK(model_refusal(pickle) == "");
+  CHECK(contains(model_refusal(pickle, kFour, {.method = 8}), "is compressed"));
+  CHECK(contains(model_refusal(pickle, kFour, {.flags = 1}), "is encrypted"));
+  TemporaryDirectory directory;
+  auto refused = [&](const std::string& bytes) {
+    write_bytes(directory / "a.bin", bytes);
+    return refusal(directory / "a.bin");
+  };
+  CHECK(contains(refused(zip_of({{"readme", "x"}})), "without data.pkl"));
+  CHECK(contains(refused(zip_of({{"m/data.pkl", pickle}, {"m/data.pkl", pickle}})), "two entries"));
+  CHECK(contains(refused(zip_of({{"m/data.pkl", pickle}, {"m/byteorder", "big"}})), "big-endian"));
+  CHECK(contains(refused(std::string(257, '\0') + "ustar" + std::string(300, '\0')), "tar archive"));
+  CHECK(contains(refused("hello"), "is not a weight file"));
+  CHECK(contains(refused("\x80\x02K\x01."), "not one that torch.save wrote"));
+}
+
+TEST_CASE("only the opcodes and globals of weights run") {
+  const std::string begin = "\x80\x02";
+  CHECK(pickle_refusal(begin + "N.") == "");
+  CHECK(contains(pickle_refusal(begin + global("os", "system") + text("true") + "\x85R."),
+                 "'os.system', which weights do not need"));
+  for (const char* module : {"builtins", "sys", "posix", "nt", "subprocess", "torch.serialization"}) {
+    CHECK(contains(pickle_refusal(begin + global(module, "eval") + "."), "nothing was executed"));
+  }
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    bool allowed = std::string_view("\x80\x81\x85\x86\x87\x88\x89\x8a\x8f" "cRb(t)]}aesuNJKMGXUhjqrQ.")
+                       .find(char(opcode)) != std::string_view::npos;
+    std::string message = pickle_refusal(begin + char(opcode));
+    CAPTURE(opcode);
+    CHECK(!message.empty());
+    CHECK(contains(message, "does not occur") == !allowed);
+  }
+}
+
+TEST_CASE("pickles out of order are refused") {
+  const std::string begin = "\x80\x02";
+  for (const std::string& body : std::initializer_list<std::string>{
+           "", "\x80", ".", "t", "\x87", "R", "b", "a", "e", "s", "u", "h\x01", "Q", "(.", "NN.",
+           "Na.", "}Ns.", "}(Nu.", "](", "X\xff\xff\xff\xffz", "J\x01", "G\x01", "\x8a\x09z",
+           "cnoline", "}(a.", "(R", global("torch", "FloatStorage") + ")R.", "NNb.",
+           global("torch._utils", "_rebuild_tensor_v2") + ")R.",
+           global("collections", "OrderedDict") + "N\x85R.", "(NNNNNtQ.", "\x80\x04."}) {
+    CAPTURE(body);
+    CHECK(!pickle_refusal(begin + body).empty());
+  }
+}
+
+TEST_CASE("numbers") {
+  auto value = [](const std::string& body) {
+    std::string bytes = "\x80\x02" + body + ".";
+    return Unpickler("p", bytes).run().integer;
+  };
+  CHECK(value("K\xff") == 255);
+  CHECK(value("M\xff\xff") == 65535);
+  CHECK(value(integer(-7)) == -7);
+  CHECK(value(std::string("\x8a\x00", 2)) == 0);
+  CHECK(value("\x8a\x01\xff") == -1);
+  CHECK(value(std::string("\x8a\x03\x00\x00\x01", 5)) == 65536);
+  CHECK(value("\x8a\x08" + little(int64_t{-5000000000})) == -5000000000);
+}
+
+TEST_CASE("memory stays bounded") {
+  CHECK(contains(pickle_refusal("\x80\x02" + std::string(5'000'000, '(')), "more operations"));
+  CHECK(contains(pickle_refusal("\x80\x02" + std::string(5'000'000, '}')), "more operations"));
+  // A list that holds itself, and one nested a million deep.
+  std::string cyclic = "\x80\x02]q\x01h\x01" "a.";
+  CHECK(pickle_refusal(cyclic) == "");
+  std::string deep = "\x80\x02" + std::string(1'000'000, ']') + std::string(999'999, 'a') + ".";
+  CHECK(pickle_refusal(deep) == "");
+}
