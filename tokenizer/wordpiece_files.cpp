@@ -72,7 +72,10 @@ void require_type(const JsonFile& file, std::string_view part, std::string_view 
 void read_model(const JsonFile& file, WordPieceDefinition& definition) {
   auto model = file.get<Object>(file.root(), "model");
   if (!model) throw model_error(file.path().string(), " has no \"model\"");
-  std::string_view guessed = JsonFile::find(*model, "merges") ? "BPE" : "WordPiece";
+  auto vocab = JsonFile::find(*model, "vocab");
+  std::string_view guessed = JsonFile::find(*model, "merges") ? "BPE"
+                             : vocab && vocab->is_array()     ? "Unigram"
+                                                              : "WordPiece";
   require_type(file, "model", file.get<std::string_view>(*model, "type").value_or(guessed),
                "WordPiece");
   auto vocabulary = file.get<Object>(*model, "vocab");

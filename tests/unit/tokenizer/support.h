@@ -1,0 +1,94 @@
+// What the tokenizer's tests share.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <simdjson.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "shared.h"
+#include "tokenizer/encoding.h"
+#include "tokenizer/tokenizer.h"
+
+namespace finetune::test {
+
+// A directory of its own that is gone at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "finetune-tokenizer-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TemporaryDirectory() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+  void write(const std::string& name, std::string_view text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+  }
+  void copy(const fs::path& file) const { fs::copy_file(file, path_ / file.filename()); }
+
+ private:
+  fs::path path_;
+};
+
+using Offsets = std::vector<std::pair<uint32_t, uint32_t>>;
+
+struct Encoded {
+  std::vector<int32_t> ids;
+  Offsets offsets;  // code points
+  friend bool operator==(const Encoded&, const Encoded&) = default;
+};
+
+inline Encoded encode(const Tokenizer& tokenizer, std::string_view text) {
+  TokenBuffer buffer;
+  tokenizer.encode(text, buffer);
+  CodePointIndex index(text);
+  Encoded out{buffer.ids, {}};
+  for (size_t i = 0; i < buffer.size(); ++i) {
+    out.offsets.push_back({index(buffer.begins[i]), index(buffer.ends[i])});
+  }
+  return out;
+}
+
+// The line of the error that `action` throws; "" without one. Its kind must be a model error.
+template <typename Action>
+std::string model_error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::model);
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+// Calls body(object) for every line of a JSON Lines file; returns their number.
+template <typename Body>
+size_t for_each_json_line(const fs::path& path, Body&& body) {
+  simdjson::dom::parser parser;
+  std::ifstream file(path);
+  std::string line;
+  size_t count = 0;
+  while (std::getline(file, line)) {
+    simdjson::dom::object object = parser.parse(line).get_object();
+    body(object);
+    ++count;
+  }
+  return count;
+}
+
+inline std::vector<int32_t> integers(simdjson::dom::element array) {
+  std::vector<int32_t> out;
+  for (auto value : array.get_array()) out.push_back(int32_t(value.get_int64()));
+  return out;
+}
+
+}  // namespace finetune::test

@@ -1,0 +1,108 @@
+// What is wrong with a vocabulary is said in one line that names the file.
+#include "support.h"
+
+namespace finetune {
+namespace {
+
+using test::model_error_of;
+using test::TemporaryDirectory;
+
+void check_error(const TemporaryDirectory& directory, std::string_view file,
+                 std::string_view expected) {
+  std::string message = model_error_of([&] { Tokenizer::load(directory.path()); });
+  CAPTURE(message);
+  CHECK(message.find((directory.path() / file).string()) != std::string::npos);
+  CHECK(message.find(expected) != std::string::npos);
+}
+
+TEST_CASE("a directory without a vocabulary") {
+  TemporaryDirectory directory;
+  directory.write("config.json", "{}");
+  std::string message = model_error_of([&] { Tokenizer::load(directory.path()); });
+  for (const char* part : {"vocab.txt", "tokenizer.json", "spiece.model"}) {
+    CHECK(message.find(part) != std::string::npos);
+  }
+  CHECK(model_error_of([&] { Tokenizer::load(directory.path() / "config.json"); }) != "");
+  CHECK(model_error_of([&] { Tokenizer::load(directory.path() / "nothing"); }) != "");
+}
+
+TEST_CASE("vocab.txt") {
+  auto check = [](std::string_view text, std::string_view expected) {
+    TemporaryDirectory directory;
+    directory.write("vocab.txt", text);
+    check_error(directory, "vocab.txt", expected);
+  };
+  check("", "empty");
+  check("[CLS]\n[SEP]\nhi\n", "[UNK]");
+  check("[UNK]\n[SEP]\nhi\n", "[CLS]");
+  check("[UNK]\n[CLS]\nhi\n", "[SEP]");
+  check("[UNK]\n[CLS]\n[SEP]\n\xFF\n", "UTF-8");
+}
+
+TEST_CASE("tokenizer_config.json") {
+  auto check = [](std::string_view config, std::string_view expected) {
+    TemporaryDirectory directory;
+    directory.write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n");
+    directory.write("tokenizer_config.json", config);
+    check_error(directory, "tokenizer_config.json", expected);
+  };
+  check("{\"do_lower_case\":", "JSON");
+  check("[]", "object");
+  check("{\"do_lower_case\":\"yes\"}", "do_lower_case");
+  check("{\"cls_token\":5}", "cls_token");
+  check("{\"word_tokenizer_type\":\"mecab\"}", "mecab");
+  check("{\"added_tokens_decoder\":{\"x\":{}}}", "added_tokens_decoder");
+  check("{\"added_tokens_decoder\":{\"-4\":{\"content\":\"q\"}}}", "-4");
+}
+
+TEST_CASE("tokenizer.json") {
+  const std::string whole =
+      R"({"normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},)"
+      R"("model":{"type":"WordPiece","vocab":{"[UNK]":0,"[CLS]":1,"[SEP]":2}}})";
+  TemporaryDirectory good;
+  good.write("tokenizer.json", whole);
+  CHECK(Tokenizer::load(good.path())->vocabulary_size() == 3);
+  auto check = [&](std::string_view from, std::string_view to, std::string_view expected) {
+    TemporaryDirectory directory;
+    std::string json = whole;
+    size_t at = json.find(from);
+    REQUIRE(at != std::string::npos);
+    json.replace(at, from.size(), to);
+    directory.write("tokenizer.json", json);
+    check_error(directory, "tokenizer.json", expected);
+  };
+  check(whole, whole.substr(0, 50), "JSON");
+  check(whole, "", "JSON");
+  check(whole, "[1]", "object");
+  check("\"model\":", "\"modell\":", "no \"model\"");
+  check("\"WordPiece\"", "\"BPE\"", "BPE");
+  check("\"type\":\"WordPiece\",", "\"merges\":[],", "BPE");
+  check("\"WordPiece\"", "\"Unigram\"", "Unigram");
+  check("BertNormalizer", "Lowercase", "Lowercase");
+  check("BertPreTokenizer", "ByteLevel", "ByteLevel");
+  check("{\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2}", "{}", "empty");
+  check("{\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2}", "[1]", "vocab");
+  check("\"[UNK]\":0,", "", "[UNK]");
+  check(",\"[SEP]\":2", "", "[SEP]");
+  check("\"[SEP]\":2", "\"[SEP]\":-2", "-2");
+  check("\"[SEP]\":2", "\"[SEP]\":99999999999", "99999999999");
+  check("\"[SEP]\":2", "\"[SEP]\":\"x\"", "[SEP]");
+  check("\"normalizer\"",
+        "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]},\"normalizer\"",
+        "template");
+  check("\"normalizer\"", "\"post_processor\":{\"type\":\"ByteLevel\"},\"normalizer\"", "ByteLevel");
+}
+
+TEST_CASE("a real vocabulary of another kind") {
+  if (!test::have_shared("tokenizers/roberta-base")) return;
+  std::string message =
+      model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/roberta-base")); });
+  CHECK(message.find("BPE") != std::string::npos);
+  message = model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/barthez")); });
+  CHECK(message.find("Unigram") != std::string::npos);
+  message = model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/bert-base-japanese")); });
+  CHECK(message.find("mecab") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace finetune
