@@ -27,8 +27,10 @@ void print(const std::map<std::string, double>& metrics, bool as_json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::object();
     for (const auto& [name, value] : metrics) {
       // Counts are written as whole numbers.
-      if (name.ends_with("_total")) out[name] = int64_t(value);
-      else out[name] = value;
+      if (name.ends_with("_total"))
+        out[name] = int64_t(value);
+      else
+        out[name] = value;
     }
     std::printf("%s\n", out.dump().c_str());
     return;
@@ -64,8 +66,8 @@ void score(const ScoreOptions& options) {
                   : "count as wrong, as in the official script");
   }
   if (predictions.unknown > 0) {
-    log("warning: ", options.predictions, ": ", predictions.unknown,
-        " ids are not questions of ", options.data, " and are ignored");
+    log("warning: ", options.predictions, ": ", predictions.unknown, " ids are not questions of ",
+        options.data, " and are ignored");
   }
   print(metrics, options.json);
 }

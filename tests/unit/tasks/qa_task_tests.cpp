@@ -143,7 +143,8 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
   }
   CHECK(metrics.at("eval_exact_match") == 100.0 * exact / 150);
   // In the order of the data.
-  const auto odds = nlohmann::ordered_json::parse(MappedFile(scratch.path / "null_odds.json").text());
+  const auto odds =
+      nlohmann::ordered_json::parse(MappedFile(scratch.path / "null_odds.json").text());
   std::vector<std::string> written;
   for (const auto& [id, value] : odds.items()) written.push_back(id);
   CHECK(written == order);
