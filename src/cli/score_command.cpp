@@ -1,4 +1,5 @@
 // finetune score: official SQuAD scores of a file of predictions.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -44,6 +45,11 @@ void print(const std::map<std::string, double>& metrics, bool as_json) {
 
 void score(const ScoreOptions& options) {
   const SquadData data = read_squad({options.data}, 0, false);
+  if (!data.has_unanswerable &&
+      std::all_of(data.questions.begin(), data.questions.end(),
+                  [](const SquadQuestion& q) { return q.answers.empty(); })) {
+    throw data_error(options.data, ": no question has a reference answer to score against");
+  }
   const bool version_2 =
       options.version == "2" || (options.version == "auto" && data.has_unanswerable);
   if (!version_2 && !options.no_answer.empty()) {

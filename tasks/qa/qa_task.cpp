@@ -117,12 +117,7 @@ class QaTask : public Task {
       }
     }
     if (!options.eval_files.empty()) {
-      eval_data_ = read_squad(options.eval_files, options.max_eval_samples, false);
-      if (!has_answers(eval_data_) && !eval_data_.has_unanswerable) {
-        throw data_error(options.eval_files[0].string(),
-                         ": no question has a reference answer to compare with; `finetune predict` "
-                         "answers questions without one");
-      }
+      eval_data_ = read_squad(options.eval_files, options.max_eval_samples, true);
     }
   }
 
