@@ -1,4 +1,5 @@
 // finetune score: official SQuAD scores of a file of predictions.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,8 +28,10 @@ void print(const std::map<std::string, double>& metrics, bool as_json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::object();
     for (const auto& [name, value] : metrics) {
       // Counts are written as whole numbers.
-      if (name.ends_with("_total")) out[name] = int64_t(value);
-      else out[name] = value;
+      if (name.ends_with("_total"))
+        out[name] = int64_t(value);
+      else
+        out[name] = value;
     }
     std::printf("%s\n", out.dump().c_str());
     return;
@@ -42,6 +45,11 @@ void print(const std::map<std::string, double>& metrics, bool as_json) {
 
 void score(const ScoreOptions& options) {
   const SquadData data = read_squad({options.data}, 0, false);
+  if (!data.has_unanswerable &&
+      std::all_of(data.questions.begin(), data.questions.end(),
+                  [](const SquadQuestion& q) { return q.answers.empty(); })) {
+    throw data_error(options.data, ": no question has a reference answer to score against");
+  }
   const bool version_2 =
       options.version == "2" || (options.version == "auto" && data.has_unanswerable);
   if (!version_2 && !options.no_answer.empty()) {
@@ -64,8 +72,8 @@ void score(const ScoreOptions& options) {
                   : "count as wrong, as in the official script");
   }
   if (predictions.unknown > 0) {
-    log("warning: ", options.predictions, ": ", predictions.unknown,
-        " ids are not questions of ", options.data, " and are ignored");
+    log("warning: ", options.predictions, ": ", predictions.unknown, " ids are not questions of ",
+        options.data, " and are ignored");
   }
   print(metrics, options.json);
 }

@@ -30,7 +30,8 @@ QaEvaluation::QaEvaluation(const SquadData& data, const QaWindows& windows,
 }
 
 void QaEvaluation::add(const PackedBatch& batch, const float* logits) {
-  parallel_for(batch.sequences(), [&](int64_t b) {
+  // A window takes some ten microseconds: not worth waking threads.
+  for (int64_t b = 0; b < batch.sequences(); ++b) {
     const int64_t w = batch.indices[size_t(b)];
     const int64_t length = windows_.set.samples.length(w);
     FINETUNE_CHECK(batch.offsets[size_t(b) + 1] - batch.offsets[size_t(b)] == length);
@@ -44,20 +45,21 @@ void QaEvaluation::add(const PackedBatch& batch, const float* logits) {
       }
     }
     const int64_t token = windows_.token_index(data_, w);
-    answers_[size_t(w)] =
-        reduce_window(window, length, windows_.set.samples.second[size_t(w)],
-                      windows_.context_length(w), windows_.token_begins.data() + token,
-                      windows_.token_ends.data() + token, options_);
+    answers_[size_t(w)] = reduce_window(
+        window, length, windows_.set.samples.second[size_t(w)], windows_.context_length(w),
+        windows_.token_begins.data() + token, windows_.token_ends.data() + token, options_);
     if (with_references_) {
-      losses_[size_t(w)] =
-          (negative_log_likelihood(window, length, windows_.starts[size_t(w)]) +
-           negative_log_likelihood(window + 1, length, windows_.ends[size_t(w)])) / 2;
+      losses_[size_t(w)] = (negative_log_likelihood(window, length, windows_.starts[size_t(w)]) +
+                            negative_log_likelihood(window + 1, length, windows_.ends[size_t(w)])) /
+                           2;
     }
-  });
+  }
   added_ += batch.sequences();
 }
 
-void QaEvaluation::check_complete() const { FINETUNE_CHECK(added_ == windows_.windows()); }
+void QaEvaluation::check_complete() const {
+  FINETUNE_CHECK(added_ == windows_.windows());
+}
 
 QuestionAnswer QaEvaluation::answer(int64_t question) const {
   const size_t q = size_t(question - windows_.begin);

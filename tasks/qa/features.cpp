@@ -101,16 +101,16 @@ Positions find_answer(const QaWindows& windows, int64_t first, int64_t count, in
 
 // Windows of a few neighbouring questions.
 struct Part {
-  TokenBuffer tokens;                // of the questions
-  std::vector<int64_t> token_ends;   // (questions) cumulative
-  std::vector<Split> splits;         // (questions)
+  TokenBuffer tokens;               // of the questions
+  std::vector<int64_t> token_ends;  // (questions) cumulative
+  std::vector<Split> splits;        // (questions)
   int64_t windows = 0;
   int64_t ids = 0;
 };
 
-void write_windows(const SquadData& data, const SpecialTokens& special, const ContextIds& context_ids,
-                   const Part& part, int64_t first_question, int64_t window, int64_t id,
-                   QaWindows& out) {
+void write_windows(const SquadData& data, const SpecialTokens& special,
+                   const ContextIds& context_ids, const Part& part, int64_t first_question,
+                   int64_t window, int64_t id, QaWindows& out) {
   std::vector<int32_t> buffer;
   for (size_t i = 0; i < part.splits.size(); ++i) {
     const int64_t q = first_question + int64_t(i);
@@ -123,9 +123,8 @@ void write_windows(const SquadData& data, const SpecialTokens& special, const Co
     for (TokenRange range : part.splits[i].ranges) {
       const int64_t count = range.end - range.begin;
       buffer.clear();
-      uint32_t second =
-          append_pair(special, question_ids, part.splits[i].question_length,
-                      context_ids.data() + context + range.begin, count, buffer);
+      uint32_t second = append_pair(special, question_ids, part.splits[i].question_length,
+                                    context_ids.data() + context + range.begin, count, buffer);
       std::copy(buffer.begin(), buffer.end(), out.set.samples.ids.begin() + id);
       id += int64_t(buffer.size());
       Positions positions;

@@ -26,22 +26,22 @@ struct QaWindows {
   int64_t begin = 0;
   int64_t end = 0;
 
-  SampleSet set;                          // the windows; second[w] is the first context token
-  std::vector<uint32_t> question;         // (windows) index into SquadData::questions
-  std::vector<uint32_t> first_token;      // (windows) number of its first token in the context
-  std::vector<int64_t> first_window;      // (questions + 1)
-  std::vector<int32_t> starts;            // (windows) first answer's positions, (0, 0) if there is
-  std::vector<int32_t> ends;              //   none or it is not wholly inside
+  SampleSet set;                      // the windows; second[w] is the first context token
+  std::vector<uint32_t> question;     // (windows) index into SquadData::questions
+  std::vector<uint32_t> first_token;  // (windows) number of its first token in the context
+  std::vector<int64_t> first_window;  // (questions + 1)
+  std::vector<int32_t> starts;        // (windows) first answer's positions, (0, 0) if there is
+  std::vector<int32_t> ends;          //   none or it is not wholly inside
 
   // Contexts, each tokenized once: context c (an index into SquadData::contexts) owns tokens
   // [context_tokens[slot[c]], context_tokens[slot[c]+1]); offsets are bytes of the context.
-  std::vector<uint32_t> slot;             // (contexts of SquadData) unused ones are kNoSlot
+  std::vector<uint32_t> slot;  // (contexts of SquadData) unused ones are kNoSlot
   std::vector<int64_t> context_tokens{0};
-  std::vector<uint32_t> token_begins;     // (context tokens)
+  std::vector<uint32_t> token_begins;  // (context tokens)
   std::vector<uint32_t> token_ends;
 
-  int64_t split_questions = 0;            // contexts that needed more than one window
-  int64_t reduced_strides = 0;            // long questions whose windows overlap by less
+  int64_t split_questions = 0;  // contexts that needed more than one window
+  int64_t reduced_strides = 0;  // long questions whose windows overlap by less
   static constexpr uint32_t kNoSlot = UINT32_MAX;
 
   int64_t windows() const { return set.samples.size(); }

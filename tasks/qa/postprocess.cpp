@@ -23,9 +23,8 @@ std::vector<int32_t> largest(const float* logits, int64_t length, int64_t count)
 }
 
 void keep_best(std::vector<Candidate>& candidates, int64_t n_best) {
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.score() > b.score();
-  });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score() > b.score(); });
   if (int64_t(candidates.size()) > n_best) candidates.resize(size_t(n_best));
 }
 
@@ -113,10 +112,19 @@ QuestionAnswer answer_question(std::string_view context, const WindowAnswers* wi
 namespace {
 
 void append_string(std::string_view text, std::string& out) {
+  auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) {  // nearly all: not worth a JSON value
+    out += '"';
+    out += text;
+    out += '"';
+    return;
+  }
   out += nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-void append_float(float value, std::string& out) { out += nlohmann::json(double(value)).dump(); }
+void append_float(float value, std::string& out) {
+  out += nlohmann::json(double(value)).dump();
+}
 
 }  // namespace
 
@@ -161,6 +169,8 @@ void JsonObjectWriter::add(std::string_view key, const std::vector<RankedAnswer>
   sink_(buffer_);
 }
 
-void JsonObjectWriter::finish() { sink_(empty_ ? "{}\n" : "\n}\n"); }
+void JsonObjectWriter::finish() {
+  sink_(empty_ ? "{}\n" : "\n}\n");
+}
 
 }  // namespace finetune

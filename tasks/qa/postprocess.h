@@ -1,6 +1,7 @@
 // From start and end logits to answers: n-best lists, null odds and the rules of versions 1 and 2
-// as in Hugging Face's postprocess_qa_predictions (examples/pytorch/question-answering/utils_qa.py),
-// in single precision as there. Of equal logits the later token counts as the larger.
+// as in Hugging Face's postprocess_qa_predictions
+// (examples/pytorch/question-answering/utils_qa.py), in single precision as there. Of equal logits
+// the later token counts as the larger.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +65,7 @@ QuestionAnswer answer_question(std::string_view context, const WindowAnswers* wi
 class JsonObjectWriter {
  public:
   explicit JsonObjectWriter(std::function<void(std::string_view)> sink);
-  void add(std::string_view key, std::string_view text);                  // a string
+  void add(std::string_view key, std::string_view text);  // a string
   void add(std::string_view key, float number);
   void add(std::string_view key, const std::vector<RankedAnswer>& n_best);
   void finish();

@@ -17,15 +17,17 @@ struct CodePointPair {
 
 template <size_t N>
 bool in_ranges(const CodePointPair (&ranges)[N], char32_t c) {
-  auto after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
-                                [](char32_t value, const CodePointPair& r) { return value < r.first; });
+  auto after =
+      std::upper_bound(std::begin(ranges), std::end(ranges), c,
+                       [](char32_t value, const CodePointPair& r) { return value < r.first; });
   return after != std::begin(ranges) && c <= std::prev(after)->second;
 }
 
 char32_t simple_lower(char32_t c) {
   if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
-  auto found = std::lower_bound(std::begin(kLower), std::end(kLower), c,
-                                [](const CodePointPair& p, char32_t value) { return p.first < value; });
+  auto found =
+      std::lower_bound(std::begin(kLower), std::end(kLower), c,
+                       [](const CodePointPair& p, char32_t value) { return p.first < value; });
   return found != std::end(kLower) && found->first == c ? found->second : c;
 }
 
@@ -80,8 +82,8 @@ void append_utf8(char32_t c, std::string& out) {
   } else if (c < 0x10000) {
     out += {char(0xE0 | (c >> 12)), char(0x80 | ((c >> 6) & 0x3F)), char(0x80 | (c & 0x3F))};
   } else {
-    out += {char(0xF0 | (c >> 18)), char(0x80 | ((c >> 12) & 0x3F)),
-            char(0x80 | ((c >> 6) & 0x3F)), char(0x80 | (c & 0x3F))};
+    out += {char(0xF0 | (c >> 18)), char(0x80 | ((c >> 12) & 0x3F)), char(0x80 | ((c >> 6) & 0x3F)),
+            char(0x80 | (c & 0x3F))};
   }
 }
 

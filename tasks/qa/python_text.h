@@ -13,7 +13,7 @@ void append_utf8(char32_t code_point, std::string& out);
 
 bool is_python_space(char32_t c);  // str.isspace: U+001C..U+001F and U+0085 too
 bool is_python_word(char32_t c);   // \w: letters, what has a numeric value, '_'; not marks
-std::u32string python_lower(std::u32string_view text);      // str.lower, final sigma included
-std::string_view python_lstrip(std::string_view text);      // str.lstrip()
+std::u32string python_lower(std::u32string_view text);  // str.lower, final sigma included
+std::string_view python_lstrip(std::string_view text);  // str.lstrip()
 
 }  // namespace finetune

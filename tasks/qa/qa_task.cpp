@@ -119,18 +119,14 @@ class QaTask : public Task {
       }
     }
     if (!options.eval_files.empty()) {
-      eval_data_ = read_squad(options.eval_files, options.max_eval_samples, false);
-      if (!has_answers(eval_data_) && !eval_data_.has_unanswerable) {
-        throw data_error(options.eval_files[0].string(),
-                         ": no question has a reference answer to compare with; `finetune predict` "
-                         "answers questions without one");
-      }
+      eval_data_ = read_squad(options.eval_files, options.max_eval_samples, true);
     }
   }
 
   void hold_out_contexts(const TaskOptions& options) {
     SquadData all = std::move(train_data_);
-    const HoldOut parts = hold_out(int64_t(all.contexts.size()), options.eval_fraction, options.seed);
+    const HoldOut parts =
+        hold_out(int64_t(all.contexts.size()), options.eval_fraction, options.seed);
     if (parts.train.empty() || parts.eval.empty()) {
       throw data_error(options.train_files[0].string(), ": its ", all.contexts.size(),
                        " contexts cannot be divided by --eval-fraction ", options.eval_fraction);
@@ -178,7 +174,7 @@ class QaTask : public Task {
   SquadData train_data_, eval_data_;
   QaWindows train_, eval_;
   std::vector<std::string> lines_;
-  std::shared_ptr<void> positions_;      // (2, B) int32: starts, ends
+  std::shared_ptr<void> positions_;  // (2, B) int32: starts, ends
   std::vector<int32_t> host_positions_;
   int64_t max_sequences_ = 0;
 };

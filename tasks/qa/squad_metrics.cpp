@@ -143,20 +143,21 @@ AnswerScore score_answer(const std::vector<SquadAnswer>& references, std::string
 }
 
 std::map<std::string, double> squad_scores(const SquadData& data,
-                                           const SquadPredictions& predictions,
-                                           int squad_version) {
+                                           const SquadPredictions& predictions, int squad_version) {
   const size_t questions = data.questions.size();
   const auto& answers = predictions.answers;
   FINETUNE_CHECK(answers.size() == questions);
   std::vector<AnswerScore> scores(questions);
   parallel_ranges(int64_t(questions), 256, [&](int64_t begin, int64_t end) {
     for (size_t q = size_t(begin); q < size_t(end); ++q) {
-      if (answers[q]) scores[q] = score_answer(data.questions[q].answers, *answers[q], squad_version);
+      if (answers[q])
+        scores[q] = score_answer(data.questions[q].answers, *answers[q], squad_version);
     }
   });
   std::map<std::string, double> out;
   if (squad_version == 1) {
-    add_average(scores, [](size_t) { return true; }, "eval_", false, out);
+    add_average(
+        scores, [](size_t) { return true; }, "eval_", false, out);
     return out;
   }
   auto has_answer = [&](size_t q) { return !data.questions[q].answers.empty(); };
@@ -167,15 +168,17 @@ std::map<std::string, double> squad_scores(const SquadData& data,
       kept[entry.question] = {right, right};
     }
   }
-  add_average(kept, [&](size_t q) { return answers[q] != nullptr; }, "eval_", true, out);
-  add_average(kept, [&](size_t q) { return answers[q] && has_answer(q); }, "eval_has_answer_", true,
-              out);
-  add_average(kept, [&](size_t q) { return answers[q] && !has_answer(q); }, "eval_no_answer_", true,
-              out);
+  add_average(
+      kept, [&](size_t q) { return answers[q] != nullptr; }, "eval_", true, out);
+  add_average(
+      kept, [&](size_t q) { return answers[q] && has_answer(q); }, "eval_has_answer_", true, out);
+  add_average(
+      kept, [&](size_t q) { return answers[q] && !has_answer(q); }, "eval_no_answer_", true, out);
   if (!predictions.no_answer.empty()) {
     add_best_threshold(
         data, predictions, [&](uint32_t q) { return scores[q].exact; }, "exact_match", out);
-    add_best_threshold(data, predictions, [&](uint32_t q) { return scores[q].f1; }, "f1", out);
+    add_best_threshold(
+        data, predictions, [&](uint32_t q) { return scores[q].f1; }, "f1", out);
   }
   return out;
 }

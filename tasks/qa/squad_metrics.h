@@ -35,8 +35,8 @@ struct NoAnswerScore {
 
 struct SquadPredictions {
   std::vector<const std::string*> answers;  // one for each question; null: not predicted
-  std::vector<NoAnswerScore> no_answer;     // empty: not given. Else one for each predicted question
-  double no_answer_threshold = 1.0;         // version 2: above it the answer counts as ""
+  std::vector<NoAnswerScore> no_answer;  // empty: not given. Else one for each predicted question
+  double no_answer_threshold = 1.0;      // version 2: above it the answer counts as ""
 };
 
 // Percentages 0..100.

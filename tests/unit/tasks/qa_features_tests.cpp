@@ -124,10 +124,11 @@ TEST_CASE("a question too long for its window is cut, an overlap too large reduc
 
 TEST_CASE("a part of the questions has the windows that it has in the whole") {
   SquadData data;
-  for (int c = 0; c < 7; ++c) data.contexts.push_back(repeated(std::string(1, char('a' + c)), 30 + c));
+  for (int c = 0; c < 7; ++c)
+    data.contexts.push_back(repeated(std::string(1, char('a' + c)), 30 + c));
   for (int q = 0; q < 50; ++q) {
-    data.questions.push_back({std::to_string(q), repeated("q", q % 9), uint32_t(q * 3 % 7), false,
-                              {{"a", q % 20}}});
+    data.questions.push_back(
+        {std::to_string(q), repeated("q", q % 9), uint32_t(q * 3 % 7), false, {{"a", q % 20}}});
   }
   const QaWindows all = windows_of(data, 24, 5);
   const QaWindows part = make_windows(data, 13, 40, CharacterTokenizer(), {24, 5});
@@ -218,7 +219,8 @@ TEST_CASE("windows, offsets and positions of single questions are Hugging Face's
       if (in_context < 0 || in_context >= windows.context_length(int64_t(w))) {
         CHECK(line["offsets"][i].is_null());
       } else {
-        CHECK(line["offsets"][i][0] == code_point(windows.token_begins[size_t(token + in_context)]));
+        CHECK(line["offsets"][i][0] ==
+              code_point(windows.token_begins[size_t(token + in_context)]));
         CHECK(line["offsets"][i][1] == code_point(windows.token_ends[size_t(token + in_context)]));
       }
     }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/files.h"
 #include "../shared.h"
+#include "core/files.h"
 
 namespace finetune::test {
 

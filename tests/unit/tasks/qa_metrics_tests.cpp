@@ -28,7 +28,7 @@ TEST_CASE("answers are normalized as in the official scripts") {
   CHECK(normalize_answer("a") == "");
   CHECK(normalize_answer("") == "");
   CHECK(normalize_answer("a\u0301 b") == "\u0301 b");  // a combining mark is not \w
-  CHECK(normalize_answer("ΣΑΣ'Α Σ") == "σασα σ");        // a sigma is final before none but cased
+  CHECK(normalize_answer("ΣΑΣ'Α Σ") == "σασα σ");      // a sigma is final before none but cased
   CHECK(normalize_answer("a\xFF b") == "\uFFFD b");
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("an answer's score is the best over the references") {
   CHECK(score.f1 == doctest::Approx(2.0 * 2 / 3 * 2 / 3 / (4.0 / 3)));
   CHECK(score_answer(question({"the"}).answers, "a", 1).exact == 1);
   CHECK(score_answer(question({"the"}).answers, "a", 1).f1 == 0);
-  CHECK(score_answer(question({"the"}).answers, "a", 2).f1 == 1);   // nothing left: ""
+  CHECK(score_answer(question({"the"}).answers, "a", 2).f1 == 1);  // nothing left: ""
   CHECK(score_answer(question({}).answers, "", 2).exact == 1);
   CHECK(score_answer(question({}).answers, "x", 2).f1 == 0);
   CHECK(score_answer(question({"x"}).answers, "", 2).f1 == 0);

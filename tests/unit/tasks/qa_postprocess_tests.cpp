@@ -37,7 +37,7 @@ void check_golden(int version, int threads_count) {
   const QaWindows windows =
       make_windows(data, 0, int64_t(data.questions.size()), *tokenizer, {384, 128});
   const GoldenTensors golden(directory / "logits.safetensors");
-  const auto start = golden.values<float>("start_logits");   // (168, 384)
+  const auto start = golden.values<float>("start_logits");  // (168, 384)
   const auto end = golden.values<float>("end_logits");
   const auto length = golden.values<int64_t>("length");
   REQUIRE(windows.windows() == int64_t(length.size()));
@@ -65,9 +65,9 @@ void check_golden(int version, int threads_count) {
   }
   set_threads(available_cores());
 
-  const auto expected = read_json(directory / (version == 1 ? "expected-v1.json" : "expected-v2.json"));
-  const auto predictions =
-      nlohmann::json::parse(written(evaluation, &AnswerWriters::predictions));
+  const auto expected =
+      read_json(directory / (version == 1 ? "expected-v1.json" : "expected-v2.json"));
+  const auto predictions = nlohmann::json::parse(written(evaluation, &AnswerWriters::predictions));
   CHECK(predictions == expected["predictions"]);
 
   const auto n_best = nlohmann::json::parse(written(evaluation, &AnswerWriters::n_best));
@@ -174,10 +174,11 @@ TEST_CASE("files are indented ASCII, as json.dumps(..., indent=4) writes them") 
   writer.add("b", 1.0f);
   writer.add("c", std::vector<RankedAnswer>{{"x", 0.5f, -2, 1}});
   writer.finish();
-  CHECK(out ==
-        "{\n    \"a\\\"\": \"\\u00e9\\n\\ud83d\\ude00\",\n    \"b\": 1.0,\n    \"c\": [\n        {\n"
-        "            \"start_logit\": 0.5,\n            \"end_logit\": -2.0,\n"
-        "            \"text\": \"x\",\n            \"probability\": 1.0\n        }\n    ]\n}\n");
+  CHECK(
+      out ==
+      "{\n    \"a\\\"\": \"\\u00e9\\n\\ud83d\\ude00\",\n    \"b\": 1.0,\n    \"c\": [\n        {\n"
+      "            \"start_logit\": 0.5,\n            \"end_logit\": -2.0,\n"
+      "            \"text\": \"x\",\n            \"probability\": 1.0\n        }\n    ]\n}\n");
   out.clear();
   JsonObjectWriter empty([&](std::string_view text) { out += text; });
   empty.finish();

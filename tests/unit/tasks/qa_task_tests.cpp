@@ -103,16 +103,37 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
   DeviceBatch device(*backend, batch.tokens(), batch.sequences());
   device.upload(batch);
   task->reserve(*backend, 4);
-  auto memory = backend->allocate(size_t(batch.tokens()) * 2 * sizeof(float));
-  Tensor logits = matrix(static_cast<float*>(memory.get()), batch.tokens(), 2);
-  backend->upload(logits.data, host_logits.data(), host_logits.size() * sizeof(float));
   auto loss_memory = backend->allocate(4 * sizeof(float));
   Tensor losses = vector(static_cast<float*>(loss_memory.get()), 4);
-  task->loss(*backend, batch, device, logits, 0.25f, losses, logits);
-  float host_losses[4];
-  backend->download(host_losses, losses.data, sizeof host_losses);
-  const double mean = std::accumulate(host_losses, host_losses + 4, 0.0) / 4;
-  CHECK(mean == doctest::Approx(double(golden.values<float>("loss")[0])).epsilon(1e-6));
+  auto mean_loss = [&](Tensor logits) {
+    task->loss(*backend, batch, device, logits, 0.25f, losses, logits);
+    float host_losses[4];
+    backend->download(host_losses, losses.data, sizeof host_losses);
+    return std::accumulate(host_losses, host_losses + 4, 0.0) / 4;
+  };
+  const double expected = double(golden.values<float>("loss")[0]);
+  auto memory = backend->allocate(host_logits.size() * sizeof(float));
+  backend->upload(memory.get(), host_logits.data(), host_logits.size() * sizeof(float));
+  CHECK(mean_loss(matrix(static_cast<float*>(memory.get()), batch.tokens(), 2)) ==
+        doctest::Approx(expected).epsilon(1e-6));
+
+  // The same from the text on, through the model.
+  const fs::path model = shared_path("golden/tiny-bert-qa");
+  const BertConfig config =
+      parse_config(MappedFile(model / "config.json").text(), model / "config.json");
+  const ParameterTable table(config, task->head());
+  const GoldenTensors weights(model / "model.safetensors");
+  auto arena = backend->allocate(size_t(table.size()) * sizeof(float));
+  for (const Parameter& parameter : table.parameters()) {
+    const auto values = weights.values<float>(parameter.name);
+    REQUIRE(int64_t(values.size()) == parameter.size());
+    backend->upload(static_cast<float*>(arena.get()) + parameter.offset, values.data(),
+                    values.size() * sizeof(float));
+  }
+  Bert bert(*backend, config, table);
+  bert.reserve(batch.tokens(), batch.sequences(), false);
+  CHECK(mean_loss(bert.forward(device, static_cast<float*>(arena.get()), nullptr, false)) ==
+        doctest::Approx(expected).epsilon(1e-6));
 }
 
 TEST_CASE("evaluation gives scores and files that score to the same") {
@@ -143,7 +164,8 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
   }
   CHECK(metrics.at("eval_exact_match") == 100.0 * exact / 150);
   // In the order of the data.
-  const auto odds = nlohmann::ordered_json::parse(MappedFile(scratch.path / "null_odds.json").text());
+  const auto odds =
+      nlohmann::ordered_json::parse(MappedFile(scratch.path / "null_odds.json").text());
   std::vector<std::string> written;
   for (const auto& [id, value] : odds.items()) written.push_back(id);
   CHECK(written == order);
