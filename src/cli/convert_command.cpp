@@ -1,7 +1,183 @@
+// finetune convert: a BERT of any format becomes a Hugging Face directory with safetensors.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "cli/command.h"
+#include "core/files.h"
+#include "model/config.h"
+#include "model/parameters.h"
+#include "weights/model_directory.h"
+#include "weights/weights.h"
 
 namespace finetune {
+namespace {
 
-void add_convert_command(CLI::App&, int&) {}
+using nlohmann::ordered_json;
+
+constexpr const char* kExamples = R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
+checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
+the tokenizer's files. Encoder, pooler and task heads are kept, pre-training heads are not.
+
+Examples:
+  finetune convert --model bert-base-uncased --output bert-base-safetensors
+  finetune convert --model uncased_L-12_H-768_A-12 --output bert-base --dtype bf16
+)";
+
+struct Options {
+  std::string model;
+  std::string output;
+  std::string dtype = "f32";
+  bool overwrite = false;
+};
+
+DType parse_dtype(const std::string& name) {
+  if (name == "f16") return DType::f16;
+  if (name == "bf16") return DType::bf16;
+  return DType::f32;
+}
+
+void check_output(const fs::path& output, bool overwrite) {
+  std::error_code ignored;
+  if (!fs::exists(output, ignored)) return;
+  if (!fs::is_directory(output, ignored)) {
+    throw usage_error("--output ", output.string(), " is not a directory");
+  }
+  if (!overwrite && !fs::is_empty(output, ignored)) {
+    throw usage_error("--output ", output.string(),
+                      " exists and is not empty; choose another, or --overwrite to replace its "
+                      "model");
+  }
+}
+
+// The tensors of a BERT that the output gets, in memory.
+class Model {
+ public:
+  // Every tensor of the encoder must be there in the config's shape; pooler and heads may be.
+  Model(const BertConfig& config, const WeightSource& source) : source_(source) {
+    const WeightInfo* classifier = source.find("classifier.weight");
+    const WeightInfo* answers = source.find("qa_outputs.weight");
+    ParameterTable table(config, Head{HeadKind::sequence, rows_of(classifier)});
+    for (const Parameter& parameter : table.parameters()) {
+      if (!parameter.head || source.find(parameter.name)) add(parameter.name, parameter.shape);
+    }
+    if (answers) {
+      add("qa_outputs.weight", {rows_of(answers), config.hidden_size});
+      add("qa_outputs.bias", {rows_of(answers)});
+    }
+    labels_ = classifier ? rows_of(classifier) : 0;
+    architecture_ = classifier ? "BertForSequenceClassification"
+                    : answers  ? "BertForQuestionAnswering"
+                               : "BertModel";
+  }
+
+  const std::vector<WeightView>& views() const { return views_; }
+  const std::string& architecture() const { return architecture_; }
+  int64_t labels() const { return labels_; }  // 0: no classifier
+
+ private:
+  static int64_t rows_of(const WeightInfo* info) {
+    return info && !info->shape.empty() ? info->shape[0] : 1;
+  }
+
+  void add(const std::string& name, const std::vector<int64_t>& shape) {
+    size_t count = 1;
+    for (int64_t dimension : shape) count *= size_t(dimension);
+    if (!source_.find(name)) count = 0;  // read_tensor says that it is missing
+    values_.push_back(std::make_unique_for_overwrite<float[]>(count));
+    read_tensor(source_, name, shape, values_.back().get());
+    views_.push_back({name, shape, values_.back().get()});
+  }
+
+  const WeightSource& source_;
+  std::vector<std::unique_ptr<float[]>> values_;
+  std::vector<WeightView> views_;
+  std::string architecture_;
+  int64_t labels_ = 0;
+};
+
+ordered_json parse_json(const std::string& text, const fs::path& path) {
+  try {
+    return ordered_json::parse(text);
+  } catch (const ordered_json::exception& error) {
+    throw model_error(path.string(), ": is not JSON: ", error.what());
+  }
+}
+
+// config.json of the output: unknown keys stay, in their order; what Google's bert_config.json
+// lacks is added, and the type of the stored numbers is stated.
+std::string converted_config(const BertConfig& config, const fs::path& path, const Model& model,
+                             DType dtype) {
+  ordered_json json = parse_json(config.source_json, path);
+  if (!json.contains("model_type")) json["model_type"] = "bert";
+  if (!json.contains("architectures")) json["architectures"] = {model.architecture()};
+  if (model.labels() > 0 && model.labels() != 2 && config.labels.empty()) {
+    for (int64_t i = 0; i < model.labels(); ++i) {  // Hugging Face's names where there are none
+      json["id2label"][concat(i)] = concat("LABEL_", i);
+      json["label2id"][concat("LABEL_", i)] = i;
+    }
+  }
+  const char* key = json.contains("dtype") ? "dtype" : "torch_dtype";
+  json[key] = dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16";
+  return json.dump(2) + "\n";
+}
+
+// An older model's tokenizer.json would win over the vocab.txt that lies beside it now.
+void remove_stale_tokenizer(const fs::path& output, const std::set<fs::path>& written) {
+  for (const fs::path& file : find_tokenizer_files(output)) {
+    std::error_code error;
+    if (!written.contains(file) && !fs::remove(file, error)) {
+      throw model_error(file.string(), ": cannot be removed: ", error.message());
+    }
+  }
+}
+
+void convert(const Options& options) {
+  const fs::path output = options.output;
+  check_output(output, options.overwrite);
+  const ModelDirectory source = find_model(options.model);
+  const BertConfig config =
+      parse_config(read_text_file(source.config, ExitCode::model), source.config);
+  auto weights = open_weights(source.weights);
+  const Model model(config, *weights);
+  const DType dtype = parse_dtype(options.dtype);
+  std::string config_text = converted_config(config, source.config, model, dtype);
+  std::set<fs::path> copied;
+
+  finetune::create_directories(output);
+  write_safetensors(output / "model.safetensors", model.views(), dtype);
+  for (const fs::path& file : find_tokenizer_files(source.directory)) {
+    const fs::path copy = output / file.filename();
+    write_file(copy, read_text_file(file, ExitCode::model));
+    copied.insert(copy);
+  }
+  remove_stale_tokenizer(output, copied);
+  write_file(output / "config.json", config_text);
+  std::printf("%s: %zu tensors as %s from %s (%s)\n",
+              (output / "model.safetensors").string().c_str(), model.views().size(),
+              options.dtype.c_str(), source.weights.string().c_str(),
+              std::string(weights->format()).c_str());
+}
+
+}  // namespace
+
+void add_convert_command(CLI::App& app, int&) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("convert", "Convert a BERT of any format to safetensors");
+  command->add_option("--model", options->model, "model directory, or a weight file in it")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("--output", options->output, "directory to write")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("--dtype", options->dtype, "type of the numbers written")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
+  command->add_flag("--overwrite", options->overwrite, "replace the model in --output");
+  command->footer(kExamples);
+  command->callback([options] { convert(*options); });
+}
 
 }  // namespace finetune

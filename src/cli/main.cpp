@@ -1,4 +1,5 @@
 // The front door: dispatches to a subcommand and turns errors into one line and an exit code.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -22,7 +23,7 @@ int fail(ExitCode code, const std::string& message) {
 // Long options accept `_` for `-`.
 std::vector<std::string> normalized_arguments(int argc, char** argv) {
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i >= 1; --i) {  // CLI11 takes them in reverse
+  for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument.rfind("--", 0) == 0 && argument.size() > 2) {
       for (size_t k = 2; k < argument.size() && argument[k] != '='; ++k) {
@@ -42,12 +43,18 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
   int exit_code = 0;
+  finetune::add_train_command(app, exit_code);
+  finetune::add_evaluate_command(app, exit_code);
+  finetune::add_predict_command(app, exit_code);
   finetune::add_tokenize_command(app, exit_code);
   finetune::add_inspect_command(app, exit_code);
   finetune::add_convert_command(app, exit_code);
   finetune::add_score_command(app, exit_code);
+  finetune::add_doctor_command(app, exit_code);
   try {
-    app.parse(normalized_arguments(argc, argv));
+    auto arguments = finetune::with_config_file(normalized_arguments(argc, argv));
+    std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return fail(ExitCode::usage, error.what());

@@ -73,7 +73,10 @@ class ConfigReader {
   }
 
   static std::string shown(simdjson::dom::element value) {
-    return finetune::quoted(simdjson::minify(value));
+    std::string_view text;
+    if (value.get(text) == simdjson::SUCCESS) return finetune::quoted(text);
+    if (value.is_object()) return "an object";
+    return value.is_array() ? "a list" : simdjson::minify(value);
   }
 
  private:
@@ -93,8 +96,8 @@ Activation read_activation(const ConfigReader& reader) {
   std::string name = reader.text("hidden_act", "gelu");
   auto found = names.find(name);
   if (found != names.end()) return found->second;
-  throw reader.error("hidden_act \"", finetune::quoted(name),
-                     "\" is unknown; known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, "
+  throw reader.error("hidden_act ", finetune::quoted(name),
+                     " is unknown; known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, "
                      "swish, tanh");
 }
 
@@ -108,7 +111,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   for (auto [key, label] : object) {
     auto id = parse_int(key);
     std::string_view name;
-    if (!id) throw reader.error("id2label: key \"", finetune::quoted(key), "\" is not an integer");
+    if (!id) throw reader.error("id2label: key ", finetune::quoted(key), " is not an integer");
     if (label.get(name) != simdjson::SUCCESS) {
       throw reader.error("id2label: the label of ", *id, " is not a string");
     }
@@ -129,13 +132,12 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
 void check_architecture(const ConfigReader& reader) {
   std::string type = reader.text("model_type", "bert");
   if (type != "bert") {
-    throw reader.error("model_type is \"", finetune::quoted(type),
-                       "\"; only \"bert\" can be loaded");
+    throw reader.error("model_type is \"", finetune::quoted(type), "\"; only 'bert' can be loaded");
   }
   std::string positions = reader.text("position_embedding_type", "absolute");
   if (positions != "absolute") {
-    throw reader.error("position_embedding_type is \"", finetune::quoted(positions),
-                       "\"; only \"absolute\" is supported");
+    throw reader.error("position_embedding_type is ", finetune::quoted(positions),
+                       "; only 'absolute' is supported");
   }
   for (std::string_view key : {"is_decoder", "add_cross_attention"}) {
     if (reader.flag(key)) throw reader.error(key, " is true; only encoders can be loaded");

@@ -31,4 +31,8 @@ double Schedule::at(int64_t step) const {
   return learning_rate;
 }
 
+int64_t warmup_steps_for(int64_t total_steps, double ratio) {
+  return int64_t(std::ceil(double(total_steps) * ratio));
+}
+
 }  // namespace finetune

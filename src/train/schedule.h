@@ -18,4 +18,7 @@ struct Schedule {
   double at(int64_t step) const;
 };
 
+// ceil(total_steps * ratio).
+int64_t warmup_steps_for(int64_t total_steps, double ratio);
+
 }  // namespace finetune

@@ -27,6 +27,9 @@ class WeightSource {
   virtual ~WeightSource() = default;
   const std::vector<WeightInfo>& tensors() const { return tensors_; }
   const WeightInfo* find(std::string_view canonical_name) const;
+  // What the file holds beside them and fine-tuning never uses: pre-training heads, buffers,
+  // optimizer slots. Only stored_name, shape and dtype are set.
+  const std::vector<WeightInfo>& ignored() const { return ignored_; }
   // Converts tensor `info` (one of tensors()) to float, straight into `out` (its element count).
   virtual void read(const WeightInfo& info, float* out) const = 0;
   const std::filesystem::path& path() const { return path_; }
@@ -36,6 +39,7 @@ class WeightSource {
 
  protected:
   std::vector<WeightInfo> tensors_;
+  std::vector<WeightInfo> ignored_;
   std::filesystem::path path_;
   std::string format_;
   std::vector<std::filesystem::path> files_;
@@ -43,7 +47,17 @@ class WeightSource {
 
 // A weight file of any format, or a directory: the first found of model.safetensors,
 // model.safetensors.index.json, pytorch_model.bin, tf_model.h5, a TF1 checkpoint (*.ckpt.index).
+// A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt").
 std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path);
+
+// Whether an HDF5 file holds Keras weights (a tf_model.h5), told by its content: false for other
+// HDF5 files, such as a run's checkpoints, and for files that are not HDF5.
+bool is_keras_file(const std::filesystem::path& path);
+
+// Reads the tensor of that canonical name into `out`. Error(model) if it is missing, has another
+// shape or holds NaN or Inf.
+void read_tensor(const WeightSource& source, std::string_view name,
+                 const std::vector<int64_t>& shape, float* out);
 
 // One tensor to be written.
 struct WeightView {

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds and runs the whole test suite. Its last line is "N passed, N failed, N skipped"; a test whose
+# data (the folder ../shared, or $FINETUNE_SHARED) is absent is a skip. Exits 1 if a test failed.
+#   scripts/test.sh [unit|cli|train ...]     only these suites
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/install_deps.sh
+[ -f build/build.ninja ] || meson setup build
+meson compile -C build
+
+mkdir -p build/test-logs
+status=0
+suites=()
+for suite in "$@"; do suites+=(--suite "$suite"); done
+meson test -C build --no-rebuild --print-errorlogs ${suites[@]+"${suites[@]}"} || status=$?
+
+# Counts single test cases: doctest's summaries and the black-box tests' lines are in meson's log.
+python3 scripts/count_tests.py build/meson-logs/testlog.json || status=1
+exit $((status != 0))

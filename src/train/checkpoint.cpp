@@ -1,0 +1,147 @@
+#include "train/checkpoint.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "train/hdf5_store.h"
+#include "train/sealed_file.h"
+
+namespace finetune {
+namespace {
+
+// Integer attributes of the root: one table for writing and reading.
+constexpr std::pair<const char*, int64_t CheckpointState::*> kIntegers[] = {
+    {"step", &CheckpointState::step},
+    {"epoch", &CheckpointState::epoch},
+    {"step_in_epoch", &CheckpointState::step_in_epoch},
+    {"epoch_loss_count", &CheckpointState::epoch_loss_count},
+    {"best_step", &CheckpointState::best_step},
+    {"evaluations_without_improvement", &CheckpointState::evaluations_without_improvement},
+};
+constexpr std::pair<const char*, double CheckpointState::*> kDoubles[] = {
+    {"epoch_loss_sum", &CheckpointState::epoch_loss_sum},
+    {"best_value", &CheckpointState::best_value},
+};
+constexpr std::pair<const char*, std::string CheckpointState::*> kTexts[] = {
+    {"data_sha256", &CheckpointState::data_sha256},
+    {"model_sha256", &CheckpointState::model_sha256},
+    {"version", &CheckpointState::version},
+};
+
+using NamedArena = std::pair<const char*, float*>;
+std::vector<NamedArena> named(const CheckpointArenas& arenas) {
+  return {{"weights", arenas.weights}, {"m", arenas.m}, {"v", arenas.v}};
+}
+
+uint64_t size_estimate(const CheckpointState& state, const ParameterTable& table) {
+  uint64_t bytes = (1 << 20) + state.options.size();
+  uint64_t longest = 1;
+  for (const auto& label : state.labels) longest = std::max<uint64_t>(longest, label.size());
+  bytes += longest * state.labels.size();
+  bytes += 3 * uint64_t(table.count()) * sizeof(float);
+  return bytes + 3 * 1024 * table.parameters().size();
+}
+
+// Takes the blocks from the file system now: HDF5 itself does not survive a full disk well. File
+// systems that cannot reserve are left to report it when writing.
+void reserve_blocks(const fs::path& temporary, const fs::path& path, uint64_t bytes) {
+  int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  int error = ::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, off_t(bytes)) == 0 ? 0 : errno;
+  ::close(descriptor);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+    throw model_error(path.string(), ": cannot be written: ", std::strerror(error), " (it needs ",
+                      (bytes >> 20) + 1, " MiB)");
+  }
+}
+
+void write_state(Hdf5Store& file, const CheckpointState& state) {
+  for (auto [name, member] : kIntegers) file.write_attribute("/", name, state.*member);
+  for (auto [name, member] : kDoubles) file.write_attribute("/", name, state.*member);
+  for (auto [name, member] : kTexts) file.write_attribute("/", name, state.*member);
+  file.make_group("/totals");
+  for (const auto& [name, value] : state.totals) file.write_attribute("/totals", name, value);
+  file.write_strings("/options", {state.options});
+  file.write_strings("/labels", state.labels);
+}
+
+CheckpointState read_state(const Hdf5Store& file, const fs::path& path) {
+  CheckpointState state;
+  for (auto [name, member] : kIntegers) state.*member = file.read_int("/", name);
+  for (auto [name, member] : kDoubles) state.*member = file.read_double("/", name);
+  for (auto [name, member] : kTexts) state.*member = file.read_text("/", name);
+  for (const auto& name : file.attribute_names("/totals")) {
+    state.totals[name] = file.read_double("/totals", name);
+  }
+  std::vector<std::string> options = file.read_strings("/options");
+  if (options.size() != 1) throw model_error(path.string(), ": dataset 'options' is not one text");
+  state.options = std::move(options[0]);
+  state.labels = file.read_strings("/labels");
+  return state;
+}
+
+std::string dataset_name(const char* group, const Parameter& parameter) {
+  return concat("/", group, "/", parameter.name);
+}
+
+}  // namespace
+
+void write_checkpoint(const fs::path& path, const CheckpointState& state,
+                      const ParameterTable& table, const CheckpointArenas& arenas) {
+  fs::path directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  uint64_t bytes = size_estimate(state, table);
+  require_free_space(directory, bytes, "a checkpoint");
+  AtomicFile atomic(path);
+  reserve_blocks(atomic.temporary(), path, bytes);
+  Hdf5Store file = Hdf5Store::create(atomic.temporary(), kSealBytes);
+  reserve_blocks(atomic.temporary(), path, bytes);  // creating it gave the blocks back
+  write_state(file, state);
+  for (auto [group, arena] : named(arenas)) {
+    file.make_group(concat("/", group));
+    for (const auto& parameter : table.parameters()) {
+      file.write_floats(dataset_name(group, parameter), parameter.shape, arena + parameter.offset);
+    }
+  }
+  file.close();
+  seal_file(atomic.temporary());
+  atomic.commit();
+}
+
+CheckpointState read_checkpoint_state(const fs::path& path) {
+  verify_seal(path);
+  return read_state(Hdf5Store::open(path), path);
+}
+
+CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
+                                const CheckpointArenas& arenas) {
+  verify_seal(path);
+  Hdf5Store file = Hdf5Store::open(path);
+  CheckpointState state = read_state(file, path);
+  for (auto [group, arena] : named(arenas)) {
+    if (!arena) continue;
+    for (const auto& parameter : table.parameters()) {
+      file.read_floats(dataset_name(group, parameter), parameter.shape, arena + parameter.offset);
+    }
+  }
+  return state;
+}
+
+std::vector<CheckpointTensor> checkpoint_tensors(const fs::path& path) {
+  verify_seal(path);
+  Hdf5Store file = Hdf5Store::open(path);
+  std::vector<CheckpointTensor> tensors;
+  for (auto [group, arena] : named({})) {
+    for (const auto& entry : file.datasets(concat("/", group))) {
+      tensors.push_back({concat(group, "/", entry.name), entry.shape});
+    }
+  }
+  return tensors;
+}
+
+}  // namespace finetune

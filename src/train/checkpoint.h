@@ -1,0 +1,70 @@
+// One checkpoint: everything that a run needs to continue bit for bit. An HDF5 file behind a seal
+// (sealed_file.h: any flipped or missing byte is detected), written whole or not at all.
+//
+//   /weights/<HF name>, /m/<HF name>, /v/<HF name>   float32, contiguous, the parameter's shape
+//   /options      the run's config.toml, one text      /labels   the label map, in order of id
+//   attributes of /: step, epoch, ...                  attributes of /totals: sums of the loop
+//
+// Tensors are stored by name, so another layout of the arenas, or another number of processes, can
+// read them. Equal content gives equal bytes. Memory: tensors stream between the file and the
+// arenas; nothing is copied.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/parameters.h"
+
+namespace finetune {
+
+struct CheckpointState {
+  int64_t step = 0;           // updates done
+  int64_t epoch = 0;          // of the next step, counted from 0
+  int64_t step_in_epoch = 0;  // of the next step: updates done in `epoch`
+
+  double epoch_loss_sum = 0;  // over the steps done in `epoch`
+  int64_t epoch_loss_count = 0;
+  std::map<std::string, double> totals;  // what else the loop adds up: "loss", "seconds", "tokens"
+
+  double best_value = std::numeric_limits<double>::quiet_NaN();
+  int64_t best_step = -1;     // -1: not yet evaluated
+  int64_t evaluations_without_improvement = 0;
+
+  std::string options;              // config.toml
+  std::vector<std::string> labels;  // empty: none
+  std::string data_sha256;
+  std::string model_sha256;
+  std::string version;              // of the program that wrote it
+};
+
+// Arenas of a ParameterTable in host memory. When reading, those that are null are left out (the
+// best model's weights alone).
+struct CheckpointArenas {
+  float* weights = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+};
+
+// Error(model) if the disk is too small (checked before, and reserved) or fails: then nothing is
+// left behind and other checkpoints are as they were.
+void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,
+                      const ParameterTable& table, const CheckpointArenas& arenas);
+
+// Both verify the seal first. Error(model) for a file that is damaged, no checkpoint, or of another
+// model (a tensor missing or of another shape; the arenas may then be partly overwritten).
+CheckpointState read_checkpoint_state(const std::filesystem::path& path);
+CheckpointState read_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
+                                const CheckpointArenas& arenas);
+
+// What `inspect` prints: names ("weights/bert...") and shapes.
+struct CheckpointTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+std::vector<CheckpointTensor> checkpoint_tensors(const std::filesystem::path& path);
+
+}  // namespace finetune

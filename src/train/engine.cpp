@@ -1,0 +1,113 @@
+#include "train/engine.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "data/packing.h"
+#include "data/plan.h"
+#include "ops/cuda_module.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kActivationBudget = int64_t{256} << 20;  // bytes, what `auto` aims at
+constexpr int64_t kEvaluationSequences = 512;              // most sequences of one micro-batch
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count) {
+  set_threads(thread_count > 0 ? int(thread_count) : available_cores());
+  if (device == "cuda") {
+    const CudaModule& module = cuda_module();
+    throw device_error("--device cuda: ",
+                       module.functions ? "this version computes on the CPU only" : module.problem);
+  }
+  return make_cpu_backend();
+}
+
+ModelFiles open_model(const std::string& path, bool need_weights) {
+  ModelFiles files;
+  files.directory = find_model(path, need_weights);
+  files.config = parse_config(read_text_file(files.directory.config, ExitCode::model),
+                              files.directory.config);
+  files.tokenizer = Tokenizer::load(files.directory.directory);
+  if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
+    throw model_error(files.directory.directory.string(), ": the vocabulary has ",
+                      files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",
+                      files.config.vocab_size, " rows (vocab_size in ",
+                      files.directory.config.filename().string(), "): they do not belong together");
+  }
+  return files;
+}
+
+int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length) {
+  int64_t per_token = 4 * (config.num_hidden_layers *
+                               (9 * config.hidden_size + 2 * config.intermediate_size) +
+                           2 * config.hidden_size);
+  int64_t tokens = std::clamp<int64_t>(kActivationBudget / per_token / 64 * 64, 256, 16384);
+  return std::max(tokens, max_length);
+}
+
+Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head)
+    : backend_(std::move(backend)),
+      config_(config),
+      table_(config, head),
+      weights_(backend_->allocate(size_t(table_.size()) * sizeof(float))),
+      bert_(*backend_, config_, table_) {}
+
+void Engine::reserve(int64_t max_tokens, int64_t max_sequences, bool training) {
+  bert_.reserve(max_tokens, max_sequences, training);
+  batch_ = std::make_unique<DeviceBatch>(*backend_, max_tokens, max_sequences);
+}
+
+DeviceBatch& Engine::upload(const PackedBatch& batch) {
+  FINETUNE_CHECK(batch_ != nullptr);
+  batch_->upload(batch);
+  return *batch_;
+}
+
+void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
+  Tensor out = bert_.forward(upload(batch), weights(), nullptr, false);
+  FINETUNE_CHECK(out.contiguous());
+  logits.resize(size_t(out.size()));
+  backend_->download(logits.data(), out.data, logits.size() * sizeof(float));
+}
+
+bool Engine::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
+                      const std::function<bool(double)>& poll) {
+  int64_t count = set.samples.size();
+  std::vector<uint32_t> indices(static_cast<size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0u);
+  std::vector<int64_t> lengths(indices.size());
+  for (int64_t i = 0; i < count; ++i) lengths[size_t(i)] = set.samples.length(i);
+  PackedBatch batch;
+  std::vector<float> logits;
+  for (IndexRange range : micro_batches(lengths, micro_batch_tokens)) {
+    for (int64_t begin = range.begin; begin < range.end; begin += kEvaluationSequences) {
+      int64_t end = std::min(range.end, begin + kEvaluationSequences);
+      if (!poll(double(begin) / double(count))) return false;
+      pack(set.samples, std::span(indices).subspan(size_t(begin), size_t(end - begin)), 0, batch);
+      infer(batch, logits);
+      evaluation.add(batch, logits.data());
+    }
+  }
+  return true;
+}
+
+MicroBatchLimits micro_batch_limits(const TokenizedSamples& samples, int64_t micro_batch_tokens,
+                                    int64_t most_sequences) {
+  int64_t longest = 0, shortest = micro_batch_tokens;
+  for (int64_t i = 0; i < samples.size(); ++i) {
+    longest = std::max(longest, samples.length(i));
+    shortest = std::min(shortest, samples.length(i));
+  }
+  if (samples.size() == 0) return {1, 1};
+  int64_t sequences = std::min({samples.size(), most_sequences,
+                                std::max<int64_t>(1, micro_batch_tokens / std::max<int64_t>(1, shortest))});
+  int64_t tokens = std::max(longest, std::min(micro_batch_tokens, sequences * longest));
+  return {tokens, sequences};
+}
+
+}  // namespace finetune

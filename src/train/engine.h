@@ -1,0 +1,75 @@
+// A model on a device: backend, weights and buffers, for training, evaluation and prediction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/packed_batch.h"
+#include "model/bert.h"
+#include "ops/backend.h"
+#include "tasks/task.h"
+#include "tokenizer/tokenizer.h"
+#include "weights/model_directory.h"
+
+namespace finetune {
+
+// --device auto|cpu|cuda and --threads (0: all cores). Error(device) for a GPU that is not there.
+std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads);
+
+// What a model directory holds besides the weights. Error(model) if the vocabulary does not fit
+// the embedding.
+struct ModelFiles {
+  ModelDirectory directory;
+  BertConfig config;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+ModelFiles open_model(const std::string& path, bool need_weights);
+
+// --micro-batch-tokens auto: a fixed function of the model's shape and the longest input, never of
+// free memory or processes, since equal values give equal bits.
+int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length);
+
+class Engine {
+ public:
+  // Buffers hold micro-batches of up to `max_tokens` tokens and as many sequences as `max_sequences`.
+  Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head);
+
+  Backend& backend() { return *backend_; }
+  const BertConfig& config() const { return config_; }
+  const ParameterTable& table() const { return table_; }
+  Bert& bert() { return bert_; }
+  float* weights() { return static_cast<float*>(weights_.get()); }  // backend memory
+
+  void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
+  DeviceBatch& upload(const PackedBatch& batch);
+
+  // Logits of a micro-batch without dropout, copied to the host.
+  void infer(const PackedBatch& batch, std::vector<float>& logits);
+
+  // Runs samples [0, size) of `set` through the model in fixed micro-batches and gives the logits
+  // to `evaluation`. `poll` is called between micro-batches with the share done; false stops.
+  bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
+                const std::function<bool(double)>& poll);
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  BertConfig config_;
+  ParameterTable table_;
+  std::shared_ptr<void> weights_;
+  Bert bert_;
+  std::unique_ptr<DeviceBatch> batch_;
+};
+
+// The largest micro-batch that samples with these lengths can need.
+struct MicroBatchLimits {
+  int64_t tokens = 0;
+  int64_t sequences = 0;
+};
+MicroBatchLimits micro_batch_limits(const TokenizedSamples& samples, int64_t micro_batch_tokens,
+                                    int64_t most_sequences);
+
+}  // namespace finetune

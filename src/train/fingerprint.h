@@ -1,0 +1,39 @@
+// SHA-256 of data and model files, computed beside the training by one thread of low priority. It
+// reads in small pieces and needs no memory to speak of.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace finetune {
+
+// One file: what sha256sum prints. Several: the sha256 of their sums in order, one per line (as
+// `sha256sum FILES | cut -c1-64 | sha256sum` prints). None: empty.
+class Fingerprint {
+ public:
+  explicit Fingerprint(std::vector<std::filesystem::path> files);  // starts
+  ~Fingerprint();                                                  // stops early if still at work
+  Fingerprint(const Fingerprint&) = delete;
+  Fingerprint& operator=(const Fingerprint&) = delete;
+
+  bool finished() const { return finished_; }
+  // Waits. Error(data) naming a file that cannot be read.
+  const std::string& result();
+
+ private:
+  void work();
+  std::string hash_file(const std::filesystem::path& path);
+
+  std::vector<std::filesystem::path> files_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> finished_{false};
+  std::exception_ptr error_;
+  std::string result_;
+  std::thread thread_;
+};
+
+}  // namespace finetune

@@ -1,0 +1,64 @@
+// Just enough of HDF5 for checkpoints: attributes, text, floats, read and written. Failures are
+// Error(model) with one line; HDF5's own error stack is never printed.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "weights/hdf5_file.h"
+
+namespace finetune {
+
+// A file opened for reading, or a new one behind a user block of `user_block` bytes. It holds the
+// library's lock while it exists.
+class Hdf5Store {
+ public:
+  static Hdf5Store create(const std::filesystem::path& path, uint64_t user_block);
+  static Hdf5Store open(const std::filesystem::path& path);
+  void close();  // Error(model) if something could not be written
+
+  void make_group(const std::string& name);
+  // Attributes of the group `group` ("/" is the root).
+  void write_attribute(const std::string& group, const std::string& name, int64_t value);
+  void write_attribute(const std::string& group, const std::string& name, double value);
+  void write_attribute(const std::string& group, const std::string& name, const std::string& text);
+  int64_t read_int(const std::string& group, const std::string& name) const;
+  double read_double(const std::string& group, const std::string& name) const;
+  std::string read_text(const std::string& group, const std::string& name) const;
+  std::vector<std::string> attribute_names(const std::string& group) const;
+
+  // A one-dimensional dataset of strings of fixed size, NUL-padded UTF-8.
+  void write_strings(const std::string& name, const std::vector<std::string>& values);
+  std::vector<std::string> read_strings(const std::string& name) const;
+
+  // Contiguous little-endian float32, straight from and to memory.
+  void write_floats(const std::string& name, const std::vector<int64_t>& shape, const float* data);
+  // Error(model) if the dataset is missing or has another shape or type.
+  void read_floats(const std::string& name, const std::vector<int64_t>& shape, float* data) const;
+
+  struct Entry {
+    std::string name;
+    std::vector<int64_t> shape;
+  };
+  std::vector<Entry> datasets(const std::string& group) const;  // in order of name
+
+ private:
+  Hdf5Handle check(hid_t id, herr_t (*close)(hid_t), const std::string& what) const;
+  void check(herr_t status, const std::string& what) const;
+  Hdf5Handle open_attribute(const std::string& group, const std::string& name) const;
+  void put_attribute(const std::string& group, const std::string& name, hid_t type,
+                     const void* value);
+
+  std::string path_;
+  std::unique_lock<std::mutex> lock_{hdf5_mutex()};
+  Hdf5Handle file_;  // closed before the lock is given up
+};
+
+std::string shape_text(const std::vector<int64_t>& shape);  // "(384, 1536)"
+
+}  // namespace finetune

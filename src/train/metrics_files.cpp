@@ -1,0 +1,128 @@
+#include "train/metrics_files.h"
+
+#include <fcntl.h>
+#include <simdjson.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/files.h"
+
+namespace finetune {
+namespace {
+
+std::string json_number(double value) {
+  if (value == std::floor(value) && std::abs(value) < 0x1p53) return concat(int64_t(value));
+  return format_number(value);
+}
+
+std::string json_string(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The "step" of a line of metrics.jsonl; nothing if the line is not whole.
+std::optional<int64_t> step_of(simdjson::dom::parser& parser, std::string_view line) {
+  simdjson::dom::element json;
+  int64_t step = 0;
+  if (parser.parse(line.data(), line.size()).get(json) || json["step"].get(step)) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+void keep_lines_up_to(const fs::path& path, int64_t step) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  simdjson::dom::parser parser;
+  std::string text = read_text_file(path, ExitCode::model), kept;
+  for (std::string_view rest = text; !rest.empty();) {
+    size_t end = rest.find('\n');
+    if (end == std::string_view::npos) break;
+    auto line_step = step_of(parser, rest.substr(0, end));
+    if (line_step && *line_step <= step) kept.append(rest.substr(0, end + 1));
+    rest.remove_prefix(end + 1);
+  }
+  if (kept != text) write_file(path, kept);
+}
+
+}  // namespace
+
+std::string json_line(const NamedNumbers& numbers) {
+  std::string line = "{";
+  for (const auto& [name, value] : numbers) {
+    if (!std::isfinite(value)) continue;
+    if (line.size() > 1) line += ',';
+    line += concat(json_string(name), ":", json_number(value));
+  }
+  return line + "}";
+}
+
+void write_metrics(const fs::path& path, const std::map<std::string, double>& metrics) {
+  std::string text = "{";
+  for (const auto& [name, value] : metrics) {
+    if (!std::isfinite(value)) continue;
+    text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", json_number(value));
+  }
+  write_file(path, text + "\n}\n");
+}
+
+std::map<std::string, double> read_metrics(const fs::path& path) {
+  std::string text = read_text_file(path, ExitCode::usage);
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  if (auto error = parser.parse(text).get(object)) {
+    throw usage_error(path.string(), ": is not a metrics file (a JSON object of numbers): ",
+                      simdjson::error_message(error));
+  }
+  std::map<std::string, double> metrics;
+  for (auto field : object) {
+    double value = 0;
+    if (!field.value.get(value)) metrics[std::string(field.key)] = value;
+  }
+  if (metrics.empty()) throw usage_error(path.string(), ": holds no metric");
+  return metrics;
+}
+
+void write_facts(const fs::path& path,
+                 const std::vector<std::pair<std::string, std::string>>& facts) {
+  std::string text = "{";
+  for (const auto& [name, value] : facts) {
+    text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", json_string(value));
+  }
+  write_file(path, text + "\n}\n");
+}
+
+MetricsLog::MetricsLog(fs::path path, int64_t resume_step) : path_(std::move(path)) {
+  if (resume_step >= 0) keep_lines_up_to(path_, resume_step);
+  int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resume_step >= 0 ? 0 : O_TRUNC);
+  descriptor_ = ::open(path_.c_str(), flags, 0666);
+  if (descriptor_ < 0) {
+    throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+  }
+}
+
+MetricsLog::~MetricsLog() { ::close(descriptor_); }
+
+void MetricsLog::append(const NamedNumbers& numbers) {
+  std::string line = json_line(numbers) + "\n";
+  for (size_t done = 0; done < line.size();) {
+    ssize_t count = ::write(descriptor_, line.data() + done, line.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+    done += size_t(count);
+  }
+}
+
+void MetricsLog::sync() {
+  if (::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
+    throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+  }
+}
+
+}  // namespace finetune

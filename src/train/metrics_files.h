@@ -1,0 +1,47 @@
+// The machine-readable results of a run: metrics.jsonl, metrics.json and run.json. Numbers read
+// back to the same value. JSON has no NaN: a number that is not finite is left out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace finetune {
+
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
+// {"step":1,"loss":0.5}; names in the order given, whole numbers without a point.
+std::string json_line(const NamedNumbers& numbers);
+
+// Flat, numbers only, one per line, through a temporary file.
+void write_metrics(const std::filesystem::path& path, const std::map<std::string, double>& metrics);
+// Error(usage) naming the file if it is not such a file (numbers in nested objects are passed over).
+std::map<std::string, double> read_metrics(const std::filesystem::path& path);
+
+// run.json: facts as strings, in the order given.
+void write_facts(const std::filesystem::path& path,
+                 const std::vector<std::pair<std::string, std::string>>& facts);
+
+// metrics.jsonl. Each line is handed to the operating system at once, so that a killed process
+// loses none. Errors are Error(model) naming the file.
+class MetricsLog {
+ public:
+  // Starts a new file, or with `resume_step` >= 0 keeps the lines up to that step ("step" <=
+  // resume_step) of the file that is there and continues it; a line cut by a kill is dropped.
+  MetricsLog(std::filesystem::path path, int64_t resume_step);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
+
+  void append(const NamedNumbers& numbers);
+  void sync();  // to the disk; before a checkpoint that refers to these steps
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace finetune

@@ -1,0 +1,178 @@
+// Options of `finetune train`, once: the command line, config.toml and the check on --resume are
+// loops over for_each_option.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace finetune {
+
+struct TrainOptions {
+  std::string task;  // empty: from the data
+  std::string model;
+  std::vector<std::string> train;
+  std::vector<std::string> eval;
+  double eval_fraction = 0;
+  std::string output;
+
+  std::vector<std::string> text_columns;
+  std::string text_pair_column;
+  std::string label_column = "label";
+  std::string multi_label;
+  bool regression = false;
+  std::string class_weights = "none";
+  int64_t max_length = 0;
+  int64_t doc_stride = 128;
+  int64_t n_best = 20;
+  int64_t max_answer_length = 30;
+  double null_threshold = 0;
+  std::string squad_version = "auto";
+
+  double epochs = 3;
+  int64_t max_steps = 0;
+  int64_t batch_size = 32;
+  int64_t micro_batch_tokens = 0;
+  double learning_rate = 5e-5;
+  std::string schedule = "linear";
+  double warmup_ratio = 0.1;
+  int64_t warmup_steps = -1;
+  double weight_decay = 0.01;
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double max_grad_norm = 1.0;
+  double dropout = -1;
+  double label_smoothing = 0;
+  double layer_lr_decay = 1;
+  std::string freeze = "none";
+  uint64_t seed = 42;
+  bool no_shuffle = false;
+  int64_t max_train_samples = 0;
+  int64_t max_eval_samples = 0;
+
+  int64_t eval_every = 0;
+  int64_t save_every = 0;
+  int64_t keep_checkpoints = 2;
+  std::string best_metric;
+  int64_t early_stopping = 0;
+  int64_t log_every = 1;
+  bool resume = false;
+  bool overwrite = false;
+  bool reinit_head = false;
+  bool skip_bad_rows = false;
+  bool ignore_unknown_labels = false;
+
+  std::string precision = "auto";
+  std::string device = "auto";
+  int64_t threads = 0;
+  int64_t virtual_shards = 0;
+
+  std::string time_limit;
+  std::vector<std::string> assertions;
+  std::string baseline;
+  std::vector<std::string> tolerances;
+  bool json = false;
+  bool quiet = false;
+  bool no_progress = false;
+};
+
+// How an option takes part in a run.
+enum class OptionRole {
+  result,   // changes the result: must be the same on --resume
+  run,      // kept in config.toml, may differ on --resume
+  session,  // of this one call: not kept (--resume, --overwrite)
+};
+
+struct OptionInfo {
+  std::string_view name;   // without dashes
+  std::string_view group;  // heading in --help
+  OptionRole role;
+  std::string_view help;
+  std::string_view choices = "";  // allowed words, separated by '|'
+};
+
+// Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
+template <typename Options, typename Visit>
+void for_each_option(Options& o, Visit&& visit) {
+  using enum OptionRole;
+  constexpr std::string_view data = "Data", model = "Model", optimizer = "Optimization",
+                             evaluation = "Evaluation and checkpoints", machine = "Machine",
+                             gate = "Regression gates", output = "Output", task = "Task";
+  visit({"task", task, result, "what to learn (default: from the data)", "classification|qa"}, o.task);
+  visit({"model", model, run, "model directory, a run's model/, or a weight file beside its config.json"}, o.model);
+  visit({"reinit-head", model, result, "replace a head that --model already has"}, o.reinit_head);
+  visit({"train", data, run, "training files: CSV, TSV, JSONL, or SQuAD JSON"}, o.train);
+  visit({"eval", data, run, "evaluation files"}, o.eval);
+  visit({"eval-fraction", data, result, "without --eval: hold out this share of the rows, drawn by seed"}, o.eval_fraction);
+  visit({"text-column", data, result, "column of the text; several, separated by commas, are joined by a space"}, o.text_columns);
+  visit({"text-pair-column", data, result, "column of the second text of a pair"}, o.text_pair_column);
+  visit({"label-column", data, result, "column of the label"}, o.label_column);
+  visit({"multi-label", data, result, "a cell holds several labels with this separator"}, o.multi_label);
+  visit({"regression", data, result, "labels are numbers"}, o.regression);
+  visit({"max-length", data, result, "longest input in tokens (default: 128; qa 384)"}, o.max_length);
+  visit({"doc-stride", data, result, "qa: overlap of neighbouring windows in tokens"}, o.doc_stride);
+  visit({"n-best", data, run, "qa: answers kept for each question"}, o.n_best);
+  visit({"max-answer-length", data, run, "qa: longest answer in tokens"}, o.max_answer_length);
+  visit({"null-threshold", data, run, "qa: answer nothing where the null score leads by more than this"}, o.null_threshold);
+  visit({"squad-version", data, run, "qa: rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"}, o.squad_version);
+  visit({"max-train-samples", data, result, "use the first N training examples (qa: questions)"}, o.max_train_samples);
+  visit({"max-eval-samples", data, run, "use the first N evaluation examples"}, o.max_eval_samples);
+  visit({"skip-bad-rows", data, result, "drop and count unusable rows"}, o.skip_bad_rows);
+  visit({"ignore-unknown-labels", data, run, "count evaluation labels that training lacks as wrong"}, o.ignore_unknown_labels);
+
+  visit({"epochs", optimizer, result, "passes over the training data"}, o.epochs);
+  visit({"max-steps", optimizer, result, "stop after N updates (default: --epochs decides)"}, o.max_steps);
+  visit({"batch-size", optimizer, result, "sequences (qa: windows) per update, over all processes"}, o.batch_size);
+  visit({"micro-batch-tokens", optimizer, result, "most tokens computed at once (default: from the model's size)"}, o.micro_batch_tokens);
+  visit({"lr", optimizer, result, "learning rate"}, o.learning_rate);
+  visit({"schedule", optimizer, result, "learning-rate schedule", "linear|cosine|constant|polynomial"}, o.schedule);
+  visit({"warmup-ratio", optimizer, result, "share of the steps in which the learning rate rises from 0"}, o.warmup_ratio);
+  visit({"warmup-steps", optimizer, result, "the same as a number of steps; wins over --warmup-ratio"}, o.warmup_steps);
+  visit({"weight-decay", optimizer, result, "AdamW decay, not on biases and LayerNorm"}, o.weight_decay);
+  visit({"adam-beta1", optimizer, result, "AdamW beta1"}, o.adam_beta1);
+  visit({"adam-beta2", optimizer, result, "AdamW beta2"}, o.adam_beta2);
+  visit({"adam-epsilon", optimizer, result, "AdamW epsilon"}, o.adam_epsilon);
+  visit({"max-grad-norm", optimizer, result, "gradients are scaled down to this norm; 0: no clipping"}, o.max_grad_norm);
+  visit({"dropout", optimizer, result, "dropout at all sites (default: the model's); 0 switches it off"}, o.dropout);
+  visit({"class-weights", optimizer, result, "balanced: rare classes count more", "none|balanced"}, o.class_weights);
+  visit({"label-smoothing", optimizer, result, "share of the target spread over all classes"}, o.label_smoothing);
+  visit({"layer-lr-decay", optimizer, result, "learning rate of a layer, times this for each layer below the head"}, o.layer_lr_decay);
+  visit({"freeze", optimizer, result, "embeddings, or N: embeddings and the first N layers stay as they are"}, o.freeze);
+  visit({"seed", optimizer, result, "of shuffling, dropout and new weights"}, o.seed);
+  visit({"no-shuffle", optimizer, result, "keep the order of the file"}, o.no_shuffle);
+  visit({"virtual-shards", optimizer, result, "sum gradients as K processes would, on any number of them"}, o.virtual_shards);
+
+  visit({"eval-every", evaluation, run, "evaluate every N steps (default: each epoch)"}, o.eval_every);
+  visit({"save-every", evaluation, run, "checkpoint every N steps (default: each epoch)"}, o.save_every);
+  visit({"keep-checkpoints", evaluation, run, "newest checkpoints kept, besides the best"}, o.keep_checkpoints);
+  visit({"best-metric", evaluation, run, "metric that chooses the exported model (default: the task's)"}, o.best_metric);
+  visit({"early-stopping", evaluation, run, "stop after N evaluations without improvement"}, o.early_stopping);
+  visit({"log-every", evaluation, run, "write every Nth step to metrics.jsonl"}, o.log_every);
+
+  visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
+  visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);
+  visit({"threads", machine, run, "threads (default: all cores this process may use)"}, o.threads);
+  visit({"time-limit", machine, session, "stop cleanly with a checkpoint after 90s, 10m, 1h30m; exit 8"}, o.time_limit);
+
+  visit({"assert", gate, run, "fail with exit 7 unless a final metric holds: \"eval_f1>=88\"; repeatable"}, o.assertions);
+  visit({"baseline", gate, run, "metrics.json of an earlier run to compare with"}, o.baseline);
+  visit({"tolerance", gate, run, "metric=how much worse than the baseline it may be; repeatable"}, o.tolerances);
+
+  visit({"output", output, run, "directory of the run; must not exist or be empty"}, o.output);
+  visit({"overwrite", output, session, "replace an earlier run in --output"}, o.overwrite);
+  visit({"resume", output, session, "continue the run in --output from its newest checkpoint"}, o.resume);
+  visit({"json", output, session, "print the final metrics as one JSON object"}, o.json);
+  visit({"quiet", output, session, "no log on standard error"}, o.quiet);
+  visit({"no-progress", output, session, "no progress line"}, o.no_progress);
+}
+
+// Error(usage) for values that are out of range or do not go together.
+void validate(const TrainOptions& options);
+
+TaskOptions task_options(const TrainOptions& options);
+
+}  // namespace finetune

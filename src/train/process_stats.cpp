@@ -1,0 +1,82 @@
+#include "train/process_stats.h"
+
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include "core/parallel.h"
+#include "core/text.h"
+
+namespace finetune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const Clock::time_point kLoaded = Clock::now();  // in case /proc cannot tell
+
+// The text after `key` and white space or a colon on the first line that begins with it.
+std::optional<std::string> proc_value(const char* file, std::string_view key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(key)) continue;
+    std::string_view rest = std::string_view(line).substr(key.size());
+    size_t begin = rest.find_first_not_of(" \t:");
+    if (begin != std::string_view::npos) return std::string(trim(rest.substr(begin)));
+  }
+  return std::nullopt;
+}
+
+// Field 22 of /proc/self/stat: clock ticks between boot and the process's start. Fields are counted
+// after the command's closing parenthesis, since the command may hold spaces.
+std::optional<double> start_after_boot() {
+  std::ifstream in("/proc/self/stat");
+  std::string line;
+  std::getline(in, line);
+  size_t close = line.rfind(')');
+  if (close == std::string::npos || close + 2 > line.size()) return std::nullopt;
+  auto fields = split(std::string_view(line).substr(close + 2), ' ');
+  constexpr size_t start_time = 22 - 3;  // the first of these fields is number 3
+  if (fields.size() <= start_time) return std::nullopt;
+  auto ticks = parse_int(fields[start_time]);
+  if (!ticks) return std::nullopt;
+  return double(*ticks) / double(::sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+double peak_memory_mb() {
+  auto value = proc_value("/proc/self/status", "VmHWM");
+  if (!value) return 0;
+  auto kib = parse_int(std::string_view(*value).substr(0, value->find(' ')));
+  return kib ? double(*kib) / 1024 : 0;
+}
+
+double seconds_since_start() {
+  double since_load = std::chrono::duration<double>(Clock::now() - kLoaded).count();
+  auto start = start_after_boot();
+  timespec now{};
+  if (!start || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return since_load;
+  double since_start = double(now.tv_sec) + double(now.tv_nsec) * 1e-9 - *start;
+  return since_start > since_load ? since_start : since_load;
+}
+
+std::vector<std::pair<std::string, std::string>> host_facts() {
+  std::vector<std::pair<std::string, std::string>> facts;
+  utsname name{};
+  bool named = ::uname(&name) == 0;
+  if (named) facts.emplace_back("host", name.nodename);
+  if (auto cpu = proc_value("/proc/cpuinfo", "model name")) facts.emplace_back("cpu", *cpu);
+  facts.emplace_back("cores", concat(available_cores()));
+  if (struct sysinfo info {}; ::sysinfo(&info) == 0) {
+    facts.emplace_back("memory", concat((uint64_t(info.totalram) * info.mem_unit) >> 20, " MiB"));
+  }
+  if (named) facts.emplace_back("kernel", concat(name.sysname, " ", name.release));
+  return facts;
+}
+
+}  // namespace finetune

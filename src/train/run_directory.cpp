@@ -1,0 +1,193 @@
+#include "train/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "train/checkpoint_store.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::string_view kMarker = "# finetune ";
+
+// Every name that a run gives to a file in its directory, and to one in its model/. --overwrite
+// removes these and no others.
+constexpr std::array kRunFiles{
+    "config.toml",   "run.json",         "metrics.jsonl",           "metrics.json",
+    "log.txt",       "predictions.csv",  "predictions.json",        "nbest_predictions.json",
+    "confusion.csv", "null_odds.json",   "per_class.csv"};
+constexpr std::array kModelFiles{
+    "config.json",          "model.safetensors",       "vocab.txt",      "tokenizer.json",
+    "tokenizer_config.json", "special_tokens_map.json", "spiece.model",  "sentencepiece.bpe.model",
+    "tokenizer.model",      "added_tokens.json"};
+
+template <size_t N>
+bool is_one_of(const std::array<const char*, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// "metrics.json.tmp.123" -> "metrics.json"; other names as they are.
+std::string without_temporary_suffix(const std::string& name, bool& temporary) {
+  size_t at = name.rfind(".tmp.");
+  temporary = at != std::string::npos && at + 5 < name.size() &&
+              name.find_first_not_of("0123456789", at + 5) == std::string::npos;
+  return temporary ? name.substr(0, at) : name;
+}
+
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    entries.push_back(it->path());
+  }
+  return entries;
+}
+
+bool is_link_free_directory(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error));
+}
+
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw model_error(path.string(), ": cannot be removed: ", error.message());
+}
+
+// Removes the known files of `directory` (temporary ones too, or those alone), then the directory
+// itself if it is empty.
+template <size_t N>
+void remove_known(const fs::path& directory, const std::array<const char*, N>& names) {
+  for (const auto& entry : entries_of(directory)) {
+    bool temporary = false;
+    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
+    if (is_one_of(names, name) && !is_link_free_directory(entry)) remove_file(entry);
+  }
+  std::error_code not_empty;
+  fs::remove(directory, not_empty);
+}
+
+void remove_checkpoints(const fs::path& directory) {
+  for (const auto& file : find_checkpoints(directory)) remove_file(file.path);
+  std::error_code not_empty;
+  fs::remove(directory, not_empty);
+}
+
+// model.tmp.123: an export that was killed half-way.
+bool is_abandoned_export(const fs::path& path) {
+  bool temporary = false;
+  return without_temporary_suffix(path.filename().string(), temporary) == "model" && temporary &&
+         is_link_free_directory(path);
+}
+
+void remove_abandoned(const fs::path& directory) {
+  for (const auto& entry : entries_of(directory)) {
+    bool temporary = false;
+    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
+    if (is_abandoned_export(entry)) remove_known(entry, kModelFiles);
+    else if (temporary && is_one_of(kRunFiles, name) && !is_link_free_directory(entry)) remove_file(entry);
+  }
+  for (const auto& entry : entries_of(directory / "checkpoints")) {
+    bool temporary = false;
+    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
+    if (temporary && name.starts_with("step-")) remove_file(entry);
+  }
+}
+
+void remove_run(const fs::path& directory) {
+  remove_abandoned(directory);
+  remove_checkpoints(directory / "checkpoints");
+  remove_known(directory / "model", kModelFiles);
+  // config.toml stays until the new run replaces it: the directory remains known as a run's.
+  for (const auto& entry : entries_of(directory)) {
+    std::string name = entry.filename().string();
+    bool ours = is_one_of(kRunFiles, name) && name != "config.toml";
+    if (ours && !is_link_free_directory(entry)) remove_file(entry);
+  }
+}
+
+void check_writable(const fs::path& directory) {
+  fs::path nearest = fs::absolute(directory);
+  std::error_code error;
+  while (!fs::exists(nearest, error) && nearest.has_relative_path()) nearest = nearest.parent_path();
+  if (!fs::is_directory(nearest, error)) {
+    throw model_error(directory.string(), ": cannot be created: ", nearest.string(),
+                      " is not a directory");
+  }
+  if (::access(nearest.c_str(), W_OK | X_OK) != 0) {
+    throw model_error(directory.string(), ": cannot be written: ", nearest.string(), ": ",
+                      std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+std::string config_marker(std::string_view version) {
+  return concat(kMarker.substr(2), version, ": the options of this run");
+}
+
+OutputState output_state(const fs::path& directory) {
+  std::ifstream config(directory / "config.toml");
+  std::string line;
+  if (config && std::getline(config, line) && line.starts_with(kMarker)) return OutputState::run;
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    return fs::exists(fs::symlink_status(directory, error)) ? OutputState::other
+                                                            : OutputState::absent_or_empty;
+  }
+  for (const auto& entry : entries_of(directory)) {
+    bool temporary = false;
+    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
+    if (!temporary || name != "config.toml") return OutputState::other;
+  }
+  return OutputState::absent_or_empty;
+}
+
+void check_output(const fs::path& directory, OutputMode mode) {
+  check_writable(directory);
+  OutputState state = output_state(directory);
+  if (state == OutputState::absent_or_empty) return;
+  if (state == OutputState::other) {
+    throw usage_error("--output ", directory.string(),
+                      ": is not empty and not a run's directory; choose another");
+  }
+  if (mode == OutputMode::create) {
+    throw usage_error("--output ", directory.string(),
+                      ": holds a run already; --resume continues it, --overwrite replaces it");
+  }
+}
+
+RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(directory) {
+  check_output(directory, mode);
+  finetune::create_directories(directory);
+  lock_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) throw model_error(directory.string(), ": ", std::strerror(errno));
+  try {
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw usage_error("--output ", directory.string(), ": another process is at work there");
+    }
+    if (mode == OutputMode::overwrite && output_state(directory) == OutputState::run) {
+      remove_run(directory);
+    } else {
+      remove_abandoned(directory);
+    }
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+RunDirectory::~RunDirectory() { ::close(lock_); }
+
+}  // namespace finetune

@@ -1,0 +1,51 @@
+// The directory of a run (docs/cli.md, "A run's directory"): who may use it, and where things lie.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace finetune {
+
+enum class OutputMode { create, overwrite, resume };
+
+// What lies at --output. A run's directory is recognised by the first line of its config.toml;
+// leftovers of a writer killed before that count as nothing.
+enum class OutputState { absent_or_empty, run, other };
+OutputState output_state(const std::filesystem::path& directory);
+
+// Changes nothing: to be called before anything slow. Error(usage): the directory is not empty and
+// `mode` is create; it holds something other than a run and `mode` is overwrite or resume.
+// Error(model): it is a file, or nothing can be written there.
+void check_output(const std::filesystem::path& directory, OutputMode mode);
+
+// First line of config.toml, without "# ": "finetune 0.1.0: the options of this run".
+std::string config_marker(std::string_view version);
+
+class RunDirectory {
+ public:
+  // To be called once everything that can be refused has been checked. Creates the directory;
+  // `overwrite` removes what an earlier run wrote there, by name, and nothing else (config.toml is
+  // left for the new one to replace); temporary files of killed writers go in any mode. The caller
+  // writes config.toml first. Holds a lock until destruction: Error(usage) if another process is at
+  // work there. Error(model) if it cannot be written.
+  RunDirectory(const std::filesystem::path& directory, OutputMode mode);
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path config() const { return path_ / "config.toml"; }
+  std::filesystem::path facts() const { return path_ / "run.json"; }
+  std::filesystem::path metrics_log() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path metrics() const { return path_ / "metrics.json"; }  // written last
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path model() const { return path_ / "model"; }
+  std::filesystem::path log() const { return path_ / "log.txt"; }
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+}  // namespace finetune

@@ -1,0 +1,48 @@
+// Everything that a training run needs, checked and loaded, before its first step.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/assertions.h"
+#include "train/checkpoint.h"
+#include "train/engine.h"
+#include "train/fingerprint.h"
+#include "train/metrics_files.h"
+#include "train/options.h"
+#include "train/run_directory.h"
+#include "train/schedule.h"
+#include "train/trainer.h"
+#include "train/training_step.h"
+
+namespace finetune {
+
+struct Session {
+  TrainOptions options;       // as resolved
+  ModelFiles model;
+  std::unique_ptr<Task> task;
+  std::vector<Assertion> assertions;
+  std::string best_metric;    // empty without evaluation data
+  std::unique_ptr<RunDirectory> directory;
+  std::unique_ptr<MetricsLog> metrics_log;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<TrainingStep> step;
+  Schedule schedule;
+  CheckpointState state;      // of the checkpoint that is continued, or the beginning
+  int64_t micro_batch_tokens = 0;
+  double time_limit = 0;      // seconds since the process started; 0: none
+  double startup_seconds = 0;
+  bool finished = false;      // --resume of a run that has ended: only `directory` is set
+
+  std::unique_ptr<Fingerprints> fingerprints;
+  // Puts the sums into `state`; on a resumed run, Error(data) if they are not the checkpoint's.
+  void wait_for_fingerprints();
+  CheckpointArenas arenas();
+};
+
+// Checks options, data and model (Error, nothing written), makes the run's directory, loads or
+// continues. The console is opened here: from then on the log goes to standard error.
+std::unique_ptr<Session> prepare_session(const TrainOptions& options);
+
+}  // namespace finetune

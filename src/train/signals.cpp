@@ -1,0 +1,61 @@
+#include "train/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+
+namespace finetune {
+namespace {
+
+constexpr std::array kHandled{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
+static_assert(std::atomic<int>::is_always_lock_free);  // safe in a handler
+std::atomic<int> requested{0};
+std::atomic<int> interrupts{0};
+
+extern "C" void on_signal(int number) {
+  if (number == SIGINT && interrupts.fetch_add(1) > 0) _exit(int(ExitCode::interrupted));
+  int wanted = int(number == SIGINT ? StopRequest::interrupted : StopRequest::checkpointed);
+  int none = 0;
+  requested.compare_exchange_strong(none, wanted);
+}
+
+}  // namespace
+
+struct SignalGuard::Saved {
+  std::array<struct sigaction, kHandled.size()> actions{};
+  struct sigaction file_size{};
+};
+
+SignalGuard::SignalGuard() : saved_(new Saved) {
+  requested = 0;
+  interrupts = 0;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;  // reads and writes in progress go on
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < kHandled.size(); ++i) {
+    ::sigaction(kHandled[i], &action, &saved_->actions[i]);
+  }
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &action, &saved_->file_size);
+}
+
+SignalGuard::~SignalGuard() {
+  for (size_t i = 0; i < kHandled.size(); ++i) {
+    ::sigaction(kHandled[i], &saved_->actions[i], nullptr);
+  }
+  ::sigaction(SIGXFSZ, &saved_->file_size, nullptr);
+  delete saved_;
+}
+
+StopRequest SignalGuard::request() const { return StopRequest(requested.load()); }
+
+ExitCode exit_code_of(StopRequest request) {
+  FINETUNE_CHECK(request != StopRequest::none);
+  return ExitCode(int(request));
+}
+
+}  // namespace finetune

@@ -1,0 +1,34 @@
+// Signals that end a run cleanly. Handlers only set flags; the loop asks between steps.
+//   SIGINT            first: stop with a checkpoint, exit 130; second: end at once, 130
+//   SIGTERM           stop with a checkpoint, exit 85
+//   SIGUSR1, SIGUSR2  checkpoint and stop, exit 85 (start again with --resume)
+// SIGXFSZ (a file-size limit) is ignored, so that it becomes an ordinary write error.
+#pragma once
+
+#include "core/error.h"
+
+namespace finetune {
+
+enum class StopRequest : int { none = 0, checkpointed = 85, interrupted = 130 };
+
+// Installs the handlers for its lifetime and puts the old ones back.
+class SignalGuard {
+ public:
+  SignalGuard();
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+  // The first request since construction. As an integer it can be combined over processes by
+  // maximum: SIGINT wins.
+  StopRequest request() const;
+
+ private:
+  struct Saved;
+  Saved* saved_;
+};
+
+// The exit code of a run that stopped so; not for `none`.
+ExitCode exit_code_of(StopRequest request);
+
+}  // namespace finetune

@@ -1,0 +1,23 @@
+// Runs `finetune train` from its options to the files of the run.
+#pragma once
+
+#include <string>
+
+#include "core/error.h"
+#include "train/options.h"
+
+namespace finetune {
+
+struct TrainOutcome {
+  ExitCode code = ExitCode::done;
+  // Empty if the run did not end:
+  std::string metrics_json;  // the final metrics as one JSON object, with a line end
+  std::string summary;       // the same for people
+  std::string gate_table;    // metric, value, bound, PASS/FAIL; empty without --assert, --baseline
+};
+
+// Throws Error for everything that ends the run with one line. Stopping by a signal or the time
+// limit is no error: the outcome's code says so.
+TrainOutcome run_training(const TrainOptions& options);
+
+}  // namespace finetune

@@ -1,0 +1,54 @@
+// Reading with the HDF5 C library: handles that close themselves, errors of one line, strings.
+#pragma once
+
+#include <hdf5.h>
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace finetune {
+
+// The library is not thread-safe: whoever calls it holds this.
+std::mutex& hdf5_mutex();
+
+class Hdf5Handle {
+ public:
+  Hdf5Handle() = default;
+  Hdf5Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  ~Hdf5Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  Hdf5Handle(Hdf5Handle&& other) noexcept
+      : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  operator hid_t() const { return id_; }
+  bool valid() const { return id_ >= 0; }
+
+ private:
+  hid_t id_ = -1;
+  herr_t (*close_)(hid_t) = nullptr;
+};
+
+// What the library's error stack says is wrong, in a few words. Clears the stack.
+std::string hdf5_reason();
+
+// Opens for reading, with the library's own messages off. Error(model).
+Hdf5Handle open_hdf5(const std::filesystem::path& path);
+
+// The strings of attribute `name`, of fixed or variable length; nothing if there is no such
+// attribute. Keras cuts long lists into name0, name1, ...: read_string_list joins them.
+// Error(model) naming `file`.
+std::optional<std::vector<std::string>> read_strings(const std::string& file, hid_t object,
+                                                     const std::string& name);
+std::optional<std::vector<std::string>> read_string_list(const std::string& file, hid_t object,
+                                                         const std::string& name);
+
+}  // namespace finetune

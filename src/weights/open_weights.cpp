@@ -1,0 +1,53 @@
+// Which reader a path belongs to: by its suffix, and where that does not say, by its first bytes.
+#include "core/error.h"
+#include "weights/model_directory.h"
+#include "weights/stored_weights.h"
+
+namespace finetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<WeightSource> open_by_content(const fs::path& path) {
+  std::string begin;
+  {
+    MappedFile file(path, ExitCode::model);
+    begin = std::string(file.text().substr(0, 512));
+  }
+  if (begin.starts_with("PK\x03\x04")) return open_torch_zip(path);
+  if (begin.starts_with("\x89HDF\r\n\x1a\n")) return open_keras(path);
+  if (begin.starts_with('\x80')) return open_torch_legacy(path);
+  if (begin.size() > 8 && begin[8] == '{') return open_safetensors(path);
+  if (begin.size() >= 262 && begin.substr(257, 5) == "ustar") {
+    throw model_error(path.string(), ": is a tar archive of PyTorch before 0.1.10, too old to be "
+                                     "read: load it in PyTorch and save it again");
+  }
+  throw model_error(path.string(), ": is not a weight file: neither safetensors, pytorch_model.bin "
+                                   "(zip or pickle) nor HDF5, by its first bytes");
+}
+
+}  // namespace
+
+std::unique_ptr<WeightSource> open_weights(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    std::optional<fs::path> weights = find_weights(path);
+    if (!weights) throw model_error(path.string(), ": has no weights");
+    return open_weights(*weights);
+  }
+  const std::string name = path.filename().string();
+  if (!fs::exists(path, ignored) && fs::exists(fs::path(path) += ".index", ignored)) {
+    return open_checkpoint(fs::path(path) += ".index");
+  }
+  if (name.ends_with(".index")) return open_checkpoint(path);
+  size_t data = name.rfind(".data-");
+  if (data != std::string::npos && name.find("-of-", data) != std::string::npos) {
+    return open_checkpoint(path.parent_path() / (name.substr(0, data) + ".index"));
+  }
+  if (name.ends_with(".index.json")) return open_shard_index(path);
+  if (name.ends_with(".safetensors")) return open_safetensors(path);
+  if (name.ends_with(".h5") || name.ends_with(".hdf5")) return open_keras(path);
+  return open_by_content(path);
+}
+
+}  // namespace finetune

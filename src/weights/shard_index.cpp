@@ -1,0 +1,78 @@
+// model.safetensors.index.json: {"metadata": {...}, "weight_map": {tensor: file beside it}}.
+#include <simdjson.h>
+
+#include <unordered_map>
+
+#include "core/error.h"
+#include "weights/stored_weights.h"
+
+namespace finetune {
+namespace {
+
+struct Shard {
+  std::unordered_map<std::string, StoredTensor> tensors;  // by stored name
+};
+
+// Shards lie beside their index; nothing else may be read through it.
+void check_shard_name(const std::filesystem::path& index, std::string_view name) {
+  std::filesystem::path shard(name);
+  bool leaves = name.empty() || shard.is_absolute() || name.find('\0') != std::string_view::npos;
+  for (const auto& part : shard) leaves |= part == "..";
+  if (leaves) {
+    throw model_error(index.string(), ": shard ", finetune::quoted(name),
+                      " is not a file of the index's directory");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path) {
+  MappedFile index(path, ExitCode::model);
+  simdjson::padded_string text(index.text());
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  if (auto error = parser.parse(text).get(root)) {
+    throw model_error(path.string(), ": is not JSON: ", simdjson::error_message(error));
+  }
+  simdjson::dom::object weight_map;
+  if (root["weight_map"].get(weight_map)) {
+    throw model_error(path.string(), ": has no object \"weight_map\"");
+  }
+  std::vector<MappedFile> maps;
+  std::vector<std::filesystem::path> files{path};
+  std::unordered_map<std::string, Shard> shards;
+  std::vector<StoredTensor> tensors;
+  for (auto field : weight_map) {
+    std::string_view shard_name;
+    if (field.value.get(shard_name)) {
+      throw model_error(path.string(), ": weight_map ", finetune::quoted(field.key), " is not a file name");
+    }
+    auto [position, is_new] = shards.try_emplace(std::string(shard_name));
+    Shard& shard = position->second;
+    if (is_new) {
+      check_shard_name(path, shard_name);
+      std::filesystem::path file = path.parent_path() / shard_name;
+      if (!std::filesystem::exists(file)) {
+        throw model_error(path.string(), ": shard ", finetune::quoted(shard_name),
+                          " is missing: fetch it, all shards are needed");
+      }
+      maps.emplace_back(file, ExitCode::model);
+      files.push_back(file);
+      for (StoredTensor& tensor : parse_safetensors(maps.back())) {
+        std::string name = tensor.stored_name;
+        shard.tensors.emplace(std::move(name), std::move(tensor));
+      }
+    }
+    auto tensor = shard.tensors.find(std::string(field.key));
+    if (tensor == shard.tensors.end()) {
+      throw model_error(path.string(), ": tensor ", finetune::quoted(field.key, 200), " is not in shard ",
+                        finetune::quoted(shard_name), " (or named twice)");
+    }
+    tensors.push_back(std::move(tensor->second));
+    shard.tensors.erase(tensor);
+  }
+  return std::make_unique<StoredWeights>(path, "safetensors (sharded)", std::move(files),
+                                         std::move(maps), std::move(tensors));
+}
+
+}  // namespace finetune

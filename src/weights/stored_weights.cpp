@@ -1,0 +1,109 @@
+#include "weights/stored_weights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "weights/crc32c.h"
+#include "weights/names.h"
+
+namespace finetune {
+namespace {
+
+// The index of the first NaN or infinity, or -1.
+int64_t first_not_finite(const float* values, int64_t count) {
+  constexpr uint32_t kExponent = 0x7F800000u;
+  constexpr int64_t kGrain = int64_t{1} << 18;
+  std::atomic<bool> found = false;
+  parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
+    uint32_t any = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      any |= uint32_t((std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent);
+    }
+    if (any) found = true;
+  });
+  if (!found) return -1;
+  return std::find_if(values, values + count, [](float v) { return !std::isfinite(v); }) - values;
+}
+
+}  // namespace
+
+const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
+  for (const WeightInfo& info : tensors_) {
+    if (info.name == canonical_name) return &info;
+  }
+  return nullptr;
+}
+
+StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
+                             std::vector<std::filesystem::path> files,
+                             std::vector<MappedFile> maps, std::vector<StoredTensor> tensors)
+    : maps_(std::move(maps)) {
+  path_ = std::move(path);
+  format_ = std::move(format);
+  files_ = std::move(files);
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
+  auto canonical = canonical_names(names);
+  std::unordered_map<std::string, size_t> seen;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    WeightInfo info{canonical[i].value_or(""), tensors[i].stored_name, tensors[i].shape,
+                    tensors[i].dtype};
+    if (!canonical[i]) {
+      ignored_.push_back(std::move(info));
+      continue;
+    }
+    auto [other, is_new] = seen.emplace(info.name, i);
+    if (!is_new) {
+      throw model_error(path_.string(), ": tensors ", finetune::quoted(tensors[other->second].stored_name),
+                        " and ", finetune::quoted(info.stored_name), " are both ", finetune::quoted(info.name));
+    }
+    tensors_.push_back(std::move(info));
+    stored_.push_back(std::move(tensors[i]));
+  }
+}
+
+const StoredTensor& StoredWeights::stored(const WeightInfo& info) const {
+  const WeightInfo* own = find(info.name);
+  FINETUNE_CHECK(own != nullptr);
+  return stored_[size_t(own - tensors_.data())];
+}
+
+void StoredWeights::read(const WeightInfo& info, float* out) const {
+  const StoredTensor& tensor = stored(info);
+  if (tensor.crc32c) {
+    size_t bytes = size_t(element_count(tensor.shape).value_or(0)) * size_of(tensor.dtype);
+    if (masked_crc32c(tensor.data, bytes) != *tensor.crc32c) {
+      throw model_error(path_.string(), ": the data of tensor ", finetune::quoted(tensor.stored_name),
+                        " do not match their checksum: the file is damaged, fetch it again");
+    }
+  }
+  copy_as_float(tensor, out);
+}
+
+void read_tensor(const WeightSource& source, std::string_view name,
+                 const std::vector<int64_t>& shape, float* out) {
+  const WeightInfo* info = source.find(name);
+  if (!info) {
+    throw model_error(source.path().string(), ": tensor ", finetune::quoted(name, 200),
+                      " is missing (", source.tensors().size(), " others are there)");
+  }
+  if (info->shape != shape) {
+    throw model_error(source.path().string(), ": tensor ", finetune::quoted(info->stored_name, 200),
+                      " has shape ", shape_text(info->shape), ", the config asks for ",
+                      shape_text(shape));
+  }
+  source.read(*info, out);
+  const int64_t fault = first_not_finite(out, element_count(shape).value_or(0));
+  if (fault >= 0) {
+    throw model_error(source.path().string(), ": tensor ",
+                      finetune::quoted(info->stored_name, 200), " holds ", out[fault],
+                      " at element ", fault, ": these weights cannot be used");
+  }
+}
+
+}  // namespace finetune

@@ -1,0 +1,42 @@
+// The common part of all readers: tensors that lie in mapped files.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/files.h"
+#include "weights/stored_tensor.h"
+#include "weights/weights.h"
+
+namespace finetune {
+
+class StoredWeights : public WeightSource {
+ public:
+  // Gives every tensor its canonical name. Error(model) if two tensors get the same one. Owns
+  // `maps`, in which the tensors lie; `files` are all that hold the weights.
+  StoredWeights(std::filesystem::path path, std::string format,
+                std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
+                std::vector<StoredTensor> tensors);
+  void read(const WeightInfo& info, float* out) const override;
+
+ protected:
+  const StoredTensor& stored(const WeightInfo& info) const;
+
+ private:
+  std::vector<MappedFile> maps_;
+  std::vector<StoredTensor> stored_;  // one for each of tensors()
+};
+
+// One reader per format; each checks the whole structure of its file.
+std::unique_ptr<WeightSource> open_safetensors(const std::filesystem::path& path);
+std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path);
+std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path);
+std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path);
+std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path);
+std::unique_ptr<WeightSource> open_checkpoint(const std::filesystem::path& index);
+
+// The tensors of one safetensors file (the format is described at its reader).
+std::vector<StoredTensor> parse_safetensors(const MappedFile& file);
+
+}  // namespace finetune

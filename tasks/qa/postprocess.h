@@ -1,0 +1,80 @@
+// From start and end logits to answers: n-best lists, null odds and the rules of versions 1 and 2
+// as in Hugging Face's postprocess_qa_predictions (examples/pytorch/question-answering/utils_qa.py),
+// in single precision as there. Of equal logits the later token counts as the larger.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace finetune {
+
+struct AnswerOptions {
+  int64_t n_best = 20;
+  int64_t max_answer_length = 30;  // tokens
+  double null_threshold = 0;       // version 2: "" if null score - best score is larger
+  int squad_version = 1;
+};
+
+// A possible answer: context bytes [begin, end).
+struct Candidate {
+  float start_logit = 0;
+  float end_logit = 0;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  float score() const { return start_logit + end_logit; }
+};
+
+// What a window can contribute to its question: at most n_best candidates, best first, and the
+// logits of [CLS]. Everything else of its logits may be forgotten.
+struct WindowAnswers {
+  std::vector<Candidate> candidates;
+  float null_start = 0;
+  float null_end = 0;
+};
+
+// logits (length, 2): start, end of the window's tokens. The context's tokens are
+// [context_begin, context_begin + context_length) of them; token_begins/token_ends are theirs, in
+// bytes of the context.
+WindowAnswers reduce_window(const float* logits, int64_t length, int64_t context_begin,
+                            int64_t context_length, const uint32_t* token_begins,
+                            const uint32_t* token_ends, const AnswerOptions& options);
+
+struct RankedAnswer {
+  std::string_view text;  // of the context, or a literal
+  float start_logit = 0;
+  float end_logit = 0;
+  float probability = 0;
+};
+
+struct QuestionAnswer {
+  std::string_view text;
+  std::vector<RankedAnswer> n_best;  // never empty
+  float null_odds = 0;               // version 2: null score - best score
+};
+
+// `windows`: those of one question, in order.
+QuestionAnswer answer_question(std::string_view context, const WindowAnswers* windows,
+                               int64_t count, const AnswerOptions& options);
+
+// Writes a JSON object entry by entry, indented by 4 and in ASCII as Hugging Face's files are;
+// `sink` takes the text piece by piece.
+class JsonObjectWriter {
+ public:
+  explicit JsonObjectWriter(std::function<void(std::string_view)> sink);
+  void add(std::string_view key, std::string_view text);                  // a string
+  void add(std::string_view key, float number);
+  void add(std::string_view key, const std::vector<RankedAnswer>& n_best);
+  void finish();
+
+ private:
+  void open(std::string_view key);
+
+  std::function<void(std::string_view)> sink_;
+  std::string buffer_;
+  bool empty_ = true;
+};
+
+}  // namespace finetune

@@ -1,0 +1,247 @@
+#include "tasks/qa/qa_task.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "data/plan.h"
+
+namespace finetune {
+namespace {
+
+bool has_answers(const SquadData& data) {
+  return std::any_of(data.questions.begin(), data.questions.end(),
+                     [](const SquadQuestion& q) { return !q.answers.empty(); });
+}
+
+// Every question about the contexts in `chosen` (sorted), in order. The contexts are moved.
+SquadData take_contexts(SquadData& from, const std::vector<uint32_t>& chosen) {
+  SquadData out;
+  std::vector<int64_t> place(from.contexts.size(), -1);
+  for (uint32_t context : chosen) {
+    place[context] = int64_t(out.contexts.size());
+    out.contexts.push_back(std::move(from.contexts[context]));
+  }
+  for (SquadQuestion& question : from.questions) {
+    if (place[question.context] < 0) continue;
+    out.questions.push_back(std::move(question));
+    SquadQuestion& taken = out.questions.back();
+    taken.context = uint32_t(place[taken.context]);
+    out.has_unanswerable |= taken.is_impossible;
+    out.misplaced_answers += !taken.answers.empty() && taken.answers[0].start_byte < 0;
+  }
+  return out;
+}
+
+void keep_first(SquadData& data, int64_t limit) {
+  if (limit > 0 && int64_t(data.questions.size()) > limit) data.questions.resize(size_t(limit));
+}
+
+class QaTask : public Task {
+ public:
+  QaTask(const TaskOptions& options, const Tokenizer& tokenizer, int64_t max_positions)
+      : window_options_(qa_window_options(options, tokenizer, max_positions)) {
+    read(options);
+    answer_options_ =
+        qa_answer_options(options, train_data_.has_unanswerable || eval_data_.has_unanswerable);
+    train_ = make_windows(train_data_, 0, int64_t(train_data_.questions.size()), tokenizer,
+                          window_options_);
+    train_.drop_offsets();
+    eval_ = make_windows(eval_data_, 0, int64_t(eval_data_.questions.size()), tokenizer,
+                         window_options_);
+    describe_set("train", train_data_, train_);
+    describe_set("eval", eval_data_, eval_);
+    train_data_ = {};  // its windows hold all that training needs
+  }
+
+  TaskKind kind() const override { return TaskKind::qa; }
+  Head head() const override { return {HeadKind::token, 2}; }
+  const SampleSet& train_set() const override { return train_.set; }
+  const SampleSet* eval_set() const override { return eval_.windows() > 0 ? &eval_.set : nullptr; }
+  std::vector<std::string> describe() const override { return lines_; }
+
+  double loss_denominator(std::span<const uint32_t> indices) const override {
+    return double(indices.size());
+  }
+
+  void reserve(Backend& backend, int64_t max_sequences) override {
+    positions_ = backend.allocate(size_t(2 * max_sequences) * sizeof(int32_t));
+    max_sequences_ = max_sequences;
+  }
+
+  void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device, Tensor logits,
+            float scale, Tensor losses, Tensor dlogits) override {
+    const size_t count = size_t(batch.sequences());
+    FINETUNE_CHECK(int64_t(count) <= max_sequences_);
+    host_positions_.resize(2 * count);
+    for (size_t b = 0; b < count; ++b) {
+      host_positions_[b] = train_.starts[batch.indices[b]];
+      host_positions_[count + b] = train_.ends[batch.indices[b]];
+    }
+    int32_t* positions = static_cast<int32_t*>(positions_.get());
+    backend.upload(positions, host_positions_.data(), 2 * count * sizeof(int32_t));
+    backend.span_cross_entropy(logits, device.segments(), positions, positions + count, scale,
+                               losses, dlogits);
+  }
+
+  std::unique_ptr<Evaluation> start_evaluation() override {
+    return std::make_unique<QaEvaluation>(eval_data_, eval_, answer_options_, true);
+  }
+  std::string best_metric() const override { return "eval_f1"; }
+  bool larger_is_better(const std::string& metric) const override { return metric != "eval_loss"; }
+  std::vector<std::string> metric_names() const override {
+    return qa_metric_names(answer_options_.squad_version);
+  }
+
+  std::string config_json() const override {
+    nlohmann::ordered_json config;
+    config["finetune"] = {{"task", "qa"},
+                          {"max_length", window_options_.max_length},
+                          {"doc_stride", window_options_.doc_stride},
+                          {"n_best", answer_options_.n_best},
+                          {"max_answer_length", answer_options_.max_answer_length},
+                          {"null_threshold", answer_options_.null_threshold},
+                          {"squad_version", answer_options_.squad_version}};
+    return config.dump();
+  }
+
+ private:
+  void read(const TaskOptions& options) {
+    if (!options.train_files.empty()) {
+      const bool split = options.eval_files.empty() && options.eval_fraction > 0;
+      train_data_ = read_squad(options.train_files, split ? 0 : options.max_train_samples, true);
+      if (split) hold_out_contexts(options);
+      if (!has_answers(train_data_)) {
+        throw data_error(options.train_files[0].string(),
+                         ": no training question has an answer; nothing can be learnt from it");
+      }
+    }
+    if (!options.eval_files.empty()) {
+      eval_data_ = read_squad(options.eval_files, options.max_eval_samples, false);
+      if (!has_answers(eval_data_) && !eval_data_.has_unanswerable) {
+        throw data_error(options.eval_files[0].string(),
+                         ": no question has a reference answer to compare with; `finetune predict` "
+                         "answers questions without one");
+      }
+    }
+  }
+
+  void hold_out_contexts(const TaskOptions& options) {
+    SquadData all = std::move(train_data_);
+    const HoldOut parts = hold_out(int64_t(all.contexts.size()), options.eval_fraction, options.seed);
+    if (parts.train.empty() || parts.eval.empty()) {
+      throw data_error(options.train_files[0].string(), ": its ", all.contexts.size(),
+                       " contexts cannot be divided by --eval-fraction ", options.eval_fraction);
+    }
+    eval_data_ = take_contexts(all, parts.eval);
+    train_data_ = take_contexts(all, parts.train);
+    keep_first(train_data_, options.max_train_samples);
+    keep_first(eval_data_, options.max_eval_samples);
+    lines_.push_back(concat("eval: ", parts.eval.size(), " of ", all.contexts.size(),
+                            " contexts are held out with all their questions"));
+  }
+
+  void describe_set(std::string_view name, const SquadData& data, const QaWindows& windows) {
+    if (windows.windows() == 0) return;
+    auto line = [&](const auto&... parts) { lines_.push_back(concat(name, ": ", parts...)); };
+    const int64_t tokens = windows.set.samples.offsets.back();
+    line(windows.set.examples, " questions on ", windows.context_tokens.size() - 1, " contexts, ",
+         windows.windows(), " windows of at most ", window_options_.max_length, " tokens (mean ",
+         format_fixed(double(tokens) / double(windows.windows()), 1), "); ",
+         windows.split_questions, " questions need more than one window");
+    if (answer_options_.squad_version == 2) {
+      auto count = std::count_if(data.questions.begin(), data.questions.end(),
+                                 [](const SquadQuestion& q) { return q.answers.empty(); });
+      line(count, " questions have no answer; version 2 rules apply");
+    }
+    if (data.misplaced_answers > 0) {
+      line("warning: ", data.misplaced_answers,
+           " first answers are not at their answer_start in the context; they count as not there");
+    }
+    if (windows.set.truncated > 0) {
+      line("warning: ", windows.set.truncated,
+           " questions are too long to stand beside their context and are cut at the end; a larger "
+           "--max-length avoids it");
+    }
+    if (windows.reduced_strides > 0) {
+      line("warning: for ", windows.reduced_strides, " questions --doc-stride ",
+           window_options_.doc_stride,
+           " does not fit into what the question leaves for the context; their windows overlap by "
+           "half of it");
+    }
+  }
+
+  WindowOptions window_options_;
+  AnswerOptions answer_options_;
+  SquadData train_data_, eval_data_;
+  QaWindows train_, eval_;
+  std::vector<std::string> lines_;
+  std::shared_ptr<void> positions_;      // (2, B) int32: starts, ends
+  std::vector<int32_t> host_positions_;
+  int64_t max_sequences_ = 0;
+};
+
+}  // namespace
+
+WindowOptions qa_window_options(const TaskOptions& options, const Tokenizer& tokenizer,
+                                int64_t max_positions) {
+  WindowOptions out;
+  out.doc_stride = options.doc_stride;
+  out.max_length = options.max_length;
+  if (out.max_length == 0) {
+    out.max_length = std::min<int64_t>(384, max_positions);
+    if (tokenizer.model_max_length() > 0) {
+      out.max_length = std::min(out.max_length, tokenizer.model_max_length());
+    }
+  }
+  if (out.max_length > max_positions) {
+    throw usage_error("--max-length ", out.max_length, " is beyond the model's ", max_positions,
+                      " positions");
+  }
+  if (out.max_length < kMinimumWindow) {
+    throw usage_error("--max-length ", out.max_length,
+                      " leaves no room for a question and a context; at least ", kMinimumWindow,
+                      " tokens are needed");
+  }
+  if (out.doc_stride < 0) throw usage_error("--doc-stride ", out.doc_stride, " is negative");
+  return out;
+}
+
+AnswerOptions qa_answer_options(const TaskOptions& options, bool has_unanswerable) {
+  if (options.n_best < 1) throw usage_error("--n-best ", options.n_best, " is below 1");
+  if (options.max_answer_length < 1) {
+    throw usage_error("--max-answer-length ", options.max_answer_length, " is below 1");
+  }
+  if (options.squad_version < 0 || options.squad_version > 2) {
+    throw usage_error("--squad-version ", options.squad_version, " is none of auto, 1 and 2");
+  }
+  int version = options.squad_version ? options.squad_version : has_unanswerable ? 2 : 1;
+  return {options.n_best, options.max_answer_length, options.null_threshold, version};
+}
+
+std::unique_ptr<Task> make_qa_task(const TaskOptions& options, const Tokenizer& tokenizer,
+                                   int64_t max_positions) {
+  return std::make_unique<QaTask>(options, tokenizer, max_positions);
+}
+
+QaPredictor::QaPredictor(const TaskOptions& options, const Tokenizer& tokenizer,
+                         int64_t max_positions, int64_t questions_at_once)
+    : tokenizer_(tokenizer),
+      data_(read_squad(options.eval_files, 0, false)),
+      window_options_(qa_window_options(options, tokenizer, max_positions)),
+      answer_options_(qa_answer_options(options, data_.has_unanswerable)),
+      questions_at_once_(questions_at_once) {}
+
+bool QaPredictor::next() {
+  const int64_t begin = windows_.end;
+  const int64_t end = std::min(begin + questions_at_once_, questions());
+  if (begin == end) return false;
+  windows_ = make_windows(data_, begin, end, tokenizer_, window_options_);
+  return true;
+}
+
+std::unique_ptr<QaEvaluation> QaPredictor::start() const {
+  return std::make_unique<QaEvaluation>(data_, windows_, answer_options_, false);
+}
+
+}  // namespace finetune

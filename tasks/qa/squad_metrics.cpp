@@ -1,0 +1,183 @@
+#include "tasks/qa/squad_metrics.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "tasks/qa/python_text.h"
+
+namespace finetune {
+namespace {
+
+// string.punctuation of Python: the 32 ASCII characters that are neither letters, digits, white
+// space nor control.
+bool is_ascii_punctuation(char32_t c) {
+  return (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x40) || (c >= 0x5B && c <= 0x60) ||
+         (c >= 0x7B && c <= 0x7E);
+}
+
+bool is_article(std::u32string_view word) {
+  return word == U"a" || word == U"an" || word == U"the";
+}
+
+std::vector<std::string> normalized_words(std::string_view answer) {
+  std::u32string text = python_lower(decode_utf8(answer));
+  std::erase_if(text, is_ascii_punctuation);
+  std::vector<std::string> words;
+  bool inside = false;  // of a word of the result
+  auto put = [&](char32_t c) {
+    if (is_python_space(c)) {
+      inside = false;
+      return;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    append_utf8(c, words.back());
+  };
+  // \b(a|an|the)\b matches exactly the runs of \w that are an article.
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i;
+    while (end < text.size() && is_python_word(text[end])) ++end;
+    if (end == i) {
+      put(text[i++]);
+    } else if (is_article(std::u32string_view(text).substr(i, end - i))) {
+      put(U' ');
+      i = end;
+    } else {
+      for (; i < end; ++i) put(text[i]);
+    }
+  }
+  return words;
+}
+
+// `words` sorted.
+double f1_score(const std::vector<std::string>& prediction,
+                const std::vector<std::string>& reference, int squad_version) {
+  if (squad_version == 2 && (prediction.empty() || reference.empty())) {
+    return prediction.empty() && reference.empty() ? 1.0 : 0.0;
+  }
+  std::vector<std::string_view> common;
+  std::set_intersection(prediction.begin(), prediction.end(), reference.begin(), reference.end(),
+                        std::back_inserter(common));
+  if (common.empty()) return 0.0;
+  double precision = double(common.size()) / double(prediction.size());
+  double recall = double(common.size()) / double(reference.size());
+  return (2 * precision * recall) / (precision + recall);
+}
+
+// Sums of `scores` over the questions for which `take` is true, as a percentage of their number.
+template <typename Take>
+void add_average(const std::vector<AnswerScore>& scores, Take take, const std::string& prefix,
+                 bool with_total, std::map<std::string, double>& out) {
+  double exact = 0, f1 = 0;
+  int64_t total = 0;
+  for (size_t q = 0; q < scores.size(); ++q) {
+    if (!take(q)) continue;
+    exact += scores[q].exact;
+    f1 += scores[q].f1;
+    ++total;
+  }
+  if (total == 0) return;
+  out[prefix + "exact_match"] = 100.0 * exact / double(total);
+  out[prefix + "f1"] = 100.0 * f1 / double(total);
+  if (with_total) out[prefix + "total"] = double(total);
+}
+
+// The best average over all thresholds on the no-answer scores. It starts from answering "" to
+// every question and lets in answers in the order of their scores.
+template <typename Score>
+void add_best_threshold(const SquadData& data, const SquadPredictions& predictions, Score score,
+                        const std::string& name, std::map<std::string, double>& out) {
+  std::vector<NoAnswerScore> order = predictions.no_answer;
+  std::stable_sort(order.begin(), order.end(), [](const NoAnswerScore& a, const NoAnswerScore& b) {
+    return a.value < b.value;
+  });
+  double current = double(std::count_if(data.questions.begin(), data.questions.end(),
+                                        [](const SquadQuestion& q) { return q.answers.empty(); }));
+  double best = current, threshold = 0;
+  for (const NoAnswerScore& entry : order) {
+    const std::string* answer = predictions.answers[entry.question];
+    if (!answer) continue;
+    if (!data.questions[entry.question].answers.empty()) {
+      current += score(entry.question);
+    } else if (!answer->empty()) {
+      current -= 1;
+    }
+    if (current > best) {
+      best = current;
+      threshold = entry.value;
+    }
+  }
+  auto predicted = std::count_if(predictions.answers.begin(), predictions.answers.end(),
+                                 [](const std::string* answer) { return answer != nullptr; });
+  out["eval_best_" + name] = 100.0 * best / double(predicted);
+  out["eval_best_" + name + "_threshold"] = threshold;
+}
+
+}  // namespace
+
+std::string normalize_answer(std::string_view answer) {
+  return join(normalized_words(answer), " ");
+}
+
+AnswerScore score_answer(const std::vector<SquadAnswer>& references, std::string_view prediction,
+                         int squad_version) {
+  std::vector<std::string> predicted = normalized_words(prediction);
+  std::vector<std::string> predicted_sorted = predicted;
+  std::sort(predicted_sorted.begin(), predicted_sorted.end());
+  AnswerScore best;
+  bool any = false;
+  auto compare = [&](std::vector<std::string> words) {
+    any = true;
+    if (words == predicted) best.exact = 1.0;
+    std::sort(words.begin(), words.end());
+    best.f1 = std::max(best.f1, f1_score(predicted_sorted, words, squad_version));
+  };
+  for (const SquadAnswer& reference : references) {
+    std::vector<std::string> words = normalized_words(reference.text);
+    if (squad_version == 1 || !words.empty()) compare(std::move(words));
+  }
+  if (squad_version == 2 && !any) compare({});
+  return best;
+}
+
+std::map<std::string, double> squad_scores(const SquadData& data,
+                                           const SquadPredictions& predictions,
+                                           int squad_version) {
+  const size_t questions = data.questions.size();
+  const auto& answers = predictions.answers;
+  FINETUNE_CHECK(answers.size() == questions);
+  std::vector<AnswerScore> scores(questions);
+  parallel_ranges(int64_t(questions), 256, [&](int64_t begin, int64_t end) {
+    for (size_t q = size_t(begin); q < size_t(end); ++q) {
+      if (answers[q]) scores[q] = score_answer(data.questions[q].answers, *answers[q], squad_version);
+    }
+  });
+  std::map<std::string, double> out;
+  if (squad_version == 1) {
+    add_average(scores, [](size_t) { return true; }, "eval_", false, out);
+    return out;
+  }
+  auto has_answer = [&](size_t q) { return !data.questions[q].answers.empty(); };
+  std::vector<AnswerScore> kept = scores;
+  for (const NoAnswerScore& entry : predictions.no_answer) {
+    if (entry.value > predictions.no_answer_threshold) {
+      double right = has_answer(entry.question) ? 0.0 : 1.0;
+      kept[entry.question] = {right, right};
+    }
+  }
+  add_average(kept, [&](size_t q) { return answers[q] != nullptr; }, "eval_", true, out);
+  add_average(kept, [&](size_t q) { return answers[q] && has_answer(q); }, "eval_has_answer_", true,
+              out);
+  add_average(kept, [&](size_t q) { return answers[q] && !has_answer(q); }, "eval_no_answer_", true,
+              out);
+  if (!predictions.no_answer.empty()) {
+    add_best_threshold(
+        data, predictions, [&](uint32_t q) { return scores[q].exact; }, "exact_match", out);
+    add_best_threshold(data, predictions, [&](uint32_t q) { return scores[q].f1; }, "f1", out);
+  }
+  return out;
+}
+
+}  // namespace finetune

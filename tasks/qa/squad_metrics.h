@@ -1,0 +1,52 @@
+// The official SQuAD scores: exact match and F1 as evaluate-v1.1.py and evaluate-v2.0.py compute
+// them (Rajpurkar et al., 2016, 2018), to the last digit: sums run over the questions in the order
+// of the file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/squad.h"
+
+namespace finetune {
+
+// Lower case, without ASCII punctuation, without the words a, an, the, white space made single.
+std::string normalize_answer(std::string_view answer);
+
+struct AnswerScore {
+  double exact = 0;  // 0 or 1
+  double f1 = 0;     // 0..1, over the words of the normalized answers
+};
+// The best score over the reference answers. Version 1: no common word is F1 0, even for two empty
+// answers. Version 2: empty reference answers are left out; without any the right answer is "".
+AnswerScore score_answer(const std::vector<SquadAnswer>& references, std::string_view prediction,
+                         int squad_version);
+
+// One of a file of no-answer probabilities (or null odds), in the order of the file.
+struct NoAnswerScore {
+  uint32_t question = 0;  // index into SquadData::questions
+  double value = 0;
+};
+
+struct SquadPredictions {
+  std::vector<const std::string*> answers;  // one for each question; null: not predicted
+  std::vector<NoAnswerScore> no_answer;     // empty: not given. Else one for each predicted question
+  double no_answer_threshold = 1.0;         // version 2: above it the answer counts as ""
+};
+
+// Percentages 0..100.
+// Version 1: eval_exact_match, eval_f1 over all questions (not predicted: 0).
+// Version 2: over the predicted questions; also eval_has_answer_{exact_match,f1,total},
+// eval_no_answer_{...} where there are such questions, eval_total, and with no-answer scores
+// eval_best_{exact_match,f1} and eval_best_{exact_match,f1}_threshold: the best that any threshold
+// on them gives.
+// Requires at least one predicted question.
+std::map<std::string, double> squad_scores(const SquadData& data,
+                                           const SquadPredictions& predictions, int squad_version);
+
+}  // namespace finetune

@@ -1,0 +1,98 @@
+"""Black-box tests of the binary: plain functions named test_*, run in order by main().
+
+Prints one line a failure and, last, the summary line that scripts/count_tests.py adds up. A test that
+needs data that is absent calls need(...) and counts as skipped.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+SHARED = Path(os.environ.get("FINETUNE_SHARED", "../shared"))
+BINARY = os.environ.get("FINETUNE_BINARY", "build/finetune")
+GOLDEN = SHARED / "golden"
+SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
+
+
+class Skip(Exception):
+    pass
+
+
+def need(*names):
+    for name in names:
+        if not (SHARED / name).exists():
+            raise Skip(f"{SHARED / name} is absent")
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __repr__(self):
+        return f"exit {self.code}\n--- stdout\n{self.out[-2000:]}\n--- stderr\n{self.err[-2000:]}"
+
+
+def run(*arguments, stdin=None, timeout=120, env=None, cwd=None):
+    done = subprocess.run([BINARY, *map(str, arguments)], input=stdin, capture_output=True, timeout=timeout,
+                          text=True, encoding="utf-8", errors="surrogateescape", cwd=cwd,
+                          env={**os.environ, **(env or {})})
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def succeed(*arguments, **options):
+    result = run(*arguments, **options)
+    assert result.code == 0, f"{arguments}: {result!r}"
+    return result
+
+
+def fail(code, *arguments, words=(), **options):
+    """The command must end with `code` and exactly one line on stderr that holds all `words`."""
+    result = run(*arguments, **options)
+    assert result.code == code, f"expected exit {code}: {arguments}: {result!r}"
+    lines = result.err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("finetune: error: "), f"{arguments}: {result!r}"
+    for word in words:
+        assert word in lines[0], f"{word!r} is not in {lines[0]!r}"
+    assert result.out == "", f"stdout is not empty: {result!r}"
+    return lines[0]
+
+
+def steps_of(run_directory):
+    with open(Path(run_directory) / "metrics.jsonl", encoding="utf-8") as lines:
+        return [entry for entry in map(json.loads, lines) if "loss" in entry]
+
+
+def metrics_of(run_directory):
+    return json.loads((Path(run_directory) / "metrics.json").read_text())
+
+
+def facts_of(run_directory):
+    return json.loads((Path(run_directory) / "run.json").read_text())
+
+
+def main(module_globals):
+    passed = failed = 0
+    for name, test in list(module_globals.items()):
+        if not name.startswith("test_"):
+            continue
+        if len(sys.argv) > 1 and name not in sys.argv[1:]:
+            continue
+        directory = Path(tempfile.mkdtemp(prefix="finetune-test-"))
+        try:
+            test(directory)
+            passed += 1
+        except Skip as skip:
+            print(f"SKIPPED: {name}: {skip}")
+            passed += 1
+        except Exception:
+            print(f"FAILED: {name}")
+            traceback.print_exc(file=sys.stdout)
+            failed += 1
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+    print(f"test cases: {passed + failed} | {passed} passed | {failed} failed")
+    sys.exit(1 if failed else 0)

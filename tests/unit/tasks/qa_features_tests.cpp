@@ -1,0 +1,229 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+
+#include "core/sha256.h"
+#include "qa_golden.h"
+#include "tasks/qa/features.h"
+#include "tokenizer/encoding.h"
+
+namespace finetune {
+namespace {
+
+using test::have_shared;
+using test::read_json;
+using test::shared_path;
+
+// Every character but the space is a token; its id is its byte value.
+class CharacterTokenizer : public Tokenizer {
+ public:
+  CharacterTokenizer() { special_ = {1, 2, 0, 3}; }
+  void encode(std::string_view text, TokenBuffer& out) const override {
+    for (uint32_t i = 0; i < text.size(); ++i) {
+      if (text[i] == ' ') continue;
+      out.ids.push_back(static_cast<unsigned char>(text[i]));
+      out.begins.push_back(i);
+      out.ends.push_back(i + 1);
+    }
+  }
+  int32_t vocabulary_size() const override { return 256; }
+  std::string_view token(int32_t) const override { return ""; }
+  std::vector<std::filesystem::path> files() const override { return {}; }
+};
+
+SquadData one_question(std::string question, std::string context, std::string answer = "",
+                       int64_t start = -1) {
+  SquadData data;
+  data.contexts = {std::move(context)};
+  data.questions.push_back({"id", std::move(question), 0, false, {}});
+  if (start >= 0) data.questions[0].answers = {{std::move(answer), start}};
+  return data;
+}
+
+std::string repeated(std::string_view text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+QaWindows windows_of(const SquadData& data, int64_t max_length, int64_t doc_stride) {
+  return make_windows(data, 0, int64_t(data.questions.size()), CharacterTokenizer(),
+                      {max_length, doc_stride});
+}
+
+// Every token of the context is in a window, neighbours overlap, no window is too long.
+void check_cover(const QaWindows& windows, int64_t context_length, int64_t max_length,
+                 int64_t overlap) {
+  int64_t reached = 0;
+  for (int64_t w = 0; w < windows.windows(); ++w) {
+    CHECK(windows.set.samples.length(w) <= max_length);
+    int64_t first = windows.first_token[size_t(w)];
+    CHECK(first == (w == 0 ? 0 : reached - overlap));
+    reached = first + windows.context_length(w);
+  }
+  CHECK(reached == context_length);
+}
+
+TEST_CASE("a question and its windows") {
+  SquadData data = one_question(" \u3000 ab", "c d e", "d e", 2);
+  QaWindows windows = windows_of(data, 16, 4);
+  REQUIRE(windows.windows() == 1);
+  CHECK(windows.set.samples.ids == std::vector<int32_t>{1, 'a', 'b', 2, 'c', 'd', 'e', 2});
+  CHECK(windows.set.samples.second[0] == 4);
+  CHECK(windows.starts[0] == 5);
+  CHECK(windows.ends[0] == 6);
+  CHECK(windows.context_length(0) == 3);
+}
+
+TEST_CASE("an answer counts where a window holds all of it") {
+  std::string context = "abcdefghijklmnopqrstuvwxyz";
+  SquadData data = one_question("ab", context, "klm", 10);
+  QaWindows windows = windows_of(data, 16, 4);  // 11 tokens of context, 7 further each time
+  REQUIRE(windows.windows() == 4);
+  check_cover(windows, 26, 16, 4);
+  CHECK(windows.starts == std::vector<int32_t>{0, 4 + 3, 0, 0});
+  CHECK(windows.ends == std::vector<int32_t>{0, 4 + 5, 0, 0});
+  // The last token of a window: the start stays on it.
+  data = one_question("ab", context, "k", 10);
+  windows = windows_of(data, 16, 4);
+  CHECK(windows.starts[0] == 4 + 10);
+  CHECK(windows.ends[0] == 4 + 10);
+  // Inside white space and tokens: the last that begins before, the first that ends after.
+  data = one_question("q", "ab cd", " c", 2);
+  windows = windows_of(data, 16, 4);
+  CHECK(windows.starts[0] == 3 + 1);
+  CHECK(windows.ends[0] == 3 + 2);
+}
+
+TEST_CASE("a question too long for its window is cut, an overlap too large reduced") {
+  std::string context = repeated("xyz", 40);
+  // 29 tokens beside the special ones; a quarter of them, 7, are kept for the context.
+  QaWindows windows = windows_of(one_question(repeated("q", 100), context), 32, 10);
+  CHECK(windows.set.truncated == 1);
+  CHECK(windows.reduced_strides == 1);
+  CHECK(windows.set.samples.second[0] == 22 + 2);
+  check_cover(windows, 120, 32, 3);
+  // A context that fits needs no cut, whatever the overlap.
+  windows = windows_of(one_question(repeated("q", 26), "xyz"), 32, 128);
+  CHECK(windows.set.truncated == 0);
+  CHECK(windows.reduced_strides == 0);
+  CHECK(windows.windows() == 1);
+  // An overlap that just fits is kept.
+  windows = windows_of(one_question("q", context), 32, 27);
+  CHECK(windows.reduced_strides == 0);
+  check_cover(windows, 120, 32, 27);
+  windows = windows_of(one_question("q", context), 32, 28);
+  CHECK(windows.reduced_strides == 1);
+  check_cover(windows, 120, 32, 14);
+  // Nothing to read.
+  windows = windows_of(one_question(repeated("q", 29), " "), 32, 10);
+  CHECK(windows.windows() == 1);
+  CHECK(windows.context_length(0) == 0);
+}
+
+TEST_CASE("a part of the questions has the windows that it has in the whole") {
+  SquadData data;
+  for (int c = 0; c < 7; ++c) data.contexts.push_back(repeated(std::string(1, char('a' + c)), 30 + c));
+  for (int q = 0; q < 50; ++q) {
+    data.questions.push_back({std::to_string(q), repeated("q", q % 9), uint32_t(q * 3 % 7), false,
+                              {{"a", q % 20}}});
+  }
+  const QaWindows all = windows_of(data, 24, 5);
+  const QaWindows part = make_windows(data, 13, 40, CharacterTokenizer(), {24, 5});
+  const int64_t first = all.first_window[13];
+  REQUIRE(part.windows() == all.first_window[40] - first);
+  for (int64_t w = 0; w < part.windows(); ++w) {
+    const auto& a = all.set.samples;
+    const auto& p = part.set.samples;
+    REQUIRE(p.length(w) == a.length(first + w));
+    CHECK(std::equal(p.ids.begin() + p.offsets[size_t(w)], p.ids.begin() + p.offsets[size_t(w) + 1],
+                     a.ids.begin() + a.offsets[size_t(first + w)]));
+    CHECK(part.question[size_t(w)] == all.question[size_t(first + w)]);
+    CHECK(part.starts[size_t(w)] == all.starts[size_t(first + w)]);
+    CHECK(part.token_begins[size_t(part.token_index(data, w))] ==
+          all.token_begins[size_t(all.token_index(data, first + w))]);
+  }
+}
+
+TEST_CASE("windows of SQuAD are those of Hugging Face, by digest") {
+  if (!have_shared("golden/qa-features-digest.json")) return;
+  const auto golden = read_json(shared_path("golden/qa-features-digest.json"));
+  for (const char* vocabulary : {"bert-base-uncased", "bert-base-cased"}) {
+    auto tokenizer = Tokenizer::load(shared_path(std::string("tokenizers/") + vocabulary));
+    for (const char* file : {"train-v1.1", "dev-v1.1", "dev-v2.0"}) {
+      CAPTURE(vocabulary);
+      CAPTURE(file);
+      const auto& expected = golden[std::string(vocabulary) + " " + file];
+      const SquadData data =
+          read_squad({shared_path(std::string("data/squad/") + file + ".json")}, 0, true);
+      const QaWindows windows =
+          make_windows(data, 0, int64_t(data.questions.size()), *tokenizer, {384, 128});
+      CHECK(windows.set.examples == expected["questions"]);
+      CHECK(windows.windows() == expected["features"]);
+      CHECK(windows.set.samples.offsets.back() == expected["tokens"]);
+      Sha256 ids, positions;
+      for (int64_t w = 0; w < windows.windows(); ++w) {
+        uint32_t length = uint32_t(windows.set.samples.length(w));
+        ids.update(&length, 4);
+        ids.update(windows.set.samples.ids.data() + windows.set.samples.offsets[size_t(w)],
+                   size_t(length) * 4);
+        positions.update(&windows.starts[size_t(w)], 4);
+        positions.update(&windows.ends[size_t(w)], 4);
+      }
+      CHECK(ids.hex() == expected["sha256_ids"]);
+      CHECK(positions.hex() == expected["sha256_positions"]);
+    }
+  }
+}
+
+TEST_CASE("windows, offsets and positions of single questions are Hugging Face's") {
+  if (!have_shared("golden/qa-features.jsonl")) return;
+  auto tokenizer = Tokenizer::load(shared_path("tokenizers/bert-base-uncased"));
+  SquadData data = read_squad({shared_path("data/squad/train-v1.1.json")}, 0, true);
+  std::map<std::string, size_t> by_id;
+  for (size_t q = 0; q < data.questions.size(); ++q) by_id[data.questions[q].id] = q;
+  std::vector<nlohmann::json> lines;
+  std::ifstream stream(shared_path("golden/qa-features.jsonl"));
+  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+  REQUIRE(lines.size() >= 30);
+  SquadData chosen;
+  chosen.contexts = data.contexts;
+  for (const auto& line : lines) {
+    const std::string id = line["id"];
+    if (chosen.questions.empty() || chosen.questions.back().id != id) {
+      chosen.questions.push_back(data.questions[by_id.at(id)]);
+    }
+  }
+  const QaWindows windows =
+      make_windows(chosen, 0, int64_t(chosen.questions.size()), *tokenizer, {384, 128});
+  REQUIRE(windows.windows() == int64_t(lines.size()));
+  for (size_t w = 0; w < lines.size(); ++w) {
+    const auto& line = lines[w];
+    CAPTURE(w);
+    const SquadQuestion& question = chosen.questions[windows.question[w]];
+    CHECK(question.id == line["id"]);
+    const auto& samples = windows.set.samples;
+    std::vector<int32_t> ids(samples.ids.begin() + samples.offsets[w],
+                             samples.ids.begin() + samples.offsets[w + 1]);
+    CHECK(ids == line["ids"].get<std::vector<int32_t>>());
+    const auto types = line["type_ids"].get<std::vector<int32_t>>();
+    CHECK(std::find(types.begin(), types.end(), 1) - types.begin() == samples.second[w]);
+    CHECK(windows.starts[w] == line["start"]);
+    CHECK(windows.ends[w] == line["end"]);
+    const CodePointIndex code_point(chosen.contexts[question.context]);
+    const int64_t token = windows.token_index(chosen, int64_t(w));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const int64_t in_context = int64_t(i) - samples.second[w];
+      if (in_context < 0 || in_context >= windows.context_length(int64_t(w))) {
+        CHECK(line["offsets"][i].is_null());
+      } else {
+        CHECK(line["offsets"][i][0] == code_point(windows.token_begins[size_t(token + in_context)]));
+        CHECK(line["offsets"][i][1] == code_point(windows.token_ends[size_t(token + in_context)]));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace finetune

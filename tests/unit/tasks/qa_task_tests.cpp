@@ -1,0 +1,265 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <numeric>
+
+#include "core/error.h"
+#include "data/packing.h"
+#include "qa_golden.h"
+#include "tasks/qa/qa_task.h"
+#include "tasks/qa/squad_metrics.h"
+
+namespace finetune {
+namespace {
+
+using test::GoldenTensors;
+using test::have_shared;
+using test::read_json;
+using test::shared_path;
+namespace fs = std::filesystem;
+
+// A directory that goes with the test.
+struct Scratch {
+  fs::path path = fs::temp_directory_path() / ("qa_task_tests_" + std::to_string(::getpid()));
+  Scratch() { fs::create_directories(path); }
+  ~Scratch() { fs::remove_all(path); }
+};
+
+TaskOptions golden_options() {
+  TaskOptions options;
+  options.train_files = {shared_path("golden/trajectory-qa-train.json")};
+  return options;
+}
+
+std::unique_ptr<Tokenizer> tiny_tokenizer() {
+  return Tokenizer::load(shared_path("golden/tiny-bert-qa"));
+}
+
+// The answer that logits with these peaks mark: made-up, but a function of the window alone.
+std::vector<float> made_up_logits(const TokenizedSamples& samples, const PackedBatch& batch) {
+  std::vector<float> logits;
+  for (uint32_t w : batch.indices) {
+    for (int64_t i = 0; i < samples.length(w); ++i) {
+      int32_t id = samples.ids[size_t(samples.offsets[w] + i)];
+      logits.push_back(float(std::sin(double(id) + double(i))) * 3);
+      logits.push_back(float(std::cos(double(id) * 2 + double(i))) * 3);
+    }
+  }
+  return logits;
+}
+
+void add_all(const TokenizedSamples& samples, Evaluation& evaluation) {
+  PackedBatch batch;
+  for (int64_t begin = 0; begin < samples.size(); begin += 7) {
+    std::vector<uint32_t> indices(size_t(std::min<int64_t>(7, samples.size() - begin)));
+    std::iota(indices.begin(), indices.end(), uint32_t(begin));
+    pack(samples, indices, 0, batch);
+    evaluation.add(batch, made_up_logits(samples, batch).data());
+  }
+}
+
+// The windows of forward-qa.safetensors are four of the task's; its loss is theirs.
+TEST_CASE("the loss of golden logits is Hugging Face's") {
+  if (!have_shared("golden/forward-qa.safetensors")) return;
+  auto tokenizer = tiny_tokenizer();
+  auto task = make_qa_task(golden_options(), *tokenizer, 512);
+  const GoldenTensors golden(shared_path("golden/forward-qa.safetensors"));
+  const auto ids = golden.values<int64_t>("in.input_ids");  // (4, 384)
+  const auto types = golden.values<int64_t>("in.token_type_ids");
+  const auto mask = golden.values<int64_t>("in.attention_mask");
+  const auto start_logits = golden.values<float>("start_logits");
+  const auto end_logits = golden.values<float>("end_logits");
+
+  const TokenizedSamples& samples = task->train_set().samples;
+  std::vector<uint32_t> indices;
+  std::vector<float> host_logits;
+  for (size_t row = 0; row < 4; ++row) {
+    const size_t length = size_t(
+        std::accumulate(mask.begin() + row * 384, mask.begin() + (row + 1) * 384, int64_t(0)));
+    for (int64_t w = 0; w < samples.size(); ++w) {
+      if (samples.length(w) == int64_t(length) &&
+          std::equal(ids.begin() + row * 384, ids.begin() + row * 384 + length,
+                     samples.ids.begin() + samples.offsets[size_t(w)])) {
+        indices.push_back(uint32_t(w));
+        CHECK(types[row * 384 + samples.second[size_t(w)] - 1] == 0);
+        CHECK(types[row * 384 + samples.second[size_t(w)]] == 1);
+        break;
+      }
+    }
+    for (size_t i = row * 384; i < row * 384 + length; ++i) {
+      host_logits.push_back(start_logits[i]);
+      host_logits.push_back(end_logits[i]);
+    }
+  }
+  REQUIRE(indices.size() == 4);
+  CHECK(task->loss_denominator(indices) == 4);
+
+  auto backend = make_reference_backend();
+  PackedBatch batch;
+  pack(samples, indices, 0, batch);
+  DeviceBatch device(*backend, batch.tokens(), batch.sequences());
+  device.upload(batch);
+  task->reserve(*backend, 4);
+  auto memory = backend->allocate(size_t(batch.tokens()) * 2 * sizeof(float));
+  Tensor logits = matrix(static_cast<float*>(memory.get()), batch.tokens(), 2);
+  backend->upload(logits.data, host_logits.data(), host_logits.size() * sizeof(float));
+  auto loss_memory = backend->allocate(4 * sizeof(float));
+  Tensor losses = vector(static_cast<float*>(loss_memory.get()), 4);
+  task->loss(*backend, batch, device, logits, 0.25f, losses, logits);
+  float host_losses[4];
+  backend->download(host_losses, losses.data, sizeof host_losses);
+  const double mean = std::accumulate(host_losses, host_losses + 4, 0.0) / 4;
+  CHECK(mean == doctest::Approx(double(golden.values<float>("loss")[0])).epsilon(1e-6));
+}
+
+TEST_CASE("evaluation gives scores and files that score to the same") {
+  if (!have_shared("data/squad/v2.0-split-dev.json")) return;
+  Scratch scratch;
+  auto tokenizer = tiny_tokenizer();
+  TaskOptions options = golden_options();
+  options.eval_files = {shared_path("data/squad/v2.0-split-dev.json")};
+  options.max_eval_samples = 150;
+  auto task = make_qa_task(options, *tokenizer, 512);
+  REQUIRE(task->eval_set() != nullptr);
+  CHECK(task->eval_set()->examples == 150);
+  auto evaluation = task->start_evaluation();
+  add_all(task->eval_set()->samples, *evaluation);
+  const Metrics metrics = evaluation->metrics();
+  CHECK(metrics.at("eval_total") == 150);
+  CHECK(metrics.at("eval_loss") > 0);
+  evaluation->write_files(scratch.path);
+
+  const SquadData data = read_squad(options.eval_files, 150, false);
+  const auto predictions = read_json(scratch.path / "predictions.json");
+  CHECK(predictions.size() == 150);
+  double exact = 0;
+  std::vector<std::string> order;
+  for (const SquadQuestion& question : data.questions) {
+    order.push_back(question.id);
+    exact += score_answer(question.answers, std::string(predictions[question.id]), 2).exact;
+  }
+  CHECK(metrics.at("eval_exact_match") == 100.0 * exact / 150);
+  // In the order of the data.
+  const auto odds = nlohmann::ordered_json::parse(MappedFile(scratch.path / "null_odds.json").text());
+  std::vector<std::string> written;
+  for (const auto& [id, value] : odds.items()) written.push_back(id);
+  CHECK(written == order);
+  CHECK(fs::exists(scratch.path / "nbest_predictions.json"));
+
+  const auto config = nlohmann::json::parse(task->config_json());
+  CHECK(config["finetune"]["squad_version"] == 2);
+  CHECK(config["finetune"]["max_length"] == 384);
+  CHECK(task->larger_is_better("eval_f1"));
+  CHECK(!task->larger_is_better("eval_loss"));
+}
+
+TEST_CASE("prediction in pieces gives the answers of the whole, without references") {
+  if (!have_shared("data/squad/dev-v1.1.json")) return;
+  Scratch scratch;
+  auto tokenizer = tiny_tokenizer();
+  // The first questions of the file, without their answers.
+  nlohmann::json file = read_json(shared_path("data/squad/dev-v1.1.json"));
+  nlohmann::json article = file["data"][0];
+  article["paragraphs"].get_ref<nlohmann::json::array_t&>().resize(20);
+  file["data"] = nlohmann::json::array({article});
+  std::ofstream(scratch.path / "references.json") << file;
+  for (auto& paragraph : file["data"][0]["paragraphs"]) {
+    for (auto& question : paragraph["qas"]) question.erase("answers");
+  }
+  std::ofstream(scratch.path / "questions.json") << file;
+
+  TaskOptions options;
+  options.eval_files = {scratch.path / "references.json"};
+  auto task = make_qa_task(options, *tokenizer, 512);
+  auto whole = task->start_evaluation();
+  add_all(task->eval_set()->samples, *whole);
+  whole->write_files(scratch.path);
+
+  options.eval_files = {scratch.path / "questions.json"};
+  CHECK_THROWS_AS(make_qa_task(options, *tokenizer, 512), Error);
+  options.squad_version = 1;
+  QaPredictor predictor(options, *tokenizer, 512, 17);
+  std::string text;
+  JsonObjectWriter writer([&](std::string_view piece) { text += piece; });
+  AnswerWriters writers;
+  writers.predictions = &writer;
+  int pieces = 0;
+  while (predictor.next()) {
+    ++pieces;
+    auto evaluation = predictor.start();
+    add_all(predictor.samples().samples, *evaluation);
+    CHECK(evaluation->metrics().empty());
+    evaluation->write(writers);
+  }
+  writer.finish();
+  CHECK(pieces == (predictor.questions() + 16) / 17);
+  CHECK(text == MappedFile(scratch.path / "predictions.json").text());
+}
+
+TEST_CASE("logits that are not finite end the evaluation") {
+  if (!have_shared("golden/trajectory-qa-train.json")) return;
+  auto tokenizer = tiny_tokenizer();
+  TaskOptions options;
+  options.eval_files = golden_options().train_files;
+  options.max_eval_samples = 3;
+  auto task = make_qa_task(options, *tokenizer, 512);
+  auto evaluation = task->start_evaluation();
+  PackedBatch batch;
+  std::vector<uint32_t> indices = {0};
+  pack(task->eval_set()->samples, indices, 0, batch);
+  std::vector<float> logits(size_t(2 * batch.tokens()), 1.0f);
+  logits.back() = NAN;
+  try {
+    evaluation->add(batch, logits.data());
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::diverged);
+  }
+}
+
+TEST_CASE("held-out contexts are never trained on") {
+  if (!have_shared("golden/trajectory-qa-train.json")) return;
+  auto tokenizer = tiny_tokenizer();
+  TaskOptions options = golden_options();
+  auto all = make_qa_task(options, *tokenizer, 512);
+  CHECK(all->eval_set() == nullptr);
+  options.eval_fraction = 0.25;
+  auto task = make_qa_task(options, *tokenizer, 512);
+  REQUIRE(task->eval_set() != nullptr);
+  CHECK(task->eval_set()->examples > 0);
+  CHECK(task->train_set().examples + task->eval_set()->examples == all->train_set().examples);
+  CHECK(task->train_set().samples.size() + task->eval_set()->samples.size() ==
+        all->train_set().samples.size());
+  options.max_train_samples = 5;
+  options.max_eval_samples = 2;
+  task = make_qa_task(options, *tokenizer, 512);
+  CHECK(task->train_set().examples == 5);
+  CHECK(task->eval_set()->examples == 2);
+}
+
+TEST_CASE("options that a model or each other forbid") {
+  if (!have_shared("golden/trajectory-qa-train.json")) return;
+  auto tokenizer = tiny_tokenizer();
+  auto refuses = [&](auto change) {
+    TaskOptions options = golden_options();
+    change(options);
+    try {
+      make_qa_task(options, *tokenizer, 512);
+    } catch (const Error& error) {
+      return error.code() == ExitCode::usage;
+    }
+    return false;
+  };
+  CHECK(refuses([](TaskOptions& o) { o.max_length = 513; }));
+  CHECK(refuses([](TaskOptions& o) { o.max_length = 8; }));
+  CHECK(refuses([](TaskOptions& o) { o.doc_stride = -1; }));
+  CHECK(refuses([](TaskOptions& o) { o.n_best = 0; }));
+  CHECK(refuses([](TaskOptions& o) { o.max_answer_length = 0; }));
+  CHECK(!refuses([](TaskOptions& o) { o.max_length = 64; }));  // the overlap is reduced and said so
+}
+
+}  // namespace
+}  // namespace finetune

@@ -1,0 +1,126 @@
+// Signals, durations, fingerprints and process statistics.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/sha256.h"
+#include "temporary_directory.h"
+#include "train/duration.h"
+#include "train/fingerprint.h"
+#include "train/process_stats.h"
+#include "train/signals.h"
+
+using namespace finetune;
+
+TEST_CASE("the first signal is remembered") {
+  for (auto [number, code] : {std::pair{SIGINT, 130}, {SIGTERM, 85}, {SIGUSR1, 85}, {SIGUSR2, 85}}) {
+    SignalGuard guard;
+    CHECK(guard.request() == StopRequest::none);
+    ::raise(number);
+    CHECK(int(guard.request()) == code);
+    CHECK(int(exit_code_of(guard.request())) == code);
+    ::raise(SIGUSR1);
+    CHECK(int(guard.request()) == code);
+  }
+}
+
+TEST_CASE("a second interrupt ends the process at once; afterwards the old handlers are back") {
+  pid_t child = fork();
+  if (child == 0) {
+    SignalGuard guard;
+    ::raise(SIGINT);
+    ::raise(SIGINT);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 130);
+
+  child = fork();
+  if (child == 0) {
+    ::signal(SIGTERM, SIG_DFL);  // not the test framework's
+    { SignalGuard guard; }
+    ::raise(SIGTERM);
+    _exit(0);
+  }
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+}
+
+TEST_CASE("durations") {
+  CHECK(parse_duration("90s", "--time-limit") == 90);
+  CHECK(parse_duration("10m", "--time-limit") == 600);
+  CHECK(parse_duration("1h30m", "--time-limit") == 5400);
+  CHECK(parse_duration("1d2h3m4s", "--time-limit") == 93784);
+  for (const char* text : {"", "10", "m", "0s", "-1s", "1.5h", "30m1h", "1m1m", "10 m", "10min",
+                           "9999999999s", "999999999d", "1h30"}) {
+    CAPTURE(text);
+    try {
+      parse_duration(text, "--time-limit");
+      FAIL("accepted");
+    } catch (const Error& error) {
+      CHECK(error.code() == ExitCode::usage);
+      CHECK(std::string(error.what()).find("--time-limit") == 0);
+      CHECK(std::string(error.what()).find("1h30m") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("fingerprints of files") {
+  test::TemporaryDirectory directory;
+  write_file(directory / "a", "abc");
+  write_file(directory / "b", std::string(1 << 20, 'b'));
+  CHECK(Fingerprint({}).result() == "");
+  // FIPS 180-4's example.
+  std::string abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  CHECK(Fingerprint({directory / "a"}).result() == abc);
+  std::string b = sha256_of_file(directory / "b");
+  Fingerprint both({directory / "a", directory / "b"});
+  CHECK(both.result() == sha256_of(abc + "\n" + b + "\n"));
+  CHECK(both.finished());
+  CHECK(both.result() == both.result());
+  Fingerprint missing({directory / "a", directory / "absent"});
+  CHECK_THROWS_WITH_AS(missing.result(), doctest::Contains("absent"), Error);
+  Fingerprint folder({directory.path()});
+  CHECK_THROWS_AS(folder.result(), Error);
+}
+
+TEST_CASE("a fingerprint that nobody waits for is given up") {
+  auto begin = std::chrono::steady_clock::now();
+  { Fingerprint endless({"/dev/zero"}); }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+TEST_CASE("memory and time of this process") {
+  double before = peak_memory_mb();
+  CHECK(before > 1);
+  constexpr size_t size = 64 << 20;
+  {
+    std::vector<char> memory(size, 1);
+    CHECK(memory[size - 1] == 1);
+  }
+  double after = peak_memory_mb();
+  CHECK(after >= 64);
+  CHECK(after < before + 200);
+  double first = seconds_since_start();
+  CHECK(first > 0);
+  CHECK(first < 3600);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  double second = seconds_since_start();
+  CHECK(second - first >= 0.015);  // /proc counts in hundredths of a second
+  CHECK(second - first < 5);
+  bool kernel = false;
+  for (const auto& [name, value] : host_facts()) {
+    CHECK(!value.empty());
+    kernel = kernel || (name == "kernel" && value.starts_with("Linux"));
+  }
+  CHECK(kernel);
+}

@@ -1,0 +1,79 @@
+// Every fault of shared/golden/broken that lies in the weights: one line that names it.
+#include <doctest/doctest.h>
+
+#include "unit/shared.h"
+#include "unit/weights/weights_test.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+const std::map<std::string, std::string> kFaults = {
+    {"dtype-unknown", "unknown dtype"},
+    {"duplicate-key", "duplicate key"},
+    {"h5-not-hdf5", "not an HDF5 file"},
+    {"h5-truncated", "truncated file"},
+    {"header-empty", "header is empty"},
+    {"header-longer-than-file", "longer than the file"},
+    {"header-not-json", "not a JSON object"},
+    {"missing-shard", "is missing"},
+    {"offsets-gap", "a gap"},
+    {"offsets-negative", "holds '-4', not a whole number"},
+    {"offsets-overlap", "an overlap"},
+    {"offsets-past-end", "past the end"},
+    {"offsets-reversed", "are reversed"},
+    {"pickle-executes-legacy", "nothing was executed"},
+    {"pickle-executes-zip", "nothing was executed"},
+    {"pickle-legacy-truncated", "(truncated)"},
+    {"pickle-zip-truncated", "truncated"},
+    {"shape-and-size-differ", "takes 252 bytes"},
+    {"shape-overflow", "overflows"},
+    {"trailing-bytes", "bytes follow the data"},
+    {"truncated", "(truncated?)"},
+};
+
+const std::map<std::string, std::pair<std::string, std::string>> kFaultsOfOneTensor = {
+    {"missing-encoder-tensor", {"", "is missing"}},
+    {"shape-not-of-config", {"bert.embeddings.LayerNorm.bias", "has shape (32, 2)"}},
+    {"nan-weights", {"", "holds nan"}},
+};
+
+}  // namespace
+
+TEST_CASE("broken weights are refused in one line that names the fault") {
+  if (!have_shared("golden/broken")) return;
+  for (const auto& [name, fault] : kFaults) {
+    CAPTURE(name);
+    std::string message = refusal(shared_path("golden/broken/" + name));
+    CAPTURE(message);
+    CHECK(message.find(fault) != std::string::npos);
+    CHECK(message.find('\n') == std::string::npos);
+    CHECK(message.starts_with(shared_path("golden/broken/" + name).string()));
+  }
+  CHECK(!std::filesystem::exists("pwned"));
+}
+
+TEST_CASE("faults that show only beside the config are found by read_tensor") {
+  if (!have_shared("golden/broken") || !have_shared("golden/tiny-bert-classification")) return;
+  auto reference = open_weights(shared_path("golden/tiny-bert-classification"));
+  for (const auto& [name, expected] : kFaultsOfOneTensor) {
+    CAPTURE(name);
+    auto source = open_weights(shared_path("golden/broken/" + name));
+    std::vector<std::string> messages;
+    for (const WeightInfo& wanted : reference->tensors()) {
+      std::vector<float> values(static_cast<size_t>(count_of(wanted)));
+      try {
+        read_tensor(*source, wanted.name, wanted.shape, values.data());
+      } catch (const Error& error) {
+        CHECK(error.code() == ExitCode::model);
+        messages.push_back(error.what());
+      }
+    }
+    REQUIRE(messages.size() == 1);
+    CAPTURE(messages[0]);
+    CHECK(messages[0].find(expected.first) != std::string::npos);
+    CHECK(messages[0].find(expected.second) != std::string::npos);
+    CHECK(messages[0].find('\n') == std::string::npos);
+  }
+}

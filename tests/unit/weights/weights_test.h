@@ -1,0 +1,80 @@
+// What the tests of this folder share.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "weights/weights.h"
+
+namespace finetune::test {
+
+// A directory that is gone after the test.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "finetune-weights-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+inline void write_bytes(const fs::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
+}
+
+inline std::string read_bytes(const fs::path& path) { return read_text_file(path); }
+
+inline int64_t count_of(const WeightInfo& info) {
+  int64_t count = 1;
+  for (int64_t d : info.shape) count *= d;
+  return count;
+}
+
+inline std::vector<float> values_of(const WeightSource& source, const WeightInfo& info) {
+  std::vector<float> values(static_cast<size_t>(count_of(info)));
+  source.read(info, values.data());
+  return values;
+}
+
+// Equal in every bit.
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+// The message of the Error(model) that opening `path` gives; empty if it opens.
+inline std::string refusal(const fs::path& path) {
+  try {
+    open_weights(path);
+  } catch (const Error& error) {
+    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
+  }
+  return "";
+}
+
+// A safetensors file of one header and some bytes of data.
+inline std::string safetensors_bytes(std::string_view header, std::string_view data) {
+  uint64_t size = header.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &size, 8);
+  return bytes.append(header).append(data);
+}
+
+}  // namespace finetune::test
