@@ -1,0 +1,51 @@
+// Longest match of byte strings: a trie laid out as a double array (Aoe, "An efficient digital
+// search algorithm by using a double-array structure", 1989).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace finetune {
+
+class PieceTrie {
+ public:
+  // Keys with their values (>= 0), sorted by key, without repeats and empty keys.
+  void build(const std::vector<std::pair<std::string_view, int32_t>>& sorted);
+
+  struct Match {
+    int32_t value = -1;
+    uint32_t length = 0;  // bytes; 0: no key is a prefix
+  };
+  // The longest key that [p, end) begins with.
+  Match longest(const char* p, const char* end) const {
+    Match best;
+    const Node* nodes = nodes_.data();
+    uint32_t node = 0;
+    for (const char* at = p; at < end; ++at) {
+      uint32_t next = nodes[node].base + uint8_t(*at);
+      if (nodes[next].parent != node) break;
+      node = next;
+      if (nodes[node].value >= 0) best = {nodes[node].value, uint32_t(at + 1 - p)};
+    }
+    return best;
+  }
+  bool empty() const { return key_count_ == 0; }
+
+ private:
+  struct Node {
+    uint32_t base = 0;            // child for byte b is at base + b; a leaf's base is 0
+    uint32_t parent = kFree;
+    int32_t value = -1;
+  };
+  static constexpr uint32_t kFree = UINT32_MAX;
+
+  uint32_t place(const std::vector<uint8_t>& labels);
+
+  std::vector<Node> nodes_ = std::vector<Node>(257);
+  uint32_t first_free_ = 1;
+  size_t key_count_ = 0;
+};
+
+}  // namespace finetune

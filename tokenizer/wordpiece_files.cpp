@@ -1,0 +1,330 @@
+#include "tokenizer/wordpiece_files.h"
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "tokenizer/json_file.h"
+
+namespace finetune {
+namespace {
+
+using Array = simdjson::dom::array;
+using Object = simdjson::dom::object;
+
+constexpr int64_t kLargestId = 1 << 28;
+
+// The files of `names` that are in `directory`.
+std::vector<fs::path> present_files(const fs::path& directory,
+                                    std::initializer_list<const char*> names) {
+  std::vector<fs::path> out;
+  for (const char* name : names) {
+    if (fs::exists(directory / name)) out.push_back(directory / name);
+  }
+  return out;
+}
+
+int32_t checked_id(const fs::path& path, std::string_view piece, int64_t id) {
+  if (id < 0 || id > kLargestId) {
+    throw model_error(path.string(), ": token ", finetune::quoted(piece), " has the impossible id ", id);
+  }
+  return int32_t(id);
+}
+
+int32_t require(const WordPieceDefinition& definition, const fs::path& path,
+                std::string_view what, std::string_view token) {
+  int32_t id = definition.vocabulary.find(token);
+  if (id < 0) {
+    throw model_error(path.string(), ": the vocabulary has no ", what, " token ", finetune::quoted(token));
+  }
+  return id;
+}
+
+AddedToken read_added_token(const JsonFile& file, const Object& object) {
+  AddedToken token;
+  token.content = std::string(file.get<std::string_view>(object, "content").value_or(""));
+  token.single_word = file.get<bool>(object, "single_word").value_or(false);
+  token.lstrip = file.get<bool>(object, "lstrip").value_or(false);
+  token.rstrip = file.get<bool>(object, "rstrip").value_or(false);
+  token.special = file.get<bool>(object, "special").value_or(false);
+  token.normalized = file.get<bool>(object, "normalized").value_or(!token.special);
+  return token;
+}
+
+// An added token keeps the id that the vocabulary has for it.
+void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
+               const fs::path& path) {
+  if (token.content.empty()) return;
+  int32_t known = definition.vocabulary.find(token.content);
+  token.id = known >= 0 ? known : checked_id(path, token.content, id);
+  if (known < 0) definition.vocabulary.add(token.content, token.id);
+  definition.added.push_back(std::move(token));
+}
+
+// ---- tokenizer.json ----
+
+void require_type(const JsonFile& file, std::string_view part, std::string_view type,
+                  std::string_view expected) {
+  if (type == expected) return;
+  throw model_error(file.path().string(), ": ", part, " ", quoted(type),
+                    " is not supported; a BERT tokenizer has ", expected);
+}
+
+void read_model(const JsonFile& file, WordPieceDefinition& definition) {
+  auto model = file.get<Object>(file.root(), "model");
+  if (!model) throw model_error(file.path().string(), " has no \"model\"");
+  std::string_view guessed = JsonFile::find(*model, "merges") ? "BPE" : "WordPiece";
+  require_type(file, "model", file.get<std::string_view>(*model, "type").value_or(guessed),
+               "WordPiece");
+  auto vocabulary = file.get<Object>(*model, "vocab");
+  if (!vocabulary || vocabulary->size() == 0) {
+    throw model_error(file.path().string(), ": the vocabulary is empty");
+  }
+  for (auto [piece, value] : *vocabulary) {
+    int64_t id = -1;
+    if (value.get(id)) id = -1;
+    definition.vocabulary.add(piece, checked_id(file.path(), piece, id));
+  }
+  definition.vocabulary.finish();
+  definition.continuing_prefix = std::string(
+      file.get<std::string_view>(*model, "continuing_subword_prefix").value_or("##"));
+  definition.max_input_chars_per_word =
+      file.get<int64_t>(*model, "max_input_chars_per_word").value_or(100);
+  definition.special.unk = require(definition, file.path(), "unknown",
+                                   file.get<std::string_view>(*model, "unk_token").value_or("[UNK]"));
+}
+
+void read_normalizer(const JsonFile& file, WordPieceDefinition& definition) {
+  auto normalizer = file.get<Object>(file.root(), "normalizer");
+  if (!normalizer) {
+    definition.normalizer = {false, false, false, false};
+    return;
+  }
+  require_type(file, "normalizer", file.get<std::string_view>(*normalizer, "type").value_or(""),
+               "BertNormalizer");
+  NormalizerOptions& options = definition.normalizer;
+  options.clean_text = file.get<bool>(*normalizer, "clean_text").value_or(true);
+  options.handle_chinese_chars = file.get<bool>(*normalizer, "handle_chinese_chars").value_or(true);
+  options.lowercase = file.get<bool>(*normalizer, "lowercase").value_or(true);
+  options.strip_accents = file.get<bool>(*normalizer, "strip_accents").value_or(options.lowercase);
+}
+
+// tokenizer_config.json beside tokenizer.json: only what it states.
+void override_normalizer(const JsonFile& config, NormalizerOptions& options) {
+  auto lower = config.get<bool>(config.root(), "do_lower_case");
+  auto chinese = config.get<bool>(config.root(), "tokenize_chinese_chars");
+  auto strip = config.get<bool>(config.root(), "strip_accents");
+  bool strip_stated = !config.root().at_key("strip_accents").error();
+  std::string_view tokenizer_class =
+      config.get<std::string_view>(config.root(), "tokenizer_class").value_or("BertTokenizer");
+  if (tokenizer_class.find("Bert") == tokenizer_class.npos) return;
+  if (lower && *lower != options.lowercase) {
+    if (options.strip_accents == options.lowercase) options.strip_accents = *lower;
+    options.lowercase = *lower;
+  }
+  if (chinese) options.handle_chinese_chars = *chinese;
+  if (strip) options.strip_accents = *strip;
+  if (strip_stated && !strip) options.strip_accents = options.lowercase;
+}
+
+// The template's shape is BERT's ("[CLS] A [SEP]"); which tokens it names is read from it.
+void read_template(const JsonFile& file, WordPieceDefinition& definition) {
+  std::string cls = "[CLS]", sep = "[SEP]";
+  if (auto processor = file.get<Object>(file.root(), "post_processor")) {
+    std::string_view type = file.get<std::string_view>(*processor, "type").value_or("");
+    if (type == "BertProcessing") {
+      auto name = [&](const char* key) {
+        auto pair = file.get<Array>(*processor, key);
+        std::string_view text;
+        if (!pair || pair->at(0).get(text)) {
+          throw model_error(file.path().string(), ": BertProcessing has no \"", key, "\"");
+        }
+        return std::string(text);
+      };
+      cls = name("cls");
+      sep = name("sep");
+    } else {
+      require_type(file, "post_processor", type, "TemplateProcessing");
+      std::string_view first, last, sequence;
+      auto single = file.get<Array>(*processor, "single");
+      if (!single || single->size() != 3 ||
+          single->at(0)["SpecialToken"]["id"].get(first) ||
+          single->at(1)["Sequence"]["id"].get(sequence) ||
+          single->at(2)["SpecialToken"]["id"].get(last)) {
+        throw model_error(file.path().string(),
+                          ": the post_processor's template is not BERT's, [CLS] A [SEP]");
+      }
+      cls = std::string(first);
+      sep = std::string(last);
+    }
+  }
+  definition.special.cls = require(definition, file.path(), "classification", cls);
+  definition.special.sep = require(definition, file.path(), "separator", sep);
+}
+
+// ---- tokenizer_config.json ----
+
+// A token in a configuration file: a string or an object with "content".
+std::optional<std::string> token_name(const JsonFile& file, const char* key) {
+  auto value = JsonFile::find(file.root(), key);
+  if (!value) return std::nullopt;
+  if (value->is_object()) return read_added_token(file, value->get<Object>()).content;
+  return std::string(*file.get<std::string_view>(file.root(), key));
+}
+
+int64_t read_model_max_length(const JsonFile& config) {
+  auto value = JsonFile::find(config.root(), "model_max_length");
+  double number = 0;  // Hugging Face writes 1e30 where there is no limit
+  if (!value || value->get(number) || number < 1 || number > 1e9) return -1;
+  return int64_t(number);
+}
+
+}  // namespace
+
+WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
+  WordPieceDefinition definition;
+  JsonFile file(directory / "tokenizer.json");
+  read_model(file, definition);
+  read_normalizer(file, definition);
+  if (auto pre = file.get<Object>(file.root(), "pre_tokenizer")) {
+    require_type(file, "pre_tokenizer", file.get<std::string_view>(*pre, "type").value_or(""),
+                 "BertPreTokenizer");
+  } else {
+    throw model_error(file.path().string(), " has no pre_tokenizer; a BERT tokenizer has one");
+  }
+  if (auto added = file.get<Array>(file.root(), "added_tokens")) {
+    for (auto element : *added) {
+      Object object;
+      if (element.get(object)) {
+        throw model_error(file.path().string(), ": added_tokens holds something not an object");
+      }
+      int64_t id = file.get<int64_t>(object, "id").value_or(-1);
+      add_token(definition, read_added_token(file, object), id, file.path());
+    }
+    definition.vocabulary.finish();
+  }
+  read_template(file, definition);
+  std::string pad = "[PAD]";
+  if (fs::exists(directory / "tokenizer_config.json")) {
+    JsonFile config(directory / "tokenizer_config.json");
+    override_normalizer(config, definition.normalizer);
+    definition.model_max_length = read_model_max_length(config);
+    pad = token_name(config, "pad_token").value_or(pad);
+  }
+  definition.special.pad = definition.vocabulary.find(pad);
+  definition.files = present_files(directory, {"tokenizer.json", "tokenizer_config.json",
+                                               "special_tokens_map.json", "vocab.txt"});
+  return definition;
+}
+
+namespace {
+
+void read_vocabulary_lines(const fs::path& path, Vocabulary& vocabulary) {
+  MappedFile file(path, ExitCode::model);
+  std::string_view text = file.text();
+  if (size_t at = invalid_utf8(text); at != text.npos) {
+    throw model_error(path.string(), " is not valid UTF-8 at byte ", at);
+  }
+  int32_t id = 0;
+  while (!text.empty()) {
+    size_t end = text.find_first_of("\r\n");
+    vocabulary.add(text.substr(0, end), id++);
+    if (end == text.npos) break;
+    end += text.substr(end, 2) == "\r\n" ? 2 : 1;
+    text.remove_prefix(end);
+  }
+  if (id == 0) throw model_error(path.string(), ": the vocabulary is empty");
+  vocabulary.finish();
+}
+
+struct TokenNames {
+  std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]", mask = "[MASK]";
+
+  void read(const JsonFile& file) {
+    unk = token_name(file, "unk_token").value_or(unk);
+    sep = token_name(file, "sep_token").value_or(sep);
+    pad = token_name(file, "pad_token").value_or(pad);
+    cls = token_name(file, "cls_token").value_or(cls);
+    mask = token_name(file, "mask_token").value_or(mask);
+  }
+};
+
+// The numbered added tokens of tokenizer_config.json.
+void read_added_tokens_decoder(const JsonFile& config, WordPieceDefinition& definition) {
+  auto decoder = config.get<Object>(config.root(), "added_tokens_decoder");
+  if (!decoder) return;
+  for (auto [key, value] : *decoder) {
+    Object object;
+    std::optional<int64_t> id = parse_int(key);
+    if (!id || value.get(object)) {
+      throw model_error(config.path().string(), ": added_tokens_decoder has a bad entry ",
+                        quoted(key));
+    }
+    add_token(definition, read_added_token(config, object), *id, config.path());
+  }
+}
+
+}  // namespace
+
+WordPieceDefinition read_vocab_txt(const fs::path& directory) {
+  WordPieceDefinition definition;
+  fs::path path = directory / "vocab.txt";
+  read_vocabulary_lines(path, definition.vocabulary);
+  TokenNames names;
+  if (fs::path config_path = directory / "tokenizer_config.json"; fs::exists(config_path)) {
+    JsonFile config(config_path);
+    auto words = config.get<std::string_view>(config.root(), "word_tokenizer_type");
+    if (words && *words != "basic") {
+      throw model_error(config_path.string(), ": word_tokenizer_type ", quoted(*words),
+                        " is not supported, only BERT's own word splitting");
+    }
+    NormalizerOptions& options = definition.normalizer;
+    options.lowercase = config.get<bool>(config.root(), "do_lower_case").value_or(true);
+    options.strip_accents =
+        config.get<bool>(config.root(), "strip_accents").value_or(options.lowercase);
+    options.handle_chinese_chars =
+        config.get<bool>(config.root(), "tokenize_chinese_chars").value_or(true);
+    definition.model_max_length = read_model_max_length(config);
+    names.read(config);
+    read_added_tokens_decoder(config, definition);
+  }
+  if (fs::path map = directory / "special_tokens_map.json";
+      definition.added.empty() && fs::exists(map)) {
+    names.read(JsonFile(map));
+  }
+  if (fs::path added = directory / "added_tokens.json";
+      definition.added.empty() && fs::exists(added)) {
+    JsonFile file(added);
+    for (auto [content, value] : file.root()) {
+      int64_t id = -1;
+      if (value.get(id)) id = -1;
+      AddedToken token;
+      token.content = std::string(content);
+      add_token(definition, token, id, added);
+    }
+  }
+  definition.vocabulary.finish();
+  definition.special.unk = require(definition, path, "unknown", names.unk);
+  definition.special.cls = require(definition, path, "classification", names.cls);
+  definition.special.sep = require(definition, path, "separator", names.sep);
+  definition.special.pad = definition.vocabulary.find(names.pad);
+  // Special tokens that the files do not list as added ones.
+  for (const std::string& name : {names.unk, names.sep, names.pad, names.cls, names.mask}) {
+    bool listed = false;
+    for (AddedToken& token : definition.added) {
+      if (token.content == name) listed = true;
+    }
+    int32_t id = definition.vocabulary.find(name);
+    if (listed || id < 0) continue;
+    AddedToken token;
+    token.content = name;
+    token.id = id;
+    token.normalized = false;
+    token.special = true;
+    definition.added.push_back(token);
+  }
+  definition.files = present_files(directory, {"vocab.txt", "tokenizer_config.json",
+                                               "special_tokens_map.json", "added_tokens.json"});
+  return definition;
+}
+
+}  // namespace finetune
