@@ -9,7 +9,6 @@ namespace finetune {
 namespace {
 
 constexpr int kMostNesting = 512;
-constexpr const char* kTooEarly = "the text ends in the middle of a value";
 
 // Bytes that end the plain part of a string: quote, backslash, control bytes.
 constexpr std::array<bool, 256> kStringEnd = [] {
@@ -78,6 +77,11 @@ void append_utf8(uint32_t c, std::string& out) {
 
 }  // namespace
 
+void JsonCursor::fail_at_end() {
+  at_ = text_.size();
+  fail("the text ends in the middle of a value");
+}
+
 void JsonCursor::skip_space() {
   while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' ||
                                 text_[at_] == '\t')) {
@@ -92,7 +96,7 @@ bool JsonCursor::at_end() {
 
 char JsonCursor::peek() {
   skip_space();
-  if (at_ == text_.size()) fail(kTooEarly);
+  if (at_ == text_.size()) fail_at_end();
   return text_[at_];
 }
 
@@ -112,7 +116,7 @@ JsonString JsonCursor::string() {
   bool escaped = false;
   for (;;) {
     while (at_ < text_.size() && !kStringEnd[static_cast<unsigned char>(text_[at_])]) ++at_;
-    if (at_ == text_.size()) fail(kTooEarly);
+    if (at_ == text_.size()) fail_at_end();
     char c = text_[at_];
     if (c == '"') {
       ++at_;
@@ -120,14 +124,14 @@ JsonString JsonCursor::string() {
     }
     if (c != '\\') fail("a control character inside a string must be escaped");
     escaped = true;
-    if (at_ + 1 == text_.size()) fail(kTooEarly);
+    if (at_ + 1 == text_.size()) fail_at_end();
     char kind = text_[at_ + 1];
     size_t length = kind == 'u' ? 6 : 2;
     if (std::string_view("\"\\/bfnrtu").find(kind) == std::string_view::npos) {
       fail("an unknown escape in a string");
     }
     for (size_t i = 2; i < length; ++i) {
-      if (at_ + i == text_.size()) fail(kTooEarly);
+      if (at_ + i == text_.size()) fail_at_end();
       if (hex_digit(text_[at_ + i]) < 0) fail("\\u needs four hexadecimal digits");
     }
     at_ += length;
@@ -144,13 +148,15 @@ std::string_view JsonCursor::scalar() {
       return word;
     }
     if (rest == word.substr(0, rest.size())) {
-      at_ = text_.size();
-      fail(kTooEarly);
+      fail_at_end();
     }
   }
   size_t length = number_length(rest);
   if (length == 0) {
-    if (is_digit(first) || first == '-') fail("a malformed number");
+    if (is_digit(first) || first == '-') {
+      if (rest.find_first_not_of("+-.0123456789eE") == std::string_view::npos) fail_at_end();
+      fail("a malformed number");
+    }
     fail(concat("a value is expected, not ", quoted(rest.substr(0, 1))));
   }
   at_ += length;

@@ -1,6 +1,6 @@
 // A strict JSON reader (RFC 8259) over text in memory that keeps the place of every byte: values
-// can be taken as written, and an error knows where it is. For rows and SQuAD files; documents that
-// are needed whole are better read by simdjson.
+// can be taken as written, and an error knows where it is. For the data files of users, which are
+// read once, front to back.
 #pragma once
 
 #include <cstddef>
@@ -65,6 +65,7 @@ class JsonCursor {
   [[noreturn]] void fail(std::string what) const { throw JsonFault{at_, std::move(what)}; }
 
  private:
+  [[noreturn]] void fail_at_end();
   void skip_space();
   void skip_nested(int depth);
 

@@ -19,7 +19,7 @@ struct SquadQuestion {
   std::string id;
   std::string question;
   uint32_t context = 0;              // index into SquadData::contexts
-  bool is_impossible = false;
+  bool is_impossible = false;        // "answers" is empty; where that key is absent: the file's flag
   std::vector<SquadAnswer> answers;  // may be empty
 };
 
@@ -31,11 +31,12 @@ struct SquadData {
 };
 
 // Error(data) with file and question id (or byte offset) for malformed JSON, missing keys, repeated
-// ids or no question at all. `limit` > 0 keeps the first so many questions. With `need_answers`
-// more than half misplaced first answers are an error.
+// ids or no question at all. `limit` > 0 keeps the first so many questions. With `need_answers` a
+// question without "answers" and more than half misplaced first answers are errors.
 SquadData read_squad(const std::vector<std::filesystem::path>& files, int64_t limit,
                      bool need_answers);
-// True if the file begins like a SQuAD file (JSON object with "data", or rows with "context").
+// True if the file begins like a SQuAD file: an object with an array "data", or a row or an array of
+// rows with "context" and "question". False for a pipe. Error(data) if the file is missing.
 bool looks_like_squad(const std::filesystem::path& file);
 
 }  // namespace finetune

@@ -1,0 +1,316 @@
+#include "data/squad.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "data/json_cursor.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kMostNesting = 8;  // of "data", "paragraphs" and arrays
+
+struct WrittenAnswer {
+  std::string text;
+  int64_t start = -1;  // code points
+  bool has_start = false;
+};
+
+struct WrittenQuestion {
+  std::string id, question;
+  bool has_id = false, has_question = false, has_answers = false, is_impossible = false;
+  std::vector<WrittenAnswer> answers;
+};
+
+// Byte offset of code point `index`, or npos past the end.
+size_t byte_of_code_point(std::string_view text, int64_t index) {
+  size_t i = 0;
+  for (; text.size() - i >= 8; i += 8) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + i, 8);
+    int continuations = std::popcount(word >> 7 & ~(word >> 6) & 0x0101010101010101u);
+    if (index < 8 - continuations) break;
+    index -= 8 - continuations;
+  }
+  for (; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
+    if (index-- == 0) return i;
+  }
+  return std::string_view::npos;
+}
+
+int64_t line_of(std::string_view text, size_t at) {
+  return 1 + std::count(text.begin(), text.begin() + ptrdiff_t(std::min(at, text.size())), '\n');
+}
+
+// Reads any of the forms in one pass: an object is an article ("paragraphs"), a paragraph
+// ("context", "qas"), a flat row ("context", "question", ...) or a wrapper of those ("data").
+class SquadReader {
+ public:
+  SquadReader(int64_t limit, bool need_answers) : limit_(limit), need_answers_(need_answers) {}
+
+  void read(const fs::path& path) {
+    MappedFile file(path);
+    file_ = path.string();
+    const size_t before = data_.questions.size();
+    std::string_view text = file.text();
+    check_text(text);
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    JsonCursor cursor(text);
+    try {
+      while (!cursor.at_end()) value(cursor, 0);  // one document, or a row on each line
+    } catch (const JsonFault& fault) {
+      if (fault.at >= text.size()) {
+        throw too_short(file.text());
+      }
+      throw data_error(file_, ":", line_of(text, fault.at), ": not SQuAD JSON: ", fault.what,
+                       " (byte ", fault.at + (file.size() - text.size()) + 1, ")");
+    }
+    if (data_.questions.size() == before && !full()) throw data_error(file_, ": holds no questions");
+  }
+
+  bool full() const { return limit_ > 0 && int64_t(data_.questions.size()) >= limit_; }
+
+  SquadData finish() {
+    if (need_answers_ && 2 * data_.misplaced_answers > with_answers_) {
+      throw data_error(file_, ": ", data_.misplaced_answers, " of ", with_answers_,
+                       " answers are not at their answer_start, the first for question ",
+                       finetune::quoted(first_misplaced_),
+                       "; answer_start counts Unicode code points from the context's beginning");
+    }
+    return std::move(data_);
+  }
+
+ private:
+  Error too_short(std::string_view text) const {
+    return data_error(file_, ": the JSON ends too early, at byte ", text.size(),
+                      "; is the file cut short?");
+  }
+
+  void check_text(std::string_view text) const {
+    if (text.empty()) throw data_error(file_, ": is empty");
+    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+      throw data_error(file_, ": looks like UTF-16; convert it to UTF-8");
+    }
+    if (simdjson::validate_utf8(text.data(), text.size())) return;
+    size_t at = invalid_utf8(text);
+    bool begins_character = static_cast<unsigned char>(text[at]) >= 0xC2;
+    if (begins_character && text.size() - at < 4) throw too_short(text);
+    throw data_error(file_, ":", line_of(text, at), ": not UTF-8 at byte ", at + 1);
+  }
+
+  void value(JsonCursor& cursor, int depth) {
+    if (depth > kMostNesting) cursor.fail("nested too deeply");
+    if (full()) cursor.skip_value();
+    else if (cursor.peek() == '[') cursor.array([&] { value(cursor, depth + 1); });
+    else element(cursor, depth);
+  }
+
+  void element(JsonCursor& cursor, int depth) {
+    std::string context;
+    bool has_context = false, is_wrapper = false, has_qas = false;
+    WrittenQuestion row;
+    std::vector<WrittenQuestion> questions;
+    cursor.object([&](const JsonString& key) {
+      char first = cursor.peek();
+      if ((key.raw == "data" || key.raw == "paragraphs") && first == '[') {
+        is_wrapper = true;
+        cursor.array([&] { value(cursor, depth + 1); });
+      } else if (key.raw == "qas") {
+        has_qas = true;
+        cursor.array([&] { questions.push_back(question(cursor)); });
+      } else if (key.raw == "context") {
+        context = text_of(cursor.string());
+        has_context = true;
+      } else {
+        question_member(cursor, key.raw, row);
+      }
+    });
+    if (is_wrapper) return;
+    if (!has_qas) questions.push_back(std::move(row));
+    if (!has_context) {
+      if (has_qas && questions.empty()) return;
+      throw data_error(file_, ": ", name_of(questions.front()),
+                       questions.front().has_id ? ": key 'context' is missing"
+                                                : " has none of 'data', 'paragraphs', 'context'");
+    }
+    if (questions.empty()) return;
+    auto [known, is_new] = contexts_.try_emplace(context, uint32_t(data_.contexts.size()));
+    if (is_new) data_.contexts.push_back(std::move(context));
+    for (WrittenQuestion& each : questions) {
+      if (!full()) add(each, known->second);
+    }
+  }
+
+  WrittenQuestion question(JsonCursor& cursor) {
+    WrittenQuestion out;
+    cursor.object([&](const JsonString& key) { question_member(cursor, key.raw, out); });
+    return out;
+  }
+
+  void question_member(JsonCursor& cursor, std::string_view key, WrittenQuestion& out) {
+    if (key == "id") {
+      out.id = cursor.peek() == '"' ? text_of(cursor.string()) : std::string(cursor.scalar());
+      out.has_id = true;
+    } else if (key == "question") {
+      out.question = text_of(cursor.string());
+      out.has_question = true;
+    } else if (key == "is_impossible") {
+      std::string_view written = cursor.scalar();
+      if (written != "true" && written != "false") cursor.fail("is_impossible is true or false");
+      out.is_impossible = written == "true";
+    } else if (key == "answers") {
+      answers(cursor, out);
+    } else {
+      cursor.skip_value();
+    }
+  }
+
+  // [{"text": t, "answer_start": n}, ...] or {"text": [t, ...], "answer_start": [n, ...]}.
+  void answers(JsonCursor& cursor, WrittenQuestion& out) {
+    out.has_answers = true;
+    out.answers.clear();
+    if (cursor.peek() == '[') {
+      cursor.array([&] {
+        WrittenAnswer answer;
+        bool has_text = false;
+        cursor.object([&](const JsonString& key) {
+          if (key.raw == "text") {
+            answer.text = text_of(cursor.string());
+            has_text = true;
+          } else if (key.raw == "answer_start") {
+            answer.start = start(cursor);
+            answer.has_start = true;
+          } else {
+            cursor.skip_value();
+          }
+        });
+        if (!has_text) cursor.fail("an answer without 'text'");
+        out.answers.push_back(std::move(answer));
+      });
+      return;
+    }
+    std::vector<int64_t> starts;
+    cursor.object([&](const JsonString& key) {
+      if (key.raw == "text") {
+        cursor.array([&] { out.answers.push_back({text_of(cursor.string())}); });
+      } else if (key.raw == "answer_start") {
+        cursor.array([&] { starts.push_back(start(cursor)); });
+      } else {
+        cursor.skip_value();
+      }
+    });
+    if (starts.empty()) return;
+    if (starts.size() != out.answers.size()) {
+      cursor.fail(concat(out.answers.size(), " answer texts but ", starts.size(), " answer_start"));
+    }
+    for (size_t i = 0; i < starts.size(); ++i) {
+      out.answers[i].start = starts[i];
+      out.answers[i].has_start = true;
+    }
+  }
+
+  static int64_t start(JsonCursor& cursor) {
+    cursor.peek();
+    const size_t at = cursor.position();
+    std::string_view written = cursor.scalar();
+    auto value = parse_int(written);
+    if (value) return *value;
+    throw JsonFault{at, concat("answer_start is a whole number, not ", finetune::quoted(written))};
+  }
+
+  std::string name_of(const WrittenQuestion& question) const {
+    if (question.has_id) return concat("question ", finetune::quoted(question.id));
+    return concat("item ", data_.questions.size() + 1);
+  }
+
+  void add(WrittenQuestion& written, uint32_t context_index) {
+    const std::string_view context = data_.contexts[context_index];
+    auto missing = [&](std::string_view key) {
+      return data_error(file_, ": ", name_of(written), ": key '", key, "' is missing");
+    };
+    if (!written.has_id) throw missing("id");
+    if (!written.has_question) throw missing("question");
+    if (!written.has_answers && !written.is_impossible && need_answers_) throw missing("answers");
+    if (!ids_.insert(written.id).second) {
+      throw data_error(file_, ": question ", finetune::quoted(written.id), " occurs twice; ids are unique");
+    }
+    SquadQuestion question;
+    question.context = context_index;
+    // As the official scripts have it: no answers, no answer; the flag decides only without them.
+    question.is_impossible = written.has_answers ? written.answers.empty() : written.is_impossible;
+    for (WrittenAnswer& answer : written.answers) {
+      if (!answer.has_start && need_answers_) throw missing("answer_start");
+      size_t at = answer.has_start && answer.start >= 0
+                      ? byte_of_code_point(context, answer.start)
+                      : std::string_view::npos;
+      bool placed = at != std::string_view::npos && !answer.text.empty() &&
+                    context.substr(at).starts_with(answer.text);
+      if (!placed && answer.has_start && question.answers.empty()) {
+        if (data_.misplaced_answers++ == 0) first_misplaced_ = written.id;
+      }
+      question.answers.push_back({std::move(answer.text), placed ? int64_t(at) : -1});
+    }
+    with_answers_ += !question.answers.empty();
+    data_.has_unanswerable |= question.is_impossible;
+    question.id = std::move(written.id);
+    question.question = std::move(written.question);
+    data_.questions.push_back(std::move(question));
+  }
+
+  int64_t limit_;
+  bool need_answers_;
+  std::string file_;
+  SquadData data_;
+  int64_t with_answers_ = 0;
+  std::string first_misplaced_;
+  std::unordered_set<std::string> ids_;
+  std::unordered_map<std::string, uint32_t> contexts_;
+};
+
+}  // namespace
+
+SquadData read_squad(const std::vector<std::filesystem::path>& files, int64_t limit,
+                     bool need_answers) {
+  FINETUNE_CHECK(!files.empty());
+  SquadReader reader(limit, need_answers);
+  for (const auto& file : files) {
+    if (!reader.full()) reader.read(file);
+  }
+  return reader.finish();
+}
+
+bool looks_like_squad(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (file == "-" || (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored) &&
+                      !fs::is_directory(file, ignored))) {
+    return false;  // a pipe can be read once only
+  }
+  MappedFile map(file);
+  std::string_view text = map.text().substr(0, 1 << 20);
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  bool wrapper = false, context = false, question = false;
+  JsonCursor cursor(text);
+  try {
+    cursor.take('[');
+    cursor.object([&](const JsonString& key) {
+      wrapper |= key.raw == "data" && cursor.peek() == '[';
+      context |= key.raw == "context" || key.raw == "paragraphs";
+      question |= key.raw == "question" || key.raw == "qas" || key.raw == "paragraphs";
+      cursor.skip_value();
+    });
+  } catch (const JsonFault&) {  // other data, or cut off after the first megabyte
+  }
+  return wrapper || (context && question);
+}
+
+}  // namespace finetune

@@ -1,0 +1,44 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/labels.h"
+#include "data/records.h"
+#include "data/squad.h"
+
+using namespace finetune;
+
+namespace {
+
+const fs::path kSamples = FINETUNE_SAMPLES;
+
+}  // namespace
+
+TEST_CASE("the samples are what their README says") {
+  Table train = read_table({kSamples / "toronto-train.csv"}, false, 0);
+  Table dev = read_table({kSamples / "toronto-dev.csv"}, false, 0);
+  CHECK(train.rows().size() == 4000);
+  CHECK(dev.rows().size() == 1000);
+  const std::vector<std::string> columns = {"text", "amount", "category", "gl_category"};
+  CHECK(train.columns() == columns);
+  CHECK(dev.columns() == columns);
+  std::vector<std::string_view> labels;
+  for (const Row& row : train.rows()) labels.push_back(row.values[train.column("category")]);
+  LabelMap map = LabelMap::from_values(labels);
+  CHECK(map.size() == 23);
+  for (const Row& row : dev.rows()) CHECK(map.find(row.values[dev.column("category")]) >= 0);
+  for (const Table* table : {&train, &dev}) {
+    for (const Row& row : table->rows()) CHECK_FALSE(row.values[table->column("text")].empty());
+  }
+
+  SquadData questions = read_squad({kSamples / "squad-train.json"}, 0, true);
+  CHECK(questions.questions.size() == 438);
+  CHECK(questions.misplaced_answers == 0);
+  SquadData held_out = read_squad({kSamples / "squad-dev.json"}, 0, true);
+  CHECK(held_out.questions.size() == 112);
+  CHECK(held_out.misplaced_answers == 0);
+  CHECK(looks_like_squad(kSamples / "squad-train.json"));
+  CHECK_FALSE(looks_like_squad(kSamples / "toronto-train.csv"));
+}

@@ -1,0 +1,233 @@
+#include "data/squad.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "../shared.h"
+#include "core/text.h"
+#include "scratch.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+struct Fixture {
+  Scratch scratch;
+  SquadData read(std::string_view text, bool need_answers = true, int64_t limit = 0) {
+    return read_squad({scratch.write("a.json", text)}, limit, need_answers);
+  }
+  std::string fault(std::string_view text, bool need_answers = true) {
+    return data_fault(scratch, [&] { read(text, need_answers); });
+  }
+};
+
+// "é" and "😀" are one code point, two and four bytes.
+constexpr std::string_view kNested = R"({"version":"1.1","data":[
+  {"title":"A","paragraphs":[
+    {"context":"Café 😀 in Paris, \u00e9t\u00e9.","qas":[
+      {"id":"q1","question":"Where?","answers":[{"text":"Paris","answer_start":10},
+                                               {"text":"in Paris","answer_start":7}]},
+      {"answers":[{"answer_start":17,"text":"été"}],"question":"When?","id":"q2"}]},
+    {"qas":[{"id":"q3","question":"What?","answers":[{"text":"b","answer_start":2}]}],
+     "context":"a b"}]},
+  {"title":"B","paragraphs":[
+    {"context":"a b","qas":[{"id":"q4","question":"Which?","answers":[{"text":"a","answer_start":1}]}]},
+    {"context":"unused","qas":[]}]}]})";
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "nested, as published") {
+  SquadData data = read(kNested);
+  REQUIRE(data.questions.size() == 4);
+  CHECK(data.contexts == std::vector<std::string>{"Café 😀 in Paris, été.", "a b"});
+  const SquadQuestion& first = data.questions[0];
+  CHECK(first.id == "q1");
+  CHECK(first.question == "Where?");
+  CHECK(first.context == 0);
+  CHECK_FALSE(first.is_impossible);
+  REQUIRE(first.answers.size() == 2);
+  CHECK(first.answers[0].text == "Paris");
+  CHECK(first.answers[0].start_byte == 14);
+  CHECK(first.answers[1].start_byte == 11);
+  CHECK(data.questions[1].answers[0].start_byte == 21);
+  CHECK(data.questions[2].context == 1);
+  CHECK(data.questions[2].answers[0].start_byte == 2);
+  CHECK(data.questions[3].context == 1);  // the same text, kept once
+  CHECK(data.questions[3].answers[0].start_byte == -1);
+  CHECK(data.misplaced_answers == 1);
+  CHECK_FALSE(data.has_unanswerable);
+}
+
+TEST_CASE_FIXTURE(Fixture, "version 2: no answers, no answer") {
+  SquadData data = read(R"({"data":[{"paragraphs":[{"context":"abc","qas":[
+    {"id":"1","question":"q","is_impossible":false,"answers":[{"text":"b","answer_start":1}]},
+    {"id":"2","question":"q","is_impossible":true,"answers":[],
+     "plausible_answers":[{"text":"c","answer_start":2}]},
+    {"id":"3","question":"q","answers":[]},
+    {"id":"4","question":"q","is_impossible":true}]}]}]})");
+  REQUIRE(data.questions.size() == 4);
+  CHECK(data.has_unanswerable);
+  for (size_t i = 0; i < 4; ++i) CHECK(data.questions[i].is_impossible == (i > 0));
+  CHECK(data.questions[1].answers.empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "flat: under data, as an array, as JSON Lines") {
+  const std::string one =
+      R"({"id":"1","title":"t","question":"q","context":"xé y","answers":{"text":["y"],"answer_start":[3]}})";
+  const std::string two =
+      R"({"id":2,"answers":{"answer_start":[],"text":[]},"context":"xé y","question":"q"})";
+  for (const std::string& text :
+       {concat("{\"data\":[", one, ",", two, "]}"), concat("[", one, ", ", two, "]"),
+        concat(one, "\n", two, "\n"), concat("\xEF\xBB\xBF", one, "\r\n\r\n", two)}) {
+    SquadData data = read(text);
+    REQUIRE(data.questions.size() == 2);
+    CHECK(data.contexts == std::vector<std::string>{"xé y"});
+    CHECK(data.questions[0].answers[0].start_byte == 4);
+    CHECK(data.questions[1].id == "2");
+    CHECK(data.questions[1].is_impossible);
+    CHECK(looks_like_squad(scratch.path("a.json")));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "answers are optional for prediction") {
+  constexpr std::string_view text =
+      R"([{"id":"1","question":"q","context":"abc"},
+          {"id":"2","question":"q","context":"abc","answers":[{"text":"b"}]}])";
+  SquadData data = read(text, false);
+  CHECK(data.questions.size() == 2);
+  CHECK_FALSE(data.has_unanswerable);
+  CHECK(data.questions[1].answers[0].start_byte == -1);
+  CHECK(data.misplaced_answers == 0);
+  CHECK(fault(text) == "a.json: question '1': key 'answers' is missing");
+}
+
+TEST_CASE_FIXTURE(Fixture, "limit keeps the first questions") {
+  SquadData data = read(kNested, true, 3);
+  CHECK(data.questions.size() == 3);
+  CHECK(data.questions.back().id == "q3");
+  CHECK(data.misplaced_answers == 0);
+  std::filesystem::path absent = scratch.path("not read.json");
+  CHECK(read_squad({scratch.path("a.json"), absent}, 1, true).questions.size() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "misplaced answers are counted, and refused when they are most") {
+  auto rows = [](int good, int bad) {
+    std::string text;
+    for (int i = 0; i < good + bad; ++i) {
+      text += concat(R"({"id":")", i, R"(","question":"q","context":"abc","answers":)",
+                     R"({"text":["b"],"answer_start":[)", i < good ? "1" : "2", "]}}\n");
+    }
+    return text;
+  };
+  CHECK(read(rows(2, 2)).misplaced_answers == 2);
+  CHECK(fault(rows(2, 3)) ==
+        "a.json: 3 of 5 answers are not at their answer_start, the first for question '2'; "
+        "answer_start counts Unicode code points from the context's beginning");
+  CHECK(read(rows(2, 3), false).misplaced_answers == 3);
+  auto start = [&](const char* value) {
+    return read(concat(R"([{"id":"1","question":"q","context":"é","answers":[{"text":"é",)",
+                       R"("answer_start":)", value, "}]}]"),
+                false)
+        .questions[0]
+        .answers[0]
+        .start_byte;
+  };
+  CHECK(start("0") == 0);
+  CHECK(start("1") == -1);
+  CHECK(start("-1") == -1);
+  CHECK(start("9000000000000000000") == -1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "faults name the file, and the question or the byte") {
+  CHECK(fault("") == "a.json: is empty");
+  CHECK(fault(R"({"data":[]})") == "a.json: holds no questions");
+  CHECK(fault("[]") == "a.json: holds no questions");
+  CHECK(fault("  \n") == "a.json: holds no questions");
+  CHECK(fault(R"({"data":[{"paragraphs":[{"context":"abc","qas":[]}]}]})") ==
+        "a.json: holds no questions");
+  CHECK(fault(R"({"version":"1.1"})") ==
+        "a.json: item 1 has none of 'data', 'paragraphs', 'context'");
+  CHECK(fault(R"({"data":[{"paragraphs":[{"qas":[{"id":"7","question":"q"}]}]}]})") ==
+        "a.json: question '7': key 'context' is missing");
+  CHECK(fault(R"([{"id":"7","context":"abc"}])") ==
+        "a.json: question '7': key 'question' is missing");
+  CHECK(fault(R"([{"question":"q","context":"abc"}])") == "a.json: item 1: key 'id' is missing");
+  CHECK(fault(R"([{"id":"7","question":"q","context":"abc","answers":[{"text":"b"}]}])") ==
+        "a.json: question '7': key 'answer_start' is missing");
+  CHECK(fault(R"([{"id":"7","question":"q","context":"abc","answers":[]},
+                  {"id":"7","question":"q","context":"abc","answers":[]}])") ==
+        "a.json: question '7' occurs twice; ids are unique");
+  CHECK(fault(R"([{"id":"7","answers":{"text":["a","b"],"answer_start":[1]}}])") ==
+        "a.json:1: not SQuAD JSON: 2 answer texts but 1 answer_start (byte 59)");
+  CHECK(fault("[{\"id\":\"7\",\n\"answers\":[{\"answer_start\":1.5}]}]") ==
+        "a.json:2: not SQuAD JSON: answer_start is a whole number, not '1.5' (byte 40)");
+  CHECK(fault("[{\"id\":\"7\"\n \"answers\":[]}]") ==
+        "a.json:2: not SQuAD JSON: ',' or '}' is expected, not '\"' (byte 13)");
+  CHECK(fault("[{\"id\":\"caf\xE9\"}]") == "a.json:1: not UTF-8 at byte 12");
+  CHECK(fault(std::string(100000, '[')) ==
+        "a.json:1: not SQuAD JSON: nested too deeply (byte 10)");
+  CHECK(data_fault(scratch, [&] { read_squad({scratch.path("no.json")}, 0, true); }) ==
+        "no.json: No such file or directory");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a file that is cut short says so wherever it is cut") {
+  std::string whole(kNested);
+  for (size_t size = 1; size < whole.size(); ++size) {
+    CHECK(fault(whole.substr(0, size)) ==
+          concat("a.json: the JSON ends too early, at byte ", size, "; is the file cut short?"));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "looks_like_squad") {
+  auto looks = [&](std::string_view text) { return looks_like_squad(scratch.write("b", text)); };
+  CHECK(looks(kNested));
+  CHECK(looks(R"({"version":"v2.0","data":[)"));
+  CHECK_FALSE(looks("text,label\na,b\n"));
+  CHECK_FALSE(looks(""));
+  CHECK_FALSE(looks(R"({"text":"a","label":1})"));
+  CHECK_FALSE(looks(R"({"data":"a","label":1})"));
+  CHECK_FALSE(looks(R"({"context":"a","label":1})"));
+  CHECK(data_fault(scratch, [&] { looks_like_squad(scratch.path("no.json")); }) ==
+        "no.json: No such file or directory");
+}
+
+TEST_CASE("published files have the published numbers of questions") {
+  struct Expected {
+    const char* file;
+    size_t questions, impossible, answers, contexts;
+  };
+  // Counts: squad/README.txt beside the files; contexts counted with Python's json.
+  const Expected all[] = {{"data/squad/train-v1.1.json", 87599, 0, 87599, 18891},
+                          {"data/squad/dev-v1.1.json", 10570, 0, 34726, 2067},
+                          {"data/squad/dev-v2.0.json", 11873, 5945, 20302, 1204},
+                          {"data/squad/train-v1.1-4000.json", 4000, 0, 4000, 3645},
+                          {"data/squad/v2.0-split-train.json", 9239, 4627, 16246, 960},
+                          {"data/squad/v2.0-split-dev.json", 2634, 1318, 4056, 244},
+                          {"data/xquad/xquad.zh.json", 1190, 0, 1190, 240},
+                          {"data/xquad/xquad.ar.json", 1190, 0, 1190, 240}};
+  for (const Expected& expected : all) {
+    if (!have_shared(expected.file)) continue;
+    SquadData data = read_squad({shared_path(expected.file)}, 0, true);
+    size_t impossible = 0, answers = 0, wrong = 0;
+    for (const SquadQuestion& question : data.questions) {
+      impossible += question.is_impossible;
+      answers += question.answers.size();
+      const std::string& context = data.contexts[question.context];
+      for (const SquadAnswer& answer : question.answers) {
+        wrong += answer.start_byte < 0 || context.compare(size_t(answer.start_byte),
+                                                          answer.text.size(), answer.text) != 0;
+      }
+    }
+    CHECK(data.questions.size() == expected.questions);
+    CHECK(impossible == expected.impossible);
+    CHECK(answers == expected.answers);
+    CHECK(data.contexts.size() == expected.contexts);
+    CHECK(data.has_unanswerable == (expected.impossible > 0));
+    CHECK(data.misplaced_answers == 0);
+    CHECK(wrong == 0);
+    CHECK(looks_like_squad(shared_path(expected.file)));
+  }
+}
