@@ -76,9 +76,9 @@ std::vector<std::string> ClassificationTask::describe() const {
         "starts with a new one)");
   }
   if (!data_.unknown_labels.empty()) {
-    lines.push_back(concat("eval: ", rows_with_unknown(data_), " rows with ",
-                           data_.unknown_labels.size(),
-                           " labels unknown to training count as wrong"));
+    lines.push_back(concat("eval: ", rows_with_unknown(data_), " of ", data_.eval.set.examples,
+                           " rows have labels unknown to the model (", data_.unknown_labels.size(),
+                           " distinct); they count as wrong"));
   }
   return lines;
 }

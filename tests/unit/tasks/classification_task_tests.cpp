@@ -211,11 +211,12 @@ TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
   CHECK(folder.text("per_class.csv") ==
         "label,precision,recall,f1,support\na,0.5,0.5,0.5,2\n\"b, b\",0,0,0,0\n"
         "c,0.5,1,0.6666666666666666,1\nz,0,0,0,1\n");
-  CHECK(task.describe() ==
-        std::vector<std::string>{"train: 3 rows, 9 tokens (3.0 a row), 0 cut at 128 tokens (0.0 %)",
-                                 "eval: 4 rows, 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)",
-                                 "3 labels",
-                                 "eval: 1 rows with 1 labels unknown to training count as wrong"});
+  CHECK(
+      task.describe() ==
+      std::vector<std::string>{
+          "train: 3 rows, 9 tokens (3.0 a row), 0 cut at 128 tokens (0.0 %)",
+          "eval: 4 rows, 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)", "3 labels",
+          "eval: 1 of 4 rows have labels unknown to the model (1 distinct); they count as wrong"});
 }
 
 TEST_CASE("config.json takes the options to evaluate and predict") {

@@ -1,0 +1,207 @@
+// Classification on real data: the golden values of Hugging Face and the Toronto transactions.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "../shared.h"
+#include "classification_fixture.h"
+#include "core/files.h"
+#include "model/bert.h"
+#include "tasks/classification/classification_task.h"
+#include "tasks/classification/logits.h"
+#include "tasks/classification/predictions.h"
+#include "tasks/classification/predictor.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+// A safetensors file, enough for tests: 8 bytes of header size, JSON, data.
+class Tensors {
+ public:
+  explicit Tensors(const std::filesystem::path& path) : file_(path) {
+    uint64_t size;
+    std::memcpy(&size, file_.text().data(), 8);
+    header_ = nlohmann::json::parse(file_.text().substr(8, size));
+    data_ = file_.text().substr(8 + size);
+  }
+  template <typename T>
+  std::vector<T> values(const std::string& name) const {
+    size_t begin = header_.at(name).at("data_offsets")[0], end = header_[name]["data_offsets"][1];
+    std::vector<T> out((end - begin) / sizeof(T));
+    std::memcpy(out.data(), data_.data() + begin, end - begin);
+    return out;
+  }
+  nlohmann::json metadata() const { return header_.at("__metadata__"); }
+
+ private:
+  MappedFile file_;
+  nlohmann::json header_;
+  std::string_view data_;
+};
+
+BertConfig tiny_config() {
+  auto path = shared_path("golden/tiny-bert-classification/config.json");
+  return parse_config(read_text_file(path), path);
+}
+
+// The golden texts as a file with their golden labels.
+std::string golden_csv(const Tensors& golden, const BertConfig& config) {
+  auto texts = nlohmann::json::parse(golden.metadata().at("texts").get<std::string>());
+  auto labels = golden.values<int64_t>("in.labels");
+  std::string csv = "text,category\n";
+  for (size_t i = 0; i < labels.size(); ++i) {
+    append_csv_row(std::vector<std::string>{texts[i], config.labels[size_t(labels[i])]}, csv);
+  }
+  return csv;
+}
+
+TaskOptions category_options() {
+  TaskOptions options;
+  options.label_column = "category";
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("golden forward: loss of Hugging Face's logits") {
+  if (!have_shared("golden/forward-classification.safetensors")) return;
+  Tensors golden(shared_path("golden/forward-classification.safetensors"));
+  BertConfig config = tiny_config();
+  Folder folder;
+  TaskOptions options = category_options();
+  options.train_files = {folder.file("golden.csv", golden_csv(golden, config))};
+  options.eval_files = options.train_files;
+  ClassificationTask task(options, WordTokenizer(), config, true);
+  REQUIRE(task.keeps_head());
+
+  std::vector<float> logits = golden.values<float>("logits");
+  int64_t count = int64_t(logits.size()) / 24;
+  PackedBatch batch;
+  batch.indices.resize(size_t(count));
+  std::iota(batch.indices.begin(), batch.indices.end(), 0u);
+  batch.samples = batch.indices;
+  auto backend = make_reference_backend();
+  DeviceBatch device(*backend, 16, count);
+  std::vector<float> losses(static_cast<size_t>(count));
+  task.reserve(*backend, count);
+  task.loss(*backend, batch, device, matrix(logits.data(), count, 24), 1 / float(count),
+            vector(losses.data(), count), Tensor{});
+  double expected = golden.values<float>("loss")[0];
+  double mean =
+      std::accumulate(losses.begin(), losses.end(), 0.0) / task.loss_denominator(batch.indices);
+  CHECK(std::abs(mean - expected) < 1e-6);
+  auto evaluation = task.start_evaluation();
+  evaluation->add(batch, logits.data());
+  CHECK(std::abs(evaluation->metrics()["eval_loss"] - expected) < 1e-6);
+}
+
+TEST_CASE("golden forward: text to logits") {
+  if (!have_shared("golden/forward-classification.safetensors")) return;
+  Tensors golden(shared_path("golden/forward-classification.safetensors"));
+  Tensors file(shared_path("golden/tiny-bert-classification/model.safetensors"));
+  auto tokenizer = Tokenizer::load(shared_path("golden/tiny-bert-classification"));
+  BertConfig config = tiny_config();
+  ClassificationPredictor predictor(classification_defaults(config), *tokenizer, config, 1, false);
+  auto texts = nlohmann::json::parse(golden.metadata().at("texts").get<std::string>())
+                   .get<std::vector<std::string>>();
+  std::vector<std::string_view> values(texts.begin(), texts.end());
+  std::vector<RowValues> rows;
+  for (const std::string_view& value : values) rows.emplace_back(&value, 1);
+  predictor.begin({"text"}, "golden.csv", false);
+  SampleSet set = predictor.tokenize(rows);
+
+  auto ids = golden.values<int64_t>("in.input_ids");
+  auto mask = golden.values<int64_t>("in.attention_mask");
+  std::vector<int32_t> expected;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (mask[i]) expected.push_back(int32_t(ids[i]));
+  }
+  CHECK(set.samples.ids == expected);
+
+  auto backend = make_reference_backend();
+  ParameterTable table(config, predictor.head());
+  std::vector<float> weights(size_t(table.size()));
+  for (const Parameter& parameter : table.parameters()) {
+    std::vector<float> tensor = file.values<float>(parameter.name);
+    REQUIRE(int64_t(tensor.size()) == parameter.size());
+    std::copy(tensor.begin(), tensor.end(), weights.begin() + parameter.offset);
+  }
+  Bert bert(*backend, config, table);
+  std::vector<float> wanted = golden.values<float>("logits");
+  // All at once, and in micro-batches of at most 20 tokens or 2 samples.
+  for (auto [tokens, sequences] : {std::pair<int64_t, int64_t>{200, 7}, {20, 2}}) {
+    bert.reserve(tokens, sequences, false);
+    DeviceBatch device(*backend, tokens, sequences);
+    std::vector<float> logits;
+    compute_logits(*backend, bert, weights.data(), device, set.samples, tokens, sequences, logits);
+    REQUIRE(logits.size() == wanted.size());
+    double worst = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      worst = std::max(worst, std::abs(double(logits[i]) - double(wanted[i])));
+    }
+    CHECK(worst < 1e-6);
+  }
+}
+
+TEST_CASE("golden trajectory: the model's labels count") {
+  if (!have_shared("golden/trajectory-classification-train.csv")) return;
+  BertConfig config = tiny_config();
+  TaskOptions options = category_options();
+  options.train_files = {shared_path("golden/trajectory-classification-train.csv")};
+  options.eval_files = {shared_path("golden/trajectory-classification-eval.csv")};
+  WordTokenizer tokenizer;
+  ClassificationTask task(options, tokenizer, config, true);
+  CHECK(task.keeps_head());
+  CHECK(task.head().outputs == 24);
+  CHECK(task.data().labels.names() == config.labels);
+  CHECK(task.train_set().samples.size() == 960);
+  CHECK(task.eval_set()->samples.size() == 500);
+  // First rows of the file: online services, hardware, online services, discount stores.
+  std::vector<int32_t> first(task.data().train.labels.begin(),
+                             task.data().train.labels.begin() + 4);
+  CHECK(first == std::vector<int32_t>{11, 9, 11, 3});
+
+  // Without the model's head 22 labels are left, and evaluation has one that they lack.
+  Folder folder;
+  Failure failure =
+      failure_of(folder, [&] { ClassificationTask(options, tokenizer, config, false); });
+  CHECK(failure.code == ExitCode::data);
+  CHECK(failure.message.find("has 1 label that the training data lacks: 'Utilities'") !=
+        std::string::npos);
+  options.ignore_unknown_labels = true;
+  ClassificationTask reinit(options, tokenizer, config, false);
+  CHECK(reinit.head().outputs == 22);
+  CHECK(!reinit.keeps_head());
+}
+
+TEST_CASE("Toronto transactions") {
+  if (!have_shared("data/toronto/train.csv")) return;
+  TaskOptions options = category_options();
+  options.train_files = {shared_path("data/toronto/train.csv")};
+  options.eval_files = {shared_path("data/toronto/dev.csv")};
+  options.max_train_samples = 100;
+  options.max_eval_samples = 50;
+  WordTokenizer tokenizer;
+  BertConfig config;
+  ClassificationData easy = load_classification_data(options, tokenizer, config, false);
+  CHECK(easy.labels.size() == 24);
+  CHECK(easy.train.set.samples.size() == 100);
+  CHECK(easy.class_name(easy.train.labels[0]) == "IT, telecom & online services");
+  CHECK(easy.class_name(easy.train.labels[3]) == "Discount & department stores");
+  REQUIRE(easy.eval.rows.size() == 50);
+  CHECK(easy.eval.table->rows()[0].values[2] ==
+        "SPONGES, KRAFTY KIDS FOAM, WHITE TISSUE, STICKERS");
+
+  options.label_column = "gl_category";
+  options.text_columns = {"merchant", "memo"};
+  ClassificationData hard = load_classification_data(options, tokenizer, config, false);
+  CHECK(hard.labels.size() == 495);
+  CHECK(hard.class_name(hard.train.labels[0]) == "BOOK & MAGAZINE SUBSCRIPTIONS");
+  // merchant and memo joined are the column text.
+  CHECK(hard.train.set.samples.ids == easy.train.set.samples.ids);
+}
