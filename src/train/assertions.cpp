@@ -57,11 +57,16 @@ std::string shown(double value) {
 
 bool Assertion::holds(double value) const {
   switch (comparison) {
-    case Comparison::at_least: return value >= bound;
-    case Comparison::greater: return value > bound;
-    case Comparison::at_most: return value <= bound;
-    case Comparison::less: return value < bound;
-    case Comparison::equal: return value == bound;
+    case Comparison::at_least:
+      return value >= bound;
+    case Comparison::greater:
+      return value > bound;
+    case Comparison::at_most:
+      return value <= bound;
+    case Comparison::less:
+      return value < bound;
+    case Comparison::equal:
+      return value == bound;
   }
   return false;
 }
@@ -84,7 +89,8 @@ std::vector<Assertion> baseline_assertions(
     const std::filesystem::path& baseline, const std::vector<std::string>& tolerances,
     const std::function<bool(const std::string&)>& larger_is_better) {
   if (baseline.empty() && tolerances.empty()) return {};
-  if (baseline.empty()) throw usage_error("--tolerance needs --baseline FILE (an earlier metrics.json)");
+  if (baseline.empty())
+    throw usage_error("--tolerance needs --baseline FILE (an earlier metrics.json)");
   if (tolerances.empty()) {
     throw usage_error("--baseline needs at least one --tolerance, as in --tolerance eval_f1=0.3");
   }
@@ -93,8 +99,9 @@ std::vector<Assertion> baseline_assertions(
   for (const std::string& text : tolerances) {
     size_t at = text.find('=');
     std::string name(trim(std::string_view(text).substr(0, at)));
-    auto tolerance = at == std::string::npos ? std::nullopt
-                                             : parse_double(trim(std::string_view(text).substr(at + 1)));
+    auto tolerance = at == std::string::npos
+                         ? std::nullopt
+                         : parse_double(trim(std::string_view(text).substr(at + 1)));
     if (!is_metric_name(name) || !tolerance || !(*tolerance >= 0) || !std::isfinite(*tolerance)) {
       throw usage_error("--tolerance ", finetune::quoted(text),
                         ": write METRIC=NUMBER (absolute, not negative), as in --tolerance "
@@ -104,17 +111,17 @@ std::vector<Assertion> baseline_assertions(
     if (found == earlier.end()) {
       std::vector<std::string> names;
       for (const auto& entry : earlier) names.push_back(entry.first);
-      throw usage_error("--tolerance ", finetune::quoted(text), ": ", baseline.string(), " has no ", name,
-                        "; it has ", join(names, ", "));
+      throw usage_error("--tolerance ", finetune::quoted(text), ": ", baseline.string(), " has no ",
+                        name, "; it has ", join(names, ", "));
     }
     bool larger = larger_is_better(name);
     double bound = larger ? found->second - *tolerance : found->second + *tolerance;
     // 88.3 - 0.3 is not quite 88 in binary: a value on the bound must pass.
     double slack = 1e-12 * std::max(std::abs(found->second), *tolerance);
-    assertions.push_back({name, larger ? Comparison::at_least : Comparison::at_most,
-                          larger ? bound - slack : bound + slack,
-                          concat("baseline ", shown(found->second), larger ? " - " : " + ",
-                                 shown(*tolerance))});
+    assertions.push_back(
+        {name, larger ? Comparison::at_least : Comparison::at_most,
+         larger ? bound - slack : bound + slack,
+         concat("baseline ", shown(found->second), larger ? " - " : " + ", shown(*tolerance))});
   }
   return assertions;
 }
@@ -122,7 +129,8 @@ std::vector<Assertion> baseline_assertions(
 void check_assertions(const std::vector<Assertion>& assertions,
                       const std::vector<std::string>& available) {
   for (const auto& assertion : assertions) {
-    if (std::find(available.begin(), available.end(), assertion.metric) != available.end()) continue;
+    if (std::find(available.begin(), available.end(), assertion.metric) != available.end())
+      continue;
     std::vector<std::string> names = available;
     std::sort(names.begin(), names.end());
     auto near = closest_match(assertion.metric, available);
@@ -134,8 +142,9 @@ void check_assertions(const std::vector<Assertion>& assertions,
 
 const std::vector<std::string>& run_metric_names() {
   static const std::vector<std::string> names{
-      "peak_memory_mb", "startup_seconds",          "train_loss", "train_runtime",
-      "train_samples_per_second", "train_steps", "train_tokens_per_second"};
+      "peak_memory_mb",         "startup_seconds",          "train_loss",
+      "train_runtime",          "train_samples_per_second", "train_steps",
+      "train_tokens_per_second"};
   return names;
 }
 

@@ -31,14 +31,14 @@ struct CheckpointState {
   std::map<std::string, double> totals;  // what else the loop adds up: "loss", "seconds", "tokens"
 
   double best_value = std::numeric_limits<double>::quiet_NaN();
-  int64_t best_step = -1;     // -1: not yet evaluated
+  int64_t best_step = -1;  // -1: not yet evaluated
   int64_t evaluations_without_improvement = 0;
 
   std::string options;              // config.toml
   std::vector<std::string> labels;  // empty: none
   std::string data_sha256;
   std::string model_sha256;
-  std::string version;              // of the program that wrote it
+  std::string version;  // of the program that wrote it
 };
 
 // Arenas of a ParameterTable in host memory. When reading, those that are null are left out (the
@@ -54,11 +54,13 @@ struct CheckpointArenas {
 void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,
                       const ParameterTable& table, const CheckpointArenas& arenas);
 
-// Both verify the seal first. Error(model) for a file that is damaged, no checkpoint, or of another
-// model (a tensor missing or of another shape; the arenas may then be partly overwritten).
+// Both verify the seal first (sealed_file.h). Error(model) for a file that is damaged, no
+// checkpoint, or of another model (a tensor missing or of another shape; the arenas may then be
+// partly overwritten). `verified`: the seal has just been verified (newest_valid_checkpoint), once
+// is enough.
 CheckpointState read_checkpoint_state(const std::filesystem::path& path);
 CheckpointState read_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
-                                const CheckpointArenas& arenas);
+                                const CheckpointArenas& arenas, bool verified = false);
 
 // What `inspect` prints: names ("weights/bert...") and shapes.
 struct CheckpointTensor {

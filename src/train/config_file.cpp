@@ -87,8 +87,10 @@ class ConfigParser {
     ++at_;
     skip_blanks();
     entry.is_array = peek() == '[';
-    if (entry.is_array) parse_array(entry.values);
-    else entry.values.push_back(parse_scalar());
+    if (entry.is_array)
+      parse_array(entry.values);
+    else
+      entry.values.push_back(parse_scalar());
     skip_blanks();
     skip_comment();
     if (!at_end() && peek() != '\n' && peek() != '\r') {
@@ -120,8 +122,10 @@ class ConfigParser {
       if (peek() == '[') fail("an array inside an array is not used here");
       values.push_back(parse_scalar());
       skip_lines();
-      if (peek() == ',') ++at_;
-      else if (peek() != ']') fail("',' or ']' is missing in an array");
+      if (peek() == ',')
+        ++at_;
+      else if (peek() != ']')
+        fail("',' or ']' is missing in an array");
     }
     ++at_;
   }
@@ -141,7 +145,8 @@ class ConfigParser {
     }
     if (number.empty()) fail("a value is missing");
     if (!parse_double(number)) {
-      fail(finetune::quoted(word), " is not a value: write numbers, true, false, or text in \"quotes\"");
+      fail(finetune::quoted(word),
+           " is not a value: write numbers, true, false, or text in \"quotes\"");
     }
     return number[0] == '+' ? number.substr(1) : number;
   }
@@ -154,8 +159,10 @@ class ConfigParser {
       if (at_end() || peek() == '\n') fail("a string is not closed");
       char c = take();
       if (c == quote) return out;
-      if (c == '\\' && quote == '"') parse_escape(out);
-      else out += c;
+      if (c == '\\' && quote == '"')
+        parse_escape(out);
+      else
+        out += c;
     }
   }
 
@@ -187,10 +194,14 @@ std::string toml_string(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     unsigned char u = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += {'\\', c};
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\r')
+      out += "\\r";
     else if (u < 0x20 || u == 0x7F) {
       constexpr char digits[] = "0123456789abcdef";
       out += concat("\\u00", digits[u >> 4], digits[u & 15]);

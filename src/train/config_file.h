@@ -28,8 +28,7 @@ std::vector<ConfigEntry> parse_config_text(std::string_view text, const std::str
 void check_config_names(const std::vector<ConfigEntry>& entries,
                         const std::vector<std::string>& known, const std::string& file_name);
 
-using ConfigValue =
-    std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 struct ConfigItem {
   std::string name;
   ConfigValue value;

@@ -8,7 +8,8 @@
 namespace finetune {
 
 double parse_duration(std::string_view text, std::string_view option) {
-  constexpr std::array<std::pair<char, double>, 4> units{{{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
+  constexpr std::array<std::pair<char, double>, 4> units{
+      {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
   constexpr double hundred_years = 86400.0 * 36525;
   double seconds = 0;
   size_t next_unit = 0;

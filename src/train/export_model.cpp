@@ -21,9 +21,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 10> kNames{
-    "config.json",          "model.safetensors",       "vocab.txt",        "tokenizer.json",
-    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "spiece.model",
-    "sentencepiece.bpe.model", "tokenizer.model"};
+    "config.json",       "model.safetensors",     "vocab.txt",
+    "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "spiece.model",          "sentencepiece.bpe.model",
+    "tokenizer.model"};
 
 Json parse_object(const std::string& text, std::string_view what) {
   Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
@@ -33,9 +34,12 @@ Json parse_object(const std::string& text, std::string_view what) {
 
 const char* torch_name(DType dtype) {
   switch (dtype) {
-    case DType::f16: return "float16";
-    case DType::bf16: return "bfloat16";
-    default: return "float32";
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
+    default:
+      return "float32";
   }
 }
 
@@ -49,11 +53,13 @@ Json inverse_of(const Json& id2label) {
   return label2id;
 }
 
-std::string reason(int error) { return std::strerror(error); }
+std::string reason(int error) {
+  return std::strerror(error);
+}
 
 void sync_directory(const fs::path& directory) {
-  int descriptor = ::open(directory.empty() ? "." : directory.c_str(),
-                          O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int descriptor =
+      ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);  // best effort: some file systems refuse it on directories
   ::close(descriptor);
@@ -129,8 +135,8 @@ std::string exported_config(const ModelExport& model, DType dtype) {
     config.erase(key);
   }
   bool sequence = model.table.head().kind == HeadKind::sequence;
-  config["architectures"] = Json::array(
-      {sequence ? "BertForSequenceClassification" : "BertForQuestionAnswering"});
+  config["architectures"] =
+      Json::array({sequence ? "BertForSequenceClassification" : "BertForQuestionAnswering"});
   config["model_type"] = "bert";
   config["torch_dtype"] = torch_name(dtype);
   for (const auto& [key, value] : task.items()) config[key] = value;

@@ -1,5 +1,5 @@
-// A model directory in Hugging Face's layout that transformers loads without a warning: config.json,
-// model.safetensors, the tokenizer's files.
+// A model directory in Hugging Face's layout that transformers loads without a warning:
+// config.json, model.safetensors, the tokenizer's files.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +15,9 @@ namespace finetune {
 
 struct ModelExport {
   const ParameterTable& table;
-  float* weights = nullptr;     // host arena
-  std::string source_config;    // the pretrained model's config.json as read
-  std::string task_config;      // JSON object (Task::config_json): overrides and joins its keys
+  float* weights = nullptr;   // host arena
+  std::string source_config;  // the pretrained model's config.json as read
+  std::string task_config;    // JSON object (Task::config_json): overrides and joins its keys
   std::vector<std::filesystem::path> tokenizer_files;  // copied under their names
 };
 

@@ -51,8 +51,10 @@ void Fingerprint::work() {
       sums.push_back(hash_file(file));
       if (stop_) return;
     }
-    if (sums.size() == 1) result_ = sums[0];
-    else if (!sums.empty()) result_ = sha256_of(join(sums, "\n") + "\n");
+    if (sums.size() == 1)
+      result_ = sums[0];
+    else if (!sums.empty())
+      result_ = sha256_of(join(sums, "\n") + "\n");
   } catch (...) {
     error_ = std::current_exception();
   }

@@ -66,8 +66,8 @@ Hdf5Store Hdf5Store::create(const std::filesystem::path& path, uint64_t user_blo
   H5Pset_file_locking(access, false, true);
   Hdf5Store file;
   file.path_ = path.string();
-  file.file_ = file.check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access),
-                          H5Fclose, "cannot be created");
+  file.file_ = file.check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), H5Fclose,
+                          "cannot be created");
   return file;
 }
 
@@ -97,14 +97,13 @@ void Hdf5Store::make_group(const std::string& name) {
 }
 
 void Hdf5Store::put_attribute(const std::string& group, const std::string& name, hid_t type,
-                             const void* value) {
-  Hdf5Handle owner = check(H5Oopen(file_, group.c_str(), H5P_DEFAULT), H5Oclose,
-                           concat("has no group ", group));
+                              const void* value) {
+  Hdf5Handle owner =
+      check(H5Oopen(file_, group.c_str(), H5P_DEFAULT), H5Oclose, concat("has no group ", group));
   Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
   std::string failure = "cannot be written (is the disk full?)";
   Hdf5Handle attribute = check(
-      H5Acreate2(owner, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
-      failure);
+      H5Acreate2(owner, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, failure);
   check(H5Awrite(attribute, type, value), failure);
 }
 
@@ -117,7 +116,7 @@ void Hdf5Store::write_attribute(const std::string& group, const std::string& nam
 }
 
 void Hdf5Store::write_attribute(const std::string& group, const std::string& name,
-                               const std::string& text) {
+                                const std::string& text) {
   put_attribute(group, name, string_type(text.size()), text.c_str());
 }
 
@@ -153,15 +152,14 @@ std::string Hdf5Store::read_text(const std::string& group, const std::string& na
 }
 
 std::vector<std::string> Hdf5Store::attribute_names(const std::string& group) const {
-  Hdf5Handle owner = check(H5Oopen(file_, group.c_str(), H5P_DEFAULT), H5Oclose,
-                           concat("has no group ", group));
+  Hdf5Handle owner =
+      check(H5Oopen(file_, group.c_str(), H5P_DEFAULT), H5Oclose, concat("has no group ", group));
   std::vector<std::string> names;
   auto collect = [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
     static_cast<std::vector<std::string>*>(out)->emplace_back(name);
     return 0;
   };
-  check(H5Aiterate2(owner, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names),
-        "cannot be read");
+  check(H5Aiterate2(owner, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "cannot be read");
   return names;
 }
 
@@ -174,9 +172,9 @@ void Hdf5Store::write_strings(const std::string& name, const std::vector<std::st
   hsize_t extent = values.size();
   std::string failure = "cannot be written (is the disk full?)";
   Hdf5Handle space = check(H5Screate_simple(1, &extent, nullptr), H5Sclose, failure);
-  Hdf5Handle dataset = check(H5Dcreate2(file_, name.c_str(), type, space,
-                                        H5P_DEFAULT, dataset_properties(), H5P_DEFAULT),
-                             H5Dclose, failure);
+  Hdf5Handle dataset = check(
+      H5Dcreate2(file_, name.c_str(), type, space, H5P_DEFAULT, dataset_properties(), H5P_DEFAULT),
+      H5Dclose, failure);
   if (extent == 0) return;
   check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, block.data()), failure);
 }
@@ -205,40 +203,39 @@ std::vector<std::string> Hdf5Store::read_strings(const std::string& name) const 
 }
 
 void Hdf5Store::write_floats(const std::string& name, const std::vector<int64_t>& shape,
-                            const float* data) {
+                             const float* data) {
   std::vector<hsize_t> extent(shape.begin(), shape.end());
   std::string failure = "cannot be written (is the disk full?)";
   Hdf5Handle space =
       check(H5Screate_simple(int(extent.size()), extent.data(), nullptr), H5Sclose, failure);
-  Hdf5Handle dataset = check(H5Dcreate2(file_, name.c_str(), H5T_IEEE_F32LE, space,
-                                        H5P_DEFAULT, dataset_properties(), H5P_DEFAULT),
+  Hdf5Handle dataset = check(H5Dcreate2(file_, name.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT,
+                                        dataset_properties(), H5P_DEFAULT),
                              H5Dclose, failure);
   check(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), failure);
 }
 
 void Hdf5Store::read_floats(const std::string& name, const std::vector<int64_t>& shape,
-                           float* data) const {
-  Hdf5Handle dataset = check(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose,
-                             concat("has no tensor ", name));
+                            float* data) const {
+  Hdf5Handle dataset =
+      check(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, concat("has no tensor ", name));
   std::vector<int64_t> found = shape_of(dataset);
   if (found != shape) {
-    throw model_error(path_, ": tensor ", name, " has shape ", shape_text(found), ", the model needs ",
-                      shape_text(shape));
+    throw model_error(path_, ": tensor ", name, " has shape ", shape_text(found),
+                      ", the model needs ", shape_text(shape));
   }
   check(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data),
         concat("tensor ", name, " cannot be read"));
 }
 
 std::vector<Hdf5Store::Entry> Hdf5Store::datasets(const std::string& group) const {
-  Hdf5Handle owner = check(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose,
-                           concat("has no group ", group));
+  Hdf5Handle owner =
+      check(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose, concat("has no group ", group));
   std::vector<std::string> names;
   auto collect = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
     static_cast<std::vector<std::string>*>(out)->emplace_back(name);
     return 0;
   };
-  check(H5Literate(owner, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names),
-        "cannot be read");
+  check(H5Literate(owner, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "cannot be read");
   std::vector<Entry> entries;
   for (const auto& name : names) {
     Hdf5Handle dataset = check(H5Dopen2(owner, name.c_str(), H5P_DEFAULT), H5Dclose,

@@ -107,7 +107,9 @@ MetricsLog::MetricsLog(fs::path path, int64_t resume_step) : path_(std::move(pat
   }
 }
 
-MetricsLog::~MetricsLog() { ::close(descriptor_); }
+MetricsLog::~MetricsLog() {
+  ::close(descriptor_);
+}
 
 void MetricsLog::append(const NamedNumbers& numbers) {
   std::string line = json_line(numbers) + "\n";

@@ -18,7 +18,8 @@ std::string json_line(const NamedNumbers& numbers);
 
 // Flat, numbers only, one per line, through a temporary file.
 void write_metrics(const std::filesystem::path& path, const std::map<std::string, double>& metrics);
-// Error(usage) naming the file if it is not such a file (numbers in nested objects are passed over).
+// Error(usage) naming the file if it is not such a file (numbers in nested objects are passed
+// over).
 std::map<std::string, double> read_metrics(const std::filesystem::path& path);
 
 // run.json: facts as strings, in the order given.

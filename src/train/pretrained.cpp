@@ -16,7 +16,9 @@ constexpr size_t kNamesShown = 3;
 bool is_pooler(const Parameter& parameter) {
   return parameter.head && parameter.name.starts_with("bert.pooler.");
 }
-bool is_task_head(const Parameter& parameter) { return parameter.head && !is_pooler(parameter); }
+bool is_task_head(const Parameter& parameter) {
+  return parameter.head && !is_pooler(parameter);
+}
 
 template <typename Test>
 std::vector<const Parameter*> select(const ParameterTable& table, Test test) {
@@ -29,12 +31,14 @@ std::vector<const Parameter*> select(const ParameterTable& table, Test test) {
 
 // All, none or some of the parameters are in the file.
 size_t count_present(const std::vector<const Parameter*>& parameters, const WeightSource& source) {
-  return size_t(std::count_if(parameters.begin(), parameters.end(), [&](const Parameter* parameter) {
-    return source.find(parameter->name) != nullptr;
-  }));
+  return size_t(std::count_if(
+      parameters.begin(), parameters.end(),
+      [&](const Parameter* parameter) { return source.find(parameter->name) != nullptr; }));
 }
 
-std::string file_of(const WeightSource& source) { return source.path().string(); }
+std::string file_of(const WeightSource& source) {
+  return source.path().string();
+}
 
 Error missing(const WeightSource& source, const std::vector<const Parameter*>& parameters) {
   std::vector<std::string> names;
@@ -42,8 +46,8 @@ Error missing(const WeightSource& source, const std::vector<const Parameter*>& p
     if (!source.find(parameter->name)) names.push_back(parameter->name);
   }
   std::string others = names.size() > 1 ? concat(" (and ", names.size() - 1, " more)") : "";
-  return model_error(file_of(source), ": tensor ", finetune::quoted(names.at(0), 200), " is missing",
-                     others);
+  return model_error(file_of(source), ": tensor ", finetune::quoted(names.at(0), 200),
+                     " is missing", others);
 }
 
 void check_tensor(const WeightSource& source, const Parameter& parameter, std::string_view advice) {
@@ -86,9 +90,9 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
                              ? concat("the head (", head_module(table), ") of the weights is kept")
                              : concat("the head (", head_module(table), ") is newly initialised"));
   if (report.unused.empty()) return;
-  std::vector<std::string> shown(report.unused.begin(),
-                                 report.unused.begin() +
-                                     ptrdiff_t(std::min(kNamesShown, report.unused.size())));
+  std::vector<std::string> shown(
+      report.unused.begin(),
+      report.unused.begin() + ptrdiff_t(std::min(kNamesShown, report.unused.size())));
   report.lines.push_back(concat("not needed: ", report.unused.size(), " other tensors (",
                                 join(shown, ", "),
                                 report.unused.size() > kNamesShown ? ", …)" : ")"));
@@ -144,9 +148,8 @@ PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource
     report.loaded.push_back(parameter->name);
   }
   // The largest first: threads finish together. The values go straight into the arena.
-  std::stable_sort(to_load.begin(), to_load.end(), [](const Parameter* a, const Parameter* b) {
-    return a->size() > b->size();
-  });
+  std::stable_sort(to_load.begin(), to_load.end(),
+                   [](const Parameter* a, const Parameter* b) { return a->size() > b->size(); });
   parallel_for(int64_t(to_load.size()), [&](int64_t i) {
     const Parameter& parameter = *to_load[size_t(i)];
     read_tensor(source, parameter.name, parameter.shape, arena + parameter.offset);

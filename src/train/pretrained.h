@@ -27,7 +27,7 @@ struct PretrainedReport {
   std::vector<std::string> unused;       // tensors of the file, by their stored names
   bool head_kept = false;
   bool pooler_initialized = false;
-  std::vector<std::string> lines;        // one sentence each, for the log
+  std::vector<std::string> lines;  // one sentence each, for the log
 };
 
 // Fills `arena` (table.size() floats, zero before) straight from the file, tensors in parallel; new

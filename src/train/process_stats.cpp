@@ -72,7 +72,7 @@ std::vector<std::pair<std::string, std::string>> host_facts() {
   if (named) facts.emplace_back("host", name.nodename);
   if (auto cpu = proc_value("/proc/cpuinfo", "model name")) facts.emplace_back("cpu", *cpu);
   facts.emplace_back("cores", concat(available_cores()));
-  if (struct sysinfo info {}; ::sysinfo(&info) == 0) {
+  if (struct sysinfo info{}; ::sysinfo(&info) == 0) {
     facts.emplace_back("memory", concat((uint64_t(info.totalram) * info.mem_unit) >> 20, " MiB"));
   }
   if (named) facts.emplace_back("kernel", concat(name.sysname, " ", name.release));

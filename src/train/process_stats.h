@@ -7,8 +7,8 @@
 
 namespace finetune {
 
-double peak_memory_mb();           // highest resident memory so far (VmHWM), MiB
-double seconds_since_start();      // since the process was started, loading included
+double peak_memory_mb();       // highest resident memory so far (VmHWM), MiB
+double seconds_since_start();  // since the process was started, loading included
 // For run.json: "host", "cpu", "cores", "memory", "kernel". Unknown facts are left out.
 std::vector<std::pair<std::string, std::string>> host_facts();
 

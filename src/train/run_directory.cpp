@@ -25,8 +25,8 @@ constexpr std::string_view kMarker = "# finetune ";
 // Every name that a run gives to a file in its directory. --overwrite removes these, checkpoints
 // and exported files in model/, and no others.
 constexpr std::array kRunFiles{
-    "config.toml",   "run.json",         "metrics.jsonl",           "metrics.json",
-    "log.txt",       "predictions.csv",  "predictions.json",        "nbest_predictions.json",
+    "config.toml",   "run.json",        "metrics.jsonl",    "metrics.json",
+    "log.txt",       "predictions.csv", "predictions.json", "nbest_predictions.json",
     "confusion.csv", "null_odds.json"};
 bool is_run_file(std::string_view name) {
   return std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
@@ -88,8 +88,10 @@ void remove_abandoned(const fs::path& directory) {
   for (const auto& entry : entries_of(directory)) {
     bool temporary = false;
     std::string name = without_temporary_suffix(entry.filename().string(), temporary);
-    if (is_abandoned_export(entry)) remove_model(entry);
-    else if (temporary && is_run_file(name) && !is_link_free_directory(entry)) remove_file(entry);
+    if (is_abandoned_export(entry))
+      remove_model(entry);
+    else if (temporary && is_run_file(name) && !is_link_free_directory(entry))
+      remove_file(entry);
   }
   for (const auto& entry : entries_of(directory / "checkpoints")) {
     bool temporary = false;
@@ -113,7 +115,8 @@ void remove_run(const fs::path& directory) {
 void check_writable(const fs::path& directory) {
   fs::path nearest = fs::absolute(directory);
   std::error_code error;
-  while (!fs::exists(nearest, error) && nearest.has_relative_path()) nearest = nearest.parent_path();
+  while (!fs::exists(nearest, error) && nearest.has_relative_path())
+    nearest = nearest.parent_path();
   if (!fs::is_directory(nearest, error)) {
     throw model_error(directory.string(), ": cannot be created: ", nearest.string(),
                       " is not a directory");
@@ -167,8 +170,8 @@ void check_inputs_survive(const fs::path& directory, const std::vector<fs::path>
   for (const auto& input : inputs) {
     fs::path inside = fs::weakly_canonical(input, error).lexically_relative(output);
     if (inside.empty() || *inside.begin() == "..") continue;
-    throw usage_error("--output ", directory.string(), ": --overwrite would remove ", input.string(),
-                      ", which this run reads");
+    throw usage_error("--output ", directory.string(), ": --overwrite would remove ",
+                      input.string(), ", which this run reads");
   }
 }
 
@@ -192,6 +195,8 @@ RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(d
   }
 }
 
-RunDirectory::~RunDirectory() { ::close(lock_); }
+RunDirectory::~RunDirectory() {
+  ::close(lock_);
+}
 
 }  // namespace finetune

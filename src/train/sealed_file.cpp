@@ -83,7 +83,9 @@ std::string checksum(const Descriptor& file, uint64_t size) {
   return root.hex();
 }
 
-std::string size_line(uint64_t size) { return concat("bytes ", size, "\n"); }
+std::string size_line(uint64_t size) {
+  return concat("bytes ", size, "\n");
+}
 
 std::string seal_text(uint64_t size, const std::string& sum) {
   std::string text = concat(kTitle, size_line(size), "sha256 of 1 MiB blocks ", sum, "\n");
@@ -108,7 +110,8 @@ void verify_seal(const std::filesystem::path& path) {
   std::string found(kSealBytes, '\0');
   file.read(found.data(), found.size(), 0);
   if (!found.starts_with(kTitle)) {
-    throw model_error(path.string(), ": is not a checkpoint of this program, or its first bytes are "
+    throw model_error(path.string(),
+                      ": is not a checkpoint of this program, or its first bytes are "
                       "damaged");
   }
   if (!std::string_view(found).substr(kTitle.size()).starts_with(size_line(size))) {

@@ -26,7 +26,7 @@ extern "C" void on_signal(int number) {
 
 struct SignalGuard::Saved {
   std::array<struct sigaction, kHandled.size()> actions{};
-  struct sigaction file_size{};
+  struct sigaction file_size {};
 };
 
 SignalGuard::SignalGuard() : saved_(new Saved) {
@@ -51,7 +51,9 @@ SignalGuard::~SignalGuard() {
   delete saved_;
 }
 
-StopRequest SignalGuard::request() const { return StopRequest(requested.load()); }
+StopRequest SignalGuard::request() const {
+  return StopRequest(requested.load());
+}
 
 ExitCode exit_code_of(StopRequest request) {
   FINETUNE_CHECK(request != StopRequest::none);

@@ -1,5 +1,3 @@
-#include "train/assertions.h"
-
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -7,6 +5,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
+#include "train/assertions.h"
 #include "train/metrics_files.h"
 
 using namespace finetune;
@@ -90,7 +89,8 @@ TEST_CASE("against a baseline, in the direction of each metric") {
   std::string unknown = usage_message([&] { baseline_assertions(file, {"eval_em=1"}, larger); });
   CHECK(has(unknown, "has no eval_em"));
   CHECK(has(unknown, "eval_f1, eval_loss, peak_memory_mb"));
-  for (const char* text : {"eval_f1", "eval_f1=", "eval_f1=-1", "eval_f1=1%", "=1", "eval_f1=nan"}) {
+  for (const char* text :
+       {"eval_f1", "eval_f1=", "eval_f1=-1", "eval_f1=1%", "=1", "eval_f1=nan"}) {
     CAPTURE(text);
     CHECK(has(usage_message([&] { baseline_assertions(file, {text}, larger); }), "METRIC=NUMBER"));
   }
@@ -101,8 +101,9 @@ TEST_CASE("against a baseline, in the direction of each metric") {
 }
 
 TEST_CASE("the table") {
-  auto report = evaluate_assertions({parse_assertion("eval_f1>=88"), parse_assertion("eval_loss<1")},
-                                    {{"eval_f1", 87.5}, {"eval_loss", 0.25}});
+  auto report =
+      evaluate_assertions({parse_assertion("eval_f1>=88"), parse_assertion("eval_loss<1")},
+                          {{"eval_f1", 87.5}, {"eval_loss", 0.25}});
   CHECK(!report.passed);
   CHECK(report.table ==
         "metric     value  bound\n"

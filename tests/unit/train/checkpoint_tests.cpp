@@ -1,5 +1,3 @@
-#include "train/checkpoint.h"
-
 #include <doctest/doctest.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -14,6 +12,7 @@
 #include "core/files.h"
 #include "core/philox.h"
 #include "temporary_directory.h"
+#include "train/checkpoint.h"
 #include "train/checkpoint_store.h"
 
 using namespace finetune;

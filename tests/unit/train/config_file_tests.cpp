@@ -1,5 +1,3 @@
-#include "train/config_file.h"
-
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -7,6 +5,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
+#include "train/config_file.h"
 
 using namespace finetune;
 
@@ -48,8 +47,9 @@ TEST_CASE("what is written reads back") {
                                 {"train", std::vector<std::string>{"a.csv", awkward}},
                                 {"eval", std::vector<std::string>{}}};
   std::string text = write_config(items, "finetune 0.1.0: the options of this run");
-  CHECK(text.starts_with("# finetune 0.1.0: the options of this run\ntask = \"qa\"\nlr = 5e-05\n"
-                         "epochs = 3.0\n"));
+  CHECK(
+      text.starts_with("# finetune 0.1.0: the options of this run\ntask = \"qa\"\nlr = 5e-05\n"
+                       "epochs = 3.0\n"));
   auto entries = parse_config_text(text, "config.toml");
   REQUIRE(entries.size() == items.size());
   for (size_t i = 0; i < items.size(); ++i) {
@@ -93,7 +93,10 @@ TEST_CASE("TOML as people write it") {
 }
 
 TEST_CASE("syntax errors name file and line") {
-  struct Case { const char* text; const char* part; };
+  struct Case {
+    const char* text;
+    const char* part;
+  };
   for (auto [text, part] : std::initializer_list<Case>{
            {"\nlr", "run.toml:2: '=' is missing after 'lr'"},
            {"lr =", "a value is missing"},

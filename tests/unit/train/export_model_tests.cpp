@@ -1,5 +1,3 @@
-#include "train/export_model.h"
-
 #include <doctest/doctest.h>
 #include <simdjson.h>
 
@@ -10,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
+#include "train/export_model.h"
 #include "train/pretrained.h"
 
 using namespace finetune;
@@ -48,8 +47,11 @@ std::vector<std::string> names_in(const fs::path& directory) {
 
 TEST_CASE("config.json: unknown keys stay, another task's labels go") {
   ParameterTable table(tiny_config(), Head{HeadKind::sequence, 2});
-  ModelExport model{table, nullptr, kSource,
-                    R"({"id2label": {"0": "Café", "1": "x"}, "finetune": {"max_length": 128}})", {}};
+  ModelExport model{table,
+                    nullptr,
+                    kSource,
+                    R"({"id2label": {"0": "Café", "1": "x"}, "finetune": {"max_length": 128}})",
+                    {}};
   simdjson::dom::parser parser;
   std::string text = exported_config(model, DType::f32);
   simdjson::dom::element json = parser.parse(text);
@@ -85,7 +87,10 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
   auto from = open_weights(source);
   load_pretrained(table, *from, 0.02, 1, HeadPolicy::require, weights.data());
 
-  ModelExport model{table, weights.data(), config.source_json, R"({"id2label": {"0": "a"}})",
+  ModelExport model{table,
+                    weights.data(),
+                    config.source_json,
+                    R"({"id2label": {"0": "a"}})",
                     {source / "vocab.txt", source / "tokenizer_config.json"}};
   fs::path target = directory / "run" / "model";
   export_model(target, model);

@@ -1,5 +1,3 @@
-#include "train/metrics_files.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
+#include "train/metrics_files.h"
 
 using namespace finetune;
 

@@ -1,5 +1,3 @@
-#include "train/pretrained.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "core/files.h"
 #include "core/parallel.h"
 #include "temporary_directory.h"
+#include "train/pretrained.h"
 #include "weights/weights.h"
 
 using namespace finetune;
@@ -184,15 +183,18 @@ TEST_CASE("a missing pooler is newly initialised, in one sentence") {
 }
 
 TEST_CASE("what a broken model lacks is named") {
-  struct Case { const char* name; const char* part; };
+  struct Case {
+    const char* name;
+    const char* part;
+  };
   for (auto [name, part] : {Case{"golden/broken/nan-weights", "nan"},
                             Case{"golden/broken/missing-encoder-tensor", "is missing"},
                             Case{"golden/broken/shape-not-of-config", "has shape"}}) {
     if (!test::have_shared(name)) continue;
     CAPTURE(name);
     Model model(name);
-    std::string message = refusal(model, ParameterTable(model.config, kTwentyFour),
-                                  HeadPolicy::keep_or_new);
+    std::string message =
+        refusal(model, ParameterTable(model.config, kTwentyFour), HeadPolicy::keep_or_new);
     CAPTURE(message);
     CHECK(has(message, "model.safetensors: tensor '"));
     CHECK(has(message, part));

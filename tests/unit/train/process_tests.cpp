@@ -20,7 +20,8 @@
 using namespace finetune;
 
 TEST_CASE("the first signal is remembered") {
-  for (auto [number, code] : {std::pair{SIGINT, 130}, {SIGTERM, 85}, {SIGUSR1, 85}, {SIGUSR2, 85}}) {
+  for (auto [number, code] :
+       {std::pair{SIGINT, 130}, {SIGTERM, 85}, {SIGUSR1, 85}, {SIGUSR2, 85}}) {
     SignalGuard guard;
     CHECK(guard.request() == StopRequest::none);
     ::raise(number);

@@ -1,5 +1,3 @@
-#include "train/run_directory.h"
-
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
+#include "train/run_directory.h"
 
 using namespace finetune;
 
@@ -27,10 +26,10 @@ void make_run(const fs::path& directory) {
   fs::create_directories(directory / "checkpoints");
   fs::create_directories(directory / "model");
   write_file(directory / "config.toml", concat("# ", config_marker("0.1.0"), "\nlr = 1.0\n"));
-  for (const char* name : {"run.json", "metrics.jsonl", "metrics.json", "log.txt", "confusion.csv",
-                           "predictions.csv", "checkpoints/step-00000010.h5",
-                           "checkpoints/step-00000020.h5.tmp.5", "metrics.json.tmp.17",
-                           "model/config.json", "model/model.safetensors", "model/vocab.txt"}) {
+  for (const char* name :
+       {"run.json", "metrics.jsonl", "metrics.json", "log.txt", "confusion.csv", "predictions.csv",
+        "checkpoints/step-00000010.h5", "checkpoints/step-00000020.h5.tmp.5", "metrics.json.tmp.17",
+        "model/config.json", "model/model.safetensors", "model/vocab.txt"}) {
     write_file(directory / name, "x");
   }
 }
@@ -84,8 +83,8 @@ TEST_CASE("--overwrite removes what a run wrote and nothing else") {
     left.push_back(fs::relative(entry.path(), directory.path()).string());
   }
   std::sort(left.begin(), left.end());
-  CHECK(left == std::vector<std::string>{"checkpoints", "checkpoints/best.h5", "config.toml", "model",
-                                         "model/README.md", "notes.txt"});
+  CHECK(left == std::vector<std::string>{"checkpoints", "checkpoints/best.h5", "config.toml",
+                                         "model", "model/README.md", "notes.txt"});
 }
 
 TEST_CASE("resuming clears away what a killed process left") {

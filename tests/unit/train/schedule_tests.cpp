@@ -1,17 +1,18 @@
-#include "train/schedule.h"
-
 #include <doctest/doctest.h>
 #include <simdjson.h>
 
 #include <vector>
 
 #include "../shared.h"
+#include "train/schedule.h"
 
 using namespace finetune;
 
 namespace {
 
-Schedule make(ScheduleKind kind) { return {kind, 5e-5, 3, 10}; }
+Schedule make(ScheduleKind kind) {
+  return {kind, 5e-5, 3, 10};
+}
 
 void check_rates(const Schedule& schedule, const std::vector<double>& expected) {
   for (size_t step = 0; step < expected.size(); ++step) {
@@ -35,11 +36,11 @@ TEST_CASE("schedules equal those of transformers") {
                9.412754953531663e-06, 2.475778302439524e-06, 0.0, 2.4757783024395215e-06});
   check_rates(make(ScheduleKind::constant),
               {0.0, 1.6666666666666667e-05, 3.3333333333333335e-05, 5e-05, 5e-05, 5e-05, 5e-05});
-  check_rates(make(ScheduleKind::polynomial),
-              {0.0, 1.6666666666666667e-05, 3.3333333333333335e-05, 5e-05, 4.287142857142858e-05,
-               3.574285714285714e-05, 2.861428571428571e-05, 2.1485714285714288e-05,
-               1.4357142857142855e-05, 7.228571428571432e-06, 9.999999999999998e-08,
-               9.999999999999998e-08});
+  check_rates(
+      make(ScheduleKind::polynomial),
+      {0.0, 1.6666666666666667e-05, 3.3333333333333335e-05, 5e-05, 4.287142857142858e-05,
+       3.574285714285714e-05, 2.861428571428571e-05, 2.1485714285714288e-05, 1.4357142857142855e-05,
+       7.228571428571432e-06, 9.999999999999998e-08, 9.999999999999998e-08});
 }
 
 TEST_CASE("without warm-up the first step has the full rate and the last is not zero") {

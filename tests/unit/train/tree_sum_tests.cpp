@@ -1,5 +1,3 @@
-#include "train/tree_sum.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <functional>
 
 #include "core/philox.h"
+#include "train/tree_sum.h"
 
 using namespace finetune;
 
