@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/parallel.h"
 #include "data/packing.h"
 #include "data/plan.h"
