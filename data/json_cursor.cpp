@@ -82,6 +82,14 @@ void JsonCursor::fail_at_end() {
   fail("the text ends in the middle of a value");
 }
 
+std::string JsonCursor::next_character() const {
+  size_t size = 1;
+  while (at_ + size < text_.size() && (static_cast<unsigned char>(text_[at_ + size]) & 0xC0) == 0x80) {
+    ++size;
+  }
+  return quoted(text_.substr(at_, size));
+}
+
 void JsonCursor::skip_space() {
   while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' ||
                                 text_[at_] == '\t')) {
@@ -107,7 +115,7 @@ bool JsonCursor::take(char c) {
 }
 
 void JsonCursor::expect(char c, const char* what) {
-  if (!take(c)) fail(concat(what, " is expected, not ", quoted(text_.substr(at_, 1))));
+  if (!take(c)) fail(concat(what, " is expected, not ", next_character()));
 }
 
 JsonString JsonCursor::string() {
@@ -157,7 +165,7 @@ std::string_view JsonCursor::scalar() {
       if (rest.find_first_not_of("+-.0123456789eE") == std::string_view::npos) fail_at_end();
       fail("a malformed number");
     }
-    fail(concat("a value is expected, not ", quoted(rest.substr(0, 1))));
+    fail(concat("a value is expected, not ", next_character()));
   }
   at_ += length;
   return rest.substr(0, length);

@@ -66,6 +66,7 @@ class JsonCursor {
 
  private:
   [[noreturn]] void fail_at_end();
+  std::string next_character() const;  // for messages
   void skip_space();
   void skip_nested(int depth);
 
