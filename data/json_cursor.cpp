@@ -18,7 +18,9 @@ constexpr std::array<bool, 256> kStringEnd = [] {
   return table;
 }();
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 int hex_digit(char c) {
   if (is_digit(c)) return c - '0';
@@ -35,10 +37,14 @@ size_t number_length(std::string_view text) {
     while (at < text.size() && is_digit(text[at])) ++at;
     return at > begin;
   };
-  auto next_is = [&](char a, char b) { return at < text.size() && (text[at] == a || text[at] == b); };
+  auto next_is = [&](char a, char b) {
+    return at < text.size() && (text[at] == a || text[at] == b);
+  };
   if (next_is('-', '-')) ++at;
-  if (next_is('0', '0')) ++at;
-  else if (!digits()) return 0;
+  if (next_is('0', '0'))
+    ++at;
+  else if (!digits())
+    return 0;
   if (next_is('.', '.')) {
     ++at;
     if (!digits()) return 0;
@@ -84,15 +90,16 @@ void JsonCursor::fail_at_end() {
 
 std::string JsonCursor::next_character() const {
   size_t size = 1;
-  while (at_ + size < text_.size() && (static_cast<unsigned char>(text_[at_ + size]) & 0xC0) == 0x80) {
+  while (at_ + size < text_.size() &&
+         (static_cast<unsigned char>(text_[at_ + size]) & 0xC0) == 0x80) {
     ++size;
   }
   return quoted(text_.substr(at_, size));
 }
 
 void JsonCursor::skip_space() {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' ||
-                                text_[at_] == '\t')) {
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) {
     ++at_;
   }
 }
@@ -171,15 +178,21 @@ std::string_view JsonCursor::scalar() {
   return rest.substr(0, length);
 }
 
-void JsonCursor::skip_value() { skip_nested(0); }
+void JsonCursor::skip_value() {
+  skip_nested(0);
+}
 
 void JsonCursor::skip_nested(int depth) {
   if (depth > kMostNesting) fail("nested too deeply");
   char first = peek();
-  if (first == '{') object([&](const JsonString&) { skip_nested(depth + 1); });
-  else if (first == '[') array([&] { skip_nested(depth + 1); });
-  else if (first == '"') string();
-  else scalar();
+  if (first == '{')
+    object([&](const JsonString&) { skip_nested(depth + 1); });
+  else if (first == '[')
+    array([&] { skip_nested(depth + 1); });
+  else if (first == '"')
+    string();
+  else
+    scalar();
 }
 
 void append_text(const JsonString& string, std::string& out) {
