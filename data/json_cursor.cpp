@@ -18,7 +18,9 @@ constexpr std::array<bool, 256> kStringEnd = [] {
   return table;
 }();
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 int hex_digit(char c) {
   if (is_digit(c)) return c - '0';
@@ -35,10 +37,14 @@ size_t number_length(std::string_view text) {
     while (at < text.size() && is_digit(text[at])) ++at;
     return at > begin;
   };
-  auto next_is = [&](char a, char b) { return at < text.size() && (text[at] == a || text[at] == b); };
+  auto next_is = [&](char a, char b) {
+    return at < text.size() && (text[at] == a || text[at] == b);
+  };
   if (next_is('-', '-')) ++at;
-  if (next_is('0', '0')) ++at;
-  else if (!digits()) return 0;
+  if (next_is('0', '0'))
+    ++at;
+  else if (!digits())
+    return 0;
   if (next_is('.', '.')) {
     ++at;
     if (!digits()) return 0;
@@ -82,9 +88,18 @@ void JsonCursor::fail_at_end() {
   fail("the text ends in the middle of a value");
 }
 
+std::string JsonCursor::next_character() const {
+  size_t size = 1;
+  while (at_ + size < text_.size() &&
+         (static_cast<unsigned char>(text_[at_ + size]) & 0xC0) == 0x80) {
+    ++size;
+  }
+  return quoted(text_.substr(at_, size));
+}
+
 void JsonCursor::skip_space() {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' ||
-                                text_[at_] == '\t')) {
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) {
     ++at_;
   }
 }
@@ -107,7 +122,7 @@ bool JsonCursor::take(char c) {
 }
 
 void JsonCursor::expect(char c, const char* what) {
-  if (!take(c)) fail(concat(what, " is expected, not ", quoted(text_.substr(at_, 1))));
+  if (!take(c)) fail(concat(what, " is expected, not ", next_character()));
 }
 
 JsonString JsonCursor::string() {
@@ -157,21 +172,27 @@ std::string_view JsonCursor::scalar() {
       if (rest.find_first_not_of("+-.0123456789eE") == std::string_view::npos) fail_at_end();
       fail("a malformed number");
     }
-    fail(concat("a value is expected, not ", quoted(rest.substr(0, 1))));
+    fail(concat("a value is expected, not ", next_character()));
   }
   at_ += length;
   return rest.substr(0, length);
 }
 
-void JsonCursor::skip_value() { skip_nested(0); }
+void JsonCursor::skip_value() {
+  skip_nested(0);
+}
 
 void JsonCursor::skip_nested(int depth) {
   if (depth > kMostNesting) fail("nested too deeply");
   char first = peek();
-  if (first == '{') object([&](const JsonString&) { skip_nested(depth + 1); });
-  else if (first == '[') array([&] { skip_nested(depth + 1); });
-  else if (first == '"') string();
-  else scalar();
+  if (first == '{')
+    object([&](const JsonString&) { skip_nested(depth + 1); });
+  else if (first == '[')
+    array([&] { skip_nested(depth + 1); });
+  else if (first == '"')
+    string();
+  else
+    scalar();
 }
 
 void append_text(const JsonString& string, std::string& out) {

@@ -31,8 +31,8 @@ class JsonCursor {
   explicit JsonCursor(std::string_view text) : text_(text) {}
 
   size_t position() const { return at_; }
-  bool at_end();     // nothing but white space is left
-  char peek();       // the first byte of the next token; a fault at the end of the text
+  bool at_end();      // nothing but white space is left
+  char peek();        // the first byte of the next token; a fault at the end of the text
   bool take(char c);  // steps over `c` if it is next
   void expect(char c, const char* what);
 
@@ -66,6 +66,7 @@ class JsonCursor {
 
  private:
   [[noreturn]] void fail_at_end();
+  std::string next_character() const;  // for messages
   void skip_space();
   void skip_nested(int depth);
 

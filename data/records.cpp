@@ -113,8 +113,12 @@ bool RowReader::next(Row& row) {
   return true;
 }
 
-RowFormat RowReader::format() const { return state_->stream.format(); }
-const std::vector<std::string>& RowReader::columns() const { return state_->stream.columns(); }
+RowFormat RowReader::format() const {
+  return state_->stream.format();
+}
+const std::vector<std::string>& RowReader::columns() const {
+  return state_->stream.columns();
+}
 size_t RowReader::column(std::string_view name) const {
   return find_column(columns(), name, state_->path);
 }
@@ -124,6 +128,8 @@ bool RowReader::has_column(std::string_view name) const {
 std::string RowReader::where(const Row& row) const {
   return concat(input_name(state_->path), ":", row.line);
 }
-int64_t RowReader::skipped_rows() const { return state_->stream.skipped_rows(); }
+int64_t RowReader::skipped_rows() const {
+  return state_->stream.skipped_rows();
+}
 
 }  // namespace finetune

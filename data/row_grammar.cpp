@@ -15,7 +15,9 @@ constexpr std::array<bool, 256> kFieldEnd = [] {
   return table;
 }();
 
-RowScan incomplete() { return {.state = RowScan::State::incomplete}; }
+RowScan incomplete() {
+  return {.state = RowScan::State::incomplete};
+}
 
 const char* find(const char* begin, const char* end, char c) {
   return static_cast<const char*>(std::memchr(begin, c, size_t(end - begin)));

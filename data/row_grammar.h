@@ -14,9 +14,9 @@ namespace finetune {
 struct RowScan {
   enum class State { row, incomplete, bad };
   State state = State::row;
-  size_t size = 0;          // bytes of the row with its line end
-  uint32_t lines = 0;       // line ends among them
-  std::string problem{};    // bad: what is wrong, for the user
+  size_t size = 0;            // bytes of the row with its line end
+  uint32_t lines = 0;         // line ends among them
+  std::string problem{};      // bad: what is wrong, for the user
   uint32_t problem_line = 0;  // bad: how many lines below the beginning of the row
 };
 

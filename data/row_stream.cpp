@@ -50,7 +50,7 @@ RowFormat detect_row_format(const fs::path& path, std::string_view beginning) {
   if (path == "-") return RowFormat::plain_text;
   const std::string name = path.string();
   constexpr std::pair<std::string_view, RowFormat> suffixes[] = {
-      {".csv", RowFormat::csv},     {".tsv", RowFormat::tsv},    {".jsonl", RowFormat::jsonl},
+      {".csv", RowFormat::csv},      {".tsv", RowFormat::tsv},    {".jsonl", RowFormat::jsonl},
       {".ndjson", RowFormat::jsonl}, {".json", RowFormat::jsonl}, {".txt", RowFormat::plain_text}};
   for (const auto& [suffix, format] : suffixes) {
     if (ends_with_ignoring_case(name, suffix)) return format;
@@ -70,9 +70,9 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
   auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return size_t(found - columns.begin());
   auto similar = closest_match(name, columns);
-  throw data_error(input_name(file), ": no column ", quoted(name), "; its columns are: ",
-                   join(columns, ", "),
-                   similar ? concat(" (did you mean ", finetune::quoted(*similar), "?)") : std::string());
+  throw data_error(
+      input_name(file), ": no column ", quoted(name), "; its columns are: ", join(columns, ", "),
+      similar ? concat(" (did you mean ", finetune::quoted(*similar), "?)") : std::string());
 }
 
 RowStream::RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena)
@@ -124,11 +124,14 @@ void RowStream::read_columns() {
 RowScan RowStream::scan() {
   if (options_.recycle) arena_.clear();
   switch (format_) {
-    case RowFormat::csv: return scan_csv(window_.bytes(), window_.last(), values_, arena_);
-    case RowFormat::tsv: return scan_tsv(window_.bytes(), window_.last(), values_);
+    case RowFormat::csv:
+      return scan_csv(window_.bytes(), window_.last(), values_, arena_);
+    case RowFormat::tsv:
+      return scan_tsv(window_.bytes(), window_.last(), values_);
     case RowFormat::plain_text:
       return scan_plain_text(window_.bytes(), window_.last(), values_);
-    case RowFormat::jsonl: break;
+    case RowFormat::jsonl:
+      break;
   }
   if (in_header_) return scan_json_keys(window_.bytes(), window_.last(), columns_);
   return scan_json_line(window_.bytes(), window_.last(), columns_, values_, arena_);
@@ -215,8 +218,10 @@ bool RowStream::next() {
     }
     if (!options_.skip_bad_rows) throw data_error(problem, kSkipHint);
     if (skipped_rows_++ == 0) first_problem_ = std::move(problem);
-    if (row.size > 0) step_over(row);
-    else step_over_line();
+    if (row.size > 0)
+      step_over(row);
+    else
+      step_over_line();
   }
   return false;
 }

@@ -43,9 +43,9 @@ class RowStream {
  public:
   struct Options {
     bool skip_bad_rows = false;
-    std::optional<RowFormat> format{};  // else detected
+    std::optional<RowFormat> format{};   // else detected
     std::vector<std::string> columns{};  // JSON Lines: of the files before, if any
-    bool recycle = false;               // values need to live until the next row only
+    bool recycle = false;                // values need to live until the next row only
   };
   // Reads the header. `arena` takes the values that have to be unescaped.
   RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena);

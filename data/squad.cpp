@@ -75,7 +75,8 @@ class SquadReader {
       throw data_error(file_, ":", line_of(text, fault.at), ": not SQuAD JSON: ", fault.what,
                        " (byte ", fault.at + (file.size() - text.size()) + 1, ")");
     }
-    if (data_.questions.size() == before && !full()) throw data_error(file_, ": holds no questions");
+    if (data_.questions.size() == before && !full())
+      throw data_error(file_, ": holds no questions");
   }
 
   bool full() const { return limit_ > 0 && int64_t(data_.questions.size()) >= limit_; }
@@ -110,9 +111,12 @@ class SquadReader {
 
   void value(JsonCursor& cursor, int depth) {
     if (depth > kMostNesting) cursor.fail("nested too deeply");
-    if (full()) cursor.skip_value();
-    else if (cursor.peek() == '[') cursor.array([&] { value(cursor, depth + 1); });
-    else element(cursor, depth);
+    if (full())
+      cursor.skip_value();
+    else if (cursor.peek() == '[')
+      cursor.array([&] { value(cursor, depth + 1); });
+    else
+      element(cursor, depth);
   }
 
   void element(JsonCursor& cursor, int depth) {
@@ -242,7 +246,8 @@ class SquadReader {
     if (!written.has_question) throw missing("question");
     if (!written.has_answers && !written.is_impossible && need_answers_) throw missing("answers");
     if (!ids_.insert(written.id).second) {
-      throw data_error(file_, ": question ", finetune::quoted(written.id), " occurs twice; ids are unique");
+      throw data_error(file_, ": question ", finetune::quoted(written.id),
+                       " occurs twice; ids are unique");
     }
     SquadQuestion question;
     question.context = context_index;
@@ -250,9 +255,8 @@ class SquadReader {
     question.is_impossible = written.has_answers ? written.answers.empty() : written.is_impossible;
     for (WrittenAnswer& answer : written.answers) {
       if (!answer.has_start && need_answers_) throw missing("answer_start");
-      size_t at = answer.has_start && answer.start >= 0
-                      ? byte_of_code_point(context, answer.start)
-                      : std::string_view::npos;
+      size_t at = answer.has_start && answer.start >= 0 ? byte_of_code_point(context, answer.start)
+                                                        : std::string_view::npos;
       bool placed = at != std::string_view::npos && !answer.text.empty() &&
                     context.substr(at).starts_with(answer.text);
       if (!placed && answer.has_start && question.answers.empty()) {

@@ -18,16 +18,16 @@ struct SquadAnswer {
 struct SquadQuestion {
   std::string id;
   std::string question;
-  uint32_t context = 0;              // index into SquadData::contexts
-  bool is_impossible = false;        // "answers" is empty; where that key is absent: the file's flag
+  uint32_t context = 0;        // index into SquadData::contexts
+  bool is_impossible = false;  // "answers" is empty; where that key is absent: the file's flag
   std::vector<SquadAnswer> answers;  // may be empty
 };
 
 struct SquadData {
   std::vector<std::string> contexts;
   std::vector<SquadQuestion> questions;
-  bool has_unanswerable = false;     // version 2 rules apply
-  int64_t misplaced_answers = 0;     // first answers whose text is not at answer_start
+  bool has_unanswerable = false;  // version 2 rules apply
+  int64_t misplaced_answers = 0;  // first answers whose text is not at answer_start
 };
 
 // Error(data) with file and question id (or byte offset) for malformed JSON, missing keys, repeated
@@ -35,8 +35,8 @@ struct SquadData {
 // question without "answers" and more than half misplaced first answers are errors.
 SquadData read_squad(const std::vector<std::filesystem::path>& files, int64_t limit,
                      bool need_answers);
-// True if the file begins like a SQuAD file: an object with an array "data", or a row or an array of
-// rows with "context" and "question". False for a pipe. Error(data) if the file is missing.
+// True if the file begins like a SQuAD file: an object with an array "data", or a row or an array
+// of rows with "context" and "question". False for a pipe. Error(data) if the file is missing.
 bool looks_like_squad(const std::filesystem::path& file);
 
 }  // namespace finetune

@@ -139,15 +139,19 @@ std::string quoted(std::string_view text, size_t limit) {
   std::string out = "'";
   size_t end = std::min(limit, text.size());
   while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  for (char c : text.substr(0, end)) {
+  size_t valid_end = 0;  // bytes before it are valid UTF-8
+  for (size_t i = 0; i < end; ++i) {
+    if (i == valid_end) valid_end = i + std::min(end - i, invalid_utf8(text.substr(i, end - i)));
+    char c = text[i];
     unsigned char u = static_cast<unsigned char>(c);
     if (c == '\n') out += "\\n";
     else if (c == '\t') out += "\\t";
     else if (c == '\r') out += "\\r";
-    else if (u < 0x20 || u == 0x7F) {
+    else if (u < 0x20 || u == 0x7F || i == valid_end) {
       char buffer[8];
       std::snprintf(buffer, sizeof buffer, "\\x%02x", u);
       out += buffer;
+      if (i == valid_end) ++valid_end;
     } else {
       out += c;
     }

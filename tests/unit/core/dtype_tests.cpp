@@ -1,8 +1,8 @@
-#include "core/dtype.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+
+#include "core/dtype.h"
 
 using namespace finetune;
 

@@ -1,11 +1,10 @@
-#include "core/files.h"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
 
+#include "core/files.h"
 #include "core/sha256.h"
 
 using namespace finetune;

@@ -1,11 +1,11 @@
-#include "core/parallel.h"
-
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "core/parallel.h"
 
 using namespace finetune;
 
@@ -48,9 +48,8 @@ TEST_CASE("the exception of the first task comes back") {
 TEST_CASE("a parallel_for inside a task runs on that task's thread") {
   set_threads(4);
   std::vector<std::atomic<int>> runs(64);
-  parallel_for(8, [&](int64_t i) {
-    parallel_for(8, [&](int64_t j) { ++runs[size_t(8 * i + j)]; });
-  });
+  parallel_for(8,
+               [&](int64_t i) { parallel_for(8, [&](int64_t j) { ++runs[size_t(8 * i + j)]; }); });
   for (const auto& times : runs) CHECK(times == 1);
   set_threads(available_cores());
 }

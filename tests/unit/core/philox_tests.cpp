@@ -1,8 +1,8 @@
-#include "core/philox.h"
-
 #include <doctest/doctest.h>
 
 #include <set>
+
+#include "core/philox.h"
 
 using namespace finetune;
 

@@ -1,9 +1,9 @@
-#include "core/text.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
+
+#include "core/text.h"
 
 using namespace finetune;
 
@@ -57,14 +57,14 @@ TEST_CASE("invalid_utf8 gives the first bad byte") {
   CHECK(invalid_utf8("plain") == npos);
   CHECK(invalid_utf8("aé€\U0001F600") == npos);
   CHECK(invalid_utf8("\xED\x9F\xBF \xEE\x80\x80 \xF4\x8F\xBF\xBF") == npos);
-  CHECK(invalid_utf8("ab\xE9") == 2);                // Latin-1
-  CHECK(invalid_utf8("a\x80") == 1);                 // continuation without a lead
-  CHECK(invalid_utf8("\xC0\xAF") == 0);              // overlong
-  CHECK(invalid_utf8("\xE0\x9F\xBF") == 0);          // overlong
-  CHECK(invalid_utf8("x\xED\xA0\x80") == 1);         // surrogate
-  CHECK(invalid_utf8("\xF4\x90\x80\x80") == 0);      // past U+10FFFF
-  CHECK(invalid_utf8("\xF0\x8F\xBF\xBF") == 0);      // overlong
-  CHECK(invalid_utf8("abc\xE2\x82") == 3);           // cut short
+  CHECK(invalid_utf8("ab\xE9") == 2);            // Latin-1
+  CHECK(invalid_utf8("a\x80") == 1);             // continuation without a lead
+  CHECK(invalid_utf8("\xC0\xAF") == 0);          // overlong
+  CHECK(invalid_utf8("\xE0\x9F\xBF") == 0);      // overlong
+  CHECK(invalid_utf8("x\xED\xA0\x80") == 1);     // surrogate
+  CHECK(invalid_utf8("\xF4\x90\x80\x80") == 0);  // past U+10FFFF
+  CHECK(invalid_utf8("\xF0\x8F\xBF\xBF") == 0);  // overlong
+  CHECK(invalid_utf8("abc\xE2\x82") == 3);       // cut short
   CHECK(count_code_points("aé€\U0001F600") == 4);
 }
 
@@ -72,4 +72,7 @@ TEST_CASE("quoted is one short printable line") {
   CHECK(quoted("a\nb\t\x01") == "'a\\nb\\t\\x01'");
   CHECK(quoted("abcdef", 3) == "'abc…'");
   CHECK(quoted("aéb", 2) == "'a…'");  // never cuts a character
+  CHECK(quoted("a\xE9\xC3\xA9\xC3") == "'a\\xe9é\\xc3'");
+  CHECK(quoted("\xE9\xE9") == "'\\xe9\\xe9'");
+  CHECK(quoted("") == "''");
 }

@@ -1,5 +1,3 @@
-#include "data/json_cursor.h"
-
 #include <doctest/doctest.h>
 #include <simdjson.h>
 
@@ -8,6 +6,7 @@
 
 #include "core/philox.h"
 #include "core/text.h"
+#include "data/json_cursor.h"
 
 using namespace finetune;
 
@@ -33,15 +32,17 @@ std::string meaning(std::string_view text) {
 }  // namespace
 
 TEST_CASE("values as JSON defines them") {
-  for (const char* good : {"0", "-0", "1.5e+10", "-12.25E-3", "true", "false", "null", "\"\"",
-                           " [ ] ", "{}", "[1,[2,{\"a\":[]}]]", "{\"a\" : 1 , \"b\" : \"\\u00e9\"}"}) {
+  for (const char* good :
+       {"0", "-0", "1.5e+10", "-12.25E-3", "true", "false", "null", "\"\"", " [ ] ", "{}",
+        "[1,[2,{\"a\":[]}]]", "{\"a\" : 1 , \"b\" : \"\\u00e9\"}"}) {
     CAPTURE(good);
     CHECK(accepts(good));
   }
   for (const char* bad :
-       {"", " ", "01", "1.", ".5", "+1", "1e", "-", "NaN", "Infinity", "tru", "True", "nul", "\"",
-        "\"a\nb\"", "\"\\x\"", "\"\\u12g4\"", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{a:1}",
-        "{\"a\":1,}", "[1 2]", "1 2", "]", "{\"a\":1]"}) {
+       {"",         " ",          "01",          "1.",   ".5",   "+1",       "1e",
+        "-",        "NaN",        "Infinity",    "tru",  "True", "nul",      "\"",
+        "\"a\nb\"", "\"\\x\"",    "\"\\u12g4\"", "[1,]", "[,1]", "{\"a\"}",  "{\"a\":}",
+        "{a:1}",    "{\"a\":1,}", "[1 2]",       "1 2",  "]",    "{\"a\":1]"}) {
     CAPTURE(bad);
     CHECK_FALSE(accepts(bad));
   }
@@ -73,9 +74,12 @@ TEST_CASE("the same texts are JSON as for simdjson") {
       PhiloxBlock edit = philox(key, {round, 1 + i, 0, 0});
       size_t at = edit[0] % text.size();
       char byte = bytes[edit[1] % bytes.size()];
-      if (edit[2] % 3 == 0) text[at] = byte;
-      else if (edit[2] % 3 == 1) text.insert(at, 1, byte);
-      else text.erase(at, 1);
+      if (edit[2] % 3 == 0)
+        text[at] = byte;
+      else if (edit[2] % 3 == 1)
+        text.insert(at, 1, byte);
+      else
+        text.erase(at, 1);
     }
     if (invalid_utf8(text) != std::string::npos) continue;
     bool ours = accepts(text);

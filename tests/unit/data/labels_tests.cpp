@@ -1,8 +1,7 @@
-#include "data/labels.h"
-
 #include <doctest/doctest.h>
 
 #include "core/error.h"
+#include "data/labels.h"
 
 using namespace finetune;
 

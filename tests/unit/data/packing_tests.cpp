@@ -1,5 +1,3 @@
-#include "data/packing.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "core/philox.h"
+#include "data/packing.h"
 
 using namespace finetune;
 

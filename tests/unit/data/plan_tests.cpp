@@ -1,10 +1,10 @@
-#include "data/plan.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
+
+#include "data/plan.h"
 
 using namespace finetune;
 

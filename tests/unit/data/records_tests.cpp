@@ -1,5 +1,3 @@
-#include "data/records.h"
-
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "../shared.h"
+#include "data/records.h"
 #include "scratch.h"
 
 using namespace finetune;
@@ -96,8 +95,9 @@ TEST_CASE_FIXTURE(Fixture, "CSV: byte order mark, CRLF, CR, blank lines, no last
 TEST_CASE_FIXTURE(Fixture, "every value is a string") {
   CHECK(cells(read("a.csv", "a,b,c,d\nNA,null,007,1e5\n nan ,,true,-0\n")) ==
         Cells{{"NA", "null", "007", "1e5"}, {" nan ", "", "true", "-0"}});
-  CHECK(cells(read("a.jsonl", "{\"a\":\"NA\",\"b\":1.50,\"c\":true,\"d\":null}\n"
-                              "{\"d\":\"007\",\"c\":-0.0e-1,\"b\":false,\"a\":\"null\"}\n")) ==
+  CHECK(cells(read("a.jsonl",
+                   "{\"a\":\"NA\",\"b\":1.50,\"c\":true,\"d\":null}\n"
+                   "{\"d\":\"007\",\"c\":-0.0e-1,\"b\":false,\"a\":\"null\"}\n")) ==
         Cells{{"NA", "1.50", "true", ""}, {"null", "false", "-0.0e-1", "007"}});
 }
 
@@ -108,11 +108,12 @@ TEST_CASE_FIXTURE(Fixture, "TSV: quotes mean nothing") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "JSON Lines: escapes, other keys, blank lines") {
-  Table table = read("a.jsonl",
-                     "{\"text\": \"a\\n\\\"b\\\"\\u00e9\\ud83d\\ude00\\/\\\\\", \"label\": \"x\"}\n"
-                     "\r\n"
-                     "  { \"other\" : [1, {\"text\": 2}], \"l\\u0061bel\":\"y\" , \"text\":\"\" }\r\n"
-                     "{\"text\":\"last\",\"label\":\"z\"}");
+  Table table =
+      read("a.jsonl",
+           "{\"text\": \"a\\n\\\"b\\\"\\u00e9\\ud83d\\ude00\\/\\\\\", \"label\": \"x\"}\n"
+           "\r\n"
+           "  { \"other\" : [1, {\"text\": 2}], \"l\\u0061bel\":\"y\" , \"text\":\"\" }\r\n"
+           "{\"text\":\"last\",\"label\":\"z\"}");
   CHECK(table.columns() == std::vector<std::string>{"text", "label"});
   CHECK(cells(table) == Cells{{"a\n\"b\"é\U0001F600/\\", "x"}, {"", "y"}, {"last", "z"}});
   CHECK(lines(table) == Lines{1, 3, 4});
@@ -130,9 +131,10 @@ TEST_CASE_FIXTURE(Fixture, "faults name the file, the line and what to do") {
   CHECK(fault("a.csv", "\n\r\n\n") == "a.csv: is empty");
   CHECK(fault("a.jsonl", "\n") == "a.jsonl: is empty");
   CHECK(fault("a.csv", "text,label,text\na,b,c\n") == "a.csv:1: two columns are named 'text'");
-  CHECK(fault("a.csv", "text,label\n\"x\ny\",1\na,b,c\n") ==
-        "a.csv:4: 2 values are expected (text, label), found: 3; a value with a comma needs quotes; "
-        "--skip-bad-rows drops such rows");
+  CHECK(
+      fault("a.csv", "text,label\n\"x\ny\",1\na,b,c\n") ==
+      "a.csv:4: 2 values are expected (text, label), found: 3; a value with a comma needs quotes; "
+      "--skip-bad-rows drops such rows");
   CHECK(fault("a.tsv", "text\tlabel\na\n") ==
         "a.tsv:2: 2 values are expected (text, label), found: 1; --skip-bad-rows drops such rows");
   CHECK(fault("a.csv", "text,label\na,1\n\"b\nc\",\"2\nd,3\n") ==
@@ -164,8 +166,9 @@ TEST_CASE_FIXTURE(Fixture, "faults of JSON Lines") {
   };
   constexpr std::string_view hint = "; --skip-bad-rows drops such rows";
   CHECK(second_line("{\"text\":\"a\"}") == concat("a.jsonl:2: key 'n' is missing", hint));
-  CHECK(second_line("{\"text\":\"a\",\"n\":1,\"text\":\"b\"}") ==
-        concat("a.jsonl:2: not a JSON object: key 'text' occurs twice (byte 26 of the line)", hint));
+  CHECK(
+      second_line("{\"text\":\"a\",\"n\":1,\"text\":\"b\"}") ==
+      concat("a.jsonl:2: not a JSON object: key 'text' occurs twice (byte 26 of the line)", hint));
   CHECK(second_line("{\"text\":\"a\",\"n\":[1]}") ==
         concat("a.jsonl:2: not a JSON object: a nested value; strings, numbers, true, false and "
                "null can be columns (byte 17 of the line)",
@@ -199,7 +202,8 @@ TEST_CASE_FIXTURE(Fixture, "a file that is missing, a directory, only a header")
   CHECK(data_fault(scratch, [&] { RowReader(scratch.path("dir.csv")); }) ==
         "dir.csv: is a directory, a file is needed");
   fs::path header = scratch.write("header.csv", "text,label\n");
-  CHECK(data_fault(scratch, [&] { read_table({header}, false, 0); }) == "header.csv: holds no rows");
+  CHECK(data_fault(scratch, [&] { read_table({header}, false, 0); }) ==
+        "header.csv: holds no rows");
   CHECK(streamed(header).empty());
   fs::path empty = scratch.write("empty.txt", "");
   CHECK(data_fault(scratch, [&] { read_table({empty}, false, 0); }) == "empty.txt: is empty");
@@ -259,8 +263,9 @@ TEST_CASE_FIXTURE(Fixture, "files are joined, up to the limit") {
   CHECK(cells(table) == Cells{{"a", "1"}, {"b", "2"}, {"c", "3\""}, {"e", "5"}});
   CHECK(scratch.plain(table.where(table.rows()[2])) == "b.csv:2");
   CHECK(table.files().size() == 3);
-  CHECK(data_fault(scratch, [&] { read_table({a, c}, false, 0); }) ==
-        "c.csv: its columns (label, text) differ from those of a.csv (text, label)");
+  CHECK(data_fault(scratch, [&] {
+          read_table({a, c}, false, 0);
+        }) == "c.csv: its columns (label, text) differ from those of a.csv (text, label)");
   CHECK(cells(read_table({a, b}, false, 3)).size() == 3);
   CHECK(cells(read_table({a, scratch.path("not read.csv")}, false, 2)).size() == 2);
   CHECK(cells(read_table({a, b}, false, 1)) == Cells{{"a", "1"}});
@@ -273,7 +278,8 @@ TEST_CASE_FIXTURE(Fixture, "pipes that bring a few bytes at a time") {
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     std::thread writer([&] {
       std::ofstream out(pipe, std::ios::binary);
-      for (size_t at = 0; at < text.size(); at += piece) out << text.substr(at, piece) << std::flush;
+      for (size_t at = 0; at < text.size(); at += piece)
+        out << text.substr(at, piece) << std::flush;
     });
     Cells rows = streamed(pipe);
     writer.join();

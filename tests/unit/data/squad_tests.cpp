@@ -1,5 +1,3 @@
-#include "data/squad.h"
-
 #include <doctest/doctest.h>
 
 #include <string>
@@ -7,6 +5,7 @@
 
 #include "../shared.h"
 #include "core/text.h"
+#include "data/squad.h"
 #include "scratch.h"
 
 using namespace finetune;
@@ -167,8 +166,7 @@ TEST_CASE_FIXTURE(Fixture, "faults name the file, and the question or the byte")
   CHECK(fault("[{\"id\":\"7\"\n \"answers\":[]}]") ==
         "a.json:2: not SQuAD JSON: ',' or '}' is expected, not '\"' (byte 13)");
   CHECK(fault("[{\"id\":\"caf\xE9\"}]") == "a.json:1: not UTF-8 at byte 12");
-  CHECK(fault(std::string(100000, '[')) ==
-        "a.json:1: not SQuAD JSON: nested too deeply (byte 10)");
+  CHECK(fault(std::string(100000, '[')) == "a.json:1: not SQuAD JSON: nested too deeply (byte 10)");
   CHECK(data_fault(scratch, [&] { read_squad({scratch.path("no.json")}, 0, true); }) ==
         "no.json: No such file or directory");
 }
@@ -217,8 +215,8 @@ TEST_CASE("published files have the published numbers of questions") {
       answers += question.answers.size();
       const std::string& context = data.contexts[question.context];
       for (const SquadAnswer& answer : question.answers) {
-        wrong += answer.start_byte < 0 || context.compare(size_t(answer.start_byte),
-                                                          answer.text.size(), answer.text) != 0;
+        wrong += answer.start_byte < 0 ||
+                 context.compare(size_t(answer.start_byte), answer.text.size(), answer.text) != 0;
       }
     }
     CHECK(data.questions.size() == expected.questions);
