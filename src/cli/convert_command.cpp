@@ -16,7 +16,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
+constexpr const char* kExamples =
+    R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
 checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
 the tokenizer's files. Encoder, pooler and task heads are kept, pre-training heads are not.
 
@@ -164,8 +165,7 @@ void convert(const Options& options) {
 
 void add_convert_command(CLI::App& app, int&) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("convert", "Convert a BERT of any format to safetensors");
+  CLI::App* command = app.add_subcommand("convert", "Convert a BERT of any format to safetensors");
   command->add_option("--model", options->model, "model directory, or a weight file in it")
       ->required()
       ->type_name("DIR");

@@ -180,7 +180,8 @@ void add_inspect_command(CLI::App& app, int&) {
   command->callback([options] {
     ordered_json result = describe(options->path);
     if (options->json) {
-      std::printf("%s\n", result.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());
+      std::printf("%s\n",
+                  result.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());
     } else {
       print_text(result);
     }

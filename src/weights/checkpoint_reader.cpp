@@ -41,14 +41,29 @@ std::optional<BundleEntry> parse_entry(std::string_view message) {
   bool valid = true;
   bool read = for_each_field(message, [&](const ProtoField& field) {
     switch (field.number) {
-      case 1: entry.dtype = field.value; break;
-      case 2: valid &= parse_shape(field.bytes, entry.shape); break;
-      case 3: entry.shard = field.value; break;
-      case 4: entry.offset = field.value; break;
-      case 5: entry.size = field.value; break;
-      case 6: entry.crc32c = uint32_t(field.value); break;
-      case 7: entry.sliced = true; break;
-      default: break;
+      case 1:
+        entry.dtype = field.value;
+        break;
+      case 2:
+        valid &= parse_shape(field.bytes, entry.shape);
+        break;
+      case 3:
+        entry.shard = field.value;
+        break;
+      case 4:
+        entry.offset = field.value;
+        break;
+      case 5:
+        entry.size = field.value;
+        break;
+      case 6:
+        entry.crc32c = uint32_t(field.value);
+        break;
+      case 7:
+        entry.sliced = true;
+        break;
+      default:
+        break;
     }
   });
   if (!read || !valid) return std::nullopt;
@@ -58,14 +73,22 @@ std::optional<BundleEntry> parse_entry(std::string_view message) {
 // Values of tensorflow/core/framework/types.proto.
 std::optional<DType> dtype_of(uint64_t number) {
   switch (number) {
-    case 1: return DType::f32;
-    case 2: return DType::f64;
-    case 3: return DType::i32;
-    case 4: return DType::u8;
-    case 9: return DType::i64;
-    case 14: return DType::bf16;
-    case 19: return DType::f16;
-    default: return std::nullopt;
+    case 1:
+      return DType::f32;
+    case 2:
+      return DType::f64;
+    case 3:
+      return DType::i32;
+    case 4:
+      return DType::u8;
+    case 9:
+      return DType::i64;
+    case 14:
+      return DType::bf16;
+    case 19:
+      return DType::f16;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -81,9 +104,9 @@ class CheckpointReader {
     std::vector<StoredTensor> tensors;
     std::vector<WeightInfo> skipped;
     for (size_t i = 1; i < table.size(); ++i) add(table[i], tensors, skipped);
-    auto weights = std::make_unique<CheckpointWeights>(index_, "tensorflow 1 checkpoint",
-                                                       std::move(files_), std::move(shards_),
-                                                       std::move(tensors));
+    auto weights =
+        std::make_unique<CheckpointWeights>(index_, "tensorflow 1 checkpoint", std::move(files_),
+                                            std::move(shards_), std::move(tensors));
     weights->add_ignored(std::move(skipped));
     return weights;
   }
@@ -126,10 +149,13 @@ class CheckpointReader {
   void add(const TableEntry& item, std::vector<StoredTensor>& tensors,
            std::vector<WeightInfo>& skipped) const {
     std::optional<BundleEntry> entry = parse_entry(item.value);
-    if (!entry) throw fault("the entry of variable ", finetune::quoted(item.key, 200), " is damaged");
+    if (!entry)
+      throw fault("the entry of variable ", finetune::quoted(item.key, 200), " is damaged");
     if (item.key.find(".ATTRIBUTES/") != std::string::npos) {
-      throw fault("is an object checkpoint of TensorFlow 2, only BERT's TensorFlow 1 checkpoints "
-                  "are read (variable ", finetune::quoted(item.key, 100), ")");
+      throw fault(
+          "is an object checkpoint of TensorFlow 2, only BERT's TensorFlow 1 checkpoints "
+          "are read (variable ",
+          finetune::quoted(item.key, 100), ")");
     }
     std::optional<TensorflowName> name = from_checkpoint_name(item.key);
     std::optional<DType> dtype = dtype_of(entry->dtype);
@@ -137,21 +163,23 @@ class CheckpointReader {
       skipped.push_back({"", item.key, entry->shape, dtype.value_or(DType::u8)});
       return;
     }
-    if (entry->sliced) throw fault("variable ", finetune::quoted(item.key, 200), " is stored in slices");
+    if (entry->sliced)
+      throw fault("variable ", finetune::quoted(item.key, 200), " is stored in slices");
     if (!dtype) {
-      throw fault("variable ", finetune::quoted(item.key, 200), " has the unsupported type ", entry->dtype);
+      throw fault("variable ", finetune::quoted(item.key, 200), " has the unsupported type ",
+                  entry->dtype);
     }
     if (entry->shard >= shards_.size()) {
-      throw fault("variable ", finetune::quoted(item.key, 200), " is in shard ", entry->shard, " of ",
-                  shards_.size());
+      throw fault("variable ", finetune::quoted(item.key, 200), " is in shard ", entry->shard,
+                  " of ", shards_.size());
     }
     const MappedFile& shard = shards_[entry->shard];
     std::optional<int64_t> count = element_count(entry->shape);
     uint64_t bytes = 0;
     if (!count || __builtin_mul_overflow(uint64_t(*count), size_of(*dtype), &bytes) ||
         bytes != entry->size) {
-      throw fault("variable ", finetune::quoted(item.key, 200), " of shape ", shape_text(entry->shape),
-                  " is said to take ", entry->size, " bytes");
+      throw fault("variable ", finetune::quoted(item.key, 200), " of shape ",
+                  shape_text(entry->shape), " is said to take ", entry->size, " bytes");
     }
     if (entry->offset > shard.size() || bytes > shard.size() - entry->offset) {
       throw fault("the data of variable ", finetune::quoted(item.key, 200), " end outside ",

@@ -89,8 +89,8 @@ std::optional<std::vector<std::string>> read_strings(const std::string& file, hi
                   : read_fixed(attribute, type, size_t(count), valid);
   }
   if (!valid) {
-    throw model_error(file, ": attribute ", finetune::quoted(name), " is not a readable list of strings: ",
-                      hdf5_reason());
+    throw model_error(file, ": attribute ", finetune::quoted(name),
+                      " is not a readable list of strings: ", hdf5_reason());
   }
   return strings;
 }

@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kMostCompression = 1100;
 
 Hdf5Handle weights_root(hid_t file) {
-  bool nested = H5Aexists(file, "layer_names") <= 0 && H5Lexists(file, "model_weights", H5P_DEFAULT) > 0;
+  bool nested =
+      H5Aexists(file, "layer_names") <= 0 && H5Lexists(file, "model_weights", H5P_DEFAULT) > 0;
   return Hdf5Handle(H5Gopen2(file, nested ? "model_weights" : "/", H5P_DEFAULT), H5Gclose);
 }
 
@@ -54,8 +55,8 @@ class KerasWeights : public StoredWeights {
     {
       std::lock_guard lock(hdf5_mutex());
       Hdf5Handle dataset(H5Dopen2(file_, tensor.stored_name.c_str(), H5P_DEFAULT), H5Dclose);
-      if (!dataset.valid() || H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                                      values.data()) < 0) {
+      if (!dataset.valid() ||
+          H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
         throw model_error(path().string(), ": tensor ", finetune::quoted(tensor.stored_name, 200),
                           " cannot be read: ", hdf5_reason());
       }
@@ -137,8 +138,9 @@ std::vector<StoredTensor> list_tensors(const std::filesystem::path& path) {
   if (!root.valid()) throw model_error(file, ": has no root group: ", hdf5_reason());
   auto layers = read_string_list(file, root, "layer_names");
   if (!layers) {
-    throw model_error(file, ": is an HDF5 file, but not weights of a Keras model (it has no "
-                            "attribute layer_names)");
+    throw model_error(file,
+                      ": is an HDF5 file, but not weights of a Keras model (it has no "
+                      "attribute layer_names)");
   }
   std::vector<StoredTensor> tensors;
   const uint64_t file_bytes = std::filesystem::file_size(path);
@@ -148,7 +150,8 @@ std::vector<StoredTensor> list_tensors(const std::filesystem::path& path) {
       throw model_error(file, ": layer ", finetune::quoted(layer), " is missing: ", hdf5_reason());
     }
     auto weights = read_string_list(file, group, "weight_names");
-    if (!weights) throw model_error(file, ": layer ", finetune::quoted(layer), " has no weight_names");
+    if (!weights)
+      throw model_error(file, ": layer ", finetune::quoted(layer), " has no weight_names");
     for (const std::string& weight : *weights) {
       std::string dataset = concat(path_of(root), "/", layer, "/", weight);
       tensors.push_back(describe(file, file_bytes, handle, dataset, weight));

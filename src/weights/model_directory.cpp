@@ -28,10 +28,10 @@ bool have_directory(const fs::path& path) {
 std::optional<fs::path> find_checkpoint(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end;
-       it.increment(error)) {
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.ends_with(".index") && name.find("ckpt") != std::string::npos && have_file(it->path())) {
+    if (name.ends_with(".index") && name.find("ckpt") != std::string::npos &&
+        have_file(it->path())) {
       if (name == "bert_model.ckpt.index") return it->path();
       found.push_back(it->path());
     }

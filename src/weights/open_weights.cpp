@@ -19,11 +19,13 @@ std::unique_ptr<WeightSource> open_by_content(const fs::path& path) {
   if (begin.starts_with('\x80')) return open_torch_legacy(path);
   if (begin.size() > 8 && begin[8] == '{') return open_safetensors(path);
   if (begin.size() >= 262 && begin.substr(257, 5) == "ustar") {
-    throw model_error(path.string(), ": is a tar archive of PyTorch before 0.1.10, too old to be "
-                                     "read: load it in PyTorch and save it again");
+    throw model_error(path.string(),
+                      ": is a tar archive of PyTorch before 0.1.10, too old to be "
+                      "read: load it in PyTorch and save it again");
   }
-  throw model_error(path.string(), ": is not a weight file: neither safetensors, pytorch_model.bin "
-                                   "(zip or pickle) nor HDF5, by its first bytes");
+  throw model_error(path.string(),
+                    ": is not a weight file: neither safetensors, pytorch_model.bin "
+                    "(zip or pickle) nor HDF5, by its first bytes");
 }
 
 }  // namespace

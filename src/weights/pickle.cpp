@@ -81,23 +81,38 @@ void Unpickler::step(uint8_t opcode) {
       if (protocol != 2) fail("protocol ", protocol, " instead of 2");
       return;
     }
-    case 'c': return push_global();
+    case 'c':
+      return push_global();
     case 'R':
-    case 0x81: return construct();  // REDUCE, NEWOBJ
-    case 'b': return build();
-    case '(': marks_.push_back(stack_.size()); return;
+    case 0x81:
+      return construct();  // REDUCE, NEWOBJ
+    case 'b':
+      return build();
+    case '(':
+      marks_.push_back(stack_.size());
+      return;
     case 't': {  // TUPLE
       std::vector<const Value*> items = pop_to_mark();
       make(Kind::tuple).items = std::move(items);
       return;
     }
-    case 0x85: return push_tuple(1);
-    case 0x86: return push_tuple(2);
-    case 0x87: return push_tuple(3);
-    case ')': return push_tuple(0);
-    case ']': make(Kind::list); return;
-    case '}': make(Kind::dict); return;
-    case 0x8F: make(Kind::set); return;
+    case 0x85:
+      return push_tuple(1);
+    case 0x86:
+      return push_tuple(2);
+    case 0x87:
+      return push_tuple(3);
+    case ')':
+      return push_tuple(0);
+    case ']':
+      make(Kind::list);
+      return;
+    case '}':
+      make(Kind::dict);
+      return;
+    case 0x8F:
+      make(Kind::set);
+      return;
     case 'a': {  // APPEND
       Value* item = pop();
       top(Kind::list, "APPEND").items.push_back(item);
@@ -118,12 +133,21 @@ void Unpickler::step(uint8_t opcode) {
       std::vector<const Value*> items = pop_to_mark();
       return add_items(top(Kind::dict, "SETITEMS"), items);
     }
-    case 'N': make(Kind::none); return;
-    case 0x88: make(Kind::boolean).integer = 1; return;
-    case 0x89: make(Kind::boolean).integer = 0; return;
-    case 'J': return push_integer(int32_t(take_unsigned(4)));
-    case 'K': return push_integer(int64_t(take_unsigned(1)));
-    case 'M': return push_integer(int64_t(take_unsigned(2)));
+    case 'N':
+      make(Kind::none);
+      return;
+    case 0x88:
+      make(Kind::boolean).integer = 1;
+      return;
+    case 0x89:
+      make(Kind::boolean).integer = 0;
+      return;
+    case 'J':
+      return push_integer(int32_t(take_unsigned(4)));
+    case 'K':
+      return push_integer(int64_t(take_unsigned(1)));
+    case 'M':
+      return push_integer(int64_t(take_unsigned(2)));
     case 'G': {  // BINFLOAT, big-endian
       std::string_view bytes = take(8);
       uint64_t bits = 0;
@@ -131,7 +155,8 @@ void Unpickler::step(uint8_t opcode) {
       make(Kind::real).real = std::bit_cast<double>(bits);
       return;
     }
-    case 0x8A: return push_long();
+    case 0x8A:
+      return push_long();
     case 'X':    // BINUNICODE
     case 'U': {  // SHORT_BINSTRING
       uint64_t length = take_unsigned(opcode == 'X' ? 4 : 1);
@@ -139,11 +164,16 @@ void Unpickler::step(uint8_t opcode) {
       make(Kind::text).text = text;
       return;
     }
-    case 'h': return get(take_unsigned(1));
-    case 'j': return get(take_unsigned(4));
-    case 'q': return put(take_unsigned(1));
-    case 'r': return put(take_unsigned(4));
-    case 'Q': return push_persistent();
+    case 'h':
+      return get(take_unsigned(1));
+    case 'j':
+      return get(take_unsigned(4));
+    case 'q':
+      return put(take_unsigned(1));
+    case 'r':
+      return put(take_unsigned(4));
+    case 'Q':
+      return push_persistent();
     default:
       fail("opcode ", int(opcode), " does not occur in weights: refused");
   }
@@ -208,7 +238,9 @@ void Unpickler::push_tuple(size_t count) {
   make(Kind::tuple).items = std::move(items);
 }
 
-void Unpickler::push_integer(int64_t value) { make(Kind::integer).integer = value; }
+void Unpickler::push_integer(int64_t value) {
+  make(Kind::integer).integer = value;
+}
 
 void Unpickler::put(uint64_t index) {
   Value* value = pop();
@@ -263,9 +295,8 @@ void Unpickler::push_persistent() {
   bool valid = id->kind == Kind::tuple && (id->items.size() == 5 || id->items.size() == 6) &&
                id->items[0]->kind == Kind::text && id->items[0]->text == "storage" &&
                id->items[1]->kind == Kind::symbol &&
-               id->items[1]->symbol == PickleSymbol::storage &&
-               id->items[2]->kind == Kind::text && id->items[4]->kind == Kind::integer &&
-               id->items[4]->integer >= 0;
+               id->items[1]->symbol == PickleSymbol::storage && id->items[2]->kind == Kind::text &&
+               id->items[4]->kind == Kind::integer && id->items[4]->integer >= 0;
   if (!valid) fail("a persistent id that is not a storage");
   Value& storage = make(Kind::storage);
   storage.dtype = id->items[1]->dtype;
@@ -300,7 +331,8 @@ void Unpickler::construct() {
       make(Kind::tuple).items = items[0]->items;
       return;
     case PickleSymbol::storage:
-    case PickleSymbol::dtype: break;
+    case PickleSymbol::dtype:
+      break;
   }
   fail("a storage or dtype is called: refused");
 }
@@ -308,7 +340,8 @@ void Unpickler::construct() {
 // Attributes (an OrderedDict's _metadata, a tensor's hooks) say nothing about weights.
 void Unpickler::build() {
   pop();
-  if (stack_.empty() || (stack_.back()->kind != Kind::dict && stack_.back()->kind != Kind::tensor)) {
+  if (stack_.empty() ||
+      (stack_.back()->kind != Kind::dict && stack_.back()->kind != Kind::tensor)) {
     fail("attributes of something that is neither a dict nor a tensor");
   }
 }

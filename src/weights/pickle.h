@@ -27,13 +27,24 @@ enum class PickleSymbol : uint8_t {
 
 struct PickleValue {
   enum class Kind : uint8_t {
-    none, boolean, integer, big_integer, real, text, tuple, list, dict, set, symbol, storage,
+    none,
+    boolean,
+    integer,
+    big_integer,
+    real,
+    text,
+    tuple,
+    list,
+    dict,
+    set,
+    symbol,
+    storage,
     tensor
   };
   Kind kind = Kind::none;
   PickleSymbol symbol{};
   DType dtype{};
-  int64_t integer = 0;    // boolean, integer
+  int64_t integer = 0;  // boolean, integer
   double real = 0;
   std::string_view text;  // text; of a big_integer its bytes, little-endian two's complement
   // tuple, list, set: elements; dict: key, value, key, value, ...; storage: the persistent id's

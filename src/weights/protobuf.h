@@ -43,8 +43,12 @@ bool for_each_field(std::string_view message, Visit&& visit) {
         field.value = *value;
         break;
       }
-      case 1: length = 8; break;
-      case 5: length = 4; break;
+      case 1:
+        length = 8;
+        break;
+      case 5:
+        length = 4;
+        break;
       case 2: {
         std::optional<uint64_t> size = take_varint(message);
         if (!size || *size > message.size()) return false;
@@ -52,7 +56,8 @@ bool for_each_field(std::string_view message, Visit&& visit) {
         message.remove_prefix(*size);
         break;
       }
-      default: return false;
+      default:
+        return false;
     }
     if (length > message.size()) return false;
     if (length > 0) std::memcpy(&field.value, message.data(), length);

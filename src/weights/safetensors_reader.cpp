@@ -53,7 +53,8 @@ class HeaderParser {
     std::vector<Entry> entries;
     std::unordered_set<std::string_view> names;
     for (auto field : root) {
-      if (!names.insert(field.key).second) throw fault("duplicate key ", finetune::quoted(field.key));
+      if (!names.insert(field.key).second)
+        throw fault("duplicate key ", finetune::quoted(field.key));
       if (field.key == "__metadata__") {
         check_metadata(field.value);
       } else {
@@ -87,13 +88,15 @@ class HeaderParser {
     for (auto field : object) {
       if (field.key == "dtype") {
         std::string_view text;
-        if (dtype || field.value.get(text)) throw fault("tensor ", finetune::quoted(name), ": bad dtype");
+        if (dtype || field.value.get(text))
+          throw fault("tensor ", finetune::quoted(name), ": bad dtype");
         dtype = text;
       } else if (field.key == "shape") {
         if (shape) throw fault("tensor ", finetune::quoted(name), ": duplicate key \"shape\"");
         shape = numbers(name, "shape", field.value);
       } else if (field.key == "data_offsets") {
-        if (offsets) throw fault("tensor ", finetune::quoted(name), ": duplicate key \"data_offsets\"");
+        if (offsets)
+          throw fault("tensor ", finetune::quoted(name), ": duplicate key \"data_offsets\"");
         offsets = numbers(name, "data_offsets", field.value);
       }
     }
@@ -107,7 +110,8 @@ class HeaderParser {
   std::vector<int64_t> numbers(std::string_view name, std::string_view key,
                                simdjson::dom::element value) const {
     simdjson::dom::array array;
-    if (value.get(array)) throw fault("tensor ", finetune::quoted(name), ": ", key, " is not an array");
+    if (value.get(array))
+      throw fault("tensor ", finetune::quoted(name), ": ", key, " is not an array");
     std::vector<int64_t> result;
     for (auto item : array) {
       int64_t number = 0;
@@ -126,7 +130,9 @@ class HeaderParser {
     for (const StoredType& candidate : kTypes) {
       if (candidate.name == dtype) type = &candidate;
     }
-    if (!type) throw fault("tensor ", finetune::quoted(name), " has the unknown dtype ", finetune::quoted(dtype));
+    if (!type)
+      throw fault("tensor ", finetune::quoted(name), " has the unknown dtype ",
+                  finetune::quoted(dtype));
     if (begin > end) {
       throw fault("tensor ", finetune::quoted(name), ": data_offsets [", begin, ", ", end,
                   "] are reversed");
@@ -138,8 +144,9 @@ class HeaderParser {
                   " overflows");
     }
     if (bits % 8 != 0 || end - begin != bits / 8) {
-      throw fault("tensor ", finetune::quoted(name), ": shape ", shape_text(shape), " of ", dtype, " takes ",
-                  bits / 8, " bytes, data_offsets [", begin, ", ", end, "] hold ", end - begin);
+      throw fault("tensor ", finetune::quoted(name), ": shape ", shape_text(shape), " of ", dtype,
+                  " takes ", bits / 8, " bytes, data_offsets [", begin, ", ", end, "] hold ",
+                  end - begin);
     }
     if (end > data_bytes_) {
       throw fault("tensor ", finetune::quoted(name), ": its data end at byte ", end,
@@ -172,8 +179,9 @@ void check_tiling(const MappedFile& file, const std::vector<Entry>& entries, uin
   uint64_t expected = 0;
   for (const Entry* entry : sorted) {
     if (entry->begin != expected) {
-      throw model_error(file.path().string(), ": tensor ", finetune::quoted(entry->tensor.stored_name),
-                        " begins at byte ", entry->begin, " of the data, ", expected,
+      throw model_error(file.path().string(), ": tensor ",
+                        finetune::quoted(entry->tensor.stored_name), " begins at byte ",
+                        entry->begin, " of the data, ", expected,
                         " is expected: ", entry->begin > expected ? "a gap" : "an overlap");
     }
     expected = entry->end;

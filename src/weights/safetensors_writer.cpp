@@ -18,10 +18,14 @@ constexpr int64_t kBlock = int64_t{1} << 16;  // elements converted at once
 
 std::string_view stored_name(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "F32";
-    case DType::f16: return "F16";
-    case DType::bf16: return "BF16";
-    default: break;
+    case DType::f32:
+      return "F32";
+    case DType::f16:
+      return "F16";
+    case DType::bf16:
+      return "BF16";
+    default:
+      break;
   }
   throw internal_error("weights are written as f32, f16 or bf16, not ", name_of(dtype));
 }

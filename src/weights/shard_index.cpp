@@ -45,7 +45,8 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
   for (auto field : weight_map) {
     std::string_view shard_name;
     if (field.value.get(shard_name)) {
-      throw model_error(path.string(), ": weight_map ", finetune::quoted(field.key), " is not a file name");
+      throw model_error(path.string(), ": weight_map ", finetune::quoted(field.key),
+                        " is not a file name");
     }
     auto [position, is_new] = shards.try_emplace(std::string(shard_name));
     Shard& shard = position->second;
@@ -65,8 +66,8 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
     }
     auto tensor = shard.tensors.find(std::string(field.key));
     if (tensor == shard.tensors.end()) {
-      throw model_error(path.string(), ": tensor ", finetune::quoted(field.key, 200), " is not in shard ",
-                        finetune::quoted(shard_name), " (or named twice)");
+      throw model_error(path.string(), ": tensor ", finetune::quoted(field.key, 200),
+                        " is not in shard ", finetune::quoted(shard_name), " (or named twice)");
     }
     tensors.push_back(std::move(tensor->second));
     shard.tensors.erase(tensor);

@@ -11,8 +11,8 @@
 namespace finetune {
 
 struct StoredTensor {
-  std::string name;                // Hugging Face's, as far as the format can say it
-  std::string stored_name;         // as in the file
+  std::string name;         // Hugging Face's, as far as the format can say it
+  std::string stored_name;  // as in the file
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;    // in elements, one per dimension, >= 0

@@ -40,8 +40,8 @@ const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
 }
 
 StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
-                             std::vector<std::filesystem::path> files,
-                             std::vector<MappedFile> maps, std::vector<StoredTensor> tensors)
+                             std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
+                             std::vector<StoredTensor> tensors)
     : maps_(std::move(maps)) {
   path_ = std::move(path);
   format_ = std::move(format);
@@ -59,8 +59,9 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
     }
     auto [other, is_new] = seen.emplace(info.name, i);
     if (!is_new) {
-      throw model_error(path_.string(), ": tensors ", finetune::quoted(tensors[other->second].stored_name),
-                        " and ", finetune::quoted(info.stored_name), " are both ", finetune::quoted(info.name));
+      throw model_error(
+          path_.string(), ": tensors ", finetune::quoted(tensors[other->second].stored_name),
+          " and ", finetune::quoted(info.stored_name), " are both ", finetune::quoted(info.name));
     }
     tensors_.push_back(std::move(info));
     stored_.push_back(std::move(tensors[i]));
@@ -78,7 +79,8 @@ void StoredWeights::read(const WeightInfo& info, float* out) const {
   if (tensor.crc32c) {
     size_t bytes = size_t(element_count(tensor.shape).value_or(0)) * size_of(tensor.dtype);
     if (masked_crc32c(tensor.data, bytes) != *tensor.crc32c) {
-      throw model_error(path_.string(), ": the data of tensor ", finetune::quoted(tensor.stored_name),
+      throw model_error(path_.string(), ": the data of tensor ",
+                        finetune::quoted(tensor.stored_name),
                         " do not match their checksum: the file is damaged, fetch it again");
     }
   }
@@ -100,9 +102,9 @@ void read_tensor(const WeightSource& source, std::string_view name,
   source.read(*info, out);
   const int64_t fault = first_not_finite(out, element_count(shape).value_or(0));
   if (fault >= 0) {
-    throw model_error(source.path().string(), ": tensor ",
-                      finetune::quoted(info->stored_name, 200), " holds ", out[fault],
-                      " at element ", fault, ": these weights cannot be used");
+    throw model_error(source.path().string(), ": tensor ", finetune::quoted(info->stored_name, 200),
+                      " holds ", out[fault], " at element ", fault,
+                      ": these weights cannot be used");
   }
 }
 

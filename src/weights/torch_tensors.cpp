@@ -43,14 +43,15 @@ Window window_of(const std::string& file, std::string_view name, const PickleVal
   const int64_t elements = storage.items[4]->integer;
   if (storage.items.size() < 6 || storage.items[5]->kind == Kind::none) return {0, elements};
   const PickleValue& view = *storage.items[5];
-  if (view.kind == Kind::tuple && view.items.size() == 3 &&
-      view.items[1]->kind == Kind::integer && view.items[2]->kind == Kind::integer) {
+  if (view.kind == Kind::tuple && view.items.size() == 3 && view.items[1]->kind == Kind::integer &&
+      view.items[2]->kind == Kind::integer) {
     int64_t begin = view.items[1]->integer, size = view.items[2]->integer;
     if (begin >= 0 && size >= 0 && size <= elements && begin <= elements - size) {
       return {begin, size};
     }
   }
-  throw model_error(file, ": tensor ", finetune::quoted(name, 200), " is a damaged view of its storage");
+  throw model_error(file, ": tensor ", finetune::quoted(name, 200),
+                    " is a damaged view of its storage");
 }
 
 StoredTensor make_tensor(const std::string& file, std::string_view name, const PickleValue& value,
@@ -61,7 +62,8 @@ StoredTensor make_tensor(const std::string& file, std::string_view name, const P
   bool valid = value.items[1]->kind == Kind::integer && value.items[1]->integer >= 0 && shape &&
                strides && shape->size() == strides->size();
   if (!valid) {
-    throw model_error(file, ": tensor ", finetune::quoted(name, 200), " has a damaged size or stride");
+    throw model_error(file, ": tensor ", finetune::quoted(name, 200),
+                      " has a damaged size or stride");
   }
   std::string_view bytes = storage_bytes(storage);
   const Window window = window_of(file, name, storage);
@@ -72,9 +74,9 @@ StoredTensor make_tensor(const std::string& file, std::string_view name, const P
   // The last condition refuses tensors that repeat elements (a stride of 0): no saved weight
   // does, and a file of some bytes could ask for any amount of memory.
   if (!count || !reach || offset > held || *reach > held - offset || *count > held) {
-    throw model_error(file, ": tensor ", finetune::quoted(name, 200), " of shape ", shape_text(*shape),
-                      " does not fit into its storage of ", std::max<int64_t>(held, 0),
-                      " elements");
+    throw model_error(file, ": tensor ", finetune::quoted(name, 200), " of shape ",
+                      shape_text(*shape), " does not fit into its storage of ",
+                      std::max<int64_t>(held, 0), " elements");
   }
   StoredTensor tensor;
   tensor.name = tensor.stored_name = std::string(name);
@@ -82,8 +84,7 @@ StoredTensor make_tensor(const std::string& file, std::string_view name, const P
   tensor.shape = std::move(*shape);
   tensor.strides = std::move(*strides);
   if (*count > 0) {
-    tensor.data =
-        reinterpret_cast<const uint8_t*>(bytes.data()) + (window.begin + offset) * size;
+    tensor.data = reinterpret_cast<const uint8_t*>(bytes.data()) + (window.begin + offset) * size;
   }
   return tensor;
 }

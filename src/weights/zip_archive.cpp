@@ -77,7 +77,8 @@ class ZipReader {
     const uint16_t flags = number<uint16_t>(at + 8), method = number<uint16_t>(at + 10);
     uint64_t compressed = number<uint32_t>(at + 20), size = number<uint32_t>(at + 24);
     uint64_t local = number<uint32_t>(at + 42);
-    const uint16_t name_length = number<uint16_t>(at + 28), extra_length = number<uint16_t>(at + 30),
+    const uint16_t name_length = number<uint16_t>(at + 28),
+                   extra_length = number<uint16_t>(at + 30),
                    comment_length = number<uint16_t>(at + 32);
     ZipEntry entry;
     entry.name = range(at + 46, name_length);
@@ -85,7 +86,8 @@ class ZipReader {
     at += 46 + uint64_t{name_length} + extra_length + comment_length;
     if (flags & 1) throw fault("entry ", finetune::quoted(entry.name), " is encrypted");
     if (method != 0 || compressed != size) {
-      throw fault("entry ", finetune::quoted(entry.name), " is compressed, PyTorch stores entries plain");
+      throw fault("entry ", finetune::quoted(entry.name),
+                  " is compressed, PyTorch stores entries plain");
     }
     if (number<uint32_t>(local) != kLocal) {
       throw fault("entry ", finetune::quoted(entry.name), " is not where the directory says");
@@ -122,6 +124,8 @@ class ZipReader {
 
 }  // namespace
 
-std::vector<ZipEntry> read_zip_directory(const MappedFile& file) { return ZipReader(file).read(); }
+std::vector<ZipEntry> read_zip_directory(const MappedFile& file) {
+  return ZipReader(file).read();
+}
 
 }  // namespace finetune

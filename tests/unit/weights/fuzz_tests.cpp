@@ -17,8 +17,8 @@ namespace {
 
 struct Subject {
   std::string directory;
-  std::string file;           // the one that is damaged
-  uint32_t structure = 0;     // most damage goes to so many bytes at the front (0: all the file)
+  std::string file;        // the one that is damaged
+  uint32_t structure = 0;  // most damage goes to so many bytes at the front (0: all the file)
   bool structure_at_end = false;
 };
 
@@ -29,6 +29,8 @@ const std::vector<Subject> kSubjects = {
     {"weights/camphr_tiny_ner_bert", "pytorch_model.bin", 3000, true},
     {"golden/formats/pytorch-legacy", "pytorch_model.bin", 6200, false},
     {"golden/formats/tensorflow-1-checkpoint", "bert_model.ckpt.index", 0, false},
+    {"golden/formats/tensorflow-h5", "tf_model.h5", 16000, false},
+    {"golden/formats/tensorflow-h5-by-hand", "tf_model.h5", 8000, false},
     {"weights/keras_bert_tf_ckpt", "bert_model.ckpt.index", 0, false},
 };
 

@@ -9,8 +9,12 @@ using namespace finetune::test;
 
 namespace {
 
-float through_bf16(float value) { return float(bfloat16(value)); }
-float through_f16(float value) { return half_to_float(float_to_half(value)); }
+float through_bf16(float value) {
+  return float(bfloat16(value));
+}
+float through_f16(float value) {
+  return half_to_float(float_to_half(value));
+}
 
 struct Format {
   std::string directory;

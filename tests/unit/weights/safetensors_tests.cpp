@@ -55,13 +55,12 @@ TEST_CASE("no dimensions and empty dimensions are allowed") {
 
 TEST_CASE("every type is converted, whatever its alignment") {
   TemporaryDirectory directory;
-  std::string header =
-      R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
-      R"("b":{"dtype":"F64","shape":[1],"data_offsets":[3,11]},)"
-      R"("c":{"dtype":"F16","shape":[2],"data_offsets":[11,15]},)"
-      R"("d":{"dtype":"BF16","shape":[1],"data_offsets":[15,17]},)"
-      R"("e":{"dtype":"I64","shape":[1],"data_offsets":[17,25]},)"
-      R"("f":{"dtype":"I32","shape":[1],"data_offsets":[25,29]}})";
+  std::string header = R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
+                       R"("b":{"dtype":"F64","shape":[1],"data_offsets":[3,11]},)"
+                       R"("c":{"dtype":"F16","shape":[2],"data_offsets":[11,15]},)"
+                       R"("d":{"dtype":"BF16","shape":[1],"data_offsets":[15,17]},)"
+                       R"("e":{"dtype":"I64","shape":[1],"data_offsets":[17,25]},)"
+                       R"("f":{"dtype":"I32","shape":[1],"data_offsets":[25,29]}})";
   std::string data("\x01\x02\xff", 3);
   double d = 0.1;
   uint16_t halves[] = {0x3C00, 0x0001}, brain = 0xC040;
@@ -98,15 +97,14 @@ TEST_CASE("each rule refuses its fault") {
   CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2]}})", kEight, "needs dtype"));
   CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", kEight,
                     "needs dtype"));
-  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})",
-                    kEight, "duplicate key \"shape\""));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}})", kEight,
+                    "duplicate key \"shape\""));
   CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", kEight,
                     "not a whole number"));
   CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", kEight,
                     "not a whole number"));
-  CHECK(refused_for(
-      R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", "",
-      "overflows"));
+  CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})",
+                    "", "overflows"));
   CHECK(refused_for(R"({"w":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})",
                     "", "overflows"));
   CHECK(refused_for(R"({"w":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}})", "x", "takes"));
@@ -143,9 +141,9 @@ TEST_CASE("names become canonical, and two of the same are refused") {
   CHECK(source->find("bert.embeddings.LayerNorm.weight") != nullptr);
   CHECK(source->find("bert.encoder.layer.0.output.LayerNorm.bias") != nullptr);
   CHECK(source->find("head.gamma") != nullptr);
-  CHECK(refused_for("{" + entry("bert.LayerNorm.gamma", 0) + "," +
-                        entry("bert.LayerNorm.weight", 1) + "}",
-                    "12", "are both 'bert.LayerNorm.weight'"));
+  CHECK(refused_for(
+      "{" + entry("bert.LayerNorm.gamma", 0) + "," + entry("bert.LayerNorm.weight", 1) + "}", "12",
+      "are both 'bert.LayerNorm.weight'"));
 }
 
 TEST_CASE("shards") {
@@ -175,7 +173,8 @@ TEST_CASE("shards") {
 TEST_CASE("what is written is read back, and the hash is that of the file") {
   TemporaryDirectory directory;
   std::vector<float> a(300 * 257), b(5);
-  for (size_t i = 0; i < a.size(); ++i) a[i] = std::sin(float(i)) * std::pow(10.0f, float(i % 9) - 4);
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = std::sin(float(i)) * std::pow(10.0f, float(i % 9) - 4);
   for (size_t i = 0; i < b.size(); ++i) b[i] = 1.0f / float(i + 1);
   std::vector<WeightView> views = {{"z.weight", {300, 257}, a.data()}, {"a \"b\"", {5}, b.data()}};
   for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -202,8 +201,7 @@ TEST_CASE("what is written is read back, and the hash is that of the file") {
 TEST_CASE("a place that cannot be written is an error that names it") {
   TemporaryDirectory directory;
   std::vector<float> value = {1};
-  CHECK_THROWS_AS(
-      write_safetensors(directory / "absent/model.safetensors", {{"a", {1}, value.data()}},
-                        DType::f32),
-      Error);
+  CHECK_THROWS_AS(write_safetensors(directory / "absent/model.safetensors",
+                                    {{"a", {1}, value.data()}}, DType::f32),
+                  Error);
 }

@@ -116,8 +116,8 @@ TEST_CASE("checkpoint names") {
   check("bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight", false);
   check("bert/encoder/layer_11/attention/self/key/kernel",
         "bert.encoder.layer.11.attention.self.key.weight", true);
-  check("bert/encoder/layer_0/output/LayerNorm/gamma", "bert.encoder.layer.0.output.LayerNorm.weight",
-        false);
+  check("bert/encoder/layer_0/output/LayerNorm/gamma",
+        "bert.encoder.layer.0.output.LayerNorm.weight", false);
   check("bert/pooler/dense/bias", "bert.pooler.dense.bias", false);
   check("output_weights", "classifier.weight", false);
   check("output_bias", "classifier.bias", false);
@@ -186,7 +186,7 @@ TEST_CASE("CRC-32C") {
   auto of = [](std::string_view s) {
     return crc32c(reinterpret_cast<const uint8_t*>(s.data()), s.size());
   };
-  CHECK(of("123456789") == 0xE3069283u);  // the check value of the CRC catalogue
+  CHECK(of("123456789") == 0xE3069283u);            // the check value of the CRC catalogue
   CHECK(of(std::string(32, '\0')) == 0x8A9136AAu);  // RFC 3720, B.4
   CHECK(of(std::string(32, '\xff')) == 0x62A8AB43u);
 }
@@ -199,7 +199,8 @@ TEST_CASE("indexes of Google's checkpoints") {
   };
   for (const Case& c : {Case{"hwf87_wwm_bert_model.ckpt.index", 12},
                         Case{"llSiddharthll_bert_model.ckpt.index", 8}}) {
-    std::string bytes = read_bytes(shared_path(std::string("weights/tf_ckpt_index_only/") + c.file));
+    std::string bytes =
+        read_bytes(shared_path(std::string("weights/tf_ckpt_index_only/") + c.file));
     auto table = read_table(c.file, bytes);
     size_t encoder = 0;
     for (const TableEntry& entry : table) encoder += entry.key.starts_with("bert/encoder/layer_");

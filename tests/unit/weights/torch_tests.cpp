@@ -16,21 +16,29 @@ std::string little(T value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-std::string text(std::string_view s) { return "X" + little(uint32_t(s.size())) + std::string(s); }
-std::string integer(int32_t value) { return "J" + little(value); }
+std::string text(std::string_view s) {
+  return "X" + little(uint32_t(s.size())) + std::string(s);
+}
+std::string integer(int32_t value) {
+  return "J" + little(value);
+}
 std::string global(const std::string& module, const std::string& name) {
   return "c" + module + "\n" + name + "\n";
 }
-std::string tuple_of(const std::string& items) { return "(" + items + "t"; }
+std::string tuple_of(const std::string& items) {
+  return "(" + items + "t";
+}
 std::string storage(const std::string& type, const std::string& key, int32_t elements) {
   return tuple_of(text("storage") + global("torch", type) + text(key) + text("cpu") +
-                  integer(elements)) + "Q";
+                  integer(elements)) +
+         "Q";
 }
 std::string tensor(const std::string& storage, int32_t offset, const std::string& size,
                    const std::string& stride) {
   return global("torch._utils", "_rebuild_tensor_v2") +
          tuple_of(storage + integer(offset) + tuple_of(size) + tuple_of(stride) + "\x89" +
-                  global("collections", "OrderedDict") + ")R") + "R";
+                  global("collections", "OrderedDict") + ")R") +
+         "R";
 }
 std::string state_dict(const std::string& name, const std::string& value) {
   return "\x80\x02}" + text(name) + value + "s.";
@@ -75,8 +83,8 @@ std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entri
                  little(uint16_t(extra.size())) + little(uint16_t{0}) + little(uint16_t{0}) +
                  little(uint16_t{0}) + little(uint32_t{0}) + little(at) + name + extra;
     // The local header has padding of its own, as PyTorch aligns storages.
-    bytes += "PK\x03\x04" + little(uint16_t{0}) + common + little(uint16_t{5}) + name + std::string("FB\1\0Z", 5) +
-             data;
+    bytes += "PK\x03\x04" + little(uint16_t{0}) + common + little(uint16_t{5}) + name +
+             std::string("FB\1\0Z", 5) + data;
   }
   uint64_t start = bytes.size();
   bytes += directory;
@@ -110,9 +118,8 @@ TEST_CASE("a zip archive, with and without zip64, gives views of its storages") 
   for (bool zip64 : {false, true}) {
     CAPTURE(zip64);
     TemporaryDirectory directory;
-    std::string pickle = state_dict(
-        "w", tensor(storage("FloatStorage", "0", 4), 0, integer(2) + integer(2),
-                    integer(1) + integer(2)));
+    std::string pickle = state_dict("w", tensor(storage("FloatStorage", "0", 4), 0,
+                                                integer(2) + integer(2), integer(1) + integer(2)));
     write_bytes(directory / "pytorch_model.bin",
                 zip_of({{"m/data.pkl", pickle}, {"m/data/0", kFour}}, {.zip64 = zip64}));
     auto source = open_weights(directory.path());
@@ -123,14 +130,15 @@ TEST_CASE("a zip archive, with and without zip64, gives views of its storages") 
 
 TEST_CASE("half, bfloat and nested state dicts") {
   TemporaryDirectory directory;
-  std::string inner = "}(" +
-                      text("h") + tensor(storage("HalfStorage", "0", 8), 1, integer(1), integer(1)) +
-                      text("b") + tensor(storage("BFloat16Storage", "1", 1), 0, integer(1), integer(1)) +
-                      "u";
-  std::string pickle = "\x80\x02}(" + text("epoch") + integer(3) + text("state_dict") + inner + "u.";
-  write_bytes(directory / "x.bin", zip_of({{"m/data.pkl", pickle},
-                                           {"m/data/0", std::string("\0\0\0\x3c", 4) + kFour.substr(4)},
-                                           {"m/data/1", "\x40\x40"}}));
+  std::string inner =
+      "}(" + text("h") + tensor(storage("HalfStorage", "0", 8), 1, integer(1), integer(1)) +
+      text("b") + tensor(storage("BFloat16Storage", "1", 1), 0, integer(1), integer(1)) + "u";
+  std::string pickle =
+      "\x80\x02}(" + text("epoch") + integer(3) + text("state_dict") + inner + "u.";
+  write_bytes(directory / "x.bin",
+              zip_of({{"m/data.pkl", pickle},
+                      {"m/data/0", std::string("\0\0\0\x3c", 4) + kFour.substr(4)},
+                      {"m/data/1", "\x40\x40"}}));
   auto source = open_weights(directory / "x.bin");
   CHECK(values_of(*source, *source->find("h")) == std::vector<float>{1});
   CHECK(values_of(*source, *source->find("b")) == std::vector<float>{3});
@@ -138,8 +146,8 @@ TEST_CASE("half, bfloat and nested state dicts") {
 
 TEST_CASE("tensors that do not fit their storage are refused") {
   auto of = [](int offset, const std::string& size, const std::string& stride) {
-    return model_refusal(state_dict(
-        "w", tensor(storage("FloatStorage", "0", 4), offset, size, stride)));
+    return model_refusal(
+        state_dict("w", tensor(storage("FloatStorage", "0", 4), offset, size, stride)));
   };
   const std::string two = integer(2), one = integer(1);
   CHECK(of(0, two + two, two + one) == "");
@@ -154,11 +162,13 @@ TEST_CASE("tensors that do not fit their storage are refused") {
   CHECK(contains(of(0, two, one + one), "damaged"));
   const std::string large = integer(2000000000);
   CHECK(contains(of(0, large + large + large, large + large + one), "does not fit"));
-  CHECK(contains(model_refusal(state_dict("w", tensor(storage("FloatStorage", "0", 4), 0, two, one)),
-                               kFour.substr(0, 7)),
-                 "does not fit"));
-  CHECK(contains(model_refusal(state_dict("w", tensor(storage("FloatStorage", "9", 4), 0, two, one))),
-                 "'9' is missing"));
+  CHECK(
+      contains(model_refusal(state_dict("w", tensor(storage("FloatStorage", "0", 4), 0, two, one)),
+                             kFour.substr(0, 7)),
+               "does not fit"));
+  CHECK(
+      contains(model_refusal(state_dict("w", tensor(storage("FloatStorage", "9", 4), 0, two, one))),
+               "'9' is missing"));
 }
 
 TEST_CASE("archives that PyTorch does not write are refused") {
@@ -175,7 +185,8 @@ TEST_CASE("archives that PyTorch does not write are refused") {
   CHECK(contains(refused(zip_of({{"readme", "x"}})), "without data.pkl"));
   CHECK(contains(refused(zip_of({{"m/data.pkl", pickle}, {"m/data.pkl", pickle}})), "two entries"));
   CHECK(contains(refused(zip_of({{"m/data.pkl", pickle}, {"m/byteorder", "big"}})), "big-endian"));
-  CHECK(contains(refused(std::string(257, '\0') + "ustar" + std::string(300, '\0')), "tar archive"));
+  CHECK(
+      contains(refused(std::string(257, '\0') + "ustar" + std::string(300, '\0')), "tar archive"));
   CHECK(contains(refused("hello"), "is not a weight file"));
   CHECK(contains(refused("\x80\x02K\x01."), "not one that torch.save wrote"));
 }
@@ -185,11 +196,14 @@ TEST_CASE("only the opcodes and globals of weights run") {
   CHECK(pickle_refusal(begin + "N.") == "");
   CHECK(contains(pickle_refusal(begin + global("os", "system") + text("true") + "\x85R."),
                  "'os.system', which weights do not need"));
-  for (const char* module : {"builtins", "sys", "posix", "nt", "subprocess", "torch.serialization"}) {
+  for (const char* module :
+       {"builtins", "sys", "posix", "nt", "subprocess", "torch.serialization"}) {
     CHECK(contains(pickle_refusal(begin + global(module, "eval") + "."), "nothing was executed"));
   }
   for (int opcode = 0; opcode < 256; ++opcode) {
-    bool allowed = std::string_view("\x80\x81\x85\x86\x87\x88\x89\x8a\x8f" "cRb(t)]}aesuNJKMGXUhjqrQ.")
+    bool allowed = std::string_view(
+                       "\x80\x81\x85\x86\x87\x88\x89\x8a\x8f"
+                       "cRb(t)]}aesuNJKMGXUhjqrQ.")
                        .find(char(opcode)) != std::string_view::npos;
     std::string message = pickle_refusal(begin + char(opcode));
     CAPTURE(opcode);
@@ -200,12 +214,39 @@ TEST_CASE("only the opcodes and globals of weights run") {
 
 TEST_CASE("pickles out of order are refused") {
   const std::string begin = "\x80\x02";
-  for (const std::string& body : std::initializer_list<std::string>{
-           "", "\x80", ".", "t", "\x87", "R", "b", "a", "e", "s", "u", "h\x01", "Q", "(.", "NN.",
-           "Na.", "}Ns.", "}(Nu.", "](", "X\xff\xff\xff\xffz", "J\x01", "G\x01", "\x8a\x09z",
-           "cnoline", "}(a.", "(R", global("torch", "FloatStorage") + ")R.", "NNb.",
-           global("torch._utils", "_rebuild_tensor_v2") + ")R.",
-           global("collections", "OrderedDict") + "N\x85R.", "(NNNNNtQ.", "\x80\x04."}) {
+  for (const std::string& body :
+       std::initializer_list<std::string>{"",
+                                          "\x80",
+                                          ".",
+                                          "t",
+                                          "\x87",
+                                          "R",
+                                          "b",
+                                          "a",
+                                          "e",
+                                          "s",
+                                          "u",
+                                          "h\x01",
+                                          "Q",
+                                          "(.",
+                                          "NN.",
+                                          "Na.",
+                                          "}Ns.",
+                                          "}(Nu.",
+                                          "](",
+                                          "X\xff\xff\xff\xffz",
+                                          "J\x01",
+                                          "G\x01",
+                                          "\x8a\x09z",
+                                          "cnoline",
+                                          "}(a.",
+                                          "(R",
+                                          global("torch", "FloatStorage") + ")R.",
+                                          "NNb.",
+                                          global("torch._utils", "_rebuild_tensor_v2") + ")R.",
+                                          global("collections", "OrderedDict") + "N\x85R.",
+                                          "(NNNNNtQ.",
+                                          "\x80\x04."}) {
     CAPTURE(body);
     CHECK(!pickle_refusal(begin + body).empty());
   }
@@ -229,7 +270,9 @@ TEST_CASE("memory stays bounded") {
   CHECK(contains(pickle_refusal("\x80\x02" + std::string(5'000'000, '(')), "more operations"));
   CHECK(contains(pickle_refusal("\x80\x02" + std::string(5'000'000, '}')), "more operations"));
   // A list that holds itself, and one nested a million deep.
-  std::string cyclic = "\x80\x02]q\x01h\x01" "a.";
+  std::string cyclic =
+      "\x80\x02]q\x01h\x01"
+      "a.";
   CHECK(pickle_refusal(cyclic) == "");
   std::string deep = "\x80\x02" + std::string(1'000'000, ']') + std::string(999'999, 'a') + ".";
   CHECK(pickle_refusal(deep) == "");

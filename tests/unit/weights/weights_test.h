@@ -39,7 +39,9 @@ inline void write_bytes(const fs::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
 }
 
-inline std::string read_bytes(const fs::path& path) { return read_text_file(path); }
+inline std::string read_bytes(const fs::path& path) {
+  return read_text_file(path);
+}
 
 inline int64_t count_of(const WeightInfo& info) {
   int64_t count = 1;
