@@ -21,15 +21,20 @@ class PieceTrie {
   // The longest key that [p, end) begins with.
   Match longest(const char* p, const char* end) const {
     Match best;
+    for_each_prefix(p, end, [&](int32_t value, uint32_t length) { best = {value, length}; });
+    return best;
+  }
+  // found(value, length) for every key that [p, end) begins with, short ones first.
+  template <typename Found>
+  void for_each_prefix(const char* p, const char* end, Found&& found) const {
     const Node* nodes = nodes_.data();
     uint32_t node = 0;
     for (const char* at = p; at < end; ++at) {
       uint32_t next = nodes[node].base + uint8_t(*at);
-      if (nodes[next].parent != node) break;
+      if (nodes[next].parent != node) return;
       node = next;
-      if (nodes[node].value >= 0) best = {nodes[node].value, uint32_t(at + 1 - p)};
+      if (nodes[node].value >= 0) found(nodes[node].value, uint32_t(at + 1 - p));
     }
-    return best;
   }
   bool empty() const { return key_count_ == 0; }
 

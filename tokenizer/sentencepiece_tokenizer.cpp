@@ -11,6 +11,7 @@
 #include "tokenizer/json_file.h"
 #include "tokenizer/sentencepiece_text.h"
 #include "tokenizer/unicode_tables.h"
+#include "tokenizer/unigram.h"
 #include "tokenizer/utf8.h"
 
 namespace finetune {
@@ -39,12 +40,19 @@ class SentencePieceTokenizer final : public Tokenizer {
   void add_token(AddedToken token, int64_t id);
   int32_t find(std::string_view piece) const;  // -1 if absent
   void encode_segment(std::string_view text, uint32_t begin, uint32_t end, TokenBuffer& out) const;
+  struct Piece {
+    std::string text;  // normalized, spaces as U+2581
+    int32_t id;
+    size_t begin, end;  // bytes of what was encoded
+  };
+  std::vector<Piece> pieces_of(std::string_view text) const;
   void push(const PreparedText& prepared, size_t begin, size_t end, int32_t id,
             TokenBuffer& out) const;
-  bool push_digits_and_comma(const PreparedText& prepared, const std::string& piece, size_t begin,
-                             size_t end, TokenBuffer& out) const;
+  bool push_digits_and_comma(const PreparedText& prepared, const Piece& piece,
+                             TokenBuffer& out) const;
 
   sentencepiece::SentencePieceProcessor processor_;
+  std::optional<Unigram> unigram_;
   SentencePieceOptions options_;
   bool splits_digits_from_comma_ = false;
   std::string cls_, sep_, mask_ = "[MASK]";
@@ -59,6 +67,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const fs::path& path) {
   if (bytes.empty() || !processor_.LoadFromSerializedProto(bytes).ok()) {
     throw model_error(path.string(), " is not a sentencepiece model");
   }
+  unigram_ = Unigram::read(bytes);
   size_ = processor_.GetPieceSize();
   bool albert = find("[CLS]") >= 0 && find("[SEP]") >= 0;
   cls_ = albert ? "[CLS]" : "<s>";
@@ -170,16 +179,56 @@ void SentencePieceTokenizer::encode_segment(std::string_view text, uint32_t begi
   PreparedText prepared;
   prepare(text, begin, end, options_, prepared);
   if (prepared.text.empty()) return;
+  for (const Piece& piece : pieces_of(prepared.text)) {
+    if (splits_digits_from_comma_ && push_digits_and_comma(prepared, piece, out)) continue;
+    push(prepared, piece.begin, piece.end, piece.id, out);
+  }
+}
+
+// The library's pieces; of a unigram model their text is segmented again (unigram.h says why).
+std::vector<SentencePieceTokenizer::Piece> SentencePieceTokenizer::pieces_of(
+    std::string_view text) const {
   sentencepiece::ImmutableSentencePieceText encoded =
-      processor_.EncodeAsImmutableProto(prepared.text);
+      processor_.EncodeAsImmutableProto({text.data(), text.size()});
+  std::vector<Piece> pieces;
+  std::string normalized;
+  std::vector<size_t> begins, ends;  // bytes of `text` for each byte of `normalized`
   for (size_t i = 0; i < encoded.pieces_size(); ++i) {
     const auto piece = encoded.pieces(int(i));
-    if (splits_digits_from_comma_ &&
-        push_digits_and_comma(prepared, piece.piece(), piece.begin(), piece.end(), out)) {
+    size_t begin = piece.begin(), end = piece.end();
+    if (!unigram_) {
+      pieces.push_back({piece.piece(), int32_t(piece.id()), begin, end});
       continue;
     }
-    push(prepared, piece.begin(), piece.end(), int32_t(piece.id()), out);
+    std::string_view own = piece.piece();
+    std::string_view surface = text.substr(begin, end - begin);
+    // The mark that the library puts before a text stands for nothing in it.
+    if (own.starts_with(kSpaceMark) &&
+        (surface.empty() || !unicode::has(utf8::decode(surface, 0).c, unicode::kSpace))) {
+      normalized += kSpaceMark;
+      begins.resize(normalized.size(), begin);
+      ends.resize(normalized.size(), begin);
+      own.remove_prefix(kSpaceMark.size());
+    }
+    bool one_to_one = count_code_points(own) == count_code_points(surface);
+    for (size_t at = 0, from = begin; at < own.size();) {
+      size_t length = utf8::decode(own, at).length;
+      size_t to = one_to_one ? from + utf8::decode(text, from).length : end;
+      normalized += own.substr(at, length);
+      begins.resize(normalized.size(), from);
+      ends.resize(normalized.size(), to);
+      at += length;
+      if (one_to_one) from = to;
+    }
   }
+  if (!unigram_) return pieces;
+  std::vector<Unigram::Segment> segments;
+  unigram_->segment(normalized, segments);
+  for (const Unigram::Segment& s : segments) {
+    pieces.push_back({normalized.substr(s.begin, s.end - s.begin), s.id, begins[s.begin],
+                      ends[s.end - 1]});
+  }
+  return pieces;
 }
 
 // Bytes [begin, end) of the prepared text, without white space at their start.
@@ -199,32 +248,30 @@ void SentencePieceTokenizer::push(const PreparedText& prepared, size_t begin, si
 // ALBERT writes "9," as "9" and ",": a piece of a digit and a comma is encoded again without the
 // comma.
 bool SentencePieceTokenizer::push_digits_and_comma(const PreparedText& prepared,
-                                                   const std::string& piece, size_t begin,
-                                                   size_t end, TokenBuffer& out) const {
-  if (piece.size() < 2 || piece.back() != ',') return false;
-  char32_t before = utf8::decode_before(piece, piece.size() - 1).c;
+                                                   const Piece& piece, TokenBuffer& out) const {
+  if (piece.text.size() < 2 || piece.text.back() != ',') return false;
+  char32_t before = utf8::decode_before(piece.text, piece.text.size() - 1).c;
   if (!unicode::has(before, unicode::kDigit)) return false;
-  bool marked = piece.starts_with(kSpaceMark);
-  std::string digits = piece.substr(0, piece.size() - 1);
+  bool marked = piece.text.starts_with(kSpaceMark);
+  std::string digits = piece.text.substr(0, piece.text.size() - 1);
   for (size_t at = digits.find(kSpaceMark); at != digits.npos; at = digits.find(kSpaceMark)) {
     digits.erase(at, kSpaceMark.size());
   }
   // Where the digits begin, if the prepared text has them as the piece has.
-  size_t at = prepared.text.substr(begin, end - begin).find(digits);
+  size_t at = prepared.text.substr(piece.begin, piece.end - piece.begin).find(digits);
   bool same = at != std::string::npos;
-  at += begin;
-  sentencepiece::ImmutableSentencePieceText encoded = processor_.EncodeAsImmutableProto(digits);
-  for (size_t i = 0; i < encoded.pieces_size(); ++i) {
-    const auto part = encoded.pieces(int(i));
-    std::string_view name = part.piece();
-    if (i == 0 && !marked && name.starts_with(kSpaceMark)) {
-      name.remove_prefix(kSpaceMark.size());
-      if (name.empty()) continue;
-    }
-    push(prepared, same ? at + part.begin() : begin, same ? at + part.end() : end,
+  at += piece.begin;
+  bool first = true;
+  for (const Piece& part : pieces_of(digits)) {
+    std::string_view name = part.text;
+    bool drop_mark = first && !marked && name.starts_with(kSpaceMark);
+    first = false;
+    if (drop_mark) name.remove_prefix(kSpaceMark.size());
+    if (name.empty()) continue;
+    push(prepared, same ? at + part.begin : piece.begin, same ? at + part.end : piece.end,
          processor_.PieceToId(name), out);
   }
-  push(prepared, end - 1, end, processor_.PieceToId(","), out);
+  push(prepared, piece.end - 1, piece.end, processor_.PieceToId(","), out);
   return true;
 }
 

@@ -78,6 +78,8 @@ TEST_CASE("tokenizer.json") {
   check("\"WordPiece\"", "\"BPE\"", "BPE");
   check("\"type\":\"WordPiece\",", "\"merges\":[],", "BPE");
   check("\"WordPiece\"", "\"Unigram\"", "Unigram");
+  check("\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2}", "\"vocab\":[]",
+        "Unigram");
   check("BertNormalizer", "Lowercase", "Lowercase");
   check("BertPreTokenizer", "ByteLevel", "ByteLevel");
   check("{\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2}", "{}", "empty");
@@ -99,7 +101,7 @@ TEST_CASE("a real vocabulary of another kind") {
       model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/roberta-base")); });
   CHECK(message.find("BPE") != std::string::npos);
   message = model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/barthez")); });
-  CHECK(message.find("Unigram") != std::string::npos);
+  CHECK(message.find("BPE") != std::string::npos);
   message = model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/bert-base-japanese")); });
   CHECK(message.find("mecab") != std::string::npos);
 }
