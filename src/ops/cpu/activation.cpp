@@ -18,8 +18,9 @@ constexpr float kBellScale = 0.39894228040143268f;  // 1 / sqrt(2 pi)
 // 0.5 * (1 + tanh(u)) is sigmoid(2u), which keeps its precision where tanh nears -1.
 template <class D, class V>
 HWY_INLINE V tanh_gate(D d, V x) {
-  const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, kTanhCubic), hn::Set(d, 1.0f));
-  return sigmoid(d, hn::Mul(hn::Mul(x, cubic), hn::Set(d, 2 * kTanhScale)));
+  const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 2 * kTanhScale * kTanhCubic),
+                             hn::Set(d, 2 * kTanhScale));
+  return sigmoid(d, hn::Mul(x, slope));
 }
 
 template <Activation kKind, class D, class V>
@@ -52,8 +53,7 @@ HWY_INLINE V derivative(D d, V x) {
     return hn::MulAdd(hn::Mul(x, s), hn::Sub(one, s), s);
   }
   if constexpr (kKind == Activation::tanh) {
-    const V t = tanh_of(d, x);
-    return hn::NegMulAdd(t, t, one);
+    return tanh_slope(d, x);
   }
 }
 

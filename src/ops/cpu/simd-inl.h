@@ -70,6 +70,14 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
 }
 
+// The derivative of tanh, 4 E / (E + 1)^2 with E = exp(2|x|): 1 - tanh^2 would cancel.
+template <class D, class V>
+HWY_INLINE V tanh_slope(D d, V x) {
+  const V e = exp_of(d, hn::Min(hn::Set(d, 80.0f), hn::Mul(hn::Abs(x), hn::Set(d, 2.0f))));
+  const V half = hn::Div(hn::Set(d, 2.0f), hn::Add(e, hn::Set(d, 1.0f)));
+  return hn::Mul(hn::Mul(e, half), half);
+}
+
 // Of the standard normal distribution: `below` = 0.5 * erfc(-x / sqrt(2)), relative error below
 // 1e-6 on the negative side too, and `bell` = exp(-x^2 / 2).
 template <class V>
@@ -82,7 +90,12 @@ template <class D, class V>
 HWY_INLINE Normal<V> normal(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V z = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118654752f));
-  const V bell = exp_of(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5f)));
+  // What rounding x^2 loses is put back: exp(-(a + b)/2) = exp(-a/2) * (1 - b/2) for small b.
+  const V size = hn::Min(hn::Set(d, 20.0f), hn::Abs(x));
+  const V square = hn::Mul(size, size);
+  const V lost = hn::MulSub(size, size, square);
+  const V rough = exp_of(d, hn::Mul(square, hn::Set(d, -0.5f)));
+  const V bell = hn::NegMulAdd(hn::Mul(rough, hn::Set(d, 0.5f)), lost, rough);
   // erfc(z) = exp(-z^2) * t * P(t), t = 1 / (1 + 0.4 z): minimax over z in [0, 9.5], error 6e-8.
   const V t = hn::Div(one, hn::MulAdd(z, hn::Set(d, 0.4f), one));
   const V p = polynomial(d, t, {0.225626303f, 0.226575625f, 0.200959201f, 0.196960553f,
