@@ -142,13 +142,16 @@ TEST_CASE("the last layer at first tokens equals the full computation") {
         std::copy_n(dfirst.begin() + s * h, h, dencoder.begin() + batch.offsets[size_t(s)] * h);
       }
       full = run_pass(backend, config, full_table, full_weights, batch, dencoder, {&plan});
+      // Key biases have no gradient in mathematics: they are held to a share of the largest.
+      double largest = 0;
+      for (float g : cut.gradients) largest = std::max(largest, double(std::abs(g)));
       for (const Parameter& p : full_table.parameters()) {
         const Parameter* other = short_table.find(p.name);
         if (!other) continue;
         auto a = cut.gradients.begin() + other->offset;
         auto f = full.gradients.begin() + p.offset;
         INFO(p.name);
-        CHECK(relative_error({a, a + p.size()}, {f, f + p.size()}, 1e-3) <= 4 * kSameSum);
+        CHECK(relative_error({a, a + p.size()}, {f, f + p.size()}, 1e-2 * largest) <= 4 * kSameSum);
       }
     }
   }

@@ -88,11 +88,11 @@ void check_hidden_states(Backend& backend, const Bert& bert, const Golden& golde
   }
 }
 
-// Gradients that are zero in mathematics (about 1e-17 in the file) are sums of float gradients of
-// the logits that cancel. The largest of those, one per sample and column, are about 1/8 (4
-// samples of question answering), each off by half a unit in the last place, 3.7e-9.
+// Gradients that are zero in mathematics (about 1e-17 in the file) are sums of floats that cancel:
+// no better than the unit roundoff times the sum of their sizes. The largest such sums are those
+// of the gradients of the logits, whose sizes add up to at most 1 in a column.
 constexpr double kZero = 1e-12;
-constexpr double kLargestForZero = 4 * 3.7e-9;
+constexpr double kLargestForZero = 0x1p-24;
 
 void check_gradients(const GoldenModel& model, const Golden& golden,
                      const std::vector<float>& gradients) {
