@@ -147,10 +147,11 @@ class QaTask : public Task {
          windows.windows(), " windows of at most ", window_options_.max_length, " tokens (mean ",
          format_fixed(double(tokens) / double(windows.windows()), 1), "); ",
          windows.split_questions, " questions need more than one window");
-    if (answer_options_.squad_version == 2) {
-      auto count = std::count_if(data.questions.begin(), data.questions.end(),
-                                 [](const SquadQuestion& q) { return q.answers.empty(); });
-      line(count, " questions have no answer; version 2 rules apply");
+    auto unanswerable = std::count_if(data.questions.begin(), data.questions.end(),
+                                      [](const SquadQuestion& q) { return q.answers.empty(); });
+    if (unanswerable > 0) {
+      line(unanswerable, " questions have no answer; version ", answer_options_.squad_version,
+           " rules apply");
     }
     if (data.misplaced_answers > 0) {
       line("warning: ", data.misplaced_answers,
