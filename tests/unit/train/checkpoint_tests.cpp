@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -300,6 +301,32 @@ TEST_CASE("two processes that write the same checkpoint leave a whole one") {
   waitpid(child, &status, 0);
   CHECK(status == 0);
   CHECK(entries(directory.path()) == 1);
+}
+
+TEST_CASE("a writer killed at any moment leaves only whole checkpoints") {
+  test::TemporaryDirectory directory;
+  Sample sample(1);
+  int killed_with_some = 0;
+  for (int round = 0; round < 12; ++round) {
+    pid_t child = fork();
+    if (child == 0) {
+      for (int64_t step = round * 1000;; ++step) {
+        write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
+                         sample.arenas());
+        prune_checkpoints(directory.path(), step, 3, -1);
+      }
+    }
+    ::usleep(useconds_t(3000 + 7919 * round));
+    ::kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    auto files = find_checkpoints(directory.path());
+    for (const auto& file : files) {
+      CAPTURE(file.path.string());
+      CHECK(refusal(file.path) == "");
+    }
+    killed_with_some += files.empty() ? 0 : 1;
+  }
+  CHECK(killed_with_some > 0);
 }
 
 TEST_CASE("a full disk leaves the checkpoints as they were") {

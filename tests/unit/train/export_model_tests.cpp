@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <simdjson.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -126,4 +129,30 @@ TEST_CASE("an export that fails leaves the old model") {
   write_file(directory / "file", "x");
   model.tokenizer_files.clear();
   CHECK_THROWS_AS(export_model(directory / "file" / "model", model), Error);
+}
+
+TEST_CASE("an export killed at any moment leaves the old model or the new one") {
+  test::TemporaryDirectory directory;
+  ParameterTable table(tiny_config(), Head{HeadKind::sequence, 2});
+  std::vector<float> weights(size_t(table.size()), 0.0f), read(weights);
+  auto export_value = [&](int value) {
+    weights.assign(weights.size(), float(value));
+    export_model(directory / "model",
+                 {table, weights.data(), "{}", concat("{\"value\": ", value, "}"), {}});
+  };
+  export_value(1);
+  simdjson::dom::parser parser;
+  for (int round = 0; round < 12; ++round) {
+    pid_t child = fork();
+    if (child == 0) {
+      for (int value = 2;; ++value) export_value(value);
+    }
+    ::usleep(useconds_t(2000 + 6007 * round));
+    ::kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    double value =
+        double(int64_t(parser.load((directory / "model/config.json").string())["value"]));
+    read_tensor(*open_weights(directory / "model"), "classifier.bias", {2}, read.data());
+    CHECK(double(read[1]) == value);
+  }
 }
