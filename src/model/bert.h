@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "core/packed_batch.h"
 #include "model/config.h"
@@ -32,8 +33,12 @@ class DeviceBatch {
   RowNames first_names() const;       // (B) position 0
 
  private:
+  const uint32_t* token_array(int64_t index) const;
+  const uint32_t* sequence_array(int64_t index) const;
+
   Backend& backend_;
   std::shared_ptr<void> memory_;
+  std::vector<uint32_t> host_;  // what is uploaded, in one piece
   int64_t max_tokens_, max_sequences_;
   int64_t tokens_ = 0, sequences_ = 0, max_length_ = 0;
 };
@@ -52,13 +57,14 @@ class Bert {
   Bert(Backend& backend, const BertConfig& config, const ParameterTable& table);
   ~Bert();
 
-  // Bytes of activations for a micro-batch of T tokens in B sequences; training keeps what the
-  // backward pass needs.
+  // Bytes of activations for a micro-batch of T tokens in B sequences, as reserve() allocates them.
+  // Training keeps what the backward pass needs, and has room for inference as well.
   int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training) const;
-  // Allocates for micro-batches up to this size. Called once before the first forward.
+  // Allocates for micro-batches up to this size, in place of what was reserved before.
   void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
 
-  // Logits: (B, outputs) for a sequence head, (T, 2) for a token head; valid until the next call.
+  // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head; valid until the next
+  // call of forward or backward.
   // `weights` is an arena of the table. With `dropout` null no dropout is applied; with
   // `keep_for_backward` false nothing is kept.
   Tensor forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,

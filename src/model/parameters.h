@@ -26,13 +26,14 @@ struct Head {
 
 struct Parameter {
   enum class Init { zeros, ones, normal };  // normal: N(0, initializer_range)
-  std::string name;             // Hugging Face's: "bert.encoder.layer.0.attention.self.query.weight"
-  std::vector<int64_t> shape;   // {out, in} or {n}
-  int64_t offset = 0;           // in elements, in every arena
-  bool decay = false;           // weight decay: not for biases and LayerNorm
-  int layer = 0;                // 0 embeddings, 1..L encoder layers, L+1 pooler and head
+  std::string name;            // Hugging Face's: "bert.encoder.layer.0.attention.self.query.weight"
+  std::vector<int64_t> shape;  // {out, in} or {n}
+  int64_t offset = 0;          // in elements, in every arena
+  bool decay = false;          // weight decay: not for biases and LayerNorm
+  int layer = 0;               // 0 embeddings, 1..L encoder layers, L+1 pooler and head
   Init init = Init::normal;
-  bool head = false;            // belongs to the head (pooler included)
+  bool head = false;      // belongs to the head (pooler included)
+  int64_t zero_row = -1;  // row that initialize() leaves zero: the padding token's embedding
 
   int64_t size() const {
     int64_t n = 1;
@@ -63,8 +64,9 @@ class ParameterTable {
   Head head_;
 };
 
-// Fills one parameter by its initializer from Philox(seed; initial_weights, element): the same
-// values whatever else is initialized.
+// Fills one parameter by its initializer, as Hugging Face's _init_weights: normal values by Box and
+// Muller from Philox(seed; initial_weights, name, element), so that they depend neither on the
+// table nor on what else is initialized.
 void initialize(const ParameterTable& table, const Parameter& parameter, double initializer_range,
                 uint64_t seed, float* arena);
 

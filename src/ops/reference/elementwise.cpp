@@ -14,16 +14,22 @@ using reference::check_shape;
 constexpr double kTanhScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
 constexpr double kTanhCubic = 0.044715;
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double sigmoid(double x) {
+  return 1.0 / (1.0 + std::exp(-x));
+}
 
 double value(Activation f, double x) {
   switch (f) {
-    case Activation::gelu: return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case Activation::gelu:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
     case Activation::gelu_tanh:
       return 0.5 * x * (1.0 + std::tanh(kTanhScale * (x + kTanhCubic * x * x * x)));
-    case Activation::relu: return x > 0 ? x : 0.0;
-    case Activation::silu: return x * sigmoid(x);
-    case Activation::tanh: return std::tanh(x);
+    case Activation::relu:
+      return x > 0 ? x : 0.0;
+    case Activation::silu:
+      return x * sigmoid(x);
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return 0;
 }
@@ -39,7 +45,8 @@ double derivative(Activation f, double x) {
       return 0.5 * (1.0 + t) +
              0.5 * x * (1.0 - t * t) * kTanhScale * (1.0 + 3.0 * kTanhCubic * x * x);
     }
-    case Activation::relu: return x > 0 ? 1.0 : 0.0;
+    case Activation::relu:
+      return x > 0 ? 1.0 : 0.0;
     case Activation::silu: {
       double s = sigmoid(x);
       return s * (1.0 + x * (1.0 - s));

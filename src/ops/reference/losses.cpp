@@ -20,8 +20,7 @@ double log_sum_exp(const std::vector<double>& x) {
 }  // namespace
 
 void ReferenceBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,
-                                     float smoothing, float scale, Tensor losses,
-                                     Tensor dlogits) {
+                                     float smoothing, float scale, Tensor losses, Tensor dlogits) {
   const int64_t classes = logits.cols;
   check_shape(losses, 1, logits.rows);
   if (weights) check_shape(weights, 1, classes);

@@ -9,7 +9,9 @@ namespace finetune {
 using reference::at;
 using reference::check_shape;
 
-std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+std::unique_ptr<Backend> make_reference_backend() {
+  return std::make_unique<ReferenceBackend>();
+}
 
 std::shared_ptr<void> ReferenceBackend::allocate(size_t bytes) {
   constexpr std::align_val_t kAlignment{64};

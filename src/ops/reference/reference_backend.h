@@ -56,8 +56,7 @@ class ReferenceBackend : public Backend {
   void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
                      Tensor dlogits) override;
   void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                          const int32_t* ends, float scale, Tensor losses,
-                          Tensor dlogits) override;
+                          const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
 
   void block_square_sums(Tensor x, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
@@ -65,7 +64,9 @@ class ReferenceBackend : public Backend {
 
 namespace reference {
 
-inline float& at(Tensor t, int64_t row, int64_t col) { return t.f32()[row * t.stride + col]; }
+inline float& at(Tensor t, int64_t row, int64_t col) {
+  return t.f32()[row * t.stride + col];
+}
 
 inline void check_shape(Tensor t, int64_t rows, int64_t cols) {
   FINETUNE_CHECK(t && t.rows == rows && t.cols == cols && t.stride >= t.cols);

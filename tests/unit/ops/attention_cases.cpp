@@ -86,25 +86,26 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
     backward.view("dq", "dqkv", 0, h);
   }
   backward.view("dk", "dqkv", h, h).view("dv", "dqkv", 2 * h, h);
-  table.push_back(backward
-                      .run([c, dropout](Backend& backend, OpData& t) {
-                        backend.attention_backward(shape_of(c, t), dropout, t["q"], t["k"], t["v"],
-                                                   t["out"], t["lse"], t["dout"], t["dq"], t["dk"],
-                                                   t["dv"]);
-                      }, {"dq", "dk", "dv"})
-                      .gradient_of(forward, {{"out", "dout"}},
-                                   {{"q", "dq"}, {"k", "dk"}, {"v", "dv"}}));
+  table.push_back(
+      backward
+          .run(
+              [c, dropout](Backend& backend, OpData& t) {
+                backend.attention_backward(shape_of(c, t), dropout, t["q"], t["k"], t["v"],
+                                           t["out"], t["lse"], t["dout"], t["dq"], t["dk"],
+                                           t["dv"]);
+              },
+              {"dq", "dk", "dv"})
+          .gradient_of(forward, {{"out", "dout"}}, {{"q", "dq"}, {"k", "dk"}, {"v", "dv"}}));
 }
 
 }  // namespace
 
 void add_attention_cases(std::vector<OpCase>& table) {
-  const Case shapes[] = {
-      {1, 7, {1}, false, 0},           {2, 32, {1, 1, 1}, false, 0},
-      {3, 11, {7, 1, 33}, false, 0},   {2, 32, {17, 9, 16, 1}, false, 0},
-      {4, 25, {5, 31}, false, 0},      {2, 64, {100, 3, 65}, false, 0},
-      {12, 32, {13, 13, 8}, false, 0}, {1, 64, {512}, false, 0},
-      {2, 32, {384, 129, 1}, false, 0}};
+  const Case shapes[] = {{1, 7, {1}, false, 0},           {2, 32, {1, 1, 1}, false, 0},
+                         {3, 11, {7, 1, 33}, false, 0},   {2, 32, {17, 9, 16, 1}, false, 0},
+                         {4, 25, {5, 31}, false, 0},      {2, 64, {100, 3, 65}, false, 0},
+                         {12, 32, {13, 13, 8}, false, 0}, {1, 64, {512}, false, 0},
+                         {2, 32, {384, 129, 1}, false, 0}};
   for (Case c : shapes) {
     for (bool first_only : {false, true}) {
       for (double p : {0.0, 0.1}) {

@@ -14,8 +14,8 @@ struct Shape {
   }
 };
 
-const Shape kShapes[] = {{1, 1, 0, false},    {1, 7, 0, true},     {3, 33, 5, false},
-                         {13, 64, 0, true},   {29, 100, 28, true}, {1, 384, 0, false},
+const Shape kShapes[] = {{1, 1, 0, false},    {1, 7, 0, true},      {3, 33, 5, false},
+                         {13, 64, 0, true},   {29, 100, 28, true},  {1, 384, 0, false},
                          {211, 384, 0, true}, {512, 1536, 0, false}};
 
 // `to` is memory of its own, or, in place, that of `from`.
@@ -54,9 +54,9 @@ void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* 
     place(backward, s, "dx", "dy");
     table.push_back(
         backward
-            .run([f](Backend& backend, OpData& t) {
-              backend.activation_backward(f, t["x"], t["dy"], t["dx"]);
-            }, {"dx"})
+            .run([f](Backend& backend,
+                     OpData& t) { backend.activation_backward(f, t["x"], t["dy"], t["dx"]); },
+                 {"dx"})
             .gradient_of(
                 [f](Backend& backend, OpData& t) { backend.activation(f, t["x"], t["y"]); },
                 {{"y", "dy"}}, {{"x", "dx"}}));
@@ -79,21 +79,24 @@ void add_elementwise_cases(std::vector<OpCase>& table) {
       maker.result("y", s.rows, s.cols).work(double(s.rows * s.cols));
       if (p > 0) maker.row_names(s.rows);
       place(maker, s, "dx", "dy");
-      table.push_back(maker
-                          .run([dropout](Backend& backend, OpData& t) {
-                            backend.dropout(t["dy"], dropout, t.names(), t["dx"]);
-                          }, {"dx"})
-                          .gradient_of([dropout](Backend& backend, OpData& t) {
-                            backend.dropout(t["x"], dropout, t.names(), t["y"]);
-                          }, {{"y", "dy"}}, {{"x", "dx"}}));
+      table.push_back(
+          maker
+              .run([dropout](Backend& backend,
+                             OpData& t) { backend.dropout(t["dy"], dropout, t.names(), t["dx"]); },
+                   {"dx"})
+              .gradient_of(
+                  [dropout](Backend& backend, OpData& t) {
+                    backend.dropout(t["x"], dropout, t.names(), t["y"]);
+                  },
+                  {{"y", "dy"}}, {{"x", "dx"}}));
     }
     if (s.in_place) continue;
-    table.push_back(OpCaseMaker("add", s.text(), 1.2e-7, "one rounding")
-                        .input("x", s.rows, s.cols, s.gap)
-                        .input("y", s.rows, s.cols, s.gap)
-                        .work(double(s.rows * s.cols))
-                        .run([](Backend& backend, OpData& t) { backend.add(t["x"], t["y"]); },
-                             {"y"}));
+    table.push_back(
+        OpCaseMaker("add", s.text(), 1.2e-7, "one rounding")
+            .input("x", s.rows, s.cols, s.gap)
+            .input("y", s.rows, s.cols, s.gap)
+            .work(double(s.rows * s.cols))
+            .run([](Backend& backend, OpData& t) { backend.add(t["x"], t["y"]); }, {"y"}));
   }
 }
 

@@ -10,8 +10,8 @@
 namespace finetune::test {
 namespace {
 
-constexpr double kStep = 0x1p-6;       // exact on the table's inputs
-constexpr double kLargestWork = 4e6;   // larger cases repeat the smaller ones' formulas
+constexpr double kStep = 0x1p-6;      // exact on the table's inputs
+constexpr double kLargestWork = 4e6;  // larger cases repeat the smaller ones' formulas
 
 // sum(output * cotangent) of the forward operation, and the size of its rounding error: outputs
 // are rounded to float once, each by up to 2^-24 of itself.
@@ -94,11 +94,12 @@ TEST_CASE("gradients of the reference equal finite differences") {
     ++checked[c.op];
     for (const OpGradient& g : c.gradients) check_gradient(c, g, *backend);
   }
-  const std::set<std::string> expected = {
-      "linear_backward_input",   "linear_backward_weight", "activation_backward",
-      "dropout",                 "scatter_rows_add",       "embed_backward",
-      "add_layer_norm_backward", "attention_backward",     "cross_entropy",
-      "binary_cross_entropy",    "squared_error",          "span_cross_entropy"};
+  const std::set<std::string> expected = {"linear_backward_input",   "linear_backward_weight",
+                                          "activation_backward",     "dropout",
+                                          "scatter_rows_add",        "embed_backward",
+                                          "add_layer_norm_backward", "attention_backward",
+                                          "cross_entropy",           "binary_cross_entropy",
+                                          "squared_error",           "span_cross_entropy"};
   for (const std::string& op : expected) {
     INFO(op);
     CHECK(checked[op] >= 3);

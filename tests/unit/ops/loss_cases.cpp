@@ -13,8 +13,8 @@ constexpr const char* kReason = "float sums over classes or tokens, exponential 
 // logits) or "absent".
 OpCaseMaker start(const char* op, const std::string& shape, int64_t rows, int64_t cols,
                   int64_t samples, const std::string& place) {
-  OpCaseMaker maker(op, concat(shape, " dlogits: ", place),
-                    4 * sum_tolerance(std::max(rows, cols)), kReason);
+  OpCaseMaker maker(op, concat(shape, " dlogits: ", place), 4 * sum_tolerance(std::max(rows, cols)),
+                    kReason);
   maker.input("logits", rows, cols, 0, 4).result("losses", 1, samples);
   maker.constant("dlosses", 1, samples, kScale).work(double(rows * cols));
   if (place == "own") maker.result("dlogits", rows, cols);
@@ -52,20 +52,25 @@ void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
         std::vector<int32_t> labels;
         for (int64_t b = 0; b < s.rows; ++b) labels.push_back(int32_t((b * 5 + 1) % s.classes));
         maker.integers("labels", labels);
-        table.push_back(finish(maker, [smoothing](Backend& backend, OpData& t) {
-          backend.cross_entropy(t["logits"], t.ints("labels"), t["weights"], smoothing, kScale,
-                                t["losses"], t["dlogits"]);
-        }, place));
+        table.push_back(finish(
+            maker,
+            [smoothing](Backend& backend, OpData& t) {
+              backend.cross_entropy(t["logits"], t.ints("labels"), t["weights"], smoothing, kScale,
+                                    t["losses"], t["dlogits"]);
+            },
+            place));
       }
-      OpCaseMaker maker =
-          start("binary_cross_entropy", shape, s.rows, s.classes, s.rows, place);
+      OpCaseMaker maker = start("binary_cross_entropy", shape, s.rows, s.classes, s.rows, place);
       weigh(maker);
       maker.input("targets", s.rows, s.classes);
       for (float& target : maker.get().buffers["targets"].values) target = target > 0 ? 1 : 0;
-      table.push_back(finish(maker, [](Backend& backend, OpData& t) {
-        backend.binary_cross_entropy(t["logits"], t["targets"], t["weights"], kScale, t["losses"],
-                                     t["dlogits"]);
-      }, place));
+      table.push_back(finish(
+          maker,
+          [](Backend& backend, OpData& t) {
+            backend.binary_cross_entropy(t["logits"], t["targets"], t["weights"], kScale,
+                                         t["losses"], t["dlogits"]);
+          },
+          place));
     }
   }
 }
@@ -78,9 +83,12 @@ void add_loss_cases(std::vector<OpCase>& table) {
     for (int64_t rows : {1, 7, 33}) {
       OpCaseMaker maker = start("squared_error", concat("(", rows, ",1)"), rows, 1, rows, place);
       maker.input("targets", 1, rows, 0, 4);
-      table.push_back(finish(maker, [](Backend& backend, OpData& t) {
-        backend.squared_error(t["logits"], t["targets"], kScale, t["losses"], t["dlogits"]);
-      }, place));
+      table.push_back(finish(
+          maker,
+          [](Backend& backend, OpData& t) {
+            backend.squared_error(t["logits"], t["targets"], kScale, t["losses"], t["dlogits"]);
+          },
+          place));
     }
     const std::vector<std::vector<int32_t>> offsets = {
         {0, 1}, {0, 7, 8, 41}, {0, 512}, {0, 384, 500, 501, 760}};
@@ -93,13 +101,16 @@ void add_loss_cases(std::vector<OpCase>& table) {
         ends.push_back(length - 1);
         shape += concat(" ", segments[b + 1]);
       }
-      OpCaseMaker maker = start("span_cross_entropy", shape, segments.back(), 2,
-                                int64_t(starts.size()), place);
+      OpCaseMaker maker =
+          start("span_cross_entropy", shape, segments.back(), 2, int64_t(starts.size()), place);
       maker.integers("offsets", segments).integers("starts", starts).integers("ends", ends);
-      table.push_back(finish(maker, [](Backend& backend, OpData& t) {
-        backend.span_cross_entropy(t["logits"], t.segments("offsets"), t.ints("starts"),
-                                   t.ints("ends"), kScale, t["losses"], t["dlogits"]);
-      }, place));
+      table.push_back(finish(
+          maker,
+          [](Backend& backend, OpData& t) {
+            backend.span_cross_entropy(t["logits"], t.segments("offsets"), t.ints("starts"),
+                                       t.ints("ends"), kScale, t["losses"], t["dlogits"]);
+          },
+          place));
     }
   }
 }

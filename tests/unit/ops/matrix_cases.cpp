@@ -23,15 +23,17 @@ OpCaseMaker start(const char* op, const Shape& s, int64_t terms) {
   return maker.work(double(s.rows) * double(s.in) * double(s.out));
 }
 
-void forward(Backend& backend, OpData& t) { backend.linear(t["x"], t["w"], t["bias"], t["y"]); }
+void forward(Backend& backend, OpData& t) {
+  backend.linear(t["x"], t["w"], t["bias"], t["y"]);
+}
 
 }  // namespace
 
 void add_matrix_cases(std::vector<OpCase>& table) {
   const Shape shapes[] = {
-      {1, 1, 1, 0, false},     {1, 7, 33, 0, true},      {1, 64, 64, 0, true},
-      {3, 33, 7, 5, true},     {17, 64, 192, 64, true},  {53, 100, 64, 0, false},
-      {2, 64, 1, 0, true},     {300, 64, 2, 1, true},    {7, 384, 24, 0, true},
+      {1, 1, 1, 0, false},     {1, 7, 33, 0, true},       {1, 64, 64, 0, true},
+      {3, 33, 7, 5, true},     {17, 64, 192, 64, true},   {53, 100, 64, 0, false},
+      {2, 64, 1, 0, true},     {300, 64, 2, 1, true},     {7, 384, 24, 0, true},
       {32, 384, 384, 0, true}, {419, 384, 1152, 0, true}, {5, 1536, 384, 0, true},
       {512, 33, 100, 3, true}, {1025, 100, 7, 0, false},
   };
@@ -47,9 +49,11 @@ void add_matrix_cases(std::vector<OpCase>& table) {
         maker.result("dx", s.rows, s.in, s.gap);
       }
       table.push_back(maker
-                          .run([accumulate](Backend& backend, OpData& t) {
-                            backend.linear_backward_input(t["dy"], t["w"], t["dx"], accumulate);
-                          }, {"dx"})
+                          .run(
+                              [accumulate](Backend& backend, OpData& t) {
+                                backend.linear_backward_input(t["dy"], t["w"], t["dx"], accumulate);
+                              },
+                              {"dx"})
                           .gradient_of(forward, {{"y", "dy"}}, {{"x", "dx", accumulate}}));
     }
     auto maker = start("linear_backward_weight", s, s.rows)
@@ -64,9 +68,11 @@ void add_matrix_cases(std::vector<OpCase>& table) {
       gradients.push_back({"bias", "dbias", true});
     }
     table.push_back(maker
-                        .run([](Backend& backend, OpData& t) {
-                          backend.linear_backward_weight(t["dy"], t["x"], t["dw"], t["dbias"]);
-                        }, outputs)
+                        .run(
+                            [](Backend& backend, OpData& t) {
+                              backend.linear_backward_weight(t["dy"], t["x"], t["dw"], t["dbias"]);
+                            },
+                            outputs)
                         .gradient_of(forward, {{"y", "dy"}}, gradients));
   }
 }

@@ -40,7 +40,9 @@ const uint32_t* OpData::uints(const std::string& name) const {
   return reinterpret_cast<const uint32_t*>(ints(name));
 }
 
-RowNames OpData::names() const { return {uints("positions"), uints("samples")}; }
+RowNames OpData::names() const {
+  return {uints("positions"), uints("samples")};
+}
 
 Segments OpData::segments(const std::string& name) const {
   const std::vector<int32_t>& offsets = case_.integers.at(name);
@@ -94,8 +96,7 @@ OpCaseMaker& OpCaseMaker::constant(const std::string& name, int64_t rows, int64_
   return view(name, name, 0, cols);
 }
 
-OpCaseMaker& OpCaseMaker::result(const std::string& name, int64_t rows, int64_t cols,
-                                 int64_t gap) {
+OpCaseMaker& OpCaseMaker::result(const std::string& name, int64_t rows, int64_t cols, int64_t gap) {
   std::vector<float> nothing(size_t(rows * (cols + gap)), std::numeric_limits<float>::quiet_NaN());
   case_.buffers[name] = {rows, cols + gap, std::move(nothing)};
   return view(name, name, 0, cols);
@@ -132,16 +133,18 @@ OpCaseMaker& OpCaseMaker::run(OpRun run, std::vector<std::string> outputs) {
   return *this;
 }
 
-OpCaseMaker& OpCaseMaker::gradient_of(
-    OpRun forward, std::vector<std::pair<std::string, std::string>> cotangents,
-    std::vector<OpGradient> gradients) {
+OpCaseMaker& OpCaseMaker::gradient_of(OpRun forward,
+                                      std::vector<std::pair<std::string, std::string>> cotangents,
+                                      std::vector<OpGradient> gradients) {
   case_.forward = std::move(forward);
   case_.cotangents = std::move(cotangents);
   case_.gradients = std::move(gradients);
   return *this;
 }
 
-double sum_tolerance(int64_t count) { return 0x1p-23 * (4 + std::sqrt(double(count))); }
+double sum_tolerance(int64_t count) {
+  return 0x1p-23 * (4 + std::sqrt(double(count)));
+}
 
 const std::vector<OpCase>& op_table() {
   static const std::vector<OpCase> table = [] {

@@ -70,11 +70,11 @@ class OpData {
   Tensor operator[](const std::string& view) const;  // empty if the case has no such operand
   const int32_t* ints(const std::string& name) const;
   const uint32_t* uints(const std::string& name) const;
-  RowNames names() const;                            // integers "positions" and "samples"
-  Segments segments(const std::string& name) const;  // integers `name` are the offsets
+  RowNames names() const;                                    // integers "positions" and "samples"
+  Segments segments(const std::string& name) const;          // integers `name` are the offsets
   std::vector<float> buffer(const std::string& name) const;  // downloaded
   std::vector<float> values(const std::string& view) const;  // downloaded, without gaps
-  std::vector<double> doubles;  // results that live on the host
+  std::vector<double> doubles;                               // results that live on the host
 
  private:
   const OpCase& case_;

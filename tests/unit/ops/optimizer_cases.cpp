@@ -7,14 +7,15 @@ namespace finetune::test {
 
 void add_optimizer_cases(std::vector<OpCase>& table) {
   for (int64_t n : {int64_t{1}, int64_t{33}, kNormBlock, kNormBlock + 7, 3 * kNormBlock + 100}) {
-    table.push_back(
-        OpCaseMaker("block_square_sums", concat("(1,", n, ")"), 1e-12, "sums in double")
-            .input("x", 1, n)
-            .work(double(n))
-            .run([n](Backend& backend, OpData& t) {
-              t.doubles.assign(size_t((n + kNormBlock - 1) / kNormBlock), 0.0);
-              backend.block_square_sums(t["x"], t.doubles.data());
-            }, {}));
+    table.push_back(OpCaseMaker("block_square_sums", concat("(1,", n, ")"), 1e-12, "sums in double")
+                        .input("x", 1, n)
+                        .work(double(n))
+                        .run(
+                            [n](Backend& backend, OpData& t) {
+                              t.doubles.assign(size_t((n + kNormBlock - 1) / kNormBlock), 0.0);
+                              backend.block_square_sums(t["x"], t.doubles.data());
+                            },
+                            {}));
     for (int64_t step : {1, 2, 1000}) {
       for (float decay : {0.0f, 0.01f}) {
         AdamW options;

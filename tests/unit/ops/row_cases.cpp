@@ -28,16 +28,17 @@ void add_gather_cases(std::vector<OpCase>& table) {
                         .result("y", count, s.cols)
                         .integers("index", s.index)
                         .run(gather, {"y"}));
-    table.push_back(OpCaseMaker("scatter_rows_add", shape, 1.2e-7, "one rounding")
-                        .input("x", s.rows, s.cols)
-                        .input("dx", s.rows, s.cols, s.gap)
-                        .result("y", count, s.cols)
-                        .input("dy", count, s.cols)
-                        .integers("index", s.index)
-                        .run([](Backend& backend, OpData& t) {
-                          backend.scatter_rows_add(t["dy"], t.ints("index"), t["dx"]);
-                        }, {"dx"})
-                        .gradient_of(gather, {{"y", "dy"}}, {{"x", "dx", true}}));
+    table.push_back(
+        OpCaseMaker("scatter_rows_add", shape, 1.2e-7, "one rounding")
+            .input("x", s.rows, s.cols)
+            .input("dx", s.rows, s.cols, s.gap)
+            .result("y", count, s.cols)
+            .input("dy", count, s.cols)
+            .integers("index", s.index)
+            .run([](Backend& backend,
+                    OpData& t) { backend.scatter_rows_add(t["dy"], t.ints("index"), t["dx"]); },
+                 {"dx"})
+            .gradient_of(gather, {{"y", "dy"}}, {{"x", "dx", true}}));
   }
 }
 
@@ -45,8 +46,11 @@ void add_embedding_cases(std::vector<OpCase>& table) {
   struct Shape {
     int64_t tokens, hidden, words, positions;
   };
-  for (const Shape& s : {Shape{1, 7, 5, 3}, {17, 33, 11, 20}, {53, 64, 300, 64},
-                         {419, 384, 97, 512}, {512, 100, 4000, 512}}) {
+  for (const Shape& s : {Shape{1, 7, 5, 3},
+                         {17, 33, 11, 20},
+                         {53, 64, 300, 64},
+                         {419, 384, 97, 512},
+                         {512, 100, 4000, 512}}) {
     const std::string shape = concat(s.tokens, " tokens, tables (", s.words, ",", s.hidden, "), (",
                                      s.positions, ",", s.hidden, ")");
     std::vector<int32_t> ids, positions, types, order(static_cast<size_t>(s.tokens));
@@ -82,10 +86,13 @@ void add_embedding_cases(std::vector<OpCase>& table) {
             .input("dword", s.words, s.hidden)
             .input("dposition", s.positions, s.hidden)
             .input("dtype", 2, s.hidden)
-            .run([](Backend& backend, OpData& t) {
-              backend.embed_backward(t["dy"], t.ints("ids"), t.uints("positions"), t.ints("types"),
-                                     t.ints("order"), t["dword"], t["dposition"], t["dtype"]);
-            }, {"dword", "dposition", "dtype"})
+            .run(
+                [](Backend& backend, OpData& t) {
+                  backend.embed_backward(t["dy"], t.ints("ids"), t.uints("positions"),
+                                         t.ints("types"), t.ints("order"), t["dword"],
+                                         t["dposition"], t["dtype"]);
+                },
+                {"dword", "dposition", "dtype"})
             .gradient_of(embed, {{"y", "dy"}},
                          {{"word", "dword", true},
                           {"position", "dposition", true},
@@ -98,13 +105,13 @@ struct NormShape {
   std::string text() const { return concat("(", rows, ",", cols, ") gap ", gap); }
 };
 
-const NormShape kNormShapes[] = {{1, 7, 0},   {3, 33, 5},   {17, 64, 0},  {53, 100, 28},
+const NormShape kNormShapes[] = {{1, 7, 0},   {3, 33, 5},   {17, 64, 0},   {53, 100, 28},
                                  {1, 384, 0}, {512, 64, 0}, {211, 384, 0}, {130, 1024, 0}};
 constexpr float kEpsilon = 1e-12f;
 constexpr const char* kNormReason = "sums over a row, a square root and a division in float";
 
-void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, double p,
-                            bool residual, const std::string& keeps) {
+void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, double p, bool residual,
+                            const std::string& keeps) {
   const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
   OpCaseMaker maker("add_layer_norm",
                     concat(s.text(), " p ", p, residual ? " residual" : "", " s: ", keeps),
@@ -158,16 +165,21 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
     outputs.push_back("dx");
     gradients.push_back({"x", "dx"});
   }
-  table.push_back(
-      maker
-          .run([dropout](Backend& backend, OpData& t) {
-            backend.add_layer_norm_backward(t["dy"], t["s"], t["stats"], t["gamma"], dropout,
-                                            t.names(), t["ds"], t["dx"], t["dgamma"], t["dbeta"]);
-          }, outputs)
-          .gradient_of([dropout](Backend& backend, OpData& t) {
-            backend.add_layer_norm(t["x"], t["residual"], dropout, t.names(), t["gamma"],
-                                   t["beta"], kEpsilon, t["s"], t["stats"], t["y"]);
-          }, {{"y", "dy"}}, gradients));
+  table.push_back(maker
+                      .run(
+                          [dropout](Backend& backend, OpData& t) {
+                            backend.add_layer_norm_backward(t["dy"], t["s"], t["stats"], t["gamma"],
+                                                            dropout, t.names(), t["ds"], t["dx"],
+                                                            t["dgamma"], t["dbeta"]);
+                          },
+                          outputs)
+                      .gradient_of(
+                          [dropout](Backend& backend, OpData& t) {
+                            backend.add_layer_norm(t["x"], t["residual"], dropout, t.names(),
+                                                   t["gamma"], t["beta"], kEpsilon, t["s"],
+                                                   t["stats"], t["y"]);
+                          },
+                          {{"y", "dy"}}, gradients));
 }
 
 }  // namespace

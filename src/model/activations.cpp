@@ -1,0 +1,109 @@
+#include "model/activations.h"
+
+#include <algorithm>
+
+namespace finetune {
+namespace {
+
+// Hands out 64-byte aligned places one after the other.
+class Allocator {
+ public:
+  int64_t take(int64_t floats) {
+    int64_t place = used_;
+    used_ += (floats + 15) / 16 * 16;
+    return place;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  int64_t used_ = 0;
+};
+
+void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config, Head head,
+              int64_t tokens, int64_t sequences) {
+  bool sequence = head.kind == HeadKind::sequence;
+  if (sequence) {
+    plan.pooler_input = memory.take(sequences * config.hidden_size);
+    plan.pooled = memory.take(sequences * config.hidden_size);
+  }
+  plan.logits = memory.take((sequence ? sequences : tokens) * head.outputs);
+}
+
+}  // namespace
+
+ActivationPlan ActivationPlan::training(const BertConfig& config, Head head, int64_t tokens,
+                                        int64_t sequences) {
+  const int64_t h = config.hidden_size, inner = config.intermediate_size;
+  ActivationPlan plan;
+  Allocator memory;
+  plan.embedding_sum = memory.take(tokens * h);
+  plan.embedding_stats = memory.take(tokens * 2);
+  int64_t input = memory.take(tokens * h);
+  int64_t most_rows = sequences;  // of the gradients that have R rows
+  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
+    const bool first_only = head.kind == HeadKind::sequence && l + 1 == config.num_hidden_layers;
+    const int64_t rows = first_only ? sequences : tokens;
+    most_rows = std::max(most_rows, rows);
+    LayerPlaces places;
+    places.input = input;
+    if (first_only) {
+      places.first = memory.take(sequences * h);
+      places.first_query = memory.take(sequences * h);
+    }
+    places.qkv = memory.take(tokens * (first_only ? 2 : 3) * h);
+    places.context = memory.take(rows * h);
+    places.log_sums = memory.take(config.num_attention_heads * rows);
+    places.attention_sum = memory.take(rows * h);
+    places.attention_stats = memory.take(rows * 2);
+    places.middle = memory.take(rows * h);
+    places.inner = memory.take(rows * inner);
+    places.activated = memory.take(rows * inner);
+    places.output_sum = memory.take(rows * h);
+    places.output_stats = memory.take(rows * 2);
+    places.output = memory.take(rows * h);
+    input = places.output;
+    plan.layers.push_back(places);
+  }
+  add_head(plan, memory, config, head, tokens, sequences);
+  plan.gradient = memory.take(tokens * h);
+  plan.first_gradient = memory.take(sequences * h);
+  plan.query_gradient = memory.take(sequences * h);
+  plan.branch_gradient = memory.take(most_rows * h);
+  plan.context_gradient = memory.take(most_rows * h);
+  plan.wide_gradient = memory.take(std::max(most_rows * std::max(inner, 3 * h), tokens * 2 * h));
+  plan.floats = memory.used();
+  return plan;
+}
+
+// A layer reads its input from `state` and leaves its output there; attention's tensors are dead
+// when the feed-forward begins, so the two share `wide`.
+ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head, int64_t tokens,
+                                         int64_t sequences) {
+  const int64_t h = config.hidden_size;
+  ActivationPlan plan;
+  Allocator memory;
+  const int64_t state = memory.take(tokens * h);
+  const int64_t sum = memory.take(tokens * h);
+  const int64_t middle = memory.take(tokens * h);
+  const int64_t qkv_floats = (tokens * 3 * h + 15) / 16 * 16;
+  const int64_t wide =
+      memory.take(std::max(tokens * config.intermediate_size, qkv_floats + tokens * h));
+  plan.embedding_sum = sum;
+  LayerPlaces places;
+  places.input = places.output = state;
+  places.qkv = wide;
+  places.context = wide + qkv_floats;
+  places.attention_sum = places.output_sum = sum;
+  places.middle = middle;
+  places.inner = places.activated = wide;
+  plan.layers.assign(size_t(config.num_hidden_layers), places);
+  if (head.kind == HeadKind::sequence) {
+    plan.layers.back().first = memory.take(sequences * h);
+    plan.layers.back().first_query = memory.take(sequences * h);
+  }
+  add_head(plan, memory, config, head, tokens, sequences);
+  plan.floats = memory.used();
+  return plan;
+}
+
+}  // namespace finetune

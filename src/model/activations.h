@@ -1,0 +1,61 @@
+// The activation plan: where every intermediate result of a forward and backward pass lies in one
+// block of memory, by formula from the configuration and the sizes of the micro-batch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/config.h"
+#include "model/parameters.h"
+
+namespace finetune {
+
+// Places in the block, in floats from its start; kAbsent: not there in this mode. T tokens, B
+// sequences, H hidden, I intermediate; R is T, or B in the last layer under a sequence head, which
+// is computed for first tokens only.
+constexpr int64_t kAbsent = -1;
+
+struct LayerPlaces {
+  int64_t input = kAbsent;            // (T, H)
+  int64_t first = kAbsent;            // (B, H) first tokens' input; only where R is B
+  int64_t first_query = kAbsent;      // (B, H) only where R is B
+  int64_t qkv = kAbsent;              // (T, 3H), or (T, 2H) keys and values where R is B
+  int64_t context = kAbsent;          // (R, H) attention output
+  int64_t log_sums = kAbsent;         // (heads, R)
+  int64_t attention_sum = kAbsent;    // (R, H) projected context; when kept, plus residual
+  int64_t attention_stats = kAbsent;  // (R, 2)
+  int64_t middle = kAbsent;           // (R, H) after the attention's LayerNorm
+  int64_t inner = kAbsent;            // (R, I) before the activation
+  int64_t activated = kAbsent;        // (R, I)
+  int64_t output_sum = kAbsent;       // (R, H)
+  int64_t output_stats = kAbsent;     // (R, 2)
+  int64_t output = kAbsent;           // (R, H)
+};
+
+struct ActivationPlan {
+  int64_t embedding_sum = kAbsent;    // (T, H)
+  int64_t embedding_stats = kAbsent;  // (T, 2)
+  std::vector<LayerPlaces> layers;
+  int64_t pooler_input = kAbsent;  // (B, H) before tanh
+  int64_t pooled = kAbsent;        // (B, H) after tanh and dropout
+  int64_t logits = kAbsent;        // (B or T, outputs)
+
+  // Gradients of the backward pass, each reused by all layers.
+  int64_t gradient = kAbsent;          // (T, H) of a layer's output, then of its input
+  int64_t first_gradient = kAbsent;    // (B, H) the same for the last layer where R is B
+  int64_t query_gradient = kAbsent;    // (B, H)
+  int64_t branch_gradient = kAbsent;   // (R, H) of a projection before dropout
+  int64_t context_gradient = kAbsent;  // (R, H)
+  int64_t wide_gradient = kAbsent;     // (R, I), then (T, 3H) or (T, 2H)
+
+  int64_t floats = 0;  // in all
+
+  // Training keeps a layer's results for its backward pass; inference has a handful of buffers for
+  // all layers.
+  static ActivationPlan training(const BertConfig& config, Head head, int64_t tokens,
+                                 int64_t sequences);
+  static ActivationPlan inference(const BertConfig& config, Head head, int64_t tokens,
+                                  int64_t sequences);
+};
+
+}  // namespace finetune

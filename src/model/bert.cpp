@@ -1,0 +1,251 @@
+#include "model/bert.h"
+
+#include <algorithm>
+
+#include "model/encoder_layer.h"
+
+namespace finetune {
+namespace {
+
+struct EmbeddingSlots {
+  Slot word, position, type, gamma, beta;
+};
+
+// Dropout of every site of one step.
+class DropoutSites {
+ public:
+  explicit DropoutSites(const DropoutPlan* plan) : plan_(plan) {}
+  Dropout embeddings() const { return site(hidden(), uint32_t(RandomUse::embedding_dropout)); }
+  Dropout head() const { return site(plan_ ? plan_->head : 0, uint32_t(RandomUse::head_dropout)); }
+  LayerDropout layer(int l) const {
+    return {site(plan_ ? plan_->attention : 0, layer_use(RandomUse::attention_dropout, l)),
+            site(hidden(), layer_use(RandomUse::attention_output_dropout, l)),
+            site(hidden(), layer_use(RandomUse::output_dropout, l))};
+  }
+
+ private:
+  double hidden() const { return plan_ ? plan_->hidden : 0; }
+  Dropout site(double probability, uint32_t use) const {
+    if (probability <= 0) return {};
+    return Dropout::make(probability, derive_key(plan_->seed, use), plan_->step);
+  }
+
+  const DropoutPlan* plan_;
+};
+
+}  // namespace
+
+struct Bert::State {
+  Backend& backend;
+  BertConfig config;
+  Head head;
+  EmbeddingSlots embeddings;
+  std::vector<LayerSlots> layers;
+  Slot pooler_weight, pooler_bias, head_weight, head_bias;
+
+  ActivationPlan training, inference;
+  bool can_train = false;
+  std::shared_ptr<void> memory;
+  int64_t max_tokens = 0, max_sequences = 0;
+  int64_t kept_tokens = 0, kept_sequences = 0;  // of the last kept forward; 0: none
+
+  State(Backend& backend, const BertConfig& config, const ParameterTable& table);
+
+  bool sequence_head() const { return head.kind == HeadKind::sequence; }
+  bool first_only(int64_t layer) const {
+    return sequence_head() && layer + 1 == config.num_hidden_layers;
+  }
+  float* block() const { return static_cast<float*>(memory.get()); }
+  Tensor at(int64_t place, int64_t rows, int64_t cols) const {
+    return place == kAbsent ? Tensor{} : matrix(block() + place, rows, cols);
+  }
+  LayerPass pass(const ActivationPlan& plan, const DeviceBatch& batch, int64_t layer,
+                 const DropoutSites& sites) const {
+    return {backend,
+            config,
+            batch,
+            layers[size_t(layer)],
+            plan.layers[size_t(layer)],
+            sites.layer(int(layer)),
+            first_only(layer),
+            block()};
+  }
+
+  void embed(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
+             const DropoutSites& sites, bool keep);
+  Tensor logits(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
+                const DropoutSites& sites);
+  void head_backward(const DeviceBatch& batch, float* weights, float* arena, Tensor dlogits,
+                     const DropoutSites& sites, Tensor dencoder);
+  void embed_backward(const DeviceBatch& batch, float* weights, float* arena,
+                      const DropoutSites& sites);
+};
+
+Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
+    : backend(b), config(c), head(table.head()) {
+  const std::string prefix = "bert.embeddings.";
+  embeddings = {slot_of(table, prefix + "word_embeddings.weight"),
+                slot_of(table, prefix + "position_embeddings.weight"),
+                slot_of(table, prefix + "token_type_embeddings.weight"),
+                slot_of(table, prefix + "LayerNorm.weight"),
+                slot_of(table, prefix + "LayerNorm.bias")};
+  for (int64_t l = 0; l < c.num_hidden_layers; ++l) layers.emplace_back(table, l, c.hidden_size);
+  const std::string name = sequence_head() ? "classifier" : "qa_outputs";
+  head_weight = slot_of(table, name + ".weight");
+  head_bias = slot_of(table, name + ".bias");
+  if (sequence_head()) {
+    pooler_weight = slot_of(table, "bert.pooler.dense.weight");
+    pooler_bias = slot_of(table, "bert.pooler.dense.bias");
+  }
+}
+
+void Bert::State::embed(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
+                        const DropoutSites& sites, bool keep) {
+  const int64_t t = batch.tokens(), h = config.hidden_size;
+  Tensor sum = at(plan.embedding_sum, t, h), output = at(plan.layers[0].input, t, h);
+  backend.embed(batch.ids(), batch.positions(), batch.types(), embeddings.word.in(weights),
+                embeddings.position.in(weights), embeddings.type.in(weights), sum);
+  backend.add_layer_norm(sum, {}, {}, {}, embeddings.gamma.in(weights), embeddings.beta.in(weights),
+                         float(config.layer_norm_eps), keep ? sum : Tensor{},
+                         at(plan.embedding_stats, t, 2), output);
+  if (Dropout dropout = sites.embeddings(); dropout.on()) {
+    backend.dropout(output, dropout, batch.token_names(), output);
+  }
+}
+
+Tensor Bert::State::logits(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
+                           const DropoutSites& sites) {
+  const int64_t h = config.hidden_size;
+  const int64_t rows = sequence_head() ? batch.sequences() : batch.tokens();
+  Tensor features = at(plan.layers.back().output, rows, h);
+  if (sequence_head()) {
+    Tensor before_tanh = at(plan.pooler_input, rows, h), pooled = at(plan.pooled, rows, h);
+    backend.linear(features, pooler_weight.in(weights), pooler_bias.in(weights), before_tanh);
+    backend.activation(Activation::tanh, before_tanh, pooled);
+    if (Dropout dropout = sites.head(); dropout.on()) {
+      backend.dropout(pooled, dropout, batch.first_names(), pooled);
+    }
+    features = pooled;
+  }
+  Tensor out = at(plan.logits, rows, head.outputs);
+  backend.linear(features, head_weight.in(weights), head_bias.in(weights), out);
+  return out;
+}
+
+// Gradients of the head; `dencoder` (B or T, H) is that of the encoder's output, absent if the
+// whole encoder is frozen.
+void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float* arena,
+                                Tensor dlogits, const DropoutSites& sites, Tensor dencoder) {
+  const int64_t rows = dlogits.rows, h = config.hidden_size;
+  Tensor output = at(training.layers.back().output, rows, h);
+  if (!sequence_head()) {
+    backend.linear_backward_weight(dlogits, output, head_weight.in(arena), head_bias.in(arena));
+    if (dencoder) {
+      backend.linear_backward_input(dlogits, head_weight.in(weights), dencoder, false);
+    }
+    return;
+  }
+  Tensor before_tanh = at(training.pooler_input, rows, h), pooled = at(training.pooled, rows, h);
+  Tensor dpooled = at(training.branch_gradient, rows, h);
+  backend.linear_backward_weight(dlogits, pooled, head_weight.in(arena), head_bias.in(arena));
+  backend.linear_backward_input(dlogits, head_weight.in(weights), dpooled, false);
+  if (Dropout dropout = sites.head(); dropout.on()) {
+    backend.dropout(dpooled, dropout, batch.first_names(), dpooled);
+  }
+  backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled);
+  backend.linear_backward_weight(dpooled, output, pooler_weight.in(arena), pooler_bias.in(arena));
+  if (dencoder) {
+    backend.linear_backward_input(dpooled, pooler_weight.in(weights), dencoder, false);
+  }
+}
+
+void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float* arena,
+                                 const DropoutSites& sites) {
+  const int64_t t = batch.tokens(), h = config.hidden_size;
+  Tensor gradient = at(training.gradient, t, h);
+  if (Dropout dropout = sites.embeddings(); dropout.on()) {
+    backend.dropout(gradient, dropout, batch.token_names(), gradient);
+  }
+  backend.add_layer_norm_backward(gradient, at(training.embedding_sum, t, h),
+                                  at(training.embedding_stats, t, 2), embeddings.gamma.in(weights),
+                                  {}, {}, gradient, {}, embeddings.gamma.in(arena),
+                                  embeddings.beta.in(arena));
+  backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
+                         embeddings.word.in(arena), embeddings.position.in(arena),
+                         embeddings.type.in(arena));
+}
+
+Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& table)
+    : state_(std::make_unique<State>(backend, config, table)) {}
+
+Bert::~Bert() = default;
+
+int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training) const {
+  const State& s = *state_;
+  int64_t floats = ActivationPlan::inference(s.config, s.head, tokens, sequences).floats;
+  if (training) {
+    floats = std::max(floats, ActivationPlan::training(s.config, s.head, tokens, sequences).floats);
+  }
+  return floats * int64_t(sizeof(float));
+}
+
+void Bert::reserve(int64_t max_tokens, int64_t max_sequences, bool training) {
+  State& s = *state_;
+  s.max_tokens = max_tokens;
+  s.max_sequences = max_sequences;
+  s.can_train = training;
+  s.kept_tokens = s.kept_sequences = 0;
+  s.training = ActivationPlan::training(s.config, s.head, max_tokens, max_sequences);
+  s.inference = ActivationPlan::inference(s.config, s.head, max_tokens, max_sequences);
+  s.memory.reset();
+  s.memory = s.backend.allocate(size_t(activation_bytes(max_tokens, max_sequences, training)));
+}
+
+Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
+                     bool keep_for_backward) {
+  State& s = *state_;
+  FINETUNE_CHECK(batch.tokens() <= s.max_tokens && batch.sequences() <= s.max_sequences);
+  FINETUNE_CHECK(!keep_for_backward || s.can_train);
+  const ActivationPlan& plan = keep_for_backward ? s.training : s.inference;
+  s.kept_tokens = keep_for_backward ? batch.tokens() : 0;
+  s.kept_sequences = keep_for_backward ? batch.sequences() : 0;
+  const DropoutSites sites(dropout);
+  s.embed(plan, batch, weights, sites, keep_for_backward);
+  for (int64_t l = 0; l < s.config.num_hidden_layers; ++l) {
+    layer_forward(s.pass(plan, batch, l, sites), weights);
+  }
+  return s.logits(plan, batch, weights, sites);
+}
+
+void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
+                    const DropoutPlan* dropout, int lowest_layer) {
+  State& s = *state_;
+  FINETUNE_CHECK(s.kept_tokens == batch.tokens() && s.kept_sequences == batch.sequences());
+  const int64_t h = s.config.hidden_size, count = s.config.num_hidden_layers;
+  const ActivationPlan& plan = s.training;
+  const DropoutSites sites(dropout);
+  if (lowest_layer > count + 1) return;
+  const int64_t top = s.sequence_head() ? plan.first_gradient : plan.gradient;
+  s.head_backward(batch, weights, gradients, dlogits, sites,
+                  lowest_layer <= count ? s.at(top, dlogits.rows, h) : Tensor{});
+  for (int64_t l = count; l-- > 0 && l + 1 >= lowest_layer;) {
+    LayerGradients places{s.first_only(l) ? plan.first_gradient : plan.gradient,
+                          plan.branch_gradient,
+                          plan.context_gradient,
+                          plan.wide_gradient,
+                          plan.query_gradient,
+                          plan.gradient};
+    layer_backward(s.pass(plan, batch, l, sites), places, weights, gradients, l >= lowest_layer);
+  }
+  if (lowest_layer <= 0) s.embed_backward(batch, weights, gradients, sites);
+}
+
+Tensor Bert::hidden_state(int64_t i) const {
+  const State& s = *state_;
+  FINETUNE_CHECK(s.kept_tokens > 0 && i >= 0 && i <= s.config.num_hidden_layers);
+  if (i == 0) return s.at(s.training.layers[0].input, s.kept_tokens, s.config.hidden_size);
+  const int64_t rows = s.first_only(i - 1) ? s.kept_sequences : s.kept_tokens;
+  return s.at(s.training.layers[size_t(i - 1)].output, rows, s.config.hidden_size);
+}
+
+}  // namespace finetune

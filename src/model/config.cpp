@@ -1,0 +1,210 @@
+#include "model/config.h"
+
+#include <simdjson.h>
+
+#include <map>
+#include <optional>
+
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+// Token ids are 32-bit; a dropout element of attention is query * length + key in 32 bits.
+constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
+constexpr int64_t kMostPositions = int64_t{1} << 16;
+constexpr int64_t kWidest = int64_t{1} << 20;
+constexpr int64_t kMostLayers = 4096;
+
+// Reads keys of one JSON object; every error names the file and the key.
+class ConfigReader {
+ public:
+  ConfigReader(simdjson::dom::object object, const std::filesystem::path& path)
+      : object_(object), path_(path) {}
+
+  template <typename... Parts>
+  Error error(const Parts&... parts) const {
+    return model_error(path_.string(), ": ", parts...);
+  }
+
+  // The value of `key`, or nothing where it is absent or null.
+  std::optional<simdjson::dom::element> find(std::string_view key) const {
+    simdjson::dom::element value;
+    if (object_[key].get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
+    return value;
+  }
+
+  void integer(std::string_view key, int64_t least, int64_t most, int64_t& out) const {
+    auto value = find(key);
+    if (!value) return;
+    if (value->get(out) != simdjson::SUCCESS || out < least || out > most) {
+      throw error(key, " is ", shown(*value), ", not an integer from ", least, " to ", most);
+    }
+  }
+
+  void number(std::string_view key, double least, double most, double& out) const {
+    auto value = find(key);
+    if (!value) return;
+    if (value->get(out) != simdjson::SUCCESS || !(out >= least && out <= most)) {
+      throw error(key, " is ", shown(*value), ", not a number from ", least, " to ", most);
+    }
+  }
+
+  // A dropout probability: below 1.
+  void probability(std::string_view key, double& out) const {
+    number(key, 0, 1, out);
+    if (out >= 1) throw error(key, " is ", out, ": a dropout probability must be below 1");
+  }
+
+  std::string text(std::string_view key, std::string_view otherwise) const {
+    auto value = find(key);
+    if (!value) return std::string(otherwise);
+    std::string_view out;
+    if (value->get(out) != simdjson::SUCCESS) {
+      throw error(key, " is ", shown(*value), ", not a string");
+    }
+    return std::string(out);
+  }
+
+  bool flag(std::string_view key) const {
+    auto value = find(key);
+    bool out = false;
+    return value && value->get(out) == simdjson::SUCCESS && out;
+  }
+
+  static std::string shown(simdjson::dom::element value) {
+    std::string_view text;
+    if (value.get(text) == simdjson::SUCCESS) return finetune::quoted(text);
+    if (value.is_object()) return "an object";
+    return value.is_array() ? "a list" : simdjson::minify(value);
+  }
+
+ private:
+  simdjson::dom::object object_;
+  const std::filesystem::path& path_;
+};
+
+Activation read_activation(const ConfigReader& reader) {
+  static const std::map<std::string, Activation, std::less<>> names = {
+      {"gelu", Activation::gelu},
+      {"gelu_new", Activation::gelu_tanh},
+      {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"relu", Activation::relu},
+      {"silu", Activation::silu},
+      {"swish", Activation::silu},
+      {"tanh", Activation::tanh}};
+  std::string name = reader.text("hidden_act", "gelu");
+  auto found = names.find(name);
+  if (found != names.end()) return found->second;
+  throw reader.error("hidden_act ", finetune::quoted(name),
+                     " is unknown; known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, "
+                     "swish, tanh");
+}
+
+// id2label: an object from "0", "1", ..., "n-1", in any order, to strings.
+std::vector<std::string> read_labels(const ConfigReader& reader) {
+  auto value = reader.find("id2label");
+  if (!value) return {};
+  simdjson::dom::object object;
+  if (value->get(object) != simdjson::SUCCESS) throw reader.error("id2label is not an object");
+  std::map<int64_t, std::string> by_id;
+  for (auto [key, label] : object) {
+    auto id = parse_int(key);
+    std::string_view name;
+    if (!id) throw reader.error("id2label: key ", finetune::quoted(key), " is not an integer");
+    if (label.get(name) != simdjson::SUCCESS) {
+      throw reader.error("id2label: the label of ", *id, " is not a string");
+    }
+    if (!by_id.emplace(*id, name).second) throw reader.error("id2label: ", *id, " occurs twice");
+  }
+  std::vector<std::string> labels;
+  for (auto& [id, name] : by_id) {
+    if (id != int64_t(labels.size())) {
+      throw reader.error("id2label has ", id, " but not ", labels.size(),
+                         ": ids must run from 0 without a gap");
+    }
+    labels.push_back(std::move(name));
+  }
+  return labels;
+}
+
+// What this program does not compute must not pass as BERT.
+void check_architecture(const ConfigReader& reader) {
+  std::string type = reader.text("model_type", "bert");
+  if (type != "bert") {
+    throw reader.error("model_type is ", finetune::quoted(type), "; only 'bert' can be loaded");
+  }
+  std::string positions = reader.text("position_embedding_type", "absolute");
+  if (positions != "absolute") {
+    throw reader.error("position_embedding_type is ", finetune::quoted(positions),
+                       "; only 'absolute' is supported");
+  }
+  for (std::string_view key : {"is_decoder", "add_cross_attention"}) {
+    if (reader.flag(key)) throw reader.error(key, " is true; only encoders can be loaded");
+  }
+}
+
+}  // namespace
+
+BertConfig parse_config(std::string_view json, const std::filesystem::path& path) {
+  simdjson::dom::parser parser;
+  simdjson::padded_string padded(json);
+  simdjson::dom::element root;
+  if (auto fault = parser.parse(padded).get(root)) {
+    throw model_error(path.string(), ": not valid JSON (", simdjson::error_message(fault), ")");
+  }
+  simdjson::dom::object object;
+  if (root.get(object) != simdjson::SUCCESS) {
+    throw model_error(path.string(), ": not a JSON object");
+  }
+  ConfigReader reader(object, path);
+  check_architecture(reader);
+
+  BertConfig c;
+  reader.integer("vocab_size", 1, kMostIds, c.vocab_size);
+  reader.integer("hidden_size", 1, kWidest, c.hidden_size);
+  reader.integer("num_hidden_layers", 1, kMostLayers, c.num_hidden_layers);
+  reader.integer("num_attention_heads", 1, kWidest, c.num_attention_heads);
+  reader.integer("intermediate_size", 1, kWidest, c.intermediate_size);
+  reader.integer("max_position_embeddings", 1, kMostPositions, c.max_position_embeddings);
+  reader.integer("type_vocab_size", 1, kMostIds, c.type_vocab_size);
+  if (c.hidden_size % c.num_attention_heads != 0) {
+    throw reader.error("hidden_size ", c.hidden_size, " is not a multiple of num_attention_heads ",
+                       c.num_attention_heads);
+  }
+  c.hidden_act = read_activation(reader);
+  reader.probability("hidden_dropout_prob", c.hidden_dropout_prob);
+  reader.probability("attention_probs_dropout_prob", c.attention_probs_dropout_prob);
+  reader.probability("classifier_dropout", c.classifier_dropout);
+  reader.number("layer_norm_eps", 0, 1, c.layer_norm_eps);
+  reader.number("initializer_range", 0, 1e6, c.initializer_range);
+  reader.integer("pad_token_id", 0, c.vocab_size - 1, c.pad_token_id);
+  c.labels = read_labels(reader);
+  c.problem_type = reader.text("problem_type", "");
+  c.source_json = std::string(json);
+  return c;
+}
+
+BertConfig named_shape(std::string_view name) {
+  struct Shape {
+    std::string_view name;
+    int64_t layers, hidden, heads, intermediate;
+  };
+  static constexpr Shape shapes[] = {{"tiny", 2, 128, 2, 512},
+                                     {"minilm", 6, 384, 12, 1536},
+                                     {"base", 12, 768, 12, 3072},
+                                     {"large", 24, 1024, 16, 4096}};
+  for (const Shape& shape : shapes) {
+    if (shape.name != name) continue;
+    BertConfig c;
+    c.num_hidden_layers = shape.layers;
+    c.hidden_size = shape.hidden;
+    c.num_attention_heads = shape.heads;
+    c.intermediate_size = shape.intermediate;
+    return c;
+  }
+  throw usage_error("unknown model shape '", finetune::quoted(name),
+                    "'; known are tiny, minilm, base, large");
+}
+
+}  // namespace finetune

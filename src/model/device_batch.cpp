@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <numeric>
+
+#include "model/bert.h"
+
+namespace finetune {
+namespace {
+
+int64_t padded(int64_t count) {
+  return (count + 15) / 16 * 16;
+}
+
+// Five arrays over tokens, then four over sequences (offsets have one element more).
+int64_t total_size(int64_t tokens, int64_t sequences) {
+  return 5 * padded(tokens) + 4 * padded(sequences + 1);
+}
+
+}  // namespace
+
+DeviceBatch::DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences)
+    : backend_(backend), max_tokens_(max_tokens), max_sequences_(max_sequences) {
+  const int64_t size = total_size(max_tokens, max_sequences);
+  memory_ = backend.allocate(size_t(size) * sizeof(uint32_t));
+  host_.reserve(size_t(size));
+}
+
+void DeviceBatch::upload(const PackedBatch& batch) {
+  tokens_ = batch.tokens();
+  sequences_ = batch.sequences();
+  max_length_ = batch.max_length;
+  FINETUNE_CHECK(tokens_ <= max_tokens_ && sequences_ <= max_sequences_);
+  FINETUNE_CHECK(int64_t(batch.offsets.size()) == sequences_ + 1);
+  host_.assign(size_t(total_size(tokens_, sequences_)), 0);
+  auto host = [this](const uint32_t* place) {
+    return host_.begin() + (place - static_cast<const uint32_t*>(memory_.get()));
+  };
+  auto put = [&](const uint32_t* place, const auto& values) {
+    std::copy(values.begin(), values.end(), host(place));
+  };
+  put(token_array(0), batch.ids);
+  put(token_array(1), batch.types);
+  put(token_array(2), batch.positions);
+  put(token_array(3), batch.order);
+  put(token_array(4), batch.token_samples);
+  put(sequence_array(0), batch.offsets);
+  std::iota(host(sequence_array(1)), host(sequence_array(1)) + sequences_ + 1, 0u);
+  put(sequence_array(2), batch.samples);  // the fourth array, positions of first tokens, stays 0
+  backend_.upload(memory_.get(), host_.data(), host_.size() * sizeof(uint32_t));
+}
+
+const uint32_t* DeviceBatch::token_array(int64_t index) const {
+  return static_cast<const uint32_t*>(memory_.get()) + index * padded(tokens_);
+}
+
+const uint32_t* DeviceBatch::sequence_array(int64_t index) const {
+  return token_array(5) + index * padded(sequences_ + 1);
+}
+
+const int32_t* DeviceBatch::ids() const {
+  return reinterpret_cast<const int32_t*>(token_array(0));
+}
+const int32_t* DeviceBatch::types() const {
+  return reinterpret_cast<const int32_t*>(token_array(1));
+}
+const uint32_t* DeviceBatch::positions() const {
+  return token_array(2);
+}
+const int32_t* DeviceBatch::order() const {
+  return reinterpret_cast<const int32_t*>(token_array(3));
+}
+RowNames DeviceBatch::token_names() const {
+  return {positions(), token_array(4)};
+}
+
+// A sequence's first token lies at its offset.
+const int32_t* DeviceBatch::first_rows() const {
+  return reinterpret_cast<const int32_t*>(sequence_array(0));
+}
+const uint32_t* DeviceBatch::samples() const {
+  return sequence_array(2);
+}
+RowNames DeviceBatch::first_names() const {
+  return {sequence_array(3), samples()};
+}
+
+Segments DeviceBatch::segments() const {
+  return {sequences_, max_length_, reinterpret_cast<const int32_t*>(sequence_array(0))};
+}
+
+Segments DeviceBatch::first_segments() const {
+  return {sequences_, 1, reinterpret_cast<const int32_t*>(sequence_array(1))};
+}
+
+}  // namespace finetune

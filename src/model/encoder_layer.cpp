@@ -1,0 +1,209 @@
+#include "model/encoder_layer.h"
+
+#include <cmath>
+
+namespace finetune {
+namespace {
+
+// The attention's operands as they lie in memory: q, k, v side by side, or q apart.
+struct Heads {
+  Tensor q, k, v;
+};
+
+Heads heads_at(const LayerPass& pass, int64_t query_place, int64_t wide_place) {
+  const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
+  if (pass.first_only) {
+    Tensor kv = pass.at(wide_place, t, 2 * h);
+    return {pass.at(query_place, pass.rows(), h), kv.columns(0, h), kv.columns(h, h)};
+  }
+  Tensor qkv = pass.at(wide_place, t, 3 * h);
+  return {qkv.columns(0, h), qkv.columns(h, h), qkv.columns(2 * h, h)};
+}
+
+AttentionShape attention_shape(const LayerPass& pass) {
+  AttentionShape shape;
+  shape.heads = pass.config.num_attention_heads;
+  shape.head_size = pass.config.head_size();
+  shape.scale = float(1.0 / std::sqrt(double(shape.head_size)));
+  shape.keys = pass.batch.segments();
+  shape.queries = pass.first_only ? pass.batch.first_segments() : shape.keys;
+  shape.samples = pass.batch.samples();
+  return shape;
+}
+
+// The rows of the fused projection that make queries (0), or keys and values (1).
+Tensor query_rows(Tensor weight, int64_t h) {
+  return weight.rows_from(0, h);
+}
+Tensor key_value_rows(Tensor weight, int64_t h) {
+  return weight.rows_from(h, 2 * h);
+}
+Tensor query_part(Tensor bias, int64_t h) {
+  return bias.columns(0, h);
+}
+Tensor key_value_part(Tensor bias, int64_t h) {
+  return bias.columns(h, 2 * h);
+}
+
+void attention_forward(const LayerPass& pass, float* weights, Tensor residual) {
+  Backend& backend = pass.backend;
+  const LayerPlaces& p = pass.places;
+  const int64_t h = pass.config.hidden_size, t = pass.batch.tokens();
+  Tensor input = pass.at(p.input, t, h);
+  Tensor weight = pass.slots.qkv_weight.in(weights), bias = pass.slots.qkv_bias.in(weights);
+  Heads heads = heads_at(pass, p.first_query, p.qkv);
+  if (pass.first_only) {
+    backend.linear(input, key_value_rows(weight, h), key_value_part(bias, h),
+                   pass.at(p.qkv, t, 2 * h));
+    backend.linear(residual, query_rows(weight, h), query_part(bias, h), heads.q);
+  } else {
+    backend.linear(input, weight, bias, pass.at(p.qkv, t, 3 * h));
+  }
+  Tensor log_sums = pass.at(p.log_sums, pass.config.num_attention_heads, pass.rows());
+  backend.attention(attention_shape(pass), pass.dropout.attention, heads.q, heads.k, heads.v,
+                    pass.at(p.context, pass.rows(), h), log_sums);
+}
+
+// dx of the fused projection and its weights; leaves the gradient of the layer's input.
+void projection_backward(const LayerPass& pass, const LayerGradients& g, float* weights,
+                         float* arena, bool input_wanted) {
+  Backend& backend = pass.backend;
+  const int64_t h = pass.config.hidden_size, t = pass.batch.tokens();
+  Tensor input = pass.at(pass.places.input, t, h);
+  Tensor gradient = pass.at(g.gradient, pass.rows(), h), dinput = pass.at(g.input, t, h);
+  Tensor weight = pass.slots.qkv_weight.in(weights);
+  Tensor dweight = pass.slots.qkv_weight.in(arena), dbias = pass.slots.qkv_bias.in(arena);
+  if (!pass.first_only) {
+    Tensor dqkv = pass.at(g.wide, t, 3 * h);
+    backend.linear_backward_weight(dqkv, input, dweight, dbias);
+    if (input_wanted) backend.linear_backward_input(dqkv, weight, dinput, true);
+    return;
+  }
+  Tensor dq = pass.at(g.query, pass.rows(), h), dkv = pass.at(g.wide, t, 2 * h);
+  Tensor first = pass.at(pass.places.first, pass.rows(), h);
+  backend.linear_backward_weight(dq, first, query_rows(dweight, h), query_part(dbias, h));
+  backend.linear_backward_weight(dkv, input, key_value_rows(dweight, h), key_value_part(dbias, h));
+  if (!input_wanted) return;
+  backend.linear_backward_input(dkv, key_value_rows(weight, h), dinput, false);
+  backend.linear_backward_input(dq, query_rows(weight, h), gradient, true);
+  backend.scatter_rows_add(gradient, pass.batch.first_rows(), dinput);
+}
+
+}  // namespace
+
+Slot slot_of(const ParameterTable& table, const std::string& name) {
+  const Parameter* p = table.find(name);
+  FINETUNE_CHECK(p != nullptr);
+  return p->shape.size() == 1 ? Slot{p->offset, 1, p->shape[0]}
+                              : Slot{p->offset, p->shape[0], p->shape[1]};
+}
+
+LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int64_t hidden) {
+  const std::string prefix = concat("bert.encoder.layer.", layer, ".");
+  auto slot = [&](const char* name) { return slot_of(table, prefix + name); };
+  qkv_weight = {slot("attention.self.query.weight").offset, 3 * hidden, hidden};
+  qkv_bias = {slot("attention.self.query.bias").offset, 1, 3 * hidden};
+  FINETUNE_CHECK(slot("attention.self.value.weight").offset ==
+                 qkv_weight.offset + 2 * hidden * hidden);
+  FINETUNE_CHECK(slot("attention.self.value.bias").offset == qkv_bias.offset + 2 * hidden);
+  attention_weight = slot("attention.output.dense.weight");
+  attention_bias = slot("attention.output.dense.bias");
+  attention_gamma = slot("attention.output.LayerNorm.weight");
+  attention_beta = slot("attention.output.LayerNorm.bias");
+  inner_weight = slot("intermediate.dense.weight");
+  inner_bias = slot("intermediate.dense.bias");
+  output_weight = slot("output.dense.weight");
+  output_bias = slot("output.dense.bias");
+  output_gamma = slot("output.LayerNorm.weight");
+  output_beta = slot("output.LayerNorm.bias");
+}
+
+Tensor LayerPass::at(int64_t place, int64_t rows, int64_t cols) const {
+  return place == kAbsent ? Tensor{} : matrix(memory + place, rows, cols);
+}
+
+void layer_forward(const LayerPass& pass, float* weights) {
+  Backend& backend = pass.backend;
+  const LayerPlaces& p = pass.places;
+  const LayerSlots& s = pass.slots;
+  const int64_t h = pass.config.hidden_size, inner = pass.config.intermediate_size;
+  const int64_t rows = pass.rows();
+  const float epsilon = float(pass.config.layer_norm_eps);
+  const bool keep = p.output_stats != kAbsent;
+
+  Tensor residual = pass.at(p.input, pass.batch.tokens(), h);
+  if (pass.first_only) {
+    Tensor first = pass.at(p.first, rows, h);
+    backend.gather_rows(residual, pass.batch.first_rows(), first);
+    residual = first;
+  }
+  attention_forward(pass, weights, residual);
+
+  Tensor sum = pass.at(p.attention_sum, rows, h), middle = pass.at(p.middle, rows, h);
+  backend.linear(pass.at(p.context, rows, h), s.attention_weight.in(weights),
+                 s.attention_bias.in(weights), sum);
+  backend.add_layer_norm(sum, residual, pass.dropout.attention_output, pass.names(),
+                         s.attention_gamma.in(weights), s.attention_beta.in(weights), epsilon,
+                         keep ? sum : Tensor{}, pass.at(p.attention_stats, rows, 2), middle);
+
+  Tensor activated = pass.at(p.activated, rows, inner);
+  backend.linear(middle, s.inner_weight.in(weights), s.inner_bias.in(weights),
+                 pass.at(p.inner, rows, inner));
+  backend.activation(pass.config.hidden_act, pass.at(p.inner, rows, inner), activated);
+  sum = pass.at(p.output_sum, rows, h);
+  backend.linear(activated, s.output_weight.in(weights), s.output_bias.in(weights), sum);
+  backend.add_layer_norm(sum, middle, pass.dropout.output, pass.names(), s.output_gamma.in(weights),
+                         s.output_beta.in(weights), epsilon, keep ? sum : Tensor{},
+                         pass.at(p.output_stats, rows, 2), pass.at(p.output, rows, h));
+}
+
+void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
+                    bool input_wanted) {
+  Backend& backend = pass.backend;
+  const LayerPlaces& p = pass.places;
+  const LayerSlots& s = pass.slots;
+  const int64_t h = pass.config.hidden_size, rows = pass.rows();
+  // `gradient` is that of the tensor on the residual path, from the output downwards; a branch
+  // without dropout has the same gradient as the residual until its dense layer.
+  Tensor gradient = pass.at(g.gradient, rows, h);
+  auto branch_of = [&](const Dropout& dropout) {
+    return dropout.on() ? pass.at(g.branch, rows, h) : Tensor{};
+  };
+
+  Tensor branch = branch_of(pass.dropout.output);
+  backend.add_layer_norm_backward(gradient, pass.at(p.output_sum, rows, h),
+                                  pass.at(p.output_stats, rows, 2), s.output_gamma.in(weights),
+                                  pass.dropout.output, pass.names(), gradient, branch,
+                                  s.output_gamma.in(arena), s.output_beta.in(arena));
+  if (!branch) branch = gradient;
+  Tensor inner = pass.at(p.inner, rows, pass.config.intermediate_size);
+  Tensor dinner = pass.at(g.wide, rows, pass.config.intermediate_size);
+  backend.linear_backward_weight(branch, pass.at(p.activated, rows, inner.cols),
+                                 s.output_weight.in(arena), s.output_bias.in(arena));
+  backend.linear_backward_input(branch, s.output_weight.in(weights), dinner, false);
+  backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner);
+  backend.linear_backward_weight(dinner, pass.at(p.middle, rows, h), s.inner_weight.in(arena),
+                                 s.inner_bias.in(arena));
+  backend.linear_backward_input(dinner, s.inner_weight.in(weights), gradient, true);
+
+  branch = branch_of(pass.dropout.attention_output);
+  backend.add_layer_norm_backward(
+      gradient, pass.at(p.attention_sum, rows, h), pass.at(p.attention_stats, rows, 2),
+      s.attention_gamma.in(weights), pass.dropout.attention_output, pass.names(), gradient, branch,
+      s.attention_gamma.in(arena), s.attention_beta.in(arena));
+  if (!branch) branch = gradient;
+  Tensor context = pass.at(p.context, rows, h), dcontext = pass.at(g.context, rows, h);
+  backend.linear_backward_weight(branch, context, s.attention_weight.in(arena),
+                                 s.attention_bias.in(arena));
+  backend.linear_backward_input(branch, s.attention_weight.in(weights), dcontext, false);
+
+  Heads heads = heads_at(pass, p.first_query, p.qkv);
+  Heads dheads = heads_at(pass, g.query, g.wide);
+  backend.attention_backward(attention_shape(pass), pass.dropout.attention, heads.q, heads.k,
+                             heads.v, context,
+                             pass.at(p.log_sums, pass.config.num_attention_heads, rows), dcontext,
+                             dheads.q, dheads.k, dheads.v);
+  projection_backward(pass, g, weights, arena, input_wanted);
+}
+
+}  // namespace finetune

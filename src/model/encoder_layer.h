@@ -1,0 +1,73 @@
+// One encoder layer, forward and backward. Post-LayerNorm (Devlin et al., 2018; Hugging Face's
+// BertLayer): middle = LN(x + dropout(dense(attention(x)))), output = LN(middle +
+// dropout(dense(f(dense(middle))))).
+//
+// Under a sequence head the last layer is computed for first tokens only: keys and values for all
+// T tokens, everything else for B rows. Rows R is T, or B there.
+#pragma once
+
+#include "model/activations.h"
+#include "model/bert.h"
+#include "model/config.h"
+#include "model/parameters.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+// Where a tensor lies in every arena of the table.
+struct Slot {
+  int64_t offset = 0, rows = 0, cols = 0;
+  Tensor in(float* arena) const { return matrix(arena + offset, rows, cols); }
+};
+Slot slot_of(const ParameterTable& table, const std::string& name);
+
+struct LayerSlots {
+  Slot qkv_weight;  // (3H, H)
+  Slot qkv_bias;    // (1, 3H)
+  Slot attention_weight, attention_bias, attention_gamma, attention_beta;
+  Slot inner_weight, inner_bias;
+  Slot output_weight, output_bias, output_gamma, output_beta;
+
+  LayerSlots(const ParameterTable& table, int64_t layer, int64_t hidden);
+};
+
+struct LayerDropout {
+  Dropout attention, attention_output, output;
+};
+
+// What a pass over one layer works on.
+struct LayerPass {
+  Backend& backend;
+  const BertConfig& config;
+  const DeviceBatch& batch;
+  const LayerSlots& slots;
+  const LayerPlaces& places;
+  LayerDropout dropout;
+  bool first_only = false;
+  float* memory = nullptr;  // the activation block
+
+  int64_t rows() const { return first_only ? batch.sequences() : batch.tokens(); }
+  RowNames names() const { return first_only ? batch.first_names() : batch.token_names(); }
+  // (rows, cols) at `place`, or absent.
+  Tensor at(int64_t place, int64_t rows, int64_t cols) const;
+};
+
+// Reads places.input, writes places.output and all other places that the plan has.
+void layer_forward(const LayerPass& pass, float* weights);
+
+// Gradient buffers of the plan.
+struct LayerGradients {
+  int64_t gradient = kAbsent;  // (R, H): in: of the output; overwritten
+  int64_t branch = kAbsent;    // (R, H)
+  int64_t context = kAbsent;   // (R, H)
+  int64_t wide = kAbsent;
+  int64_t query = kAbsent;  // (B, H) where first_only
+  int64_t input = kAbsent;  // (T, H): out: of the input; the same as `gradient` unless first_only
+};
+
+// Adds the layer's gradients to `arena`. With `input_wanted` false the gradient of the layer's
+// input is not computed.
+void layer_backward(const LayerPass& pass, const LayerGradients& places, float* weights,
+                    float* arena, bool input_wanted);
+
+}  // namespace finetune

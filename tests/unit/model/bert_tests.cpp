@@ -1,0 +1,368 @@
+// What must hold of the model on any backend: packing, micro-batches, dropout, freezing, memory.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "fixture.h"
+#include "ops/reference/reference_backend.h"
+
+namespace finetune::test {
+namespace {
+
+const DropoutPlan kDropout{1234, 7, 0.1, 0.2, 0.3};
+const Head kHeads[] = {{HeadKind::sequence, 5}, {HeadKind::token, 2}};
+// Sums of floats in another order: a few units in the last place of the largest value.
+constexpr double kSameSum = 2e-6;
+
+std::string text(Head head) {
+  return head.kind == HeadKind::sequence ? "sequence" : "token";
+}
+
+void add_to(std::vector<float>& sum, const std::vector<float>& x) {
+  sum.resize(x.size(), 0.0f);
+  for (size_t i = 0; i < x.size(); ++i) sum[i] += x[i];
+}
+
+}  // namespace
+
+TEST_CASE("gradients and logits do not depend on packing, with dropout") {
+  const std::vector<std::vector<std::vector<int>>> cuts = {
+      {{0}, {1}, {2}, {3}, {4}, {5}}, {{0, 1}, {2}, {3, 4, 5}}, {{5, 0, 3, 1, 4, 2}}};
+  for (const NamedBackend& named : model_backends()) {
+    for (Head head : kHeads) {
+      BertConfig config = small_config(2);
+      ParameterTable table(config, head);
+      std::vector<float> weights = random_weights(table, 0.3);
+      std::vector<Sequence> sequences = random_sequences(config, {7, 1, 24, 13, 2, 9});
+      PackedBatch whole = pack(sequences);
+      PassResult expected = run_pass(*named.backend, config, table, weights, whole,
+                                     logit_coefficients(whole, head), {&kDropout});
+      for (const auto& cut : cuts) {
+        INFO(named.name, ", ", text(head), " head, ", cut.size(), " micro-batches");
+        std::vector<float> gradients, logits;
+        for (const auto& members : cut) {
+          std::vector<Sequence> part;
+          for (int i : members) part.push_back(sequences[size_t(i)]);
+          PackedBatch batch = pack(part);
+          PassResult result = run_pass(*named.backend, config, table, weights, batch,
+                                       logit_coefficients(batch, head), {&kDropout});
+          add_to(gradients, result.gradients);
+          logits.insert(logits.end(), result.logits.begin(), result.logits.end());
+        }
+        CHECK(relative_error(gradients, expected.gradients) <= kSameSum);
+        if (cut.size() > 1) CHECK(relative_error(logits, expected.logits) <= kSameSum);
+      }
+    }
+  }
+}
+
+TEST_CASE("dropout changes the result, its seed and step change the masks") {
+  auto backend = make_reference_backend();
+  BertConfig config = small_config(2);
+  ParameterTable table(config, kHeads[0]);
+  std::vector<float> weights = random_weights(table, 0.3);
+  PackedBatch batch = pack(random_sequences(config, {7, 5}));
+  auto logits = [&](const DropoutPlan* plan) {
+    return run_pass(*backend, config, table, weights, batch, logit_coefficients(batch, kHeads[0]),
+                    {plan})
+        .logits;
+  };
+  DropoutPlan off{1234, 7, 0, 0, 0};
+  CHECK(logits(&off) == logits(nullptr));
+  CHECK(logits(&kDropout) == logits(&kDropout));
+  for (double DropoutPlan::*site :
+       {&DropoutPlan::hidden, &DropoutPlan::attention, &DropoutPlan::head}) {
+    DropoutPlan plan = off;
+    plan.*site = 0.5;
+    CHECK(logits(&plan) != logits(nullptr));
+    DropoutPlan other_seed = plan, other_step = plan;
+    other_seed.seed = 5;
+    other_step.step = 8;
+    CHECK(logits(&other_seed) != logits(&plan));
+    CHECK(logits(&other_step) != logits(&plan));
+  }
+}
+
+// A token head with the identity as its weights gives the encoder's output for all tokens, and
+// passes on the gradient of any of them: the computation that the sequence head cuts short.
+TEST_CASE("the last layer at first tokens equals the full computation") {
+  for (const NamedBackend& named : model_backends()) {
+    for (int64_t layers : {1, 3}) {
+      INFO(named.name, ", ", layers, " layers");
+      Backend& backend = *named.backend;
+      BertConfig config = small_config(layers);
+      const int64_t h = config.hidden_size;
+      ParameterTable short_table(config, {HeadKind::sequence, 5});
+      ParameterTable full_table(config, {HeadKind::token, h});
+      std::vector<float> short_weights = random_weights(short_table, 0.3);
+      std::vector<float> full_weights(size_t(full_table.size()), 0.0f);
+      for (const Parameter& p : full_table.parameters()) {
+        const Parameter* other = short_table.find(p.name);
+        if (!other) continue;
+        std::copy_n(short_weights.begin() + other->offset, p.size(),
+                    full_weights.begin() + p.offset);
+      }
+      Tensor identity = full_table.view(full_weights.data(), "qa_outputs.weight");
+      for (int64_t i = 0; i < h; ++i) identity.f32()[i * h + i] = 1;
+
+      PackedBatch batch = pack(random_sequences(config, {9, 1, 24}));
+      DropoutPlan plan = kDropout;
+      plan.head = 0;  // the token head has no dropout
+      std::vector<float> coefficients = logit_coefficients(batch, {HeadKind::sequence, 5});
+      PassResult cut =
+          run_pass(backend, config, short_table, short_weights, batch, coefficients, {&plan});
+
+      // The sequence head and its gradient by hand, on the full computation's first tokens.
+      PassResult full = run_pass(backend, config, full_table, full_weights, batch,
+                                 std::vector<float>(size_t(batch.tokens() * h), 0.0f), {&plan});
+      auto reference = make_reference_backend();
+      const int64_t b = batch.sequences();
+      std::vector<float> first(size_t(b * h)), before(first), pooled(first), dpooled(first);
+      std::vector<float> logits(size_t(b * 5)), dfirst(first);
+      for (int64_t s = 0; s < b; ++s) {
+        std::copy_n(full.logits.begin() + batch.offsets[size_t(s)] * h, h, first.begin() + s * h);
+      }
+      auto weight = [&](const char* name) { return short_table.view(short_weights.data(), name); };
+      Tensor x = matrix(before.data(), b, h), dx = matrix(dpooled.data(), b, h);
+      reference->linear(matrix(first.data(), b, h), weight("bert.pooler.dense.weight"),
+                        weight("bert.pooler.dense.bias"), x);
+      reference->activation(Activation::tanh, x, matrix(pooled.data(), b, h));
+      reference->linear(matrix(pooled.data(), b, h), weight("classifier.weight"),
+                        weight("classifier.bias"), matrix(logits.data(), b, 5));
+      CHECK(relative_error(cut.logits, logits) <= kSameSum);
+      reference->linear_backward_input(matrix(coefficients.data(), b, 5),
+                                       weight("classifier.weight"), dx, false);
+      reference->activation_backward(Activation::tanh, x, dx, dx);
+      reference->linear_backward_input(dx, weight("bert.pooler.dense.weight"),
+                                       matrix(dfirst.data(), b, h), false);
+      std::vector<float> dencoder(size_t(batch.tokens() * h), 0.0f);
+      for (int64_t s = 0; s < b; ++s) {
+        std::copy_n(dfirst.begin() + s * h, h, dencoder.begin() + batch.offsets[size_t(s)] * h);
+      }
+      full = run_pass(backend, config, full_table, full_weights, batch, dencoder, {&plan});
+      // Key biases have no gradient in mathematics: they are held to a share of the largest.
+      double largest = 0;
+      for (float g : cut.gradients) largest = std::max(largest, double(std::abs(g)));
+      for (const Parameter& p : full_table.parameters()) {
+        const Parameter* other = short_table.find(p.name);
+        if (!other) continue;
+        auto a = cut.gradients.begin() + other->offset;
+        auto f = full.gradients.begin() + p.offset;
+        INFO(p.name);
+        CHECK(relative_error({a, a + p.size()}, {f, f + p.size()}, 1e-2 * largest) <= 4 * kSameSum);
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients of the whole model equal finite differences, with dropout") {
+  auto backend = make_reference_backend();
+  const std::vector<std::vector<int>> shapes = {{1}, {7, 1, 24}};
+  for (Head head : kHeads) {
+    for (int64_t layers : {1, 2}) {
+      for (const auto& lengths : shapes) {
+        INFO(text(head), " head, ", layers, " layers, ", lengths.size(), " sequences");
+        BertConfig config = small_config(layers);
+        ParameterTable table(config, head);
+        const std::vector<float> weights = random_weights(table, 0.3);
+        PackedBatch batch = pack(random_sequences(config, lengths));
+        std::vector<float> coefficients = logit_coefficients(batch, head);
+        auto loss = [&](const std::vector<float>& at) {
+          PassResult result =
+              run_pass(*backend, config, table, at, batch, coefficients, {&kDropout});
+          double sum = 0;
+          for (size_t i = 0; i < coefficients.size(); ++i) {
+            sum += double(coefficients[i]) * result.logits[i];
+          }
+          return sum;
+        };
+        PassResult pass =
+            run_pass(*backend, config, table, weights, batch, coefficients, {&kDropout});
+        for (uint32_t trial = 0; trial < 4; ++trial) {
+          // +1 or -1 for every parameter; in the last trial for biases alone.
+          std::vector<float> direction(weights.size(), 0.0f);
+          for (const Parameter& p : table.parameters()) {
+            if (trial == 3 && !p.name.ends_with(".bias")) continue;
+            for (int64_t i = p.offset; i < p.offset + p.size(); ++i) {
+              bool up = philox({trial, 4}, {uint32_t(i), 0, 0, 0})[0] & 1;
+              direction[size_t(i)] = up ? 1.0f : -1.0f;
+            }
+          }
+          double predicted = 0, squares = 0;
+          for (size_t i = 0; i < weights.size(); ++i) {
+            double value = double(pass.gradients[i]) * direction[i];
+            predicted += value;
+            squares += value * value;
+          }
+          auto slope = [&](double step) {
+            std::vector<float> up = weights, down = weights;
+            for (size_t i = 0; i < weights.size(); ++i) {
+              up[i] += float(step) * direction[i];
+              down[i] -= float(step) * direction[i];
+            }
+            return (loss(up) - loss(down)) / (2 * step);
+          };
+          const double step = 0x1p-11;
+          double measured = (4 * slope(step) - slope(2 * step)) / 3;
+          INFO("predicted ", predicted, " measured ", measured, " norm ", std::sqrt(squares));
+          CHECK(std::abs(measured - predicted) <= 1e-3 * std::sqrt(squares));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("frozen layers get no gradient, the others get the same") {
+  for (const NamedBackend& named : model_backends()) {
+    for (Head head : kHeads) {
+      BertConfig config = small_config(3);
+      ParameterTable table(config, head);
+      std::vector<float> weights = random_weights(table, 0.3);
+      PackedBatch batch = pack(random_sequences(config, {7, 1, 12}));
+      std::vector<float> coefficients = logit_coefficients(batch, head);
+      auto gradients = [&](int lowest) {
+        return run_pass(*named.backend, config, table, weights, batch, coefficients,
+                        {&kDropout, lowest})
+            .gradients;
+      };
+      std::vector<float> all = gradients(0);
+      for (int lowest = 0; lowest <= 5; ++lowest) {
+        std::vector<float> some = gradients(lowest);
+        for (const Parameter& p : table.parameters()) {
+          INFO(named.name, ", ", text(head), " head, lowest ", lowest, " ", p.name);
+          auto begin = some.begin() + p.offset;
+          if (p.layer < lowest) {
+            CHECK(std::all_of(begin, begin + p.size(), [](float g) { return g == 0; }));
+          } else {
+            CHECK(std::equal(begin, begin + p.size(), all.begin() + p.offset));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients are added to what is there") {
+  auto backend = make_reference_backend();
+  BertConfig config = small_config(2);
+  ParameterTable table(config, kHeads[0]);
+  Arena weights(*backend, random_weights(table, 0.3)), gradients(*backend, table.size());
+  PackedBatch batch = pack(random_sequences(config, {7, 3}));
+  DeviceBatch device(*backend, 10, 2);
+  device.upload(batch);
+  Bert bert(*backend, config, table);
+  bert.reserve(10, 2, true);
+  std::vector<float> once;
+  for (int time = 0; time < 2; ++time) {
+    bert.forward(device, weights.data(), nullptr, true);
+    Arena dlogits(*backend, logit_coefficients(batch, kHeads[0]));
+    bert.backward(device, weights.data(), gradients.data(), matrix(dlogits.data(), 2, 5), nullptr);
+    if (time == 0) once = gradients.values();
+  }
+  std::vector<float> twice = once;
+  add_to(twice, once);
+  CHECK(relative_error(gradients.values(), twice) <= kSameSum);
+}
+
+TEST_CASE("inference gives the logits of training without dropout") {
+  for (const NamedBackend& named : model_backends()) {
+    Backend& backend = *named.backend;
+    for (Head head : kHeads) {
+      for (int64_t layers : {1, 3}) {
+        INFO(named.name, ", ", text(head), " head, ", layers, " layers");
+        BertConfig config = small_config(layers);
+        ParameterTable table(config, head);
+        Arena weights(backend, random_weights(table, 0.3));
+        PackedBatch batch = pack(random_sequences(config, {7, 1, 24, 13}));
+        DeviceBatch device(backend, 60, 6);  // larger than the batch
+        device.upload(batch);
+        Bert trained(backend, config, table), inferring(backend, config, table);
+        trained.reserve(60, 6, true);
+        inferring.reserve(60, 6, false);
+        auto kept = download(backend, trained.forward(device, weights.data(), nullptr, true));
+        auto same = download(backend, trained.forward(device, weights.data(), nullptr, false));
+        auto bare = download(backend, inferring.forward(device, weights.data(), nullptr, false));
+        CHECK(kept == same);
+        CHECK(kept == bare);
+      }
+    }
+  }
+}
+
+namespace {
+
+// Counts what is allocated and puts a guard behind each piece.
+class CountingBackend : public ReferenceBackend {
+ public:
+  static constexpr size_t kGuard = 4096;
+
+  std::shared_ptr<void> allocate(size_t bytes) override {
+    auto memory = ReferenceBackend::allocate(bytes + kGuard);
+    std::memset(static_cast<char*>(memory.get()) + bytes, 0x5A, kGuard);
+    allocated += int64_t(bytes);
+    pieces.push_back({memory, bytes});
+    return memory;
+  }
+  bool guards_intact() const {
+    for (const auto& [memory, bytes] : pieces) {
+      const char* guard = static_cast<const char*>(memory.get()) + bytes;
+      for (size_t i = 0; i < kGuard; ++i) {
+        if (guard[i] != 0x5A) return false;
+      }
+    }
+    return true;
+  }
+
+  int64_t allocated = 0;
+  std::vector<std::pair<std::shared_ptr<void>, size_t>> pieces;
+};
+
+}  // namespace
+
+TEST_CASE("activations take the planned memory, no more and no less") {
+  for (Head head : kHeads) {
+    for (int64_t layers : {1, 2}) {
+      for (bool training : {false, true}) {
+        for (const std::vector<int>& lengths : {std::vector<int>{1}, {24, 24, 24}, {1, 1, 1, 1}}) {
+          CountingBackend backend;
+          BertConfig config = small_config(layers);
+          ParameterTable table(config, head);
+          PackedBatch batch = pack(random_sequences(config, lengths));
+          const int64_t t = batch.tokens(), b = batch.sequences();
+          Arena weights(backend, random_weights(table, 0.3)), gradients(backend, table.size());
+          Arena dlogits(backend, logit_coefficients(batch, head));
+          DeviceBatch device(backend, t, b);
+          device.upload(batch);
+          Bert bert(backend, config, table);
+          const int64_t before = backend.allocated;
+          bert.reserve(t, b, training);
+          CHECK(backend.allocated - before == bert.activation_bytes(t, b, training));
+          const int64_t reserved = backend.allocated;
+          Tensor logits = bert.forward(device, weights.data(), &kDropout, training);
+          if (training) {
+            bert.backward(device, weights.data(), gradients.data(),
+                          matrix(dlogits.data(), logits.rows, logits.cols), &kDropout);
+          }
+          CHECK(backend.allocated == reserved);
+          CHECK(backend.guards_intact());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("memory grows with the batch and is least for inference") {
+  auto backend = make_reference_backend();
+  for (Head head : kHeads) {
+    BertConfig config = named_shape("minilm");
+    ParameterTable table(config, head);
+    Bert bert(*backend, config, table);
+    CHECK(bert.activation_bytes(512, 32, true) > 2 * bert.activation_bytes(512, 32, false));
+    CHECK(bert.activation_bytes(513, 32, true) > bert.activation_bytes(512, 32, true));
+    CHECK(bert.activation_bytes(512, 33, true) >= bert.activation_bytes(512, 32, true));
+  }
+}
+
+}  // namespace finetune::test

@@ -1,0 +1,149 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "../shared.h"
+#include "core/error.h"
+#include "model/config.h"
+
+namespace finetune::test {
+namespace {
+
+BertConfig load(const std::string& name) {
+  std::ifstream file(shared_path(name), std::ios::binary);
+  return parse_config(std::string(std::istreambuf_iterator<char>(file), {}), name);
+}
+
+// The message of the Error(model) that `run` throws.
+template <typename Run>
+std::string message_of(Run&& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::model);
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+
+void check_refused(const std::string& json, const std::string& part) {
+  std::string message = message_of([&] { parse_config(json, "dir/config.json"); });
+  INFO(json, " -> ", message);
+  CHECK(message.find("dir/config.json: ") == 0);
+  CHECK(message.find(part) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a configuration of Hugging Face is read whole") {
+  if (!have_shared("golden/tiny-bert-classification/config.json")) return;
+  BertConfig c = load("golden/tiny-bert-classification/config.json");
+  CHECK(c.vocab_size == 4000);
+  CHECK(c.hidden_size == 64);
+  CHECK(c.num_hidden_layers == 2);
+  CHECK(c.num_attention_heads == 2);
+  CHECK(c.head_size() == 32);
+  CHECK(c.intermediate_size == 256);
+  CHECK(c.max_position_embeddings == 512);
+  CHECK(c.type_vocab_size == 2);
+  CHECK(c.hidden_act == Activation::gelu);
+  CHECK(c.hidden_dropout_prob == 0);
+  CHECK(c.attention_probs_dropout_prob == 0);
+  CHECK(c.head_dropout() == 0);
+  CHECK(c.layer_norm_eps == 1e-12);
+  CHECK(c.initializer_range == 0.05);
+  REQUIRE(c.labels.size() == 24);
+  CHECK(c.labels[0] == "Business & advertising services");
+  CHECK(c.labels[9] == "Hardware & building materials");
+  CHECK(c.labels[23] == "Vehicle parts & service");
+  CHECK(c.source_json.find("\"transformers_version\"") != std::string::npos);
+}
+
+TEST_CASE("Google's bert_config.json has no model_type and is BERT") {
+  // As published with uncased_L-12_H-768_A-12.
+  BertConfig c = parse_config(R"({
+    "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+    "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
+    "max_position_embeddings": 512, "num_attention_heads": 12, "num_hidden_layers": 12,
+    "type_vocab_size": 2, "vocab_size": 30522 })",
+                              "bert_config.json");
+  CHECK(c.hidden_size == 768);
+  CHECK(c.num_hidden_layers == 12);
+  CHECK(c.layer_norm_eps == 1e-12);
+}
+
+TEST_CASE("broken configurations are refused by name") {
+  const std::pair<const char*, const char*> faults[] = {
+      {"config-not-json", "not valid JSON"},
+      {"config-heads-do-not-divide", "hidden_size 64 is not a multiple of num_attention_heads 3"},
+      {"config-relative-positions", "position_embedding_type is 'relative_key'"}};
+  for (auto [name, part] : faults) {
+    const std::string path = std::string("golden/broken/") + name + "/config.json";
+    if (!have_shared(path)) return;
+    std::string message = message_of([&] { load(path); });
+    INFO(name, " -> ", message);
+    CHECK(message.find(path) == 0);
+    CHECK(message.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("defaults, names of activations, labels in any order") {
+  BertConfig c = parse_config(R"({"classifier_dropout": null, "hidden_dropout_prob": 0.2})", "c");
+  CHECK(c.hidden_size == 768);
+  CHECK(c.head_dropout() == 0.2);
+  CHECK(c.labels.empty());
+  c = parse_config(R"({"classifier_dropout": 0, "hidden_dropout_prob": 0.2})", "c");
+  CHECK(c.head_dropout() == 0);
+  const std::pair<const char*, Activation> names[] = {{"gelu", Activation::gelu},
+                                                      {"gelu_new", Activation::gelu_tanh},
+                                                      {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                      {"relu", Activation::relu},
+                                                      {"silu", Activation::silu},
+                                                      {"swish", Activation::silu},
+                                                      {"tanh", Activation::tanh}};
+  for (auto [name, activation] : names) {
+    std::string json = std::string(R"({"hidden_act": ")") + name + "\"}";
+    CHECK(parse_config(json, "c").hidden_act == activation);
+  }
+  c = parse_config(R"({"id2label": {"10":"k","2":"c","0":"a","1":"b","3":"d","4":"e","5":"f",
+                       "6":"g","7":"h","8":"i","9":"j"}, "problem_type": "regression"})",
+                   "c");
+  CHECK(c.labels ==
+        std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"});
+  CHECK(c.problem_type == "regression");
+}
+
+TEST_CASE("values out of range are refused with file, key and value") {
+  check_refused("[]", "not a JSON object");
+  check_refused("", "not valid JSON");
+  check_refused(R"({"hidden_size": 0})", "hidden_size is 0, not an integer from 1");
+  check_refused(R"({"hidden_size": "64"})", "hidden_size is '64'");
+  check_refused(R"({"hidden_size": 64.5})", "hidden_size is 64.5");
+  check_refused(R"({"num_hidden_layers": -1})", "num_hidden_layers is -1");
+  check_refused(R"({"vocab_size": 3000000000})", "vocab_size is 3000000000");
+  check_refused(R"({"hidden_size": [64]})", "hidden_size is a list");
+  check_refused(R"({"hidden_dropout_prob": 1})", "hidden_dropout_prob is 1");
+  check_refused(R"({"hidden_dropout_prob": -0.1})", "hidden_dropout_prob is -0.1");
+  check_refused(R"({"layer_norm_eps": "x"})", "layer_norm_eps is 'x'");
+  check_refused(R"({"hidden_act": "mish"})", "hidden_act 'mish' is unknown");
+  check_refused(R"({"model_type": "roberta"})", "model_type is 'roberta'");
+  check_refused(R"({"is_decoder": true})", "is_decoder is true");
+  check_refused(R"({"pad_token_id": 40000})", "pad_token_id is 40000");
+  check_refused(R"({"id2label": ["a"]})", "id2label is not an object");
+  check_refused(R"({"id2label": {"0": "a", "2": "b"}})", "id2label has 2 but not 1");
+  check_refused(R"({"id2label": {"x": "a"}})", "key 'x' is not an integer");
+  check_refused(R"({"id2label": {"0": 5}})", "the label of 0 is not a string");
+  check_refused(R"({"id2label": {"0": "a", "00": "b"}})", "0 occurs twice");
+}
+
+TEST_CASE("named shapes") {
+  CHECK(named_shape("minilm").hidden_size == 384);
+  CHECK(named_shape("base").num_hidden_layers == 12);
+  CHECK(named_shape("large").num_attention_heads == 16);
+  CHECK(named_shape("tiny").head_size() == 64);
+  CHECK_THROWS_AS(named_shape("huge"), Error);
+}
+
+}  // namespace finetune::test

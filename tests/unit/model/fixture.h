@@ -1,0 +1,79 @@
+// Small models, batches and golden values for the model's tests.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/bert.h"
+
+namespace finetune::test {
+
+// A safetensors file of these tests' golden values: F32 and I64 tensors, well-formed.
+struct GoldenTensor {
+  std::vector<int64_t> shape;
+  std::vector<float> values;      // of F32
+  std::vector<int64_t> integers;  // of I64
+};
+std::map<std::string, GoldenTensor> read_golden(const std::filesystem::path& path);
+
+// The reference, and every other backend that is there.
+struct NamedBackend {
+  std::string name;
+  std::unique_ptr<Backend> backend;
+};
+std::vector<NamedBackend> model_backends();
+
+struct Sequence {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> types;
+  uint32_t sample = 0;
+};
+PackedBatch pack(const std::vector<Sequence>& sequences);
+// Random sequences of these lengths; sample i of the batch is the same whatever the others are.
+std::vector<Sequence> random_sequences(const BertConfig& config, const std::vector<int>& lengths);
+
+BertConfig small_config(int64_t layers);
+
+// Floats in a backend's memory.
+class Arena {
+ public:
+  Arena(Backend& backend, const std::vector<float>& values);
+  Arena(Backend& backend, int64_t size);
+  float* data() const { return static_cast<float*>(memory_.get()); }
+  std::vector<float> values() const;
+
+ private:
+  Backend& backend_;
+  int64_t size_;
+  std::shared_ptr<void> memory_;
+};
+
+std::vector<float> download(Backend& backend, Tensor contiguous);
+
+// Random weights of a table: every tensor, biases too, in multiples of 2^-16.
+std::vector<float> random_weights(const ParameterTable& table, double range);
+
+// Logits, and with `coefficients` (as the logits) the gradients of their inner product.
+struct PassResult {
+  std::vector<float> logits;
+  std::vector<float> gradients;
+};
+struct PassOptions {
+  const DropoutPlan* dropout = nullptr;
+  int lowest_layer = 0;
+};
+PassResult run_pass(Backend& backend, const BertConfig& config, const ParameterTable& table,
+                    const std::vector<float>& weights, const PackedBatch& batch,
+                    const std::vector<float>& coefficients, PassOptions options = {});
+
+// Coefficients in [-1, 1] for each logit, named by sample, position and column, so that they do
+// not depend on the packing.
+std::vector<float> logit_coefficients(const PackedBatch& batch, Head head);
+
+// max |a - b| / max |b|; `floor` is the least denominator.
+double relative_error(const std::vector<float>& a, const std::vector<float>& b,
+                      double floor = 1e-30);
+
+}  // namespace finetune::test

@@ -1,0 +1,213 @@
+// Logits, hidden states, loss and every gradient against values that Hugging Face transformers
+// computed in double precision (golden/README.txt).
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "../shared.h"
+#include "fixture.h"
+
+namespace finetune::test {
+namespace {
+
+using Golden = std::map<std::string, GoldenTensor>;
+
+struct GoldenModel {
+  BertConfig config;
+  ParameterTable table;
+  std::vector<float> weights;
+};
+
+GoldenModel load_model(const std::string& name, Head head) {
+  std::filesystem::path directory = shared_path("golden/" + name);
+  std::ifstream file(directory / "config.json", std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  BertConfig config = parse_config(text, directory / "config.json");
+  ParameterTable table(config, head);
+  std::vector<float> weights(size_t(table.size()), 0.0f);
+  Golden tensors = read_golden(directory / "model.safetensors");
+  for (const Parameter& p : table.parameters()) {
+    INFO(p.name);
+    REQUIRE(tensors.count(p.name) == 1);
+    const GoldenTensor& tensor = tensors.at(p.name);
+    REQUIRE(tensor.shape == p.shape);
+    std::copy(tensor.values.begin(), tensor.values.end(), weights.begin() + p.offset);
+  }
+  return {config, table, weights};
+}
+
+// The rows of a padded (B, S) input that are real, as sequences.
+std::vector<Sequence> real_sequences(const Golden& golden) {
+  const GoldenTensor& mask = golden.at("in.attention_mask");
+  const int64_t batch = mask.shape[0], width = mask.shape[1];
+  std::vector<Sequence> out;
+  for (int64_t b = 0; b < batch; ++b) {
+    Sequence s;
+    s.sample = uint32_t(b);
+    for (int64_t i = 0; i < width; ++i) {
+      size_t at = size_t(b * width + i);
+      if (mask.integers[at] == 0) continue;
+      s.ids.push_back(int32_t(golden.at("in.input_ids").integers[at]));
+      s.types.push_back(int32_t(golden.at("in.token_type_ids").integers[at]));
+    }
+    out.push_back(s);
+  }
+  return out;
+}
+
+// Largest difference of packed rows (T, cols) from the real rows of a padded (B, S, cols) tensor;
+// `first_only`: of (B, cols) from each sequence's first row.
+double padded_difference(const std::vector<float>& packed, const GoldenTensor& padded,
+                         const PackedBatch& batch, int64_t cols, bool first_only) {
+  double worst = 0;
+  const int64_t width = padded.shape[1];
+  for (int64_t b = 0; b < batch.sequences(); ++b) {
+    int64_t begin = batch.offsets[size_t(b)], end = batch.offsets[size_t(b) + 1];
+    int64_t length = first_only ? 1 : end - begin;
+    int64_t row = first_only ? b : begin;
+    for (int64_t i = 0; i < length * cols; ++i) {
+      float expected = padded.values[size_t(b * width * cols + i)];
+      worst = std::max(worst, double(std::abs(packed[size_t(row * cols + i)] - expected)));
+    }
+  }
+  return worst;
+}
+
+void check_hidden_states(Backend& backend, const Bert& bert, const Golden& golden,
+                         const PackedBatch& batch, bool sequence_head) {
+  for (int64_t i = 0; i <= 2; ++i) {
+    Tensor hidden = bert.hidden_state(i);
+    bool first_only = sequence_head && i == 2;
+    double difference = padded_difference(
+        download(backend, hidden), golden.at(concat("hidden.", i)), batch, hidden.cols, first_only);
+    INFO("hidden state ", i);
+    MESSAGE("hidden state ", i, ": largest difference ", difference);
+    CHECK(difference <= 1e-6);
+  }
+}
+
+// Gradients that are zero in mathematics (about 1e-17 in the file) are sums of floats that cancel:
+// no better than the unit roundoff times the sum of their sizes. The largest such sums are those
+// of the gradients of the logits, whose sizes add up to at most 1 in a column.
+constexpr double kZero = 1e-12;
+constexpr double kLargestForZero = 0x1p-24;
+
+void check_gradients(const GoldenModel& model, const Golden& golden,
+                     const std::vector<float>& gradients) {
+  auto largest = [](const std::vector<float>& x) {
+    double most = 0;
+    for (float value : x) most = std::max(most, double(std::abs(value)));
+    return most;
+  };
+  double worst = 0, worst_zero = 0;
+  for (const Parameter& p : model.table.parameters()) {
+    const GoldenTensor& expected = golden.at("grad." + p.name);
+    REQUIRE(expected.shape == p.shape);
+    auto begin = gradients.begin() + p.offset;
+    std::vector<float> got(begin, begin + p.size());
+    INFO("gradient of ", p.name);
+    if (largest(expected.values) < kZero) {
+      worst_zero = std::max(worst_zero, largest(got));
+      CHECK(largest(got) <= kLargestForZero);
+      continue;
+    }
+    double error = relative_error(got, expected.values);
+    worst = std::max(worst, error);
+    CHECK(error <= 1e-5);
+  }
+  MESSAGE("gradients: largest relative difference ", worst, "; where zero: ", worst_zero);
+}
+
+}  // namespace
+
+TEST_CASE("golden classification: logits, hidden states, loss, gradients") {
+  if (!have_shared("golden/forward-classification.safetensors")) return;
+  Golden golden = read_golden(shared_path("golden/forward-classification.safetensors"));
+  GoldenModel model = load_model("tiny-bert-classification", {HeadKind::sequence, 24});
+  CHECK(model.config.labels.size() == 24);
+  PackedBatch batch = pack(real_sequences(golden));
+  std::vector<int32_t> labels(golden.at("in.labels").integers.begin(),
+                              golden.at("in.labels").integers.end());
+  const int64_t b = batch.sequences();
+  for (const NamedBackend& named : model_backends()) {
+    Backend& backend = *named.backend;
+    INFO("backend ", named.name);
+    MESSAGE("backend ", named.name);
+    Arena weights(backend, model.weights), gradients(backend, model.table.size());
+    Bert bert(backend, model.config, model.table);
+    bert.reserve(batch.tokens(), b, true);
+    DeviceBatch device(backend, batch.tokens(), b);
+    device.upload(batch);
+    Tensor logits = bert.forward(device, weights.data(), nullptr, true);
+    std::vector<float> values = download(backend, logits);
+    double worst = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      worst = std::max(worst, double(std::abs(values[i] - golden.at("logits").values[i])));
+    }
+    MESSAGE("logits: largest difference ", worst);
+    CHECK(worst <= 1e-6);
+    check_hidden_states(backend, bert, golden, batch, true);
+
+    auto device_labels = backend.allocate(size_t(b) * sizeof(int32_t));
+    backend.upload(device_labels.get(), labels.data(), labels.size() * sizeof(int32_t));
+    Arena losses(backend, b);
+    backend.cross_entropy(logits, static_cast<const int32_t*>(device_labels.get()), {}, 0,
+                          1.0f / float(b), vector(losses.data(), b), logits);
+    double loss = 0;
+    for (float value : losses.values()) loss += double(value) / double(b);
+    MESSAGE("loss: difference ", loss - golden.at("loss").values[0]);
+    CHECK(std::abs(loss - golden.at("loss").values[0]) <= 1e-6);
+    bert.backward(device, weights.data(), gradients.data(), logits, nullptr);
+    check_gradients(model, golden, gradients.values());
+  }
+}
+
+TEST_CASE("golden question answering: logits, hidden states, loss, gradients") {
+  if (!have_shared("golden/forward-qa.safetensors")) return;
+  Golden golden = read_golden(shared_path("golden/forward-qa.safetensors"));
+  GoldenModel model = load_model("tiny-bert-qa", {HeadKind::token, 2});
+  PackedBatch batch = pack(real_sequences(golden));
+  const int64_t b = batch.sequences();
+  std::vector<int32_t> spans;
+  for (const char* name : {"in.start_positions", "in.end_positions"}) {
+    for (int64_t position : golden.at(name).integers) spans.push_back(int32_t(position));
+  }
+  for (const NamedBackend& named : model_backends()) {
+    Backend& backend = *named.backend;
+    INFO("backend ", named.name);
+    MESSAGE("backend ", named.name);
+    Arena weights(backend, model.weights), gradients(backend, model.table.size());
+    Bert bert(backend, model.config, model.table);
+    bert.reserve(batch.tokens(), b, true);
+    DeviceBatch device(backend, batch.tokens(), b);
+    device.upload(batch);
+    Tensor logits = bert.forward(device, weights.data(), nullptr, true);
+    std::vector<float> values = download(backend, logits), starts, ends;
+    for (size_t i = 0; i < values.size(); i += 2) {
+      starts.push_back(values[i]);
+      ends.push_back(values[i + 1]);
+    }
+    double worst = std::max(padded_difference(starts, golden.at("start_logits"), batch, 1, false),
+                            padded_difference(ends, golden.at("end_logits"), batch, 1, false));
+    MESSAGE("logits: largest difference ", worst);
+    CHECK(worst <= 1e-6);
+    check_hidden_states(backend, bert, golden, batch, false);
+
+    auto device_spans = backend.allocate(spans.size() * sizeof(int32_t));
+    backend.upload(device_spans.get(), spans.data(), spans.size() * sizeof(int32_t));
+    const int32_t* start = static_cast<const int32_t*>(device_spans.get());
+    Arena losses(backend, b);
+    backend.span_cross_entropy(logits, device.segments(), start, start + b, 1.0f / float(b),
+                               vector(losses.data(), b), logits);
+    double loss = 0;
+    for (float value : losses.values()) loss += double(value) / double(b);
+    MESSAGE("loss: difference ", loss - golden.at("loss").values[0]);
+    CHECK(std::abs(loss - golden.at("loss").values[0]) <= 1e-6);
+    bert.backward(device, weights.data(), gradients.data(), logits, nullptr);
+    check_gradients(model, golden, gradients.values());
+  }
+}
+
+}  // namespace finetune::test
