@@ -3,7 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/activation.cpp"
 #include "hwy/foreach_target.h"
-
 #include "ops/backend.h"
 #include "ops/cpu/simd-inl.h"
 
@@ -59,9 +58,8 @@ HWY_INLINE V derivative(D d, V x) {
 
 template <Activation kKind>
 void forward_row(const float* x, float* y, int64_t count) {
-  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
-    hn::StoreU(value<kKind>(d, hn::LoadU(d, x + i)), d, y + i);
-  });
+  for_lanes(count, [=](auto d, int64_t i)
+                       HWY_ATTR { hn::StoreU(value<kKind>(d, hn::LoadU(d, x + i)), d, y + i); });
 }
 
 template <Activation kKind>
@@ -88,11 +86,16 @@ void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
 
 void activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
   switch (f) {
-    case Activation::gelu: return rows_of<Activation::gelu>(x, dy, out, begin, end);
-    case Activation::gelu_tanh: return rows_of<Activation::gelu_tanh>(x, dy, out, begin, end);
-    case Activation::relu: return rows_of<Activation::relu>(x, dy, out, begin, end);
-    case Activation::silu: return rows_of<Activation::silu>(x, dy, out, begin, end);
-    case Activation::tanh: return rows_of<Activation::tanh>(x, dy, out, begin, end);
+    case Activation::gelu:
+      return rows_of<Activation::gelu>(x, dy, out, begin, end);
+    case Activation::gelu_tanh:
+      return rows_of<Activation::gelu_tanh>(x, dy, out, begin, end);
+    case Activation::relu:
+      return rows_of<Activation::relu>(x, dy, out, begin, end);
+    case Activation::silu:
+      return rows_of<Activation::silu>(x, dy, out, begin, end);
+    case Activation::tanh:
+      return rows_of<Activation::tanh>(x, dy, out, begin, end);
   }
 }
 

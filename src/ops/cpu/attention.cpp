@@ -2,10 +2,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention.cpp"
-#include "hwy/foreach_target.h"
-
 #include <cmath>
 
+#include "hwy/foreach_target.h"
 #include "ops/backend.h"
 #include "ops/cpu/attention-inl.h"
 
@@ -39,14 +38,15 @@ HWY_INLINE RowSum exponentials(float* p, int64_t count, int64_t padded, const fl
 void attention_head(const AttentionShape& shape, const Dropout& dropout, const cpu::HeadTask& task,
                     Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
   const int64_t size = shape.head_size, keys = task.keys;
-  const int64_t padded_keys = cpu::round_up(keys, kLanes), padded_size = cpu::round_up(size, kLanes);
+  const int64_t padded_keys = cpu::round_up(keys, kLanes),
+                padded_size = cpu::round_up(size, kLanes);
   const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
   const int64_t mask = dropout.on() ? block * keys + 2 * kDropoutGroup + kLanes : 0;
   float* kt = cpu::scratch(cpu::Scratch::task, size * padded_keys + keys * padded_size +
                                                    block * (padded_keys + padded_size) + mask);
-  float* values = kt + size * padded_keys;     // (keys, padded_size)
-  float* p = values + keys * padded_size;      // (block, padded_keys)
-  float* sums = p + block * padded_keys;       // (block, padded_size)
+  float* values = kt + size * padded_keys;  // (keys, padded_size)
+  float* p = values + keys * padded_size;   // (block, padded_keys)
+  float* sums = p + block * padded_keys;    // (block, padded_size)
   float* mask_buffer = sums + block * padded_size;
   pack_transposed(task.at(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
                   padded_keys);

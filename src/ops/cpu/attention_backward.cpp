@@ -3,7 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/attention_backward.cpp"
 #include "hwy/foreach_target.h"
-
 #include "ops/backend.h"
 #include "ops/cpu/attention-inl.h"
 
@@ -11,8 +10,8 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-// One row of scores s and of dm = dout V^T becomes m = P * mask and ds = scale * P * (mask * dm - D),
-// with P = exp(s - lse) and D = sum(dout * out); zero from `count` to `padded`.
+// One row of scores s and of dm = dout V^T becomes m = P * mask and ds = scale * P * (mask * dm -
+// D), with P = exp(s - lse) and D = sum(dout * out); zero from `count` to `padded`.
 HWY_INLINE void score_gradients(float* s, float* dm, int64_t count, int64_t padded, float lse,
                                 float weighted, float scale, const float* factors) {
   const Floats d;
@@ -28,9 +27,8 @@ HWY_INLINE void score_gradients(float* s, float* dm, int64_t count, int64_t padd
 
 HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
   LaneSum sum;
-  for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-    sum.add(d, hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i)));
-  });
+  for_lanes(count, [&](auto d, int64_t i)
+                       HWY_ATTR { sum.add(d, hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i))); });
   return sum.total();
 }
 
@@ -52,19 +50,20 @@ struct Tensors {
 void attention_backward_head(const AttentionShape& shape, const Dropout& dropout,
                              const cpu::HeadTask& task, const Tensors& t) {
   const int64_t size = shape.head_size, keys = task.keys;
-  const int64_t padded_keys = cpu::round_up(keys, kLanes), padded_size = cpu::round_up(size, kLanes);
+  const int64_t padded_keys = cpu::round_up(keys, kLanes),
+                padded_size = cpu::round_up(size, kLanes);
   const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
   const int64_t mask = dropout.on() ? block * keys + 2 * kDropoutGroup + kLanes : 0;
-  float* kt = cpu::scratch(cpu::Scratch::task,
-                           2 * size * padded_keys + 3 * keys * padded_size +
-                               block * (2 * padded_keys + 3 * padded_size) + mask);
-  float* vt = kt + size * padded_keys;           // (size, padded_keys), as kt
-  float* packed_k = vt + size * padded_keys;     // (keys, padded_size)
-  float* dk = packed_k + keys * padded_size;     // (keys, padded_size)
-  float* dv = dk + keys * padded_size;           // (keys, padded_size)
-  float* p = dv + keys * padded_size;            // (block, padded_keys)
-  float* ds = p + block * padded_keys;           // (block, padded_keys)
-  float* packed_q = ds + block * padded_keys;    // (block, padded_size)
+  float* kt =
+      cpu::scratch(cpu::Scratch::task, 2 * size * padded_keys + 3 * keys * padded_size +
+                                           block * (2 * padded_keys + 3 * padded_size) + mask);
+  float* vt = kt + size * padded_keys;                  // (size, padded_keys), as kt
+  float* packed_k = vt + size * padded_keys;            // (keys, padded_size)
+  float* dk = packed_k + keys * padded_size;            // (keys, padded_size)
+  float* dv = dk + keys * padded_size;                  // (keys, padded_size)
+  float* p = dv + keys * padded_size;                   // (block, padded_keys)
+  float* ds = p + block * padded_keys;                  // (block, padded_keys)
+  float* packed_q = ds + block * padded_keys;           // (block, padded_size)
   float* packed_dout = packed_q + block * padded_size;  // (block, padded_size)
   float* dq = packed_dout + block * padded_size;        // (block, padded_size)
   float* mask_buffer = dq + block * padded_size;
@@ -88,7 +87,8 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
     product<false>(count, padded_keys, size, {packed_dout, padded_size}, vt, padded_keys, ds,
                    padded_keys, false);
     for (int64_t i = 0; i < count; ++i) {
-      const float weighted = dot(packed_dout + i * padded_size, task.at(t.out, row + i, size), size);
+      const float weighted =
+          dot(packed_dout + i * padded_size, task.at(t.out, row + i, size), size);
       score_gradients(p + i * padded_keys, ds + i * padded_keys, keys, padded_keys,
                       t.lse.f32()[task.head * t.lse.stride + row + i], weighted, shape.scale,
                       factors ? factors + i * keys : nullptr);

@@ -9,7 +9,9 @@
 
 namespace finetune {
 
-CpuBackend::CpuBackend() { select_isa(); }
+CpuBackend::CpuBackend() {
+  select_isa();
+}
 
 std::string CpuBackend::description() const {
   const int count = threads();
@@ -20,12 +22,15 @@ std::string CpuBackend::description() const {
 std::shared_ptr<void> CpuBackend::allocate(size_t bytes) {
   if (bytes == 0) bytes = 1;
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) throw device_error("no memory for ", bytes, " bytes (use smaller micro-batches)");
+  if (data == MAP_FAILED)
+    throw device_error("no memory for ", bytes, " bytes (use smaller micro-batches)");
   madvise(data, bytes, MADV_HUGEPAGE);
   return {data, [bytes](void* p) { munmap(p, bytes); }};
 }
 
-void CpuBackend::upload(void* to, const void* host, size_t bytes) { std::memcpy(to, host, bytes); }
+void CpuBackend::upload(void* to, const void* host, size_t bytes) {
+  std::memcpy(to, host, bytes);
+}
 
 void CpuBackend::download(void* host, const void* from, size_t bytes) {
   std::memcpy(host, from, bytes);
@@ -44,6 +49,8 @@ void CpuBackend::fill_zero(Tensor x) {
   });
 }
 
-std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+std::unique_ptr<Backend> make_cpu_backend() {
+  return std::make_unique<CpuBackend>();
+}
 
 }  // namespace finetune

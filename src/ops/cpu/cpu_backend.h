@@ -62,8 +62,7 @@ class CpuBackend : public Backend {
   void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
                      Tensor dlogits) override;
   void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                          const int32_t* ends, float scale, Tensor losses,
-                          Tensor dlogits) override;
+                          const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
 
   // optimizer.cpp
   void block_square_sums(Tensor x, double* sums) override;

@@ -4,7 +4,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/elementwise.cpp"
 #include "hwy/foreach_target.h"
-
 #include "ops/backend.h"
 #include "ops/cpu/dropout-inl.h"
 
@@ -28,7 +27,9 @@ void dropout_rows(Tensor x, const Dropout& dropout, RowNames names, Tensor y, in
   }
 }
 
-void add_row(const float* x, float* y, int64_t count) { add_to(x, y, count); }
+void add_row(const float* x, float* y, int64_t count) {
+  add_to(x, y, count);
+}
 
 }  // namespace
 }  // namespace finetune::HWY_NAMESPACE
@@ -77,9 +78,8 @@ void CpuBackend::add(Tensor x, Tensor y) {
 
 void CpuBackend::gather_rows(Tensor x, const int32_t* index, Tensor y) {
   FINETUNE_CHECK(y.cols == x.cols);
-  cpu::for_ranges(y.rows, cpu::row_grain(y.cols), [&](int64_t begin, int64_t end) {
-    copy_rows(x, index, y, begin, end);
-  });
+  cpu::for_ranges(y.rows, cpu::row_grain(y.cols),
+                  [&](int64_t begin, int64_t end) { copy_rows(x, index, y, begin, end); });
 }
 
 void CpuBackend::scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) {

@@ -3,7 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/embedding.cpp"
 #include "hwy/foreach_target.h"
-
 #include "ops/backend.h"
 #include "ops/cpu/simd-inl.h"
 #include "ops/cpu/tasks.h"
@@ -12,7 +11,9 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-const float* row_of(Tensor x, int64_t row) { return x.f32() + row * x.stride; }
+const float* row_of(Tensor x, int64_t row) {
+  return x.f32() + row * x.stride;
+}
 
 void embed_rows(const int32_t* ids, const uint32_t* positions, const int32_t* types, Tensor word,
                 Tensor position, Tensor type, Tensor y, int64_t begin, int64_t end) {

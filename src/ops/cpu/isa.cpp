@@ -6,9 +6,8 @@
 #include <initializer_list>
 
 #include "core/error.h"
-#include "ops/cpu/targets.h"
-
 #include "hwy/highway.h"
+#include "ops/cpu/targets.h"
 
 namespace finetune {
 namespace {

@@ -2,10 +2,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/layer_norm.cpp"
-#include "hwy/foreach_target.h"
-
 #include <cmath>
 
+#include "hwy/foreach_target.h"
 #include "ops/backend.h"
 #include "ops/cpu/dropout-inl.h"
 
@@ -40,15 +39,16 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
     float* sum_row = s ? s.f32() + r * s.stride : out;
 
     LaneSum sum;
-    for_dropout_pieces(dropout, names, r, n, [&](int64_t c, int64_t count, const float* factors) HWY_ATTR {
-      for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-        auto v = hn::LoadU(d, from + c + i);
-        if (factors) v = hn::Mul(v, hn::LoadU(d, factors + i));
-        if (rest) v = hn::Add(v, hn::LoadU(d, rest + c + i));
-        hn::StoreU(v, d, sum_row + c + i);
-        sum.add(d, v);
-      });
-    });
+    for_dropout_pieces(dropout, names, r, n,
+                       [&](int64_t c, int64_t count, const float* factors) HWY_ATTR {
+                         for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
+                           auto v = hn::LoadU(d, from + c + i);
+                           if (factors) v = hn::Mul(v, hn::LoadU(d, factors + i));
+                           if (rest) v = hn::Add(v, hn::LoadU(d, rest + c + i));
+                           hn::StoreU(v, d, sum_row + c + i);
+                           sum.add(d, v);
+                         });
+                       });
     const float mean = sum.total() / float(n);
 
     LaneSum squares;
@@ -89,8 +89,8 @@ void layer_norm_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
     LaneSum sum_g, sum_gh;
     for_lanes(n, [&](auto d, int64_t i) HWY_ATTR {
       const auto v = hn::LoadU(d, gradient + i);
-      const auto h = hn::Mul(hn::Sub(hn::LoadU(d, value + i), hn::Set(d, mean)),
-                             hn::Set(d, inverse));
+      const auto h =
+          hn::Mul(hn::Sub(hn::LoadU(d, value + i), hn::Set(d, mean)), hn::Set(d, inverse));
       const auto g = hn::Mul(v, hn::LoadU(d, weights + i));
       sum_g.add(d, g);
       sum_gh.add(d, hn::Mul(g, h));
@@ -102,23 +102,27 @@ void layer_norm_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
 
     float* out = ds.f32() + r * ds.stride;
     float* branch = dx && dx.data != ds.data ? dx.f32() + r * dx.stride : nullptr;
-    for_dropout_pieces(dropout, names, r, n, [&](int64_t c, int64_t count, const float* factors) HWY_ATTR {
-      for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-        const auto h = hn::Mul(hn::Sub(hn::LoadU(d, value + c + i), hn::Set(d, mean)),
-                               hn::Set(d, inverse));
-        const auto g = hn::Mul(hn::LoadU(d, gradient + c + i), hn::LoadU(d, weights + c + i));
-        const auto centred = hn::NegMulAdd(h, hn::Set(d, mean_gh), hn::Sub(g, hn::Set(d, mean_g)));
-        const auto v = hn::Mul(centred, hn::Set(d, inverse));
-        hn::StoreU(v, d, out + c + i);
-        if (branch) {
-          hn::StoreU(factors ? hn::Mul(v, hn::LoadU(d, factors + i)) : v, d, branch + c + i);
-        }
-      });
-    });
+    for_dropout_pieces(
+        dropout, names, r, n, [&](int64_t c, int64_t count, const float* factors) HWY_ATTR {
+          for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
+            const auto h = hn::Mul(hn::Sub(hn::LoadU(d, value + c + i), hn::Set(d, mean)),
+                                   hn::Set(d, inverse));
+            const auto g = hn::Mul(hn::LoadU(d, gradient + c + i), hn::LoadU(d, weights + c + i));
+            const auto centred =
+                hn::NegMulAdd(h, hn::Set(d, mean_gh), hn::Sub(g, hn::Set(d, mean_g)));
+            const auto v = hn::Mul(centred, hn::Set(d, inverse));
+            hn::StoreU(v, d, out + c + i);
+            if (branch) {
+              hn::StoreU(factors ? hn::Mul(v, hn::LoadU(d, factors + i)) : v, d, branch + c + i);
+            }
+          });
+        });
   }
 }
 
-void add_strip(const float* x, float* y, int64_t count) { add_to(x, y, count); }
+void add_strip(const float* x, float* y, int64_t count) {
+  add_to(x, y, count);
+}
 
 }  // namespace
 }  // namespace finetune::HWY_NAMESPACE
@@ -135,7 +139,9 @@ HWY_EXPORT(add_strip);
 
 namespace {
 
-bool same_shape(Tensor a, Tensor b) { return a.rows == b.rows && a.cols == b.cols; }
+bool same_shape(Tensor a, Tensor b) {
+  return a.rows == b.rows && a.cols == b.cols;
+}
 
 }  // namespace
 

@@ -3,7 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/linear.cpp"
 #include "hwy/foreach_target.h"
-
 #include "ops/backend.h"
 #include "ops/cpu/simd-inl.h"
 #include "ops/cpu/tasks.h"

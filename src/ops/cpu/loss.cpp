@@ -17,7 +17,9 @@ double log_sum_exp(const float* x, int64_t count, int64_t step) {
   return largest + std::log(sum);
 }
 
-double weight_of(Tensor weights, int64_t c) { return weights ? double(weights.f32()[c]) : 1.0; }
+double weight_of(Tensor weights, int64_t c) {
+  return weights ? double(weights.f32()[c]) : 1.0;
+}
 
 void check_losses(Tensor logits, Tensor losses, Tensor dlogits, int64_t samples) {
   FINETUNE_CHECK(losses.rows == 1 && losses.cols == samples);

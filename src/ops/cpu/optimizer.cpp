@@ -2,10 +2,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/optimizer.cpp"
-#include "hwy/foreach_target.h"
-
 #include <cmath>
 
+#include "hwy/foreach_target.h"
 #include "ops/backend.h"
 #include "ops/cpu/simd-inl.h"
 
@@ -44,8 +43,8 @@ void adamw_range(const AdamW& o, float* parameter, float* gradient, float* m, fl
   const float rest2 = float(1.0 - double(o.beta2));
   for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
     const auto g = hn::Mul(hn::Set(d, o.gradient_scale), hn::LoadU(d, gradient + i));
-    const auto first = hn::MulAdd(hn::Set(d, o.beta1), hn::LoadU(d, m + i),
-                                  hn::Mul(hn::Set(d, rest1), g));
+    const auto first =
+        hn::MulAdd(hn::Set(d, o.beta1), hn::LoadU(d, m + i), hn::Mul(hn::Set(d, rest1), g));
     const auto second = hn::MulAdd(hn::Set(d, o.beta2), hn::LoadU(d, v + i),
                                    hn::Mul(hn::Mul(hn::Set(d, rest2), g), g));
     const auto size = hn::MulAdd(hn::Sqrt(second), hn::Set(d, root), hn::Set(d, o.epsilon));

@@ -43,8 +43,9 @@ HWY_INLINE V exp_of(D d, V x) {
   const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504088896341f)));
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  const V tail = polynomial(d, r, {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
-                                   8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f});
+  const V tail = polynomial(d, r,
+                            {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f,
+                             1.3981999507e-3f, 1.9875691500e-4f});
   const V y = hn::Add(hn::MulAdd(hn::Mul(r, r), tail, r), hn::Set(d, 1.0f));
   const auto exponent = hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127));
   return hn::Mul(y, hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
@@ -62,8 +63,9 @@ HWY_INLINE V tanh_of(D d, V x) {
   const V size = hn::Abs(x);
   const V one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
   const V square = hn::Mul(x, x);
-  const V p = polynomial(d, square, {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f,
-                                     2.06390887954e-2f, -5.70498872745e-3f});
+  const V p = polynomial(d, square,
+                         {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f,
+                          2.06390887954e-2f, -5.70498872745e-3f});
   const V small = hn::MulAdd(hn::Mul(p, square), x, x);
   const V exponential = exp_of(d, hn::Min(hn::Set(d, 40.0f), hn::Mul(size, two)));
   const V large = hn::Sub(one, hn::Div(two, hn::Add(exponential, one)));
@@ -98,9 +100,9 @@ HWY_INLINE Normal<V> normal(D d, V x) {
   const V bell = hn::NegMulAdd(hn::Mul(rough, hn::Set(d, 0.5f)), lost, rough);
   // erfc(z) = exp(-z^2) * t * P(t), t = 1 / (1 + 0.4 z): minimax over z in [0, 9.5], error 6e-8.
   const V t = hn::Div(one, hn::MulAdd(z, hn::Set(d, 0.4f), one));
-  const V p = polynomial(d, t, {0.225626303f, 0.226575625f, 0.200959201f, 0.196960553f,
-                                0.0715142329f, 0.0997208537f, 0.0738498877f, -0.135474886f,
-                                0.0402682859f});
+  const V p = polynomial(d, t,
+                         {0.225626303f, 0.226575625f, 0.200959201f, 0.196960553f, 0.0715142329f,
+                          0.0997208537f, 0.0738498877f, -0.135474886f, 0.0402682859f});
   const V tail = hn::Mul(hn::Mul(hn::Set(d, 0.5f), bell), hn::Mul(t, p));
   return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), bell};
 }

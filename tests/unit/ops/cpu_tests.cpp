@@ -1,0 +1,78 @@
+// What the op table does not ask of the CPU backend: values at the edges of float.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "ops/backend.h"
+
+namespace finetune::test {
+namespace {
+
+constexpr Activation kActivations[] = {Activation::gelu, Activation::gelu_tanh, Activation::relu,
+                                       Activation::silu, Activation::tanh};
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("activations of very large and very small values") {
+  auto cpu = make_cpu_backend();
+  auto reference = make_reference_backend();
+  std::vector<float> x;
+  for (float size :
+       {0.0f, 1e-30f, 1e-6f, 0.6249f, 0.6251f, 5.0f, 9.0f, 20.0f, 88.5f, 200.0f, 1e4f}) {
+    x.push_back(size);
+    x.push_back(-size);
+  }
+  const int64_t n = int64_t(x.size());
+  std::vector<float> got(x.size()), expected(x.size()), ones(x.size(), 1.0f);
+  for (Activation f : kActivations) {
+    for (bool backward : {false, true}) {
+      for (auto [backend, y] : {std::pair{cpu.get(), &got}, {reference.get(), &expected}}) {
+        if (backward) {
+          backend->activation_backward(f, vector(x.data(), n), vector(ones.data(), n),
+                                       vector(y->data(), n));
+        } else {
+          backend->activation(f, vector(x.data(), n), vector(y->data(), n));
+        }
+      }
+      for (size_t i = 0; i < x.size(); ++i) {
+        INFO("activation ", int(f), backward ? " backward of " : " of ", x[i]);
+        // The exponent of a tail rounds. The reference's 1 - tanh^2 ends at double's precision.
+        const float allowed = 2e-16f + 5e-6f * std::abs(expected[i]);
+        CHECK(std::abs(got[i] - expected[i]) <= allowed);
+      }
+    }
+  }
+}
+
+TEST_CASE("a NaN anywhere in a row reaches the results") {
+  auto cpu = make_cpu_backend();
+  constexpr int64_t kSize = 21;  // not a multiple of a vector
+  std::vector<float> out(kSize), gamma(kSize, 1.0f), beta(kSize, 0.0f);
+  for (int64_t at = 0; at < kSize; ++at) {
+    INFO("NaN at ", at);
+    std::vector<float> x(kSize, 0.5f);
+    x[size_t(at)] = kNaN;
+    for (Activation f : kActivations) {
+      cpu->activation(f, vector(x.data(), kSize), vector(out.data(), kSize));
+      CHECK(std::isnan(out[size_t(at)]));
+    }
+    cpu->add_layer_norm(vector(x.data(), kSize), {}, {}, {}, vector(gamma.data(), kSize),
+                        vector(beta.data(), kSize), 1e-12f, {}, {}, vector(out.data(), kSize));
+    CHECK(std::isnan(out[0]));
+
+    // One key of kSize is NaN: every query sees it.
+    const std::vector<int32_t> offsets{0, int32_t(kSize)};
+    const Segments segments{1, kSize, offsets.data()};
+    const AttentionShape shape{1, 1, 1.0f, segments, segments, nullptr};
+    std::vector<float> q(kSize, 0.25f);
+    cpu->attention(shape, {}, matrix(q.data(), kSize, 1), matrix(x.data(), kSize, 1),
+                   matrix(q.data(), kSize, 1), matrix(out.data(), kSize, 1), {});
+    for (float value : out) CHECK(std::isnan(value));
+  }
+}
+
+}  // namespace finetune::test
