@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
+#include "core/files.h"
 #include "core/log.h"
 #include "tasks/registry.h"
 #include "train/metrics_files.h"

@@ -2,6 +2,7 @@
 // end. There is no padding anywhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/files.h"
 #include "core/log.h"
 #include "train/checkpoint_store.h"
 #include "train/export_model.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "data/plan.h"
