@@ -1,14 +1,12 @@
-// Reading with the HDF5 C library: handles that close themselves, errors of one line, strings.
+// Reading with the HDF5 C library: handles that close themselves, errors of one line.
 #pragma once
 
 #include <hdf5.h>
 
 #include <filesystem>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace finetune {
 
@@ -42,13 +40,5 @@ std::string hdf5_reason();
 
 // Opens for reading, with the library's own messages off. Error(model).
 Hdf5Handle open_hdf5(const std::filesystem::path& path);
-
-// The strings of attribute `name`, of fixed or variable length; nothing if there is no such
-// attribute. Keras cuts long lists into name0, name1, ...: read_string_list joins them.
-// Error(model) naming `file`.
-std::optional<std::vector<std::string>> read_strings(const std::string& file, hid_t object,
-                                                     const std::string& name);
-std::optional<std::vector<std::string>> read_string_list(const std::string& file, hid_t object,
-                                                         const std::string& name);
 
 }  // namespace finetune

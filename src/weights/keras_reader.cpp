@@ -1,5 +1,10 @@
-// tf_model.h5, as Keras' save_weights writes it: the root's attribute layer_names names groups, a
-// group's attribute weight_names its datasets. A whole saved model has them below model_weights.
+// tf_model.h5, as Keras' save_weights writes it: the root has an attribute layer_names, each layer
+// is a group with an attribute weight_names, and the datasets below it carry the weights' names as
+// their paths. A whole saved model has all of this below model_weights.
+//
+// The attributes' strings are not read. They say nothing that the paths do not, come in several
+// shapes (fixed or variable length, cut into chunks), and reading variable-length strings of a
+// damaged file crashes HDF5 1.10 (H5HG_read copies an object of any size).
 #include "core/error.h"
 #include "weights/hdf5_file.h"
 #include "weights/names.h"
@@ -130,33 +135,57 @@ std::string path_of(hid_t object) {
   return path == "/" ? "" : path;
 }
 
+// Paths of all datasets below `root` by hard links; links into other files are not followed.
+std::vector<std::string> dataset_paths(const std::string& file, hid_t root) {
+  constexpr size_t kMostPaths = 100'000;
+  std::vector<std::string> paths;
+  auto collect = [](hid_t group, const char* name, const H5L_info_t* link, void* out) -> herr_t {
+    if (link->type != H5L_TYPE_HARD) return 0;
+    Hdf5Handle object(H5Oopen(group, name, H5P_DEFAULT), H5Oclose);
+    auto& found = *static_cast<std::vector<std::string>*>(out);
+    if (!object.valid() || found.size() == kMostPaths) return -1;
+    if (H5Iget_type(object) == H5I_DATASET) found.emplace_back(name);
+    return 0;
+  };
+  if (H5Lvisit(root, H5_INDEX_NAME, H5_ITER_INC, collect, &paths) < 0) {
+    throw model_error(file, ": its groups cannot be listed: ", hdf5_reason());
+  }
+  return paths;
+}
+
+bool is_layer(hid_t root, const std::string& group) {
+  for (const char* attribute : {"weight_names", "weight_names0"}) {
+    if (H5Aexists_by_name(root, group.c_str(), attribute, H5P_DEFAULT) > 0) return true;
+  }
+  return false;
+}
+
+// The part of a dataset's path behind its layer's group: the weight's name. Empty: not a weight.
+std::string weight_name(hid_t root, const std::string& path) {
+  for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
+    if (is_layer(root, path.substr(0, slash))) return path.substr(slash + 1);
+  }
+  return "";
+}
+
 std::vector<StoredTensor> list_tensors(const std::filesystem::path& path) {
   std::lock_guard lock(hdf5_mutex());
   const std::string file = path.string();
   Hdf5Handle handle = open_hdf5(path);
   Hdf5Handle root = weights_root(handle);
   if (!root.valid()) throw model_error(file, ": has no root group: ", hdf5_reason());
-  auto layers = read_string_list(file, root, "layer_names");
-  if (!layers) {
+  if (!has_layer_names(root)) {
     throw model_error(file,
-                      ": is an HDF5 file, but not weights of a Keras model (it has no "
-                      "attribute layer_names)");
+                      ": is an HDF5 file, but not weights of a Keras model (it has no attribute "
+                      "layer_names)");
   }
   std::vector<StoredTensor> tensors;
   const uint64_t file_bytes = std::filesystem::file_size(path);
-  for (const std::string& layer : *layers) {
-    Hdf5Handle group(H5Gopen2(root, layer.c_str(), H5P_DEFAULT), H5Gclose);
-    if (!group.valid()) {
-      throw model_error(file, ": layer ", finetune::quoted(layer), " is missing: ", hdf5_reason());
-    }
-    auto weights = read_string_list(file, group, "weight_names");
-    if (!weights)
-      throw model_error(file, ": layer ", finetune::quoted(layer), " has no weight_names");
-    for (const std::string& weight : *weights) {
-      std::string dataset = concat(path_of(root), "/", layer, "/", weight);
-      tensors.push_back(describe(file, file_bytes, handle, dataset, weight));
-      tensors.back().stored_name = std::move(dataset);
-    }
+  for (const std::string& dataset : dataset_paths(file, root)) {
+    std::string weight = weight_name(root, dataset);
+    if (weight.empty()) continue;
+    tensors.push_back(describe(file, file_bytes, root, dataset, weight));
+    tensors.back().stored_name = concat(path_of(root), "/", dataset);
   }
   return tensors;
 }
