@@ -41,9 +41,9 @@ class BertNormalizer {
     struct Source {
       uint32_t begin, end;
     };
-    std::vector<Part> run;         // since the last character of combining class 0
-    std::vector<Source> sources;   // of the run's first parts, in order
-    Source last{0, 0};             // source of the character emitted last
+    std::vector<Part> run;        // since the last character of combining class 0
+    std::vector<Source> sources;  // of the run's first parts, in order
+    Source last{0, 0};            // source of the character emitted last
   };
 
   // Normalizes bytes [begin, end) of `text` into scratch.chars. The range must begin and end where

@@ -40,7 +40,7 @@ class PieceTrie {
 
  private:
   struct Node {
-    uint32_t base = 0;            // child for byte b is at base + b; a leaf's base is 0
+    uint32_t base = 0;  // child for byte b is at base + b; a leaf's base is 0
     uint32_t parent = kFree;
     int32_t value = -1;
   };
@@ -48,8 +48,9 @@ class PieceTrie {
 
   uint32_t place(const std::vector<uint8_t>& labels);
 
-  std::vector<Node> nodes_ = std::vector<Node>(257);
-  uint32_t first_free_ = 1;
+  std::vector<Node> nodes_ = std::vector<Node>(1024);
+  uint32_t lowest_free_ = 257;
+  uint32_t search_from_ = 257;
   size_t key_count_ = 0;
 };
 

@@ -85,7 +85,8 @@ SentencePieceTokenizer::SentencePieceTokenizer(const fs::path& path) {
   special_.unk = processor_.unk_id();
   special_.pad = processor_.pad_id() >= 0 ? processor_.pad_id() : find("<pad>");
   if (special_.cls < 0 || special_.sep < 0) {
-    throw model_error(path.string(), ": the vocabulary has neither [CLS] and [SEP] nor <s> and "
+    throw model_error(path.string(),
+                      ": the vocabulary has neither [CLS] and [SEP] nor <s> and "
                       "</s>, which a BERT needs around its texts");
   }
   if (added_.empty()) {
@@ -225,8 +226,8 @@ std::vector<SentencePieceTokenizer::Piece> SentencePieceTokenizer::pieces_of(
   std::vector<Unigram::Segment> segments;
   unigram_->segment(normalized, segments);
   for (const Unigram::Segment& s : segments) {
-    pieces.push_back({normalized.substr(s.begin, s.end - s.begin), s.id, begins[s.begin],
-                      ends[s.end - 1]});
+    pieces.push_back(
+        {normalized.substr(s.begin, s.end - s.begin), s.id, begins[s.begin], ends[s.end - 1]});
   }
   return pieces;
 }
@@ -247,8 +248,8 @@ void SentencePieceTokenizer::push(const PreparedText& prepared, size_t begin, si
 
 // ALBERT writes "9," as "9" and ",": a piece of a digit and a comma is encoded again without the
 // comma.
-bool SentencePieceTokenizer::push_digits_and_comma(const PreparedText& prepared,
-                                                   const Piece& piece, TokenBuffer& out) const {
+bool SentencePieceTokenizer::push_digits_and_comma(const PreparedText& prepared, const Piece& piece,
+                                                   TokenBuffer& out) const {
   if (piece.text.size() < 2 || piece.text.back() != ',') return false;
   char32_t before = utf8::decode_before(piece.text, piece.text.size() - 1).c;
   if (!unicode::has(before, unicode::kDigit)) return false;

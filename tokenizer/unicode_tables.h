@@ -28,15 +28,23 @@ struct Mapping {
 };
 
 extern const uint16_t kPageOf[0x110000 / 128];
-extern const uint32_t kEntries[];   // flags | combining class << 8 | mapping << 16
-extern const Mapping kMappings[];   // [0] stands for none
+extern const uint32_t kEntries[];  // flags | combining class << 8 | mapping << 16
+extern const Mapping kMappings[];  // [0] stands for none
 extern const char32_t kPool[];
 
 // Of a code point: any number below 0x110000.
-inline uint32_t entry(char32_t c) { return kEntries[kPageOf[c >> 7] * 128u + (c & 127u)]; }
-inline bool has(char32_t c, uint32_t flags) { return (entry(c) & flags) != 0; }
-inline uint8_t combining_class(uint32_t entry) { return uint8_t(entry >> 8); }
-inline const Mapping& mapping(uint32_t entry) { return kMappings[entry >> 16]; }
+inline uint32_t entry(char32_t c) {
+  return kEntries[kPageOf[c >> 7] * 128u + (c & 127u)];
+}
+inline bool has(char32_t c, uint32_t flags) {
+  return (entry(c) & flags) != 0;
+}
+inline uint8_t combining_class(uint32_t entry) {
+  return uint8_t(entry >> 8);
+}
+inline const Mapping& mapping(uint32_t entry) {
+  return kMappings[entry >> 16];
+}
 
 // Lower case of one character without context; U+0130 is left to the caller, who writes "i" and
 // U+0307 for it.

@@ -16,8 +16,8 @@ class Vocabulary {
   void add(std::string_view piece, int32_t id);
   void finish();  // makes what was added known to find(); add() and finish() may follow
 
-  int32_t find(std::string_view piece) const;  // -1 if absent
-  std::string_view piece(int32_t id) const;    // "" for an id without a piece
+  int32_t find(std::string_view piece) const;               // -1 if absent
+  std::string_view piece(int32_t id) const;                 // "" for an id without a piece
   int32_t size() const { return int32_t(pieces_.size()); }  // largest id + 1
   size_t count() const { return sorted_.size(); }           // different pieces
 

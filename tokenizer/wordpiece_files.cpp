@@ -25,16 +25,18 @@ std::vector<fs::path> present_files(const fs::path& directory,
 
 int32_t checked_id(const fs::path& path, std::string_view piece, int64_t id) {
   if (id < 0 || id > kLargestId) {
-    throw model_error(path.string(), ": token ", finetune::quoted(piece), " has the impossible id ", id);
+    throw model_error(path.string(), ": token ", finetune::quoted(piece), " has the impossible id ",
+                      id);
   }
   return int32_t(id);
 }
 
-int32_t require(const WordPieceDefinition& definition, const fs::path& path,
-                std::string_view what, std::string_view token) {
+int32_t require(const WordPieceDefinition& definition, const fs::path& path, std::string_view what,
+                std::string_view token) {
   int32_t id = definition.vocabulary.find(token);
   if (id < 0) {
-    throw model_error(path.string(), ": the vocabulary has no ", what, " token ", finetune::quoted(token));
+    throw model_error(path.string(), ": the vocabulary has no ", what, " token ",
+                      finetune::quoted(token));
   }
   return id;
 }
@@ -88,12 +90,13 @@ void read_model(const JsonFile& file, WordPieceDefinition& definition) {
     definition.vocabulary.add(piece, checked_id(file.path(), piece, id));
   }
   definition.vocabulary.finish();
-  definition.continuing_prefix = std::string(
-      file.get<std::string_view>(*model, "continuing_subword_prefix").value_or("##"));
+  definition.continuing_prefix =
+      std::string(file.get<std::string_view>(*model, "continuing_subword_prefix").value_or("##"));
   definition.max_input_chars_per_word =
       file.get<int64_t>(*model, "max_input_chars_per_word").value_or(100);
-  definition.special.unk = require(definition, file.path(), "unknown",
-                                   file.get<std::string_view>(*model, "unk_token").value_or("[UNK]"));
+  definition.special.unk =
+      require(definition, file.path(), "unknown",
+              file.get<std::string_view>(*model, "unk_token").value_or("[UNK]"));
 }
 
 void read_normalizer(const JsonFile& file, WordPieceDefinition& definition) {
@@ -149,8 +152,7 @@ void read_template(const JsonFile& file, WordPieceDefinition& definition) {
       require_type(file, "post_processor", type, "TemplateProcessing");
       std::string_view first, last, sequence;
       auto single = file.get<Array>(*processor, "single");
-      if (!single || single->size() != 3 ||
-          single->at(0)["SpecialToken"]["id"].get(first) ||
+      if (!single || single->size() != 3 || single->at(0)["SpecialToken"]["id"].get(first) ||
           single->at(1)["Sequence"]["id"].get(sequence) ||
           single->at(2)["SpecialToken"]["id"].get(last)) {
         throw model_error(file.path().string(),

@@ -64,9 +64,9 @@ class WordPieceTokenizer final : public Tokenizer {
   PieceTrie initial_;       // pieces at the start of a word
   PieceTrie continuation_;  // pieces behind it, without their prefix
   ByteClass classes_[256];
-  uint8_t lower_[256];         // with the options' lower-casing
-  uint64_t lower_bits_ = 0;    // 0x20 in every byte if the options ask for lower case
-  int32_t ascii_ids_[128];     // of single characters, unk where the vocabulary has none
+  uint8_t lower_[256];       // with the options' lower-casing
+  uint64_t lower_bits_ = 0;  // 0x20 in every byte if the options ask for lower case
+  int32_t ascii_ids_[128];   // of single characters, unk where the vocabulary has none
 };
 
 }  // namespace finetune

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -77,7 +77,8 @@ class Command {
   Error error(const std::string& message) const {
     return data_error(place_.first, ":", place_.second, ": ", message);
   }
-  std::optional<std::string_view> member(const simdjson::dom::object& object, const char* key) const;
+  std::optional<std::string_view> member(const simdjson::dom::object& object,
+                                         const char* key) const;
   void write_texts(std::string_view text, std::optional<std::string_view> pair);
   void write_windows(std::string_view question, std::string_view context);
   void write_line(std::initializer_list<Part> parts, bool null_specials);
@@ -236,8 +237,8 @@ void Command::flush() {
   bool written = std::fwrite(out_.data(), 1, out_.size(), stdout) == out_.size();
   out_.clear();
   if (!written || std::fflush(stdout) != 0) {
-    throw Error(ExitCode::model, concat("standard output cannot be written: ",
-                                        std::strerror(errno)));
+    throw Error(ExitCode::model,
+                concat("standard output cannot be written: ", std::strerror(errno)));
   }
 }
 
@@ -252,11 +253,13 @@ void add_tokenize_command(CLI::App& app, int& exit_code) {
   command->add_option("input", options->input, "Text file, or - for standard input")
       ->type_name("FILE|-");
   command->add_flag("--jsonl", options->jsonl, "Input lines are JSON objects (see below)");
-  command->add_option("--max-length", options->max_length, "Most tokens of a line; default: no limit")
+  command
+      ->add_option("--max-length", options->max_length, "Most tokens of a line; default: no limit")
       ->check(CLI::Range(int64_t{4}, int64_t{1} << 31))
       ->type_name("N");
-  command->add_option("--doc-stride", options->doc_stride,
-                      "Overlap of neighbouring windows, in tokens; default 128")
+  command
+      ->add_option("--doc-stride", options->doc_stride,
+                   "Overlap of neighbouring windows, in tokens; default 128")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->type_name("N");
   command->footer(kFooter);

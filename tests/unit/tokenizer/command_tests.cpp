@@ -56,7 +56,8 @@ TEST_CASE("tokenize: lines of text") {
 TEST_CASE("tokenize: JSON lines") {
   if (!have_program() || !have_shared("tokenizers/bert-base-uncased")) return;
   TemporaryDirectory directory;
-  std::string model = "--model " + shared_path("tokenizers/bert-base-uncased").string() + " --jsonl";
+  std::string model =
+      "--model " + shared_path("tokenizers/bert-base-uncased").string() + " --jsonl";
   Result pair = run(directory, model, "{\"text\":\"a b\",\"text_pair\":\"c\"}\n");
   CHECK(pair.code == 0);
   CHECK(pair.out ==

@@ -8,10 +8,10 @@ TEST_CASE("truncate_longest_first: tokenizers 0.22.2, utils/truncation.rs") {
     int64_t first, second, budget, kept_first, kept_second;
   };
   // The cases of truncation.rs (truncate_encodings_longest_first) and its comment.
-  for (const Case& c : {Case{5, 5, 7, 3, 4}, Case{10, 10, 7, 3, 4}, Case{3, 10, 7, 3, 4},
-                        Case{10, 3, 7, 4, 3}, Case{2, 10, 7, 2, 5}, Case{10, 2, 7, 5, 2},
-                        Case{4, 3, 7, 4, 3}, Case{0, 10, 7, 0, 7}, Case{5, 5, 0, 0, 0},
-                        Case{5, 5, 1, 0, 1}, Case{6, 5, 1, 1, 0}, Case{100, 100, 8, 4, 4}}) {
+  for (const Case& c :
+       {Case{5, 5, 7, 3, 4}, Case{10, 10, 7, 3, 4}, Case{3, 10, 7, 3, 4}, Case{10, 3, 7, 4, 3},
+        Case{2, 10, 7, 2, 5}, Case{10, 2, 7, 5, 2}, Case{4, 3, 7, 4, 3}, Case{0, 10, 7, 0, 7},
+        Case{5, 5, 0, 0, 0}, Case{5, 5, 1, 0, 1}, Case{6, 5, 1, 1, 0}, Case{100, 100, 8, 4, 4}}) {
     CAPTURE(c.first);
     CAPTURE(c.second);
     CAPTURE(c.budget);

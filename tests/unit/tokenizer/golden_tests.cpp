@@ -18,23 +18,24 @@ struct Golden {
 
 std::vector<Golden> read_golden(const std::string& name) {
   std::vector<Golden> out;
-  test::for_each_json_line(shared_path("golden/tokenization/" + name + ".jsonl"),
-                           [&](const simdjson::dom::object& line) {
-    Golden golden;
-    golden.text = std::string(line["text"].get_string().value());
-    golden.expected.ids = test::integers(line["ids"]);
-    for (auto pair : line["offsets"].get_array()) {
-      auto both = test::integers(pair);
-      golden.expected.offsets.push_back({uint32_t(both[0]), uint32_t(both[1])});
-    }
-    auto trim_ends = [](auto& values) {
-      values.erase(values.begin());
-      values.pop_back();
-    };
-    trim_ends(golden.expected.ids);
-    trim_ends(golden.expected.offsets);
-    out.push_back(std::move(golden));
-  });
+  test::for_each_json_line(
+      shared_path("golden/tokenization/" + name + ".jsonl"),
+      [&](const simdjson::dom::object& line) {
+        Golden golden;
+        golden.text = std::string(line["text"].get_string().value());
+        golden.expected.ids = test::integers(line["ids"]);
+        for (auto pair : line["offsets"].get_array()) {
+          auto both = test::integers(pair);
+          golden.expected.offsets.push_back({uint32_t(both[0]), uint32_t(both[1])});
+        }
+        auto trim_ends = [](auto& values) {
+          values.erase(values.begin());
+          values.pop_back();
+        };
+        trim_ends(golden.expected.ids);
+        trim_ends(golden.expected.offsets);
+        out.push_back(std::move(golden));
+      });
   return out;
 }
 
@@ -48,10 +49,12 @@ void check_golden(const Tokenizer& tokenizer, const std::vector<Golden>& golden)
   }
 }
 
-const std::vector<std::string> kVocabularies = {
-    "bert-base-uncased",          "bert-base-cased",
-    "bert-base-chinese",          "bert-base-multilingual-cased",
-    "bert-base-multilingual-uncased", "kcbert-base"};
+const std::vector<std::string> kVocabularies = {"bert-base-uncased",
+                                                "bert-base-cased",
+                                                "bert-base-chinese",
+                                                "bert-base-multilingual-cased",
+                                                "bert-base-multilingual-uncased",
+                                                "kcbert-base"};
 
 TEST_CASE("golden tokenization, from tokenizer.json") {
   if (!have_shared("golden/tokenization")) return;
@@ -134,25 +137,26 @@ TEST_CASE("bge-small-en against llama.cpp's reference ids") {
 
 // 30 SQuAD questions with their windows at 384/128.
 TEST_CASE("golden windows of questions and contexts") {
-  if (!have_shared("golden/qa-features.jsonl") || !have_shared("data/squad/train-v1.1.json")) return;
+  if (!have_shared("golden/qa-features.jsonl") || !have_shared("data/squad/train-v1.1.json"))
+    return;
   struct Window {
     std::vector<int32_t> ids, types;
     test::Offsets offsets;  // (UINT32_MAX, UINT32_MAX) where the file has null
   };
   std::map<std::string, std::vector<Window>> golden;
-  test::for_each_json_line(shared_path("golden/qa-features.jsonl"),
-                           [&](const simdjson::dom::object& line) {
-    Window window{test::integers(line["ids"]), test::integers(line["type_ids"]), {}};
-    for (auto pair : line["offsets"].get_array()) {
-      if (pair.is_null()) {
-        window.offsets.push_back({UINT32_MAX, UINT32_MAX});
-        continue;
-      }
-      auto both = test::integers(pair);
-      window.offsets.push_back({uint32_t(both[0]), uint32_t(both[1])});
-    }
-    golden[std::string(line["id"].get_string().value())].push_back(std::move(window));
-  });
+  test::for_each_json_line(
+      shared_path("golden/qa-features.jsonl"), [&](const simdjson::dom::object& line) {
+        Window window{test::integers(line["ids"]), test::integers(line["type_ids"]), {}};
+        for (auto pair : line["offsets"].get_array()) {
+          if (pair.is_null()) {
+            window.offsets.push_back({UINT32_MAX, UINT32_MAX});
+            continue;
+          }
+          auto both = test::integers(pair);
+          window.offsets.push_back({uint32_t(both[0]), uint32_t(both[1])});
+        }
+        golden[std::string(line["id"].get_string().value())].push_back(std::move(window));
+      });
   REQUIRE(golden.size() == 30);
 
   auto tokenizer = Tokenizer::load(shared_path("tokenizers/bert-base-uncased"));

@@ -16,21 +16,21 @@ TEST_CASE("golden ids of ALBERT") {
   size_t lines = test::for_each_json_line(
       shared_path("golden/tokenization-sentencepiece/albert-base-v2.jsonl"),
       [&](const simdjson::dom::object& line) {
-    std::string_view text = line["text"].get_string();
-    CAPTURE(text);
-    TokenBuffer buffer;
-    tokenizer->encode(text, buffer);
-    std::vector<int32_t> ids;
-    append_single(special, buffer.ids.data(), int64_t(buffer.size()), ids);
-    CHECK(ids == test::integers(line["ids"]));
-    uint32_t before = 0;
-    for (size_t i = 0; i < buffer.size(); ++i) {
-      CHECK(buffer.begins[i] <= buffer.ends[i]);
-      CHECK(buffer.ends[i] <= text.size());
-      CHECK(buffer.begins[i] >= before);
-      before = buffer.begins[i];
-    }
-  });
+        std::string_view text = line["text"].get_string();
+        CAPTURE(text);
+        TokenBuffer buffer;
+        tokenizer->encode(text, buffer);
+        std::vector<int32_t> ids;
+        append_single(special, buffer.ids.data(), int64_t(buffer.size()), ids);
+        CHECK(ids == test::integers(line["ids"]));
+        uint32_t before = 0;
+        for (size_t i = 0; i < buffer.size(); ++i) {
+          CHECK(buffer.begins[i] <= buffer.ends[i]);
+          CHECK(buffer.ends[i] <= text.size());
+          CHECK(buffer.begins[i] >= before);
+          before = buffer.begins[i];
+        }
+      });
   CHECK(lines == 462);
 }
 
@@ -106,7 +106,8 @@ TEST_CASE("models without [CLS] and [SEP]") {
 TEST_CASE("a file that is no sentencepiece model") {
   test::TemporaryDirectory directory;
   for (std::string_view bytes : {std::string_view(""), std::string_view("no model"),
-                                 std::string_view("\x0a\x05\x0a\x03""abc")}) {
+                                 std::string_view("\x0a\x05\x0a\x03"
+                                                  "abc")}) {
     directory.write("spiece.model", bytes);
     std::string message = test::model_error_of([&] { Tokenizer::load(directory.path()); });
     CHECK(message.find("spiece.model") != std::string::npos);

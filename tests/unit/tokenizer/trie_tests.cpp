@@ -78,9 +78,9 @@ TEST_CASE("UTF-8: every scalar value there and back; maximal subparts") {
 
 TEST_CASE("Unicode tables at places where Unicode versions differ") {
   using namespace unicode;
-  CHECK(has(0x166D, kPunctuation));         // a symbol since Unicode 12
-  CHECK_FALSE(has(0x2E43, kPunctuation));   // came with Unicode 9
-  CHECK_FALSE(has(0x08E2, kControl));       // came with Unicode 9
+  CHECK(has(0x166D, kPunctuation));        // a symbol since Unicode 12
+  CHECK_FALSE(has(0x2E43, kPunctuation));  // came with Unicode 9
+  CHECK_FALSE(has(0x08E2, kControl));      // came with Unicode 9
   CHECK(has(0x00AD, kControl));
   CHECK(has(0x0085, kControl));
   CHECK_FALSE(has('\n', kControl));

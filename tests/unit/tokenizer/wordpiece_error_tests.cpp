@@ -92,7 +92,8 @@ TEST_CASE("tokenizer.json") {
   check("\"normalizer\"",
         "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]},\"normalizer\"",
         "template");
-  check("\"normalizer\"", "\"post_processor\":{\"type\":\"ByteLevel\"},\"normalizer\"", "ByteLevel");
+  check("\"normalizer\"", "\"post_processor\":{\"type\":\"ByteLevel\"},\"normalizer\"",
+        "ByteLevel");
 }
 
 TEST_CASE("a real vocabulary of another kind") {
@@ -102,7 +103,8 @@ TEST_CASE("a real vocabulary of another kind") {
   CHECK(message.find("BPE") != std::string::npos);
   message = model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/barthez")); });
   CHECK(message.find("BPE") != std::string::npos);
-  message = model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/bert-base-japanese")); });
+  message =
+      model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/bert-base-japanese")); });
   CHECK(message.find("mecab") != std::string::npos);
 }
 

@@ -32,11 +32,13 @@ TEST_CASE("offsets into the original text") {
         {{"caf\u00e9", {{7668}, {{0, 4}}}},
          {"cafe\u0301", {{7668}, {{0, 4}}}},
          {"\u200bhi\u200b.", {{7632, 1012}, {{1, 3}, {4, 5}}}},
-         {"a\x0b""b", {{11113}, {{0, 3}}}},
+         {"a\x0b"
+          "b",
+          {{11113}, {{0, 3}}}},
          {"a\u0301\u0323b", {{11113}, {{0, 4}}}},
          {"\u4e2d\u0301x", {{1746, 1060}, {{0, 1}, {2, 3}}}},
-         {"\uac01\ud558", {{1455, 30006, 30020, 30005, 30006},
-                           {{0, 1}, {0, 1}, {0, 1}, {1, 2}, {1, 2}}}},
+         {"\uac01\ud558",
+          {{1455, 30006, 30020, 30005, 30006}, {{0, 1}, {0, 1}, {0, 1}, {1, 2}, {1, 2}}}},
          {"a\u2260b", {{1037, 1027, 1038}, {{0, 1}, {1, 2}, {2, 3}}}},
          {"\u2028x\u0085y", {{1060, 2100}, {{1, 2}, {3, 4}}}},
          {"\ufb01ne", {{1984, 2638}, {{0, 1}, {1, 3}}}},
@@ -67,7 +69,10 @@ TEST_CASE("bytes that are not UTF-8 count as U+FFFD and are dropped") {
   if (!have_shared(kUncased)) return;
   auto tokenizer = Tokenizer::load(shared_path(kUncased));
   TokenBuffer out;
-  tokenizer->encode("a\xFF" "b \xE4\xB8 hi\x80", out);
+  tokenizer->encode(
+      "a\xFF"
+      "b \xE4\xB8 hi\x80",
+      out);
   CHECK(out.ids == std::vector<int32_t>{11113, 7632});
   CHECK(out.begins == std::vector<uint32_t>{0, 7});
   CHECK(out.ends == std::vector<uint32_t>{3, 9});
@@ -138,16 +143,25 @@ TEST_CASE("added tokens: lstrip, rstrip, single_word, normalized, longest") {
          {"a \u3000<R>  \n b", {{1037, 30524, 1038}, {{0, 1}, {3, 10}, {10, 11}}}},
          {"a<W>b <W> c_<W>",
           {{1037, 1026, 1059, 1028, 1038, 30525, 1039, 1035, 1026, 1059, 1028},
-           {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {6, 9}, {10, 11}, {11, 12}, {12, 13}, {13, 14},
+           {{0, 1},
+            {1, 2},
+            {2, 3},
+            {3, 4},
+            {4, 5},
+            {6, 9},
+            {10, 11},
+            {11, 12},
+            {12, 13},
+            {13, 14},
             {14, 15}}}},
          {"<LL><L>", {{30526, 30523}, {{0, 4}, {4, 7}}}},
-         {"x foo BAR y fooBAR", {{1060, 30522, 1061, 29379, 8237},
-                                 {{0, 1}, {2, 9}, {10, 11}, {12, 15}, {15, 18}}}},
+         {"x foo BAR y fooBAR",
+          {{1060, 30522, 1061, 29379, 8237}, {{0, 1}, {2, 9}, {10, 11}, {12, 15}, {15, 18}}}},
          {"\u00e9t\u00e9 \u00c9T\u00c9 \u00e9t\u00e91 e\u0301te\u0301",
           {{30527, 30527, 3802, 2063, 2487, 30527},
            {{0, 3}, {4, 7}, {8, 10}, {10, 11}, {11, 12}, {13, 17}}}},
-         {"<L>  <L><R> <R> z", {{30523, 30523, 30524, 30524, 1062},
-                                {{0, 3}, {3, 8}, {8, 12}, {12, 16}, {16, 17}}}},
+         {"<L>  <L><R> <R> z",
+          {{30523, 30523, 30524, 30524, 1062}, {{0, 3}, {3, 8}, {8, 12}, {12, 16}, {16, 17}}}},
          {"  <R>", {{30524}, {{2, 5}}}},
          {"<W>", {{30525}, {{0, 3}}}},
          {"\u00e9<W>", {{1041, 1026, 1059, 1028}, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}}}});
@@ -166,12 +180,15 @@ TEST_CASE("the normalizer's options") {
   CHECK(tokens(*keeping, "H\u00e9llo \u4e2d\u4e2d") == "|[UNK]|\u4e2d|\u4e2d");
   auto cased = edited({{lower, "\"lowercase\":false"}});
   CHECK(tokens(*cased, "hello Hello") == "|hello|[UNK]");
-  auto cased_stripping = edited({{lower, "\"lowercase\":false"}, {strip, "\"strip_accents\":true"}});
+  auto cased_stripping =
+      edited({{lower, "\"lowercase\":false"}, {strip, "\"strip_accents\":true"}});
   CHECK(tokens(*cased_stripping, "h\u00e9llo") == "|hello");
   auto joined = edited({{"\"handle_chinese_chars\":true", "\"handle_chinese_chars\":false"}});
   CHECK(tokens(*joined, "\u4e2d\u570b") == "|\u4e2d|##\u570b");
   auto unclean = edited({{"\"clean_text\":true", "\"clean_text\":false"}});
-  CHECK(tokens(*unclean, "a\u200b b\x0b""c") == "|[UNK]|b|c");
+  CHECK(tokens(*unclean,
+               "a\u200b b\x0b"
+               "c") == "|[UNK]|b|c");
 }
 
 TEST_CASE("tokenizer_config.json beside tokenizer.json counts where it states something") {
@@ -186,15 +203,16 @@ TEST_CASE("tokenizer_config.json beside tokenizer.json counts where it states so
   CHECK(hello("{}") == lowered);
   CHECK(hello("{\"do_lower_case\":false}") == unknown);
   CHECK(hello("{\"do_lower_case\":true,\"strip_accents\":null}") == lowered);
-  CHECK(hello("{\"do_lower_case\":false,\"tokenizer_class\":\"PreTrainedTokenizerFast\"}") == lowered);
+  CHECK(hello("{\"do_lower_case\":false,\"tokenizer_class\":\"PreTrainedTokenizerFast\"}") ==
+        lowered);
 }
 
 TEST_CASE("truncation and padding in tokenizer.json are ignored") {
   if (!have_shared(kUncased)) return;
-  auto tokenizer = edited(
-      {{"\"truncation\":null",
-        "\"truncation\":{\"max_length\":4,\"strategy\":\"LongestFirst\",\"stride\":0}"},
-       {"\"padding\":null", "\"padding\":{\"strategy\":{\"Fixed\":8},\"pad_id\":0}"}});
+  auto tokenizer =
+      edited({{"\"truncation\":null",
+               "\"truncation\":{\"max_length\":4,\"strategy\":\"LongestFirst\",\"stride\":0}"},
+              {"\"padding\":null", "\"padding\":{\"strategy\":{\"Fixed\":8},\"pad_id\":0}"}});
   CHECK(test::encode(*tokenizer, "a b c d e f").ids.size() == 6);
 }
 
