@@ -6,8 +6,7 @@
 #include <initializer_list>
 
 #include "core/error.h"
-#include "hwy/highway.h"
-#include "ops/cpu/targets.h"
+#include "hwy/targets.h"
 
 namespace finetune {
 namespace {
