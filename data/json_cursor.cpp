@@ -94,7 +94,7 @@ std::string JsonCursor::next_character() const {
          (static_cast<unsigned char>(text_[at_ + size]) & 0xC0) == 0x80) {
     ++size;
   }
-  return quoted(text_.substr(at_, size));
+  return in_quotes(text_.substr(at_, size));
 }
 
 void JsonCursor::skip_space() {

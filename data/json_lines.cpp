@@ -69,7 +69,7 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
       cursor.skip_value();
       return;
     }
-    if (values[column].data()) cursor.fail(concat("key ", quoted(name), " occurs twice"));
+    if (values[column].data()) cursor.fail(concat("key ", in_quotes(name), " occurs twice"));
     values[column] = value_of(cursor, scratch, arena);
     next = column + 1;
     ++seen;
@@ -80,7 +80,7 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
   } else if (seen < columns.size()) {
     size_t missing = 0;
     while (values[missing].data()) ++missing;
-    scan.problem = concat("key ", quoted(columns[missing]), " is missing");
+    scan.problem = concat("key ", in_quotes(columns[missing]), " is missing");
     scan.state = RowScan::State::bad;
   }
   return scan;

@@ -81,7 +81,7 @@ RowScan scan_csv(std::string_view text, bool last, Values& values, TextArena& ar
       if (p < end && !kFieldEnd[static_cast<unsigned char>(*p)]) {
         std::string_view rest(p, size_t(end - p));
         rest = rest.substr(0, rest.find_first_of("\r\n"));
-        return bad(concat("text after a closing quote: ", quoted(rest, 20),
+        return bad(concat("text after a closing quote: ", in_quotes(rest, 20),
                           " (a quote inside a quoted value is written twice)"));
       }
     } else {

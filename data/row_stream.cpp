@@ -71,8 +71,8 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
   if (found != columns.end()) return size_t(found - columns.begin());
   auto similar = closest_match(name, columns);
   throw data_error(
-      input_name(file), ": no column ", quoted(name), "; its columns are: ", join(columns, ", "),
-      similar ? concat(" (did you mean ", finetune::quoted(*similar), "?)") : std::string());
+      input_name(file), ": no column ", in_quotes(name), "; its columns are: ", join(columns, ", "),
+      similar ? concat(" (did you mean ", in_quotes(*similar), "?)") : std::string());
 }
 
 RowStream::RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena)
@@ -116,7 +116,7 @@ void RowStream::read_columns() {
   for (size_t i = 1; i < sorted.size(); ++i) {
     // Unnamed columns (a trailing comma) can repeat: nothing can ask for them.
     if (!sorted[i].empty() && sorted[i] == sorted[i - 1]) {
-      throw data_error(name_, ":", line_, ": two columns are named ", finetune::quoted(sorted[i]));
+      throw data_error(name_, ":", line_, ": two columns are named ", in_quotes(sorted[i]));
     }
   }
 }

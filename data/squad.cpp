@@ -85,7 +85,7 @@ class SquadReader {
     if (need_answers_ && 2 * data_.misplaced_answers > with_answers_) {
       throw data_error(file_, ": ", data_.misplaced_answers, " of ", with_answers_,
                        " answers are not at their answer_start, the first for question ",
-                       finetune::quoted(first_misplaced_),
+                       in_quotes(first_misplaced_),
                        "; answer_start counts Unicode code points from the context's beginning");
     }
     return std::move(data_);
@@ -229,11 +229,11 @@ class SquadReader {
     std::string_view written = cursor.scalar();
     auto value = parse_int(written);
     if (value) return *value;
-    throw JsonFault{at, concat("answer_start is a whole number, not ", finetune::quoted(written))};
+    throw JsonFault{at, concat("answer_start is a whole number, not ", in_quotes(written))};
   }
 
   std::string name_of(const WrittenQuestion& question) const {
-    if (question.has_id) return concat("question ", finetune::quoted(question.id));
+    if (question.has_id) return concat("question ", in_quotes(question.id));
     return concat("item ", data_.questions.size() + 1);
   }
 
@@ -246,7 +246,7 @@ class SquadReader {
     if (!written.has_question) throw missing("question");
     if (!written.has_answers && !written.is_impossible && need_answers_) throw missing("answers");
     if (!ids_.insert(written.id).second) {
-      throw data_error(file_, ": question ", finetune::quoted(written.id),
+      throw data_error(file_, ": question ", in_quotes(written.id),
                        " occurs twice; ids are unique");
     }
     SquadQuestion question;

@@ -42,7 +42,7 @@ class JsonFile {
     T out;
     if (value->get(out)) {
       throw model_error(path_.string(), ": \"", key, "\" has an unexpected value (",
-                        finetune::quoted(simdjson::minify(*value)), ")");
+                        in_quotes(simdjson::minify(*value)), ")");
     }
     return out;
   }

@@ -107,7 +107,7 @@ void SentencePieceTokenizer::read_config(const fs::path& path) {
   std::string_view type = config.get<std::string_view>(root, "tokenizer_class").value_or("");
   for (std::string_view shifted : {"XLMRoberta", "Camembert", "Barthez", "MBart", "XGLM"}) {
     if (type.starts_with(shifted)) {
-      throw model_error(path.string(), ": tokenizer_class ", quoted(type),
+      throw model_error(path.string(), ": tokenizer_class ", in_quotes(type),
                         " is not supported; its ids are not those of its sentencepiece model");
     }
   }
@@ -137,7 +137,7 @@ void SentencePieceTokenizer::read_config(const fs::path& path) {
     Object object;
     std::optional<int64_t> id = parse_int(key);
     if (!id || value.get(object)) {
-      throw model_error(path.string(), ": added_tokens_decoder has a bad entry ", quoted(key));
+      throw model_error(path.string(), ": added_tokens_decoder has a bad entry ", in_quotes(key));
     }
     auto flag = [&](const char* what) { return config.get<bool>(object, what).value_or(false); };
     AddedToken token;

@@ -25,7 +25,7 @@ std::vector<fs::path> present_files(const fs::path& directory,
 
 int32_t checked_id(const fs::path& path, std::string_view piece, int64_t id) {
   if (id < 0 || id > kLargestId) {
-    throw model_error(path.string(), ": token ", finetune::quoted(piece), " has the impossible id ",
+    throw model_error(path.string(), ": token ", in_quotes(piece), " has the impossible id ",
                       id);
   }
   return int32_t(id);
@@ -36,7 +36,7 @@ int32_t require(const WordPieceDefinition& definition, const fs::path& path, std
   int32_t id = definition.vocabulary.find(token);
   if (id < 0) {
     throw model_error(path.string(), ": the vocabulary has no ", what, " token ",
-                      finetune::quoted(token));
+                      in_quotes(token));
   }
   return id;
 }
@@ -67,7 +67,7 @@ void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
 void require_type(const JsonFile& file, std::string_view part, std::string_view type,
                   std::string_view expected) {
   if (type == expected) return;
-  throw model_error(file.path().string(), ": ", part, " ", quoted(type),
+  throw model_error(file.path().string(), ": ", part, " ", in_quotes(type),
                     " is not supported; a BERT tokenizer has ", expected);
 }
 
@@ -262,7 +262,7 @@ void read_added_tokens_decoder(const JsonFile& config, WordPieceDefinition& defi
     std::optional<int64_t> id = parse_int(key);
     if (!id || value.get(object)) {
       throw model_error(config.path().string(), ": added_tokens_decoder has a bad entry ",
-                        quoted(key));
+                        in_quotes(key));
     }
     add_token(definition, read_added_token(config, object), *id, config.path());
   }
@@ -279,7 +279,7 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
     JsonFile config(config_path);
     auto words = config.get<std::string_view>(config.root(), "word_tokenizer_type");
     if (words && *words != "basic") {
-      throw model_error(config_path.string(), ": word_tokenizer_type ", quoted(*words),
+      throw model_error(config_path.string(), ": word_tokenizer_type ", in_quotes(*words),
                         " is not supported, only BERT's own word splitting");
     }
     NormalizerOptions& options = definition.normalizer;

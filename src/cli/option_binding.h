@@ -43,7 +43,7 @@ class OptionBinder {
           for (const auto& word : words) {
             if (given == word) return std::string();
           }
-          return concat(quoted(given), " is none of ", join(words, ", "));
+          return concat(in_quotes(given), " is none of ", join(words, ", "));
         },
         "", ""));
   }

@@ -135,7 +135,7 @@ size_t count_code_points(std::string_view valid_utf8) {
                               [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-std::string quoted(std::string_view text, size_t limit) {
+std::string in_quotes(std::string_view text, size_t limit) {
   std::string out = "'";
   size_t end = std::min(limit, text.size());
   while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;

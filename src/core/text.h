@@ -62,6 +62,6 @@ size_t count_code_points(std::string_view valid_utf8);
 
 // `text` shortened to at most `limit` bytes for an error message: control bytes and
 // bytes that are not UTF-8 are escaped.
-std::string quoted(std::string_view text, size_t limit = 60);
+std::string in_quotes(std::string_view text, size_t limit = 60);
 
 }  // namespace finetune

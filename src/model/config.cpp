@@ -74,7 +74,7 @@ class ConfigReader {
 
   static std::string shown(simdjson::dom::element value) {
     std::string_view text;
-    if (value.get(text) == simdjson::SUCCESS) return finetune::quoted(text);
+    if (value.get(text) == simdjson::SUCCESS) return in_quotes(text);
     if (value.is_object()) return "an object";
     return value.is_array() ? "a list" : simdjson::minify(value);
   }
@@ -96,7 +96,7 @@ Activation read_activation(const ConfigReader& reader) {
   std::string name = reader.text("hidden_act", "gelu");
   auto found = names.find(name);
   if (found != names.end()) return found->second;
-  throw reader.error("hidden_act ", finetune::quoted(name),
+  throw reader.error("hidden_act ", in_quotes(name),
                      " is unknown; known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, "
                      "swish, tanh");
 }
@@ -111,7 +111,7 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   for (auto [key, label] : object) {
     auto id = parse_int(key);
     std::string_view name;
-    if (!id) throw reader.error("id2label: key ", finetune::quoted(key), " is not an integer");
+    if (!id) throw reader.error("id2label: key ", in_quotes(key), " is not an integer");
     if (label.get(name) != simdjson::SUCCESS) {
       throw reader.error("id2label: the label of ", *id, " is not a string");
     }
@@ -132,11 +132,11 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
 void check_architecture(const ConfigReader& reader) {
   std::string type = reader.text("model_type", "bert");
   if (type != "bert") {
-    throw reader.error("model_type is ", finetune::quoted(type), "; only 'bert' can be loaded");
+    throw reader.error("model_type is ", in_quotes(type), "; only 'bert' can be loaded");
   }
   std::string positions = reader.text("position_embedding_type", "absolute");
   if (positions != "absolute") {
-    throw reader.error("position_embedding_type is ", finetune::quoted(positions),
+    throw reader.error("position_embedding_type is ", in_quotes(positions),
                        "; only 'absolute' is supported");
   }
   for (std::string_view key : {"is_decoder", "add_cross_attention"}) {
@@ -203,7 +203,7 @@ BertConfig named_shape(std::string_view name) {
     c.intermediate_size = shape.intermediate;
     return c;
   }
-  throw usage_error("unknown model shape '", finetune::quoted(name),
+  throw usage_error("unknown model shape '", in_quotes(name),
                     "'; known are tiny, minilm, base, large");
 }
 

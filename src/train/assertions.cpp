@@ -80,7 +80,7 @@ Assertion parse_assertion(std::string_view text) {
     if (!is_metric_name(name) || !bound || !std::isfinite(*bound)) break;
     return {std::string(name), comparison, *bound, {}};
   }
-  throw usage_error("--assert ", finetune::quoted(text),
+  throw usage_error("--assert ", in_quotes(text),
                     ": write METRIC, one of >= > <= < ==, and a number, as in --assert "
                     "\"eval_f1>=88\"");
 }
@@ -103,7 +103,7 @@ std::vector<Assertion> baseline_assertions(
                          ? std::nullopt
                          : parse_double(trim(std::string_view(text).substr(at + 1)));
     if (!is_metric_name(name) || !tolerance || !(*tolerance >= 0) || !std::isfinite(*tolerance)) {
-      throw usage_error("--tolerance ", finetune::quoted(text),
+      throw usage_error("--tolerance ", in_quotes(text),
                         ": write METRIC=NUMBER (absolute, not negative), as in --tolerance "
                         "eval_f1=0.3");
     }
@@ -111,7 +111,7 @@ std::vector<Assertion> baseline_assertions(
     if (found == earlier.end()) {
       std::vector<std::string> names;
       for (const auto& entry : earlier) names.push_back(entry.first);
-      throw usage_error("--tolerance ", finetune::quoted(text), ": ", baseline.string(), " has no ",
+      throw usage_error("--tolerance ", in_quotes(text), ": ", baseline.string(), " has no ",
                         name, "; it has ", join(names, ", "));
     }
     bool larger = larger_is_better(name);
@@ -134,7 +134,7 @@ void check_assertions(const std::vector<Assertion>& assertions,
     std::vector<std::string> names = available;
     std::sort(names.begin(), names.end());
     auto near = closest_match(assertion.metric, available);
-    throw usage_error("this run produces no metric ", finetune::quoted(assertion.metric),
+    throw usage_error("this run produces no metric ", in_quotes(assertion.metric),
                       near ? concat(" (did you mean ", *near, "?)") : std::string(),
                       "; it produces ", join(names, ", "));
   }

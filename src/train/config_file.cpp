@@ -37,7 +37,7 @@ class ConfigParser {
       ConfigEntry entry = parse_entry();
       for (const auto& earlier : entries) {
         if (earlier.name == entry.name) {
-          fail("option ", finetune::quoted(entry.name), " occurs twice (first in line ",
+          fail("option ", in_quotes(entry.name), " occurs twice (first in line ",
                earlier.line, ")");
         }
       }
@@ -83,7 +83,7 @@ class ConfigParser {
     entry.line = line_;
     entry.name = parse_name();
     skip_blanks();
-    if (peek() != '=') fail("'=' is missing after ", finetune::quoted(entry.name));
+    if (peek() != '=') fail("'=' is missing after ", in_quotes(entry.name));
     ++at_;
     skip_blanks();
     entry.is_array = peek() == '[';
@@ -94,7 +94,7 @@ class ConfigParser {
     skip_blanks();
     skip_comment();
     if (!at_end() && peek() != '\n' && peek() != '\r') {
-      fail("unexpected text after the value of ", finetune::quoted(entry.name));
+      fail("unexpected text after the value of ", in_quotes(entry.name));
     }
     return entry;
   }
@@ -145,7 +145,7 @@ class ConfigParser {
     }
     if (number.empty()) fail("a value is missing");
     if (!parse_double(number)) {
-      fail(finetune::quoted(word),
+      fail(in_quotes(word),
            " is not a value: write numbers, true, false, or text in \"quotes\"");
     }
     return number[0] == '+' ? number.substr(1) : number;
@@ -271,7 +271,7 @@ void check_config_names(const std::vector<ConfigEntry>& entries,
   for (const auto& entry : entries) {
     if (std::find(known.begin(), known.end(), entry.name) != known.end()) continue;
     auto near = closest_match(entry.name, known);
-    throw usage_error(file_name, ":", entry.line, ": unknown option ", finetune::quoted(entry.name),
+    throw usage_error(file_name, ":", entry.line, ": unknown option ", in_quotes(entry.name),
                       near ? concat(" (did you mean ", *near, "?)") : std::string());
   }
 }

@@ -26,7 +26,7 @@ double parse_duration(std::string_view text, std::string_view option) {
     rest.remove_prefix(digits + 1);
   }
   if (!valid || seconds <= 0 || seconds > hundred_years) {
-    throw usage_error(option, " ", quoted(text), ": write a time such as 90s, 10m or 1h30m");
+    throw usage_error(option, " ", in_quotes(text), ": write a time such as 90s, 10m or 1h30m");
   }
   return seconds;
 }

@@ -122,20 +122,20 @@ void Hdf5Store::write_attribute(const std::string& group, const std::string& nam
 
 Hdf5Handle Hdf5Store::open_attribute(const std::string& group, const std::string& name) const {
   return check(H5Aopen_by_name(file_, group.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
-               H5Aclose, concat("has no attribute ", finetune::quoted(name)));
+               H5Aclose, concat("has no attribute ", in_quotes(name)));
 }
 
 int64_t Hdf5Store::read_int(const std::string& group, const std::string& name) const {
   int64_t value = 0;
   check(H5Aread(open_attribute(group, name), H5T_NATIVE_INT64, &value),
-        concat("attribute ", finetune::quoted(name), " is not a number"));
+        concat("attribute ", in_quotes(name), " is not a number"));
   return value;
 }
 
 double Hdf5Store::read_double(const std::string& group, const std::string& name) const {
   double value = 0;
   check(H5Aread(open_attribute(group, name), H5T_NATIVE_DOUBLE, &value),
-        concat("attribute ", finetune::quoted(name), " is not a number"));
+        concat("attribute ", in_quotes(name), " is not a number"));
   return value;
 }
 
@@ -143,10 +143,10 @@ std::string Hdf5Store::read_text(const std::string& group, const std::string& na
   Hdf5Handle attribute = open_attribute(group, name);
   Hdf5Handle type(H5Aget_type(attribute), H5Tclose);
   bool text = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
-  if (!text) throw model_error(path_, ": attribute ", finetune::quoted(name), " is not a text");
+  if (!text) throw model_error(path_, ": attribute ", in_quotes(name), " is not a text");
   std::string value(H5Tget_size(type), '\0');
   check(H5Aread(attribute, type, value.data()),
-        concat("attribute ", finetune::quoted(name), " cannot be read"));
+        concat("attribute ", in_quotes(name), " cannot be read"));
   cut_padding(value);
   return value;
 }
@@ -181,18 +181,18 @@ void Hdf5Store::write_strings(const std::string& name, const std::vector<std::st
 
 std::vector<std::string> Hdf5Store::read_strings(const std::string& name) const {
   Hdf5Handle dataset = check(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose,
-                             concat("has no dataset ", finetune::quoted(name)));
+                             concat("has no dataset ", in_quotes(name)));
   Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
   std::vector<int64_t> shape = shape_of(dataset);
   bool text = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
   if (!text || shape.size() != 1) {
-    throw model_error(path_, ": dataset ", finetune::quoted(name), " is not a list of texts");
+    throw model_error(path_, ": dataset ", in_quotes(name), " is not a list of texts");
   }
   size_t size = H5Tget_size(type);
   std::string block(size * size_t(shape[0]), '\0');
   if (shape[0] > 0) {
     check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, block.data()),
-          concat("dataset ", finetune::quoted(name), " cannot be read"));
+          concat("dataset ", in_quotes(name), " cannot be read"));
   }
   std::vector<std::string> values;
   for (size_t i = 0; i < size_t(shape[0]); ++i) {
@@ -239,7 +239,7 @@ std::vector<Hdf5Store::Entry> Hdf5Store::datasets(const std::string& group) cons
   std::vector<Entry> entries;
   for (const auto& name : names) {
     Hdf5Handle dataset = check(H5Dopen2(owner, name.c_str(), H5P_DEFAULT), H5Dclose,
-                               concat("has no dataset ", finetune::quoted(name)));
+                               concat("has no dataset ", in_quotes(name)));
     entries.push_back({name, shape_of(dataset)});
   }
   return entries;

@@ -249,7 +249,7 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
   s.state.labels = s.task->labels();
   s.state.version = FINETUNE_VERSION;
   write_file(s.directory->config(), s.state.options);
-  create_directories(s.directory->checkpoints());
+  finetune::create_directories(s.directory->checkpoints());
   s.metrics_log = std::make_unique<MetricsLog>(s.directory->metrics_log(), found ? s.state.step : -1);
   s.startup_seconds = seconds_since_start();
   return session;

@@ -150,12 +150,12 @@ class CheckpointReader {
            std::vector<WeightInfo>& skipped) const {
     std::optional<BundleEntry> entry = parse_entry(item.value);
     if (!entry)
-      throw fault("the entry of variable ", finetune::quoted(item.key, 200), " is damaged");
+      throw fault("the entry of variable ", in_quotes(item.key, 200), " is damaged");
     if (item.key.find(".ATTRIBUTES/") != std::string::npos) {
       throw fault(
           "is an object checkpoint of TensorFlow 2, only BERT's TensorFlow 1 checkpoints "
           "are read (variable ",
-          finetune::quoted(item.key, 100), ")");
+          in_quotes(item.key, 100), ")");
     }
     std::optional<TensorflowName> name = from_checkpoint_name(item.key);
     std::optional<DType> dtype = dtype_of(entry->dtype);
@@ -164,13 +164,13 @@ class CheckpointReader {
       return;
     }
     if (entry->sliced)
-      throw fault("variable ", finetune::quoted(item.key, 200), " is stored in slices");
+      throw fault("variable ", in_quotes(item.key, 200), " is stored in slices");
     if (!dtype) {
-      throw fault("variable ", finetune::quoted(item.key, 200), " has the unsupported type ",
+      throw fault("variable ", in_quotes(item.key, 200), " has the unsupported type ",
                   entry->dtype);
     }
     if (entry->shard >= shards_.size()) {
-      throw fault("variable ", finetune::quoted(item.key, 200), " is in shard ", entry->shard,
+      throw fault("variable ", in_quotes(item.key, 200), " is in shard ", entry->shard,
                   " of ", shards_.size());
     }
     const MappedFile& shard = shards_[entry->shard];
@@ -178,11 +178,11 @@ class CheckpointReader {
     uint64_t bytes = 0;
     if (!count || __builtin_mul_overflow(uint64_t(*count), size_of(*dtype), &bytes) ||
         bytes != entry->size) {
-      throw fault("variable ", finetune::quoted(item.key, 200), " of shape ",
+      throw fault("variable ", in_quotes(item.key, 200), " of shape ",
                   shape_text(entry->shape), " is said to take ", entry->size, " bytes");
     }
     if (entry->offset > shard.size() || bytes > shard.size() - entry->offset) {
-      throw fault("the data of variable ", finetune::quoted(item.key, 200), " end outside ",
+      throw fault("the data of variable ", in_quotes(item.key, 200), " end outside ",
                   shard.path().filename().string(), " (truncated?)");
     }
     StoredTensor tensor;

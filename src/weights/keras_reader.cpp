@@ -62,7 +62,7 @@ class KerasWeights : public StoredWeights {
       Hdf5Handle dataset(H5Dopen2(file_, tensor.stored_name.c_str(), H5P_DEFAULT), H5Dclose);
       if (!dataset.valid() ||
           H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
-        throw model_error(path().string(), ": tensor ", finetune::quoted(tensor.stored_name, 200),
+        throw model_error(path().string(), ": tensor ", in_quotes(tensor.stored_name, 200),
                           " cannot be read: ", hdf5_reason());
       }
     }
@@ -100,7 +100,7 @@ StoredTensor describe(const std::string& file, uint64_t file_bytes, hid_t root,
   std::optional<DType> dtype;
   if (type.valid()) dtype = dtype_of(type);
   if (rank < 0 || rank > 8 || !dtype) {
-    throw model_error(file, ": dataset ", finetune::quoted(path, 200),
+    throw model_error(file, ": dataset ", in_quotes(path, 200),
                       dataset.valid() ? " is not an array of numbers" : " is missing: ",
                       dataset.valid() ? "" : hdf5_reason());
   }
@@ -113,7 +113,7 @@ StoredTensor describe(const std::string& file, uint64_t file_bytes, hid_t root,
   uint64_t bytes = 0;
   if (!count || __builtin_mul_overflow(uint64_t(*count), size_of(*dtype), &bytes) ||
       stored_bytes > file_bytes || bytes / kMostCompression > stored_bytes) {
-    throw model_error(file, ": dataset ", finetune::quoted(path, 200), " of shape ",
+    throw model_error(file, ": dataset ", in_quotes(path, 200), " of shape ",
                       shape_text(tensor.shape), " has only ", stored_bytes, " bytes of data");
   }
   TensorflowName name = from_keras_name(weight_name);

@@ -270,7 +270,7 @@ void Unpickler::push_global() {
       return;
     }
   }
-  fail("names ", finetune::quoted(concat(module, ".", name)),
+  fail("names ", in_quotes(concat(module, ".", name)),
        ", which weights do not need: refused, nothing was executed");
 }
 

@@ -54,7 +54,7 @@ class HeaderParser {
     std::unordered_set<std::string_view> names;
     for (auto field : root) {
       if (!names.insert(field.key).second)
-        throw fault("duplicate key ", finetune::quoted(field.key));
+        throw fault("duplicate key ", in_quotes(field.key));
       if (field.key == "__metadata__") {
         check_metadata(field.value);
       } else {
@@ -75,33 +75,33 @@ class HeaderParser {
     if (value.get(metadata)) throw fault("__metadata__ is not a JSON object");
     for (auto field : metadata) {
       if (!field.value.is_string()) {
-        throw fault("__metadata__ ", finetune::quoted(field.key), " is not a string");
+        throw fault("__metadata__ ", in_quotes(field.key), " is not a string");
       }
     }
   }
 
   Entry parse_entry(std::string_view name, simdjson::dom::element value) const {
     simdjson::dom::object object;
-    if (value.get(object)) throw fault("tensor ", finetune::quoted(name), " is not a JSON object");
+    if (value.get(object)) throw fault("tensor ", in_quotes(name), " is not a JSON object");
     std::optional<std::string_view> dtype;
     std::optional<std::vector<int64_t>> shape, offsets;
     for (auto field : object) {
       if (field.key == "dtype") {
         std::string_view text;
         if (dtype || field.value.get(text))
-          throw fault("tensor ", finetune::quoted(name), ": bad dtype");
+          throw fault("tensor ", in_quotes(name), ": bad dtype");
         dtype = text;
       } else if (field.key == "shape") {
-        if (shape) throw fault("tensor ", finetune::quoted(name), ": duplicate key \"shape\"");
+        if (shape) throw fault("tensor ", in_quotes(name), ": duplicate key \"shape\"");
         shape = numbers(name, "shape", field.value);
       } else if (field.key == "data_offsets") {
         if (offsets)
-          throw fault("tensor ", finetune::quoted(name), ": duplicate key \"data_offsets\"");
+          throw fault("tensor ", in_quotes(name), ": duplicate key \"data_offsets\"");
         offsets = numbers(name, "data_offsets", field.value);
       }
     }
     if (!dtype || !shape || !offsets || offsets->size() != 2) {
-      throw fault("tensor ", finetune::quoted(name), " needs dtype, shape and two data_offsets");
+      throw fault("tensor ", in_quotes(name), " needs dtype, shape and two data_offsets");
     }
     return checked_entry(name, *dtype, std::move(*shape), uint64_t((*offsets)[0]),
                          uint64_t((*offsets)[1]));
@@ -111,13 +111,13 @@ class HeaderParser {
                                simdjson::dom::element value) const {
     simdjson::dom::array array;
     if (value.get(array))
-      throw fault("tensor ", finetune::quoted(name), ": ", key, " is not an array");
+      throw fault("tensor ", in_quotes(name), ": ", key, " is not an array");
     std::vector<int64_t> result;
     for (auto item : array) {
       int64_t number = 0;
       if (item.get(number) || number < 0) {
-        throw fault("tensor ", finetune::quoted(name), ": ", key, " holds ",
-                    finetune::quoted(simdjson::minify(item)), ", not a whole number >= 0");
+        throw fault("tensor ", in_quotes(name), ": ", key, " holds ",
+                    in_quotes(simdjson::minify(item)), ", not a whole number >= 0");
       }
       result.push_back(number);
     }
@@ -131,25 +131,25 @@ class HeaderParser {
       if (candidate.name == dtype) type = &candidate;
     }
     if (!type)
-      throw fault("tensor ", finetune::quoted(name), " has the unknown dtype ",
-                  finetune::quoted(dtype));
+      throw fault("tensor ", in_quotes(name), " has the unknown dtype ",
+                  in_quotes(dtype));
     if (begin > end) {
-      throw fault("tensor ", finetune::quoted(name), ": data_offsets [", begin, ", ", end,
+      throw fault("tensor ", in_quotes(name), ": data_offsets [", begin, ", ", end,
                   "] are reversed");
     }
     std::optional<int64_t> count = element_count(shape);
     uint64_t bits = 0;
     if (!count || __builtin_mul_overflow(uint64_t(*count), type->bits, &bits)) {
-      throw fault("tensor ", finetune::quoted(name), ": the size of shape ", shape_text(shape),
+      throw fault("tensor ", in_quotes(name), ": the size of shape ", shape_text(shape),
                   " overflows");
     }
     if (bits % 8 != 0 || end - begin != bits / 8) {
-      throw fault("tensor ", finetune::quoted(name), ": shape ", shape_text(shape), " of ", dtype,
+      throw fault("tensor ", in_quotes(name), ": shape ", shape_text(shape), " of ", dtype,
                   " takes ", bits / 8, " bytes, data_offsets [", begin, ", ", end, "] hold ",
                   end - begin);
     }
     if (end > data_bytes_) {
-      throw fault("tensor ", finetune::quoted(name), ": its data end at byte ", end,
+      throw fault("tensor ", in_quotes(name), ": its data end at byte ", end,
                   ", past the end of the file's ", data_bytes_, " bytes of data (truncated?)");
     }
     Entry entry{{}, begin, end};
@@ -157,7 +157,7 @@ class HeaderParser {
     entry.tensor.strides = row_major_strides(shape);
     entry.tensor.shape = std::move(shape);
     if (!type->dtype) {
-      throw fault("tensor ", finetune::quoted(name), " has dtype ", dtype,
+      throw fault("tensor ", in_quotes(name), " has dtype ", dtype,
                   ", which is not supported: convert it to F32, F16 or BF16");
     }
     entry.tensor.dtype = *type->dtype;
@@ -180,7 +180,7 @@ void check_tiling(const MappedFile& file, const std::vector<Entry>& entries, uin
   for (const Entry* entry : sorted) {
     if (entry->begin != expected) {
       throw model_error(file.path().string(), ": tensor ",
-                        finetune::quoted(entry->tensor.stored_name), " begins at byte ",
+                        in_quotes(entry->tensor.stored_name), " begins at byte ",
                         entry->begin, " of the data, ", expected,
                         " is expected: ", entry->begin > expected ? "a gap" : "an overlap");
     }

@@ -19,7 +19,7 @@ void check_shard_name(const std::filesystem::path& index, std::string_view name)
   bool leaves = name.empty() || shard.is_absolute() || name.find('\0') != std::string_view::npos;
   for (const auto& part : shard) leaves |= part == "..";
   if (leaves) {
-    throw model_error(index.string(), ": shard ", finetune::quoted(name),
+    throw model_error(index.string(), ": shard ", in_quotes(name),
                       " is not a file of the index's directory");
   }
 }
@@ -45,7 +45,7 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
   for (auto field : weight_map) {
     std::string_view shard_name;
     if (field.value.get(shard_name)) {
-      throw model_error(path.string(), ": weight_map ", finetune::quoted(field.key),
+      throw model_error(path.string(), ": weight_map ", in_quotes(field.key),
                         " is not a file name");
     }
     auto [position, is_new] = shards.try_emplace(std::string(shard_name));
@@ -54,7 +54,7 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
       check_shard_name(path, shard_name);
       std::filesystem::path file = path.parent_path() / shard_name;
       if (!std::filesystem::exists(file)) {
-        throw model_error(path.string(), ": shard ", finetune::quoted(shard_name),
+        throw model_error(path.string(), ": shard ", in_quotes(shard_name),
                           " is missing: fetch it, all shards are needed");
       }
       maps.emplace_back(file, ExitCode::model);
@@ -66,8 +66,8 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
     }
     auto tensor = shard.tensors.find(std::string(field.key));
     if (tensor == shard.tensors.end()) {
-      throw model_error(path.string(), ": tensor ", finetune::quoted(field.key, 200),
-                        " is not in shard ", finetune::quoted(shard_name), " (or named twice)");
+      throw model_error(path.string(), ": tensor ", in_quotes(field.key, 200),
+                        " is not in shard ", in_quotes(shard_name), " (or named twice)");
     }
     tensors.push_back(std::move(tensor->second));
     shard.tensors.erase(tensor);

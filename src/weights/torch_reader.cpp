@@ -25,7 +25,7 @@ Storages used_storages(const std::string& file, const PickleValue& root) {
     auto [other, is_new] = storages.emplace(storage->items[2]->text, storage);
     if (!is_new && (other->second->dtype != storage->dtype ||
                     other->second->items[4]->integer != storage->items[4]->integer)) {
-      throw model_error(file, ": storage ", finetune::quoted(storage->items[2]->text),
+      throw model_error(file, ": storage ", in_quotes(storage->items[2]->text),
                         " has two types or sizes");
     }
   });
@@ -42,7 +42,7 @@ std::unordered_map<std::string_view, std::string_view> locate_storages(const std
   for (const PickleValue* key : keys.items) {
     auto storage = storages.find(key->text);
     if (key->kind != Kind::text || storage == storages.end() || located.contains(key->text)) {
-      throw model_error(file, ": storage ", finetune::quoted(key->text), " belongs to no tensor");
+      throw model_error(file, ": storage ", in_quotes(key->text), " belongs to no tensor");
     }
     const int64_t elements = storage->second->items[4]->integer;
     const uint64_t size = size_of(storage->second->dtype);
@@ -51,7 +51,7 @@ std::unordered_map<std::string_view, std::string_view> locate_storages(const std
       std::memcpy(&stored, bytes.data() + position, 8);
       position += 8;
       if (stored != elements) {
-        throw model_error(file, ": storage ", finetune::quoted(key->text), " holds ", stored,
+        throw model_error(file, ": storage ", in_quotes(key->text), " holds ", stored,
                           " elements, its tensors expect ", elements);
       }
     } else {
@@ -59,7 +59,7 @@ std::unordered_map<std::string_view, std::string_view> locate_storages(const std
     }
     if (stored < 0 || uint64_t(elements) > (bytes.size() - position) / size) {
       throw model_error(file, ": the file ends inside the data of storage ",
-                        finetune::quoted(key->text), " (truncated)");
+                        in_quotes(key->text), " (truncated)");
     }
     located[key->text] = bytes.substr(position, uint64_t(elements) * size);
     position += uint64_t(elements) * size;
@@ -91,7 +91,7 @@ std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path) 
   auto tensors = torch_tensors(name, unpickler.run(), [&](const PickleValue& storage) {
     auto entry = entries.find(concat(root, "data/", storage.items[2]->text));
     if (entry == entries.end()) {
-      throw model_error(name, ": storage ", finetune::quoted(storage.items[2]->text),
+      throw model_error(name, ": storage ", in_quotes(storage.items[2]->text),
                         " is missing");
     }
     return entry->second;
@@ -130,7 +130,7 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
   auto tensors = torch_tensors(name, root, [&](const PickleValue& storage) {
     auto found = located.find(storage.items[2]->text);
     if (found == located.end()) {
-      throw model_error(name, ": storage ", finetune::quoted(storage.items[2]->text),
+      throw model_error(name, ": storage ", in_quotes(storage.items[2]->text),
                         " is missing");
     }
     return found->second;

@@ -20,7 +20,7 @@ class ZipReader {
     for (uint64_t i = 0; i < count_; ++i) {
       entries.push_back(read_entry(at));
       if (!names.insert(entries.back().name).second) {
-        throw fault("two entries named ", finetune::quoted(entries.back().name));
+        throw fault("two entries named ", in_quotes(entries.back().name));
       }
     }
     return entries;
@@ -84,13 +84,13 @@ class ZipReader {
     entry.name = range(at + 46, name_length);
     read_zip64_extra(range(at + 46 + name_length, extra_length), size, compressed, local);
     at += 46 + uint64_t{name_length} + extra_length + comment_length;
-    if (flags & 1) throw fault("entry ", finetune::quoted(entry.name), " is encrypted");
+    if (flags & 1) throw fault("entry ", in_quotes(entry.name), " is encrypted");
     if (method != 0 || compressed != size) {
-      throw fault("entry ", finetune::quoted(entry.name),
+      throw fault("entry ", in_quotes(entry.name),
                   " is compressed, PyTorch stores entries plain");
     }
     if (number<uint32_t>(local) != kLocal) {
-      throw fault("entry ", finetune::quoted(entry.name), " is not where the directory says");
+      throw fault("entry ", in_quotes(entry.name), " is not where the directory says");
     }
     uint64_t skip = 30 + uint64_t{number<uint16_t>(local + 26)} + number<uint16_t>(local + 28);
     entry.data = range(local + skip, size);

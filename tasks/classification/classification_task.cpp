@@ -65,7 +65,7 @@ std::vector<std::string> ClassificationTask::describe() const {
   if (trains) lines.push_back(describe_side("train", data_.train, data_.max_length));
   if (data_.has_eval) lines.push_back(describe_side("eval", data_.eval, data_.max_length));
   if (data_.problem == ProblemType::regression) {
-    lines.push_back(concat("regression on column ", finetune::quoted(options_.label_column)));
+    lines.push_back(concat("regression on column ", in_quotes(options_.label_column)));
   } else {
     lines.push_back(concat(data_.labels.size(), " labels",
                            data_.problem == ProblemType::multi_label ? ", any number a row" : ""));

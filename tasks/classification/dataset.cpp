@@ -41,10 +41,10 @@ std::optional<std::string> fault(const Source& source, const Table::Row& row,
   if (!empty && problem != ProblemType::multi_label && trim(label).empty()) {
     empty = options.label_column;
   }
-  if (empty) return concat("column ", finetune::quoted(*empty), " is empty");
+  if (empty) return concat("column ", in_quotes(*empty), " is empty");
   if (problem == ProblemType::regression && !finite_number(label)) {
-    return concat("column ", finetune::quoted(options.label_column), " is ",
-                  finetune::quoted(label), ", not a finite number");
+    return concat("column ", in_quotes(options.label_column), " is ",
+                  in_quotes(label), ", not a finite number");
   }
   return std::nullopt;
 }
@@ -98,9 +98,9 @@ LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType
   int64_t least = problem == ProblemType::single_label ? 2 : 1;
   if (labels.size() < least) {
     throw data_error(
-        source.file().string(), ": column ", finetune::quoted(options.label_column), " has ",
+        source.file().string(), ": column ", in_quotes(options.label_column), " has ",
         labels.size() == 0 ? std::string("no label")
-                           : concat("one class alone, ", finetune::quoted(labels.names()[0])),
+                           : concat("one class alone, ", in_quotes(labels.names()[0])),
         "; training needs at least ", least == 2 ? "two" : "one");
   }
   return labels;
@@ -129,13 +129,13 @@ bool head_fits(const BertConfig& config, ProblemType problem, const LabelMap& la
                                  const TaskOptions& options) {
   std::vector<std::string> named;
   for (size_t i = 0; i < unknown.size() && i < kNamedUnknownLabels; ++i) {
-    named.push_back(finetune::quoted(unknown[i]));
+    named.push_back(in_quotes(unknown[i]));
   }
   std::string more =
       unknown.size() > named.size() ? concat(" and ", unknown.size() - named.size(), " more") : "";
   throw data_error(
       source.table->where(source.table->rows()[first_row]), ": column ",
-      finetune::quoted(options.label_column), " has ", unknown.size(),
+      in_quotes(options.label_column), " has ", unknown.size(),
       unknown.size() == 1 ? " label" : " labels", " that ",
       options.train_files.empty() ? "the model does not know: " : "the training data lacks: ",
       join(named, ", "), more, " (to count them as wrong: --ignore-unknown-labels)");
@@ -169,7 +169,7 @@ std::vector<std::string> unknown_labels(const Source& source, const LabelMap& la
     refuse_unknown(source, *first_row, unknown, options);
   }
   if (single && counted == int64_t(source.rows.size())) {
-    throw data_error(source.file().string(), ": column ", finetune::quoted(options.label_column),
+    throw data_error(source.file().string(), ": column ", in_quotes(options.label_column),
                      " has no label that the model knows");
   }
   return unknown;

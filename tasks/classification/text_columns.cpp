@@ -18,7 +18,7 @@ std::string listed(const std::vector<std::string>& columns) {
   std::string out = columns.size() == 1 ? "there is only " : "there are ";
   for (size_t i = 0; i < columns.size(); ++i) {
     if (i == kListedColumns) return out + concat(" and ", columns.size() - i, " more");
-    out += concat(i == 0 ? "" : ", ", finetune::quoted(columns[i]));
+    out += concat(i == 0 ? "" : ", ", in_quotes(columns[i]));
   }
   return out;
 }
@@ -62,7 +62,7 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
                    const std::filesystem::path& file, std::string_view option) {
   auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return size_t(found - columns.begin());
-  throw data_error(file.string(), ": no column ", finetune::quoted(name), " (", listed(columns),
+  throw data_error(file.string(), ": no column ", in_quotes(name), " (", listed(columns),
                    "; choose one with ", option, ")");
 }
 
@@ -74,12 +74,12 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
   }
   for (const std::string& name : options.text_columns) {
     if (name == options.label_column) {
-      throw usage_error("--text-column ", finetune::quoted(name), " is the label column too");
+      throw usage_error("--text-column ", in_quotes(name), " is the label column too");
     }
     found.text.push_back(find_column(columns, name, file, "--text-column"));
   }
   if (options.text_pair_column == options.label_column) {
-    throw usage_error("--text-pair-column ", finetune::quoted(options.label_column),
+    throw usage_error("--text-pair-column ", in_quotes(options.label_column),
                       " is the label column too");
   }
   if (!found.text.empty()) return found;

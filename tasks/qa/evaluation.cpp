@@ -40,7 +40,7 @@ void QaEvaluation::add(const PackedBatch& batch, const float* logits) {
       if (!std::isfinite(window[i])) {
         throw Error(ExitCode::diverged,
                     concat("the model's outputs for question ",
-                           finetune::quoted(data_.questions[windows_.question[size_t(w)]].id),
+                           in_quotes(data_.questions[windows_.question[size_t(w)]].id),
                            " are not finite: its weights have diverged or are damaged"));
       }
     }

@@ -69,10 +69,10 @@ TEST_CASE("invalid_utf8 gives the first bad byte") {
 }
 
 TEST_CASE("quoted is one short printable line") {
-  CHECK(quoted("a\nb\t\x01") == "'a\\nb\\t\\x01'");
-  CHECK(quoted("abcdef", 3) == "'abc…'");
-  CHECK(quoted("aéb", 2) == "'a…'");  // never cuts a character
-  CHECK(quoted("a\xE9\xC3\xA9\xC3") == "'a\\xe9é\\xc3'");
-  CHECK(quoted("\xE9\xE9") == "'\\xe9\\xe9'");
-  CHECK(quoted("") == "''");
+  CHECK(in_quotes("a\nb\t\x01") == "'a\\nb\\t\\x01'");
+  CHECK(in_quotes("abcdef", 3) == "'abc…'");
+  CHECK(in_quotes("aéb", 2) == "'a…'");  // never cuts a character
+  CHECK(in_quotes("a\xE9\xC3\xA9\xC3") == "'a\\xe9é\\xc3'");
+  CHECK(in_quotes("\xE9\xE9") == "'\\xe9\\xe9'");
+  CHECK(in_quotes("") == "''");
 }
