@@ -56,7 +56,9 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
       const auto v = hn::Sub(hn::LoadU(d, sum_row + i), hn::Set(d, mean));
       squares.add(d, hn::Mul(v, v));
     });
-    const float inverse = 1.0f / std::sqrt(squares.total() / float(n) + epsilon);
+    // In double: its error is in every element of the row.
+    const float inverse =
+        float(1.0 / std::sqrt(double(squares.total()) / double(n) + double(epsilon)));
 
     for_lanes(n, [&](auto d, int64_t i) HWY_ATTR {
       const auto v = hn::Sub(hn::LoadU(d, sum_row + i), hn::Set(d, mean));
