@@ -11,6 +11,7 @@
 
 namespace finetune {
 
+// An option of one value that is given twice has the last one, so that a script can append to a line.
 class OptionBinder {
  public:
   explicit OptionBinder(CLI::App& app) : app_(app) {}
@@ -27,7 +28,7 @@ class OptionBinder {
   }
   void operator()(const OptionInfo& info, std::string& value) {
     CLI::Option* option = app_.add_option(dashed(info), value, std::string(info.help));
-    option->group(std::string(info.group));
+    option->group(std::string(info.group))->take_last();
     if (info.choices.empty()) {
       option->type_name("TEXT");
       if (!value.empty()) option->default_str(value);
@@ -50,7 +51,7 @@ class OptionBinder {
   template <typename Number>
   void operator()(const OptionInfo& info, Number& value) {
     CLI::Option* option = app_.add_option(dashed(info), value, std::string(info.help));
-    option->group(std::string(info.group))->type_name("N");
+    option->group(std::string(info.group))->type_name("N")->take_last();
     // Values that mean "not given" are not shown as defaults.
     if (value > 0 || (value == 0 && (info.name == "label-smoothing" || info.name == "null-threshold" ||
                                      info.name == "eval-fraction" || info.name == "early-stopping"))) {

@@ -18,7 +18,8 @@ def write(path, text):
 
 
 def train(directory, data, *more):
-    return ["train", "--model", MODEL, "--train", data, "--output", directory / "run", "--epochs", "1", *more]
+    return ["train", "--model", MODEL, "--train", data, "--output", directory / "run", "--epochs", "1",
+            "--reinit-head", *more]
 
 
 def refused(directory, code, text, words, *more, name="train.csv"):
@@ -31,6 +32,12 @@ def refused(directory, code, text, words, *more, name="train.csv"):
 def test_good(directory):
     need("golden/tiny-bert-classification")
     succeed(*train(directory, write(directory / "train.csv", GOOD)))
+
+
+def test_head_for_other_labels(directory):
+    need("golden/tiny-bert-classification")
+    fail(4, "train", "--model", MODEL, "--train", write(directory / "t.csv", GOOD), "--output", directory / "run",
+         words=["head", "--reinit-head"])
 
 
 def test_missing_file(directory):

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
@@ -82,9 +83,11 @@ def main(module_globals):
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
             continue
         directory = Path(tempfile.mkdtemp(prefix="finetune-test-"))
+        start = time.time()
         try:
             test(directory)
             passed += 1
+            print(f"{name}: {time.time() - start:.1f} s")
         except Skip as skip:
             print(f"SKIPPED: {name}: {skip}")
             passed += 1
