@@ -13,7 +13,7 @@ run=runs/quickstart
 echo
 echo "== finetune train: 4,000 transactions, 24 categories"
 build/finetune train --model "$model" \
-  --train data/samples/transactions-train.csv --eval data/samples/transactions-dev.csv \
+  --train data/samples/toronto-train.csv --eval data/samples/toronto-dev.csv \
   --label-column category --epochs 3 --batch-size 32 --lr 2e-4 \
   --output "$run" --overwrite
 
