@@ -1,14 +1,16 @@
 #include "core/parallel.h"
 
-#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <fstream>
 #include <limits>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace finetune {
 namespace {
@@ -46,28 +48,131 @@ int threads() {
   return thread_count;
 }
 
+namespace {
+
+// Where a thread waits it looks this often, some ten microseconds, before it sleeps. OpenMP's own
+// teams look for milliseconds: on a machine that other processes share, or with more ranks than
+// cores, that takes the time slice from the very thread that is waited for.
+constexpr int kLooks = 400;
+
+template <typename T>
+T wait_while_equal(const std::atomic<T>& word, T old) {
+  for (int i = 0; i < kLooks; ++i) {
+    T now = word.load(std::memory_order_acquire);
+    if (now != old) return now;
+    __builtin_ia32_pause();
+  }
+  word.wait(old, std::memory_order_acquire);
+  return word.load(std::memory_order_acquire);
+}
+
+thread_local bool inside_region = false;
+
+// Persistent threads that share the tasks of one region at a time with the calling thread.
+class Pool {
+ public:
+  ~Pool() {
+    publish(kStop);
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  // False if another thread's region is at work: then the caller does its tasks alone.
+  bool run(int team, int64_t count, void (*task)(void*, int64_t), void* context) {
+    std::unique_lock lock(owner_, std::try_to_lock);
+    if (!lock) return false;
+    while (int(workers_.size()) < team - 1) add_worker();
+    task_ = task;
+    context_ = context;
+    count_ = count;
+    next_.store(0, std::memory_order_relaxed);
+    error_task_ = count;
+    error_ = nullptr;
+    busy_.store(uint32_t(team - 1), std::memory_order_relaxed);
+    publish(uint32_t(team));
+    work();
+    for (uint32_t busy; (busy = busy_.load(std::memory_order_acquire)) != 0;) {
+      wait_while_equal(busy_, busy);
+    }
+    if (error_) std::rethrow_exception(error_);
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kTeamBits = 13;  // the low bits of region_: its number of threads
+  static constexpr uint32_t kStop = (1u << kTeamBits) - 1;
+
+  void publish(uint32_t team) {
+    uint32_t number = (region_.load(std::memory_order_relaxed) >> kTeamBits) + 1;
+    region_.store((number << kTeamBits) | team, std::memory_order_release);
+    region_.notify_all();
+  }
+
+  void add_worker() {
+    uint32_t seen = region_.load(std::memory_order_relaxed);
+    int number = int(workers_.size()) + 1;  // the caller is number 0
+    workers_.emplace_back([this, seen, number] { serve(seen, number); });
+  }
+
+  void serve(uint32_t seen, int number) {
+    inside_region = true;
+    for (;;) {
+      seen = wait_while_equal(region_, seen);
+      uint32_t team = seen & kStop;
+      if (team == kStop) return;
+      if (number >= int(team)) continue;
+      work();
+      if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+    }
+  }
+
+  void work() {
+    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) {
+      try {
+        task_(context_, i);
+      } catch (...) {
+        std::lock_guard lock(error_mutex_);
+        if (i < error_task_) {
+          error_task_ = i;
+          error_ = std::current_exception();
+        }
+      }
+    }
+  }
+
+  std::mutex owner_;
+  std::vector<std::thread> workers_;
+  std::atomic<uint32_t> region_{0};
+  std::atomic<uint32_t> busy_{0};
+  std::atomic<int64_t> next_{0};
+  void (*task_)(void*, int64_t) = nullptr;
+  void* context_ = nullptr;
+  int64_t count_ = 0;
+  std::mutex error_mutex_;
+  int64_t error_task_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
 namespace detail {
 
 void parallel_tasks(int64_t count, void (*run)(void*, int64_t), void* context) {
   if (count <= 0) return;
+  static Pool pool;
   int team = int(std::min<int64_t>(threads(), count));
-  if (team == 1 || omp_in_parallel()) {
-    for (int64_t i = 0; i < count; ++i) run(context, i);
-    return;
+  if (team > 1 && !inside_region) {
+    inside_region = true;
+    struct Leave {
+      ~Leave() { inside_region = false; }
+    } leave;
+    if (pool.run(team, count, run, context)) return;
   }
   std::exception_ptr error;
-  int64_t error_task = count;
-  std::mutex mutex;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team)
   for (int64_t i = 0; i < count; ++i) {
     try {
       run(context, i);
     } catch (...) {
-      std::lock_guard lock(mutex);
-      if (i < error_task) {
-        error_task = i;
-        error = std::current_exception();
-      }
+      if (!error) error = std::current_exception();
     }
   }
   if (error) std::rethrow_exception(error);
