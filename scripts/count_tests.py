@@ -7,7 +7,7 @@ A FILE is meson-logs/testlog.json, or the output of one program followed by "exi
 doctest programs report "test cases: 5 | 5 passed | 0 failed", black-box programs print the same
 line; each line that begins with "SKIPPED: " turns one passed case into a skipped one. A program that
 ended without a summary, without a single case, or badly for all its good summary counts as one
-failed case. Exit status 1 if a case failed or nothing ran.
+failed case; a FILE that is absent holds no program. Exit status 1 if a case failed or nothing ran.
 """
 import json
 import os
@@ -19,7 +19,9 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def programs(path):
-    """(name, ended well, output) of each program in a log."""
+    """(name, ended well, output) of each program in a log; of none where there is no log."""
+    if not os.path.exists(path):
+        return
     with open(path, encoding="utf-8", errors="replace") as log:
         if path.endswith(".json"):
             for test in map(json.loads, log):

@@ -21,6 +21,7 @@ export LSAN_OPTIONS=suppressions=$suppressions:print_suppressions=0:exitcode=99
 
 tests=("$@")
 [ ${#tests[@]} -gt 0 ] || tests=('unit-*' 'cli-bad_*')
+rm -f $build/meson-logs/testlog.json
 status=0
 meson test -C $build --no-rebuild --print-errorlogs --timeout-multiplier 10 "${tests[@]}" || status=$?
 python3 scripts/count_tests.py $build/meson-logs/testlog.json || status=1
