@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
-[ -f build/build.ninja ] || meson setup build
+scripts/configure.sh build
 meson compile -C build
 model=$(scripts/fetch_model.sh)
 run=runs/quickstart

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds and runs the whole test suite. Its last line is "N passed, N failed, N skipped"; a test whose
 # data (the folder ../shared, or $FINETUNE_SHARED) is absent is a skip. Exits 1 if a test failed.
-#   scripts/test.sh [unit|cli|train ...]     only these suites
+#   scripts/test.sh [unit|cli]     only these suites
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
-[ -f build/build.ninja ] || meson setup build
-meson compile -C build
+scripts/configure.sh build
+meson compile -C build || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 
-mkdir -p build/test-logs
+rm -f build/meson-logs/testlog.json
 status=0
 suites=()
 for suite in "$@"; do suites+=(--suite "$suite"); done

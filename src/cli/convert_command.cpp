@@ -1,4 +1,5 @@
 // finetune convert: a BERT of any format becomes a Hugging Face directory with safetensors.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -68,13 +69,16 @@ class Model {
       add("qa_outputs.bias", {rows_of(answers)});
     }
     labels_ = classifier ? rows_of(classifier) : 0;
-    architecture_ = classifier ? "BertForSequenceClassification"
-                    : answers  ? "BertForQuestionAnswering"
-                               : "BertModel";
+    architectures_ = classifier ? std::vector<std::string>{"BertForSequenceClassification",
+                                                           "BertForTokenClassification",
+                                                           "BertForMultipleChoice"}
+                     : answers  ? std::vector<std::string>{"BertForQuestionAnswering"}
+                                : std::vector<std::string>{"BertModel"};
   }
 
   const std::vector<WeightView>& views() const { return views_; }
-  const std::string& architecture() const { return architecture_; }
+  // Hugging Face's classes with these tensors, the usual one first.
+  const std::vector<std::string>& architectures() const { return architectures_; }
   int64_t labels() const { return labels_; }  // 0: no classifier
 
  private:
@@ -94,7 +98,7 @@ class Model {
   const WeightSource& source_;
   std::vector<std::unique_ptr<float[]>> values_;
   std::vector<WeightView> views_;
-  std::string architecture_;
+  std::vector<std::string> architectures_;
   int64_t labels_ = 0;
 };
 
@@ -106,13 +110,24 @@ ordered_json parse_json(const std::string& text, const fs::path& path) {
   }
 }
 
+// True if the config names a class that has the tensors written, no head more and none less.
+bool names_one_of(const ordered_json& json, const std::vector<std::string>& architectures) {
+  if (!json.contains("architectures")) return false;
+  const ordered_json& named = json["architectures"];
+  return named.is_array() && named.size() == 1 && named[0].is_string() &&
+         std::find(architectures.begin(), architectures.end(), named[0].get<std::string>()) !=
+             architectures.end();
+}
+
 // config.json of the output: unknown keys stay, in their order; what Google's bert_config.json
-// lacks is added, and the type of the stored numbers is stated.
+// lacks is added, and the class of the model and the type of the stored numbers are stated.
 std::string converted_config(const BertConfig& config, const fs::path& path, const Model& model,
                              DType dtype) {
   ordered_json json = parse_json(config.source_json, path);
   if (!json.contains("model_type")) json["model_type"] = "bert";
-  if (!json.contains("architectures")) json["architectures"] = {model.architecture()};
+  if (!names_one_of(json, model.architectures())) {
+    json["architectures"] = ordered_json::array({model.architectures().front()});
+  }
   if (model.labels() > 0 && model.labels() != 2 && config.labels.empty()) {
     for (int64_t i = 0; i < model.labels(); ++i) {  // Hugging Face's names where there are none
       json["id2label"][concat(i)] = concat("LABEL_", i);

@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kName = "finetune_cuda.so";
+constexpr const char* kName = "finetune_cuda.so";  // FINETUNE_MODULE_FOLDER: meson.build
 
 void log_from_module(const char* line) { log_line(line); }
 
 CudaModule load() {
   std::error_code error;
   fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  std::vector<fs::path> places = {folder / kName, folder / "../lib/finetune" / kName};
+  std::vector<fs::path> places = {folder / kName, folder / FINETUNE_MODULE_FOLDER / kName};
   fs::path found;
   for (const auto& place : places) {
     if (found.empty() && fs::exists(place, error)) found = place;

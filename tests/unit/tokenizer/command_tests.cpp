@@ -19,7 +19,7 @@ struct Result {
 bool have_program() {
   const char* program = std::getenv("FINETUNE_BINARY");
   if (program && fs::exists(program)) return true;
-  std::printf("SKIPPED: the program is not built\n");
+  test::skip("the program is not built");
   return false;
 }
 

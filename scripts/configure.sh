@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Makes a build directory; makes it anew, with the options it had, where this meson cannot use it
+# (another version of meson made it, or it was moved).
+#   scripts/configure.sh DIR [OPTIONS OF MESON SETUP]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+directory=$1
+shift
+if [ ! -f "$directory/meson-private/cmd_line.txt" ]; then
+  meson setup "$directory" "$@"
+elif [ ! -f "$directory/build.ninja" ] || ! meson configure "$directory" > /dev/null 2>&1; then
+  meson setup --wipe "$directory" "$@"
+fi

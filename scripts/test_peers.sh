@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs the tests beside Hugging Face (tests/peers): exported models in transformers, training step by
+# step beside torch, tokens beside the package tokenizers. Its last line is "N passed, N failed,
+# N skipped". The packages go into a virtual environment, made once (2 GB).
+#   scripts/test_peers.sh [NAME...]          only tests/peers/NAME_test.py
+#   PEER_PYTHON=python3 scripts/test_peers.sh     an interpreter that has them; nothing is installed
+#   PEER_VENV=DIR                                 another place for the environment (.venv-peers)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(torch transformers==4.57.1 tokenizers==0.22.2 accelerate numpy)
+check='import sys, torch, numpy, accelerate, transformers, tokenizers
+sys.exit((transformers.__version__, tokenizers.__version__) != ("4.57.1", "0.22.2"))'
+
+if [ -n "${PEER_PYTHON:-}" ]; then
+  python=$PEER_PYTHON
+  "$python" -c "$check" || {
+    echo "test_peers: error: $python lacks one of ${packages[*]}" >&2; exit 1; }
+else
+  venv=${PEER_VENV:-.venv-peers}
+  python=$venv/bin/python
+  if ! "$python" -c "$check" 2>/dev/null; then
+    echo "test_peers: installing ${packages[*]} into $venv"
+    python3 -m venv "$venv" || {
+      echo "test_peers: error: python3 -m venv failed (apt-get install python3-venv)" >&2; exit 1; }
+    "$python" -m pip install -q --disable-pip-version-check "${packages[@]}"
+    "$python" -c "$check"
+  fi
+fi
+
+# An existing binary may be named, then nothing is built.
+if [ -z "${FINETUNE_BINARY:-}" ]; then
+  scripts/install_deps.sh
+  scripts/configure.sh build
+  meson compile -C build finetune
+fi
+export FINETUNE_BINARY=${FINETUNE_BINARY:-$PWD/build/finetune}
+export FINETUNE_SHARED=${FINETUNE_SHARED:-$PWD/../shared}
+
+names=("$@")
+if [ ${#names[@]} -eq 0 ]; then
+  for file in tests/peers/*_test.py; do names+=("$(basename "$file" _test.py)"); done
+fi
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+for name in "${names[@]}"; do
+  echo "== peers-$name"
+  status=0
+  timeout 1200 "$python" "tests/peers/${name}_test.py" 2>&1 | tee "$logs/peers-$name.log" || status=$?
+  echo "exit status: $status" >> "$logs/peers-$name.log"
+done
+python3 scripts/count_tests.py "$logs"/*.log

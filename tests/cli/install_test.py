@@ -1,0 +1,41 @@
+"""`meson install`: the installed program runs where it lies and finds its CUDA module."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from harness import BINARY, Skip, main
+
+BUILD = Path(BINARY).resolve().parent
+
+
+def doctor(program):
+    done = subprocess.run([program, "doctor"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+    return [line for line in done.stdout.splitlines() if line.startswith("CUDA module")]
+
+
+def test_install(directory):
+    meson = shutil.which("meson")
+    if not meson or not (BUILD / "meson-private").is_dir():
+        raise Skip("no meson build directory")
+    done = subprocess.run([meson, "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", directory / "stage"],
+                          capture_output=True, text=True, timeout=120, env={**os.environ, "DESTDIR": ""})
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = sorted(p.name for p in (directory / "stage").rglob("*") if p.is_file())
+    module = (BUILD / "finetune_cuda.so").exists()
+    assert files == (["finetune", "finetune_cuda.so"] if module else ["finetune"]), files
+    (directory / "stage").rename(directory / "moved")
+    program, = (directory / "moved").rglob("bin/finetune")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+    assert version.returncode == 0 and version.stdout.strip(), version
+    found = doctor(program)
+    assert found == doctor(BINARY), found
+    if module:
+        assert "no finetune_cuda.so" not in "".join(found), found
+        next((directory / "moved").rglob("finetune_cuda.so")).unlink()
+        found = doctor(program)
+    assert "no finetune_cuda.so" in "".join(found), found
+
+
+main(globals())

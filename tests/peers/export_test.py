@@ -1,0 +1,178 @@
+"""What `finetune train` exports, in transformers: it loads without a warning and computes what ours does,
+padded there and packed here."""
+import csv
+import json
+
+import torch
+from peer import SAMPLES, load, minilm, near, sample_rows, write_csv
+
+from harness import GOLDEN, main, need, succeed
+
+TOLERANCE = 1e-4  # of log-probabilities and of logits
+TRAIN = GOLDEN / "trajectory-classification-train.csv"
+EVAL = GOLDEN / "trajectory-classification-eval.csv"
+
+
+def train(directory, model, data, *options):
+    succeed("train", "--model", model, "--train", data, "--output", directory / "run", "--max-steps", 5, "--lr", "1e-3",
+            "--batch-size", 8, "--precision", "fp32", *options)
+    return directory / "run/model"
+
+
+def predictions(directory, model, rows, *options):
+    """Ours for each row: the values of its columns probability:NAME, or of `label` where there are none."""
+    succeed("predict", "--model", model, "--input", rows, "--output", directory / "out.csv", "--precision", "fp32",
+            *options)
+    with open(directory / "out.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def logits_of(model, tokenizer, first, second=None, length=128):
+    out = []
+    with torch.no_grad():
+        for i in range(0, len(first), 16):
+            batch = tokenizer(first[i:i + 16], second[i:i + 16] if second else None, truncation=True,
+                              max_length=length, padding=True, return_tensors="pt")
+            out.append(model(**batch).logits)
+    return torch.cat(out).double()
+
+
+def same_log_probabilities(directory, exported, first, length, second=None):
+    model, tokenizer = load(exported)
+    data = write_csv(directory / "new.csv", ["text", "other"], list(zip(first, second or [""] * len(first))))
+    ours = predictions(directory, exported, data, "--all-probabilities")
+    names = [model.config.id2label[i] for i in range(model.config.num_labels)]
+    probabilities = torch.tensor([[float(row["probability:" + name]) for name in names] for row in ours],
+                                 dtype=torch.float64)
+    expected = logits_of(model, tokenizer, first, second, length)
+    near(probabilities.log(), expected.log_softmax(-1), TOLERANCE, "log-probabilities")
+    assert [row["label"] for row in ours] == [names[i] for i in probabilities.argmax(-1)]
+    return expected
+
+
+def texts(count=70):
+    long = " ".join(row["text"] for row in sample_rows("toronto-dev.csv", 60))
+    return ["x", long, "ÀÉÎ naïve 中国 [SEP] ☃"] + [row["text"] for row in sample_rows("toronto-dev.csv", count)]
+
+
+def test_classification(directory):
+    need("golden/tiny-bert-classification")
+    exported = train(directory, GOLDEN / "tiny-bert-classification", TRAIN, "--label-column", "category")
+    same_log_probabilities(directory, exported, texts(), 128)
+
+
+def test_new_head_and_pairs(directory):
+    need("golden/tiny-bert-classification")
+    rows = sample_rows("toronto-train.csv", 40)
+    data = write_csv(directory / "t.csv", ["text", "other", "label"],
+                     [(r["text"], r["gl_category"], "ab"[i % 2]) for i, r in enumerate(rows)])
+    exported = train(directory, GOLDEN / "tiny-bert-classification", data, "--reinit-head", "--text-column", "text",
+                     "--text-pair-column", "other", "--max-length", 24)
+    first = texts()
+    same_log_probabilities(directory, exported, first, 24, list(reversed(first)))
+
+
+def test_multi_label(directory):
+    need("golden/tiny-bert-classification")
+    rows = sample_rows("toronto-train.csv", 40)
+    data = write_csv(directory / "t.csv", ["text", "label"],
+                     [(r["text"], "|".join(n for j, n in enumerate(["red", "green", "blue"]) if i % (j + 2) == 0))
+                      for i, r in enumerate(rows)])
+    exported = train(directory, GOLDEN / "tiny-bert-classification", data, "--reinit-head", "--multi-label", "|")
+    model, tokenizer = load(exported)
+    assert model.config.problem_type == "multi_label_classification"
+    assert sorted(model.config.label2id) == ["blue", "green", "red"]
+    first = texts()
+    ours = predictions(directory, exported, write_csv(directory / "new.csv", ["text"], [[t] for t in first]),
+                       "--all-probabilities")
+    expected = logits_of(model, tokenizer, first)
+    values = torch.tensor([[float(row["probability:" + model.config.id2label[i]]) for i in range(3)] for row in ours])
+    near(torch.logit(values.double()), expected, TOLERANCE, "logits")
+
+
+def test_regression(directory):
+    need("golden/tiny-bert-classification")
+    rows = sample_rows("toronto-train.csv", 40)
+    data = write_csv(directory / "t.csv", ["text", "amount"], [(r["text"], i % 7 - 3) for i, r in enumerate(rows)])
+    exported = train(directory, GOLDEN / "tiny-bert-classification", data, "--reinit-head", "--regression",
+                     "--label-column", "amount")
+    model, tokenizer = load(exported)
+    assert model.config.problem_type == "regression" and model.config.num_labels == 1
+    first = texts()
+    ours = predictions(directory, exported, write_csv(directory / "new.csv", ["text"], [[t] for t in first]))
+    near([float(row["label"]) for row in ours], logits_of(model, tokenizer, first)[:, 0], TOLERANCE, "numbers")
+
+
+def answers_by_transformers(model, tokenizer, question, context, length, stride, longest):
+    """{(text): [(start logit, end logit)]} of every valid span of every window, and the best sum."""
+    encoded = tokenizer(question, context, truncation="only_second", max_length=length, stride=stride, padding=True,
+                        return_overflowing_tokens=True, return_offsets_mapping=True, return_tensors="pt")
+    inputs = {name: encoded[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
+    with torch.no_grad():
+        out = model(**inputs)
+    spans, best = {}, -float("inf")
+    for w in range(len(encoded["input_ids"])):
+        inside = [t for t, part in enumerate(encoded.sequence_ids(w)) if part == 1]
+        offsets = encoded["offset_mapping"][w].tolist()
+        starts, ends = out.start_logits[w].tolist(), out.end_logits[w].tolist()
+        best_starts = set(sorted(range(len(starts)), key=lambda t: -starts[t])[:20])
+        best_ends = set(sorted(range(len(ends)), key=lambda t: -ends[t])[:20])
+        for s in inside:
+            for e in range(s, min(s + longest, inside[-1] + 1)):
+                spans.setdefault(context[offsets[s][0]:offsets[e][1]], []).append((starts[s], ends[e]))
+                if s in best_starts and e in best_ends:
+                    best = max(best, starts[s] + ends[e])
+    return spans, best
+
+
+def same_answers(directory, exported, data, length, stride, count):
+    model, tokenizer = load(exported)
+    succeed("predict", "--model", exported, "--input", data, "--output", directory / "answers.json", "--nbest",
+            directory / "nbest.json", "--precision", "fp32")
+    ours = json.loads((directory / "nbest.json").read_text(encoding="utf-8"))
+    answers = json.loads((directory / "answers.json").read_text(encoding="utf-8"))
+    questions = [(paragraph["context"], question) for article in json.loads(data.read_text())["data"]
+                 for paragraph in article["paragraphs"] for question in paragraph["qas"]]
+    assert len(ours) == len(questions) >= count
+    windows_cut = 0
+    for context, question in questions[:count]:
+        text = question["question"].lstrip()
+        spans, best = answers_by_transformers(model, tokenizer, text, context, length, stride, 30)
+        windows_cut += len(tokenizer(text, context)["input_ids"]) > length
+        entries = ours[question["id"]]
+        assert entries and entries[0]["text"] == answers[question["id"]], entries[:2]
+        for entry in entries:
+            mine = (entry["start_logit"], entry["end_logit"])
+            near_ones = [s for s in spans.get(entry["text"], [])
+                         if max(abs(s[0] - mine[0]), abs(s[1] - mine[1])) <= TOLERANCE]
+            assert near_ones, f"{question['id']}: {entry}: transformers has {spans.get(entry['text'])}"
+        top = entries[0]["start_logit"] + entries[0]["end_logit"]
+        assert abs(top - best) <= 2 * TOLERANCE, (question["id"], top, best)
+    assert windows_cut > 0, "no question has more than one window"
+
+
+def test_answers(directory):
+    need("golden/tiny-bert-qa")
+    exported = train(directory, GOLDEN / "tiny-bert-qa", GOLDEN / "trajectory-qa-train.json", "--max-length", 120,
+                     "--doc-stride", 40)
+    same_answers(directory, exported, GOLDEN / "trajectory-qa-train.json", 120, 40, 25)
+
+
+def test_minilm(directory):
+    exported = train(directory, minilm(), SAMPLES / "toronto-train.csv", "--label-column", "category",
+                     "--max-train-samples", 400, "--max-length", 48, "--max-steps", 2, "--keep-checkpoints", 1)
+    same_log_probabilities(directory, exported, texts(20), 48)
+
+
+def test_minilm_answers(directory):
+    exported = train(directory, minilm(), SAMPLES / "squad-train.json", "--max-train-samples", 8, "--max-length", 96,
+                     "--doc-stride", 32, "--max-steps", 1, "--batch-size", 4, "--keep-checkpoints", 1)
+    few = json.loads((SAMPLES / "squad-dev.json").read_text())
+    few["data"] = few["data"][:1]
+    few["data"][0]["paragraphs"] = few["data"][0]["paragraphs"][:2]
+    data = directory / "few.json"
+    data.write_text(json.dumps(few))
+    same_answers(directory, exported, data, 96, 32, 2)
+
+
+main(globals())

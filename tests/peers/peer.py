@@ -1,0 +1,120 @@
+"""What the tests beside Hugging Face share: models without weights of their own, loading that notices
+every warning, and texts."""
+import csv
+import json
+import logging
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+
+import torch
+import transformers
+
+from harness import GOLDEN, SAMPLES, Skip
+
+if transformers.__version__ != "4.57.1":
+    sys.exit(f"transformers {transformers.__version__} is installed; 4.57.1 is the reference")
+torch.set_num_threads(1)
+ROOT = Path(__file__).resolve().parents[2]
+CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassification,
+           "BertForQuestionAnswering": transformers.BertForQuestionAnswering,
+           "BertForTokenClassification": transformers.BertForTokenClassification,
+           "BertModel": transformers.BertModel}
+
+
+class Listener(logging.Handler):
+    """Every warning that transformers logs or Python's warnings raise while it is open."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+    def __enter__(self):
+        self.caught = warnings.catch_warnings(record=True)
+        self.raised = self.caught.__enter__()
+        warnings.simplefilter("always")
+        transformers.logging.set_verbosity_warning()
+        logging.getLogger("transformers").addHandler(self)
+        return self
+
+    def __exit__(self, *_):
+        logging.getLogger("transformers").removeHandler(self)
+        self.caught.__exit__(None, None, None)
+        self.lines += [str(w.message) for w in self.raised if "transformers" in w.filename]
+
+
+def load(directory, dtype="float32"):
+    """The model of a directory, in the class that its config names; no warning, no key too many or too few.
+    dtype "auto": in the type that its config names."""
+    config = json.loads((Path(directory) / "config.json").read_text(encoding="utf-8"))
+    with Listener() as listener:
+        model, info = CLASSES[config["architectures"][0]].from_pretrained(directory, dtype=dtype,
+                                                                                output_loading_info=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    for kind, keys in info.items():
+        assert not keys, f"{directory}: {kind}: {keys}"
+    assert not listener.lines, f"{directory}: {listener.lines}"
+    return model.eval(), tokenizer
+
+
+def near(ours, theirs, tolerance, what):
+    ours, theirs = torch.as_tensor(ours, dtype=torch.float64), torch.as_tensor(theirs, dtype=torch.float64)
+    assert ours.shape == theirs.shape, f"{what}: shape {tuple(ours.shape)} and {tuple(theirs.shape)}"
+    worst = (ours - theirs).abs().max().item()
+    assert worst <= tolerance, f"{what}: differs by {worst}, allowed {tolerance}"
+
+
+def sample_rows(name, count):
+    with open(SAMPLES / name, encoding="utf-8", newline="") as file:
+        return [row for row, _ in zip(csv.DictReader(file), range(count))]
+
+
+def write_csv(path, names, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows(rows)
+    return path
+
+
+def random_model(directory, labels=None, problem=None, seed=0, **shape):
+    """A random BERT of shapes unlike the golden ones, with a head for `labels` (None: answers), saved."""
+    vocabulary = GOLDEN / "tiny-bert-classification"
+    if not vocabulary.exists():
+        raise Skip(f"{vocabulary} is absent")
+    torch.manual_seed(seed)
+    config = transformers.BertConfig(**{
+        "vocab_size": 4000, "hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 6,
+        "intermediate_size": 200, "max_position_embeddings": 160, "initializer_range": 0.06,
+        "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, **shape})
+    if labels:
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {name: i for i, name in enumerate(labels)}
+        config.problem_type = problem
+    kind = transformers.BertForSequenceClassification if labels else transformers.BertForQuestionAnswering
+    model = kind(config)
+    for name, parameter in model.named_parameters():  # biases and LayerNorm are 0 and 1 in a new model
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter.data, 1.0 if name.endswith("LayerNorm.weight") else 0.0, 0.05)
+    model.save_pretrained(directory)
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
+        shutil.copy(vocabulary / name, directory)
+    return model, transformers.AutoTokenizer.from_pretrained(directory)
+
+
+def minilm():
+    """The small pretrained BERT that scripts/fetch_model.sh fetches, if it is there."""
+    for place in (os.environ.get("FINETUNE_MINILM"), ROOT / ".cache/minilm-l6-h384-uncased"):
+        if place and (Path(place) / "model.safetensors").exists():
+            return Path(place)
+    raise Skip("MiniLM is absent (scripts/fetch_model.sh, or FINETUNE_MINILM)")
