@@ -9,7 +9,6 @@
 #include "bench/synthetic_task.h"
 #include "core/parallel.h"
 #include "data/packing.h"
-#include "ops/cpu/machine_peaks.h"
 #include "train/engine.h"
 
 namespace finetune {
@@ -22,9 +21,9 @@ constexpr PhiloxKey kKey = {0x6F707362, 0x656E6368};
 
 class OpsBench {
  public:
-  OpsBench(std::unique_ptr<Backend> backend, const BertConfig& config, const PackedBatch& batch,
-           Task& task)
-      : backend_(std::move(backend)),
+  OpsBench(std::unique_ptr<Backend> backend, Clock clock, const BertConfig& config,
+           const PackedBatch& batch, Task& task)
+      : backend_(std::move(backend), clock),
         config_(config),
         batch_(backend_, batch.tokens(), batch.sequences()),
         host_(batch),
@@ -214,10 +213,9 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
 
   std::unique_ptr<Backend> backend = make_backend("cpu", options.threads);
   result.backend = backend->description();
-  result.peaks = {measure_matmul_peak(), measure_copy_peak()};
-  result.lines = OpsBench(std::move(backend), config, batch, *task).run();
-  result.peaks.matmul = std::max(result.peaks.matmul, measure_matmul_peak());
-  result.peaks.copy = std::max(result.peaks.copy, measure_copy_peak());
+  keep_best(result.peaks, options.clock);
+  result.lines = OpsBench(std::move(backend), options.clock, config, batch, *task).run();
+  keep_best(result.peaks, options.clock);
   return result;
 }
 

@@ -110,6 +110,7 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["backend"] = result.backend;
   out["precision"] = "fp32";
   out["threads"] = result.threads;
+  out["clock"] = result.clock == Clock::cpu ? "cpu" : "wall";
   out["parameters"] = result.parameters;
   out["batch_size"] = result.batch_size;
   out["steps"] = result.step_seconds.size();
@@ -164,10 +165,10 @@ std::string to_text(const StepBenchResult& result) {
   const double steps = double(result.step_seconds.size());
   const Spread spread = spread_of(result.step_seconds);
   std::string out = format(
-      "%s, %.1f M parameters, %s, %s lengths (mean %.1f tokens), batch %lld\n%s, fp32\n",
+      "%s, %.1f M parameters, %s, %s lengths (mean %.1f tokens), batch %lld\n%s, fp32%s\n",
       result.shape.c_str(), double(result.parameters) / 1e6, result.task.c_str(),
       result.lengths.c_str(), result.tokens / result.samples, (long long)result.batch_size,
-      result.backend.c_str());
+      result.backend.c_str(), result.clock == Clock::cpu ? ", processor time" : "");
   out += format("%.0f steps, %.1f ms each (min %.1f, median %.1f, max %.1f)\n", steps,
                 1e3 * seconds / steps, 1e3 * spread.least, 1e3 * spread.median, 1e3 * spread.most);
   out += format("%.2f samples/s, %.0f tokens/s, %.1f GFLOP/s\n", result.samples / seconds,

@@ -1,7 +1,6 @@
 #include "bench/step_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <numeric>
 
@@ -21,16 +20,12 @@ constexpr double kSeconds = 5;
 constexpr int64_t kBatches = 64;  // different ones; later steps begin again
 constexpr double kLearningRate = 1e-5;
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-void keep_best(MachinePeaks& peaks) {
-  peaks.matmul = std::max(peaks.matmul, measure_matmul_peak());
-  peaks.copy = std::max(peaks.copy, measure_copy_peak());
-}
-
 }  // namespace
+
+void keep_best(MachinePeaks& peaks, Clock clock) {
+  peaks.matmul = std::max(peaks.matmul, measure_matmul_peak(clock));
+  peaks.copy = std::max(peaks.copy, measure_copy_peak(clock));
+}
 
 TaskKind task_kind(const StepBenchOptions& options) {
   if (options.task.empty()) {
@@ -44,10 +39,16 @@ int64_t resolved_batch_size(const StepBenchOptions& options) {
   return task_kind(options) == TaskKind::qa ? 8 : 32;
 }
 
+void check_clock(Clock clock, int64_t thread_count) {
+  if (clock == Clock::wall || thread_count == 1) return;
+  throw usage_error("--clock cpu adds up the time of all threads: it goes with --threads 1");
+}
+
 void check(const StepBenchOptions& o) {
   if (o.batch_size < 0) throw usage_error("--batch-size ", o.batch_size, " is negative");
   if (o.steps < 0) throw usage_error("--steps ", o.steps, " is negative");
   if (o.threads < 0) throw usage_error("--threads ", o.threads, " is negative");
+  check_clock(o.clock, o.threads);
   if (o.micro_batch_tokens < 0) {
     throw usage_error("--micro-batch-tokens ", o.micro_batch_tokens, " is negative");
   }
@@ -75,12 +76,14 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
   StepBenchResult result;
   result.shape = options.shape;
   result.lengths = options.lengths;
+  result.clock = options.clock;
   result.task = kind == TaskKind::qa ? "qa" : "classification";
   result.batch_size = resolved_batch_size(options);
 
   const int64_t count = result.batch_size * kBatches;
   std::unique_ptr<Task> task = make_synthetic_task(kind, lengths, count, config.vocab_size);
-  auto profiling = std::make_unique<ProfilingBackend>(make_backend("cpu", options.threads));
+  auto profiling =
+      std::make_unique<ProfilingBackend>(make_backend("cpu", options.threads), options.clock);
   ProfilingBackend& profiler = *profiling;
   result.backend = profiler.description();
   result.threads = threads();
@@ -113,23 +116,23 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
     return outcome.tokens;
   };
 
-  keep_best(result.peaks);
+  keep_best(result.peaks, options.clock);
   for (int64_t i = 0; i < kWarmUpSteps; ++i) run_step();
   profiler.clear();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   auto enough = [&] {
     const int64_t timed = int64_t(result.step_seconds.size());
     if (options.steps > 0) return timed >= options.steps;
-    return timed >= kLeastSteps && seconds_since(start) >= kSeconds;
+    return timed >= kLeastSteps && seconds_now() - start >= kSeconds;
   };
   while (!enough()) {
-    const auto step_start = std::chrono::steady_clock::now();
+    const double step_start = seconds_now(options.clock);
     result.tokens += double(run_step());
-    result.step_seconds.push_back(seconds_since(step_start));
+    result.step_seconds.push_back(seconds_now(options.clock) - step_start);
     result.samples += double(result.batch_size);
   }
   result.profile = profiler.profile();
-  keep_best(result.peaks);
+  keep_best(result.peaks, options.clock);
   return result;
 }
 

@@ -19,6 +19,7 @@ struct StepBenchOptions {
   int64_t steps = 0;             // timed ones; 0: as many as take 5 seconds, at least 3
   int64_t threads = 0;           // 0: all cores
   int64_t micro_batch_tokens = 0;  // 0: as train chooses
+  Clock clock = Clock::wall;       // cpu: with one thread only
 };
 
 struct MachinePeaks {
@@ -34,6 +35,7 @@ struct StepBenchResult {
   std::vector<double> step_seconds;  // timed steps in order
   double samples = 0;                // of all timed steps
   double tokens = 0;
+  Clock clock = Clock::wall;
   Profile profile;
   MachinePeaks peaks;  // the best of before and after
 };
@@ -44,7 +46,10 @@ StepBenchResult bench_step(const StepBenchOptions& options);
 BertConfig shape_config(const std::string& shape);
 // Error(usage) for values that are out of range.
 void check(const StepBenchOptions& options);
+void check_clock(Clock clock, int64_t threads);
 TaskKind task_kind(const StepBenchOptions& options);
 int64_t resolved_batch_size(const StepBenchOptions& options);
+// The better of what was measured before and of a new measurement.
+void keep_best(MachinePeaks& peaks, Clock clock);
 
 }  // namespace finetune

@@ -1,12 +1,12 @@
 #include "bench/tokenizer_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
 #include <vector>
 
+#include "bench/step_bench.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/parallel.h"
@@ -37,8 +37,9 @@ std::vector<size_t> chunks_of(const std::vector<std::string_view>& lines) {
 }  // namespace
 
 TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string& input,
-                                     int64_t thread_count) {
+                                     int64_t thread_count, Clock clock) {
   if (thread_count < 0) throw usage_error("--threads ", thread_count, " is negative");
+  check_clock(clock, thread_count);
   TokenizerBenchResult result{model, input};
   const std::string text = read_text_file(input, ExitCode::data);
   std::vector<std::string_view> lines;
@@ -59,7 +60,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
   std::vector<TokenBuffer> buffers(begins.size() - 1);
   std::vector<double> seconds;
   for (double sum = 0; sum < kSeconds || int64_t(seconds.size()) < kLeastPasses;) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = seconds_now(clock);
     parallel_for(int64_t(buffers.size()), [&](int64_t c) {
       TokenBuffer& buffer = buffers[size_t(c)];
       buffer.clear();
@@ -67,8 +68,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
         tokenizer->encode(lines[i], buffer);
       }
     });
-    seconds.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds.push_back(seconds_now(clock) - start);
     sum += seconds.back();
   }
   for (const TokenBuffer& buffer : buffers) result.tokens += int64_t(buffer.size());

@@ -4,6 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/clock.h"
+
 namespace finetune {
 
 struct TokenizerBenchResult {
@@ -20,7 +22,7 @@ struct TokenizerBenchResult {
 // Each line of `input` is a text; lines are read before the clock runs. `threads` 0: all cores.
 // Error(data) for a file that cannot be read or holds no text.
 TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string& input,
-                                     int64_t threads);
+                                     int64_t threads, Clock clock);
 
 nlohmann::ordered_json to_json(const TokenizerBenchResult& result);
 std::string to_text(const TokenizerBenchResult& result);

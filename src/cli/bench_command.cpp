@@ -47,12 +47,18 @@ void print(const Result& result, bool as_json) {
 struct Options {
   StepBenchOptions step;
   std::string model, input;
+  std::string clock = "wall";
   bool json = false;
 };
 
 void add_machine_options(CLI::App& command, Options& options) {
   command.add_option("--threads", options.step.threads, "default: all cores")
       ->type_name("N")
+      ->take_last();
+  command
+      .add_option("--clock", options.clock, "cpu: processor time, for a busy machine; --threads 1")
+      ->check(CLI::IsMember({"wall", "cpu"}))
+      ->capture_default_str()
       ->take_last();
   command.add_flag("--json", options.json, "one JSON object");
 }
@@ -72,6 +78,12 @@ void add_shape_options(CLI::App& command, Options& options) {
   command.add_option("--batch-size", options.step.batch_size, "default: 32; qa 8")
       ->type_name("N")
       ->take_last();
+}
+
+// The options with --clock's value.
+const StepBenchOptions& resolved(Options& options) {
+  options.step.clock = options.clock == "cpu" ? Clock::cpu : Clock::wall;
+  return options.step;
 }
 
 }  // namespace
@@ -99,13 +111,13 @@ void add_bench_command(CLI::App& app, int&) {
       ->take_last();
   add_machine_options(*step, *options);
   step->footer(kStepFooter);
-  step->callback([options] { print(bench_step(options->step), options->json); });
+  step->callback([options] { print(bench_step(resolved(*options)), options->json); });
 
   CLI::App* ops = bench->add_subcommand("ops", "Each operation of a step on its own");
   add_shape_options(*ops, *options);
   add_machine_options(*ops, *options);
   ops->footer(kOpsFooter);
-  ops->callback([options] { print(bench_ops(options->step), options->json); });
+  ops->callback([options] { print(bench_ops(resolved(*options)), options->json); });
 
   CLI::App* tokenizer = bench->add_subcommand("tokenizer", "Text to ids and offsets");
   tokenizer->add_option("--model", options->model, "directory with the tokenizer's files")
@@ -117,7 +129,9 @@ void add_bench_command(CLI::App& app, int&) {
   add_machine_options(*tokenizer, *options);
   tokenizer->footer(kTokenizerFooter);
   tokenizer->callback([options] {
-    print(bench_tokenizer(options->model, options->input, options->step.threads), options->json);
+    const StepBenchOptions& machine = resolved(*options);
+    print(bench_tokenizer(options->model, options->input, machine.threads, machine.clock),
+          options->json);
   });
 
   bench->callback([bench, options] {

@@ -1,6 +1,5 @@
 #include "ops/profiling_backend.h"
 
-#include <chrono>
 #include <initializer_list>
 #include <vector>
 
@@ -31,11 +30,10 @@ const char* name_of(Phase phase) {
 
 template <typename Call>
 void ProfilingBackend::record(const char* op, const Work& work, Call&& call) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  const double start = seconds_now(clock_);
   call();
   inner_->synchronize();
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = seconds_now(clock_) - start;
   profile_[{phase_, op, work.detail}] += {1, seconds, work.flops, work.bytes};
 }
 

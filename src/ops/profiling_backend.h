@@ -12,6 +12,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/clock.h"
 #include "ops/backend.h"
 
 namespace finetune {
@@ -50,7 +51,8 @@ using Profile = std::map<OpKey, OpRecord>;
 
 class ProfilingBackend : public Backend {
  public:
-  explicit ProfilingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+  explicit ProfilingBackend(std::unique_ptr<Backend> inner, Clock clock = Clock::wall)
+      : inner_(std::move(inner)), clock_(clock) {}
 
   const Profile& profile() const { return profile_; }
   void clear() { profile_.clear(); }
@@ -114,6 +116,7 @@ class ProfilingBackend : public Backend {
   double scores(const AttentionShape& shape);
 
   std::unique_ptr<Backend> inner_;
+  Clock clock_;
   Profile profile_;
   Phase phase_ = Phase::forward;
 };

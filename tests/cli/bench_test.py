@@ -73,8 +73,10 @@ def test_squad_lengths(_):
 
 def test_of_a_model_directory(_):
     need("golden/tiny-bert-classification/config.json")
-    result = bench("step", "--shape", TINY, "--lengths", 12, "--batch-size", 2, "--steps", 1)
+    result = bench("step", "--shape", TINY, "--lengths", 12, "--batch-size", 2, "--steps", 1,
+                   "--threads", 1, "--clock", "cpu")
     check_step(result, 2)
+    assert result["clock"] == "cpu"
 
 
 def test_text_report(_):
@@ -117,6 +119,8 @@ def test_errors(directory):
     fail(2, "bench", "step", "--lengths", 513, words=["--lengths", "513", "512"])
     fail(2, "bench", "step", "--batch-size", -1, words=["--batch-size"])
     fail(2, "bench", "step", "--threads", -1, words=["--threads"])
+    fail(2, "bench", "step", "--clock", "cpu", "--threads", 2, words=["--clock", "--threads 1"])
+    fail(2, "bench", "tokenizer", "--model", TINY, "--input", TINY / "vocab.txt", "--clock", "cpu", words=["--clock"])
     fail(2, "bench", "nothing")
     fail(3, "bench", "tokenizer", "--model", TINY, "--input", directory / "absent.txt", words=["absent.txt"])
     empty = directory / "empty.txt"
