@@ -93,10 +93,16 @@ def run_ours(options, work, model, rows, directory):
         command += ["--threads", options.threads]
     _, memory = call(command)
     metrics = json.loads((run / "metrics.json").read_text())
+    with open(run / "metrics.jsonl", encoding="utf-8") as log:
+        steps = [entry for entry in map(json.loads, log) if "loss" in entry]
+    # As with the peer, not the first step; nor a last one that is not a whole batch.
+    counted = steps[1:] if len(steps) * work.batch_size == rows else steps[1:-1]
+    seconds = [work.batch_size / entry["samples_per_second"] for entry in counted]
+    tokens = sum(s * entry["tokens_per_second"] for s, entry in zip(seconds, counted))
     shutil.rmtree(run)
-    return {"samples_per_second": metrics["train_samples_per_second"],
-            "tokens_per_second": metrics["train_tokens_per_second"],
-            "startup_seconds": metrics["startup_seconds"], "steps": metrics["train_steps"],
+    return {"samples_per_second": work.batch_size * len(counted) / sum(seconds),
+            "tokens_per_second": tokens / sum(seconds),
+            "startup_seconds": metrics["startup_seconds"], "steps": len(steps),
             "peak_memory_mb": memory}
 
 
@@ -160,8 +166,8 @@ def report(options, results, versions):
         "learning rate 5e-5, dropout 0.1, AdamW, clipping at 1.0",
         "* best setting: batches of similar length padded to their longest (`group_by_length`); default: padded to "
         "128 (bank text) and 384 tokens (SQuAD)",
-        "* The ratio is that of real tokens per second, run by run (a side's padded runs may have fewer rows); "
-        "the peer's first pass through its kernels is not counted, ours is", "",
+        "* The ratio is that of real tokens per second, run by run (padded runs may have fewer steps); a run's "
+        "first step is not counted on either side", "",
         *table(results), ""])
 
 
@@ -175,6 +181,8 @@ def main():
         if name not in PEERS:
             fail(f"--peers {name}: known are {', '.join(PEERS)}")
     works = [known[name] for name in options.works.split(",")]
+    if min(options.steps, options.default_steps or options.steps) < 3:
+        fail("--steps: at least 3, since the first is not counted")
     for path in [options.binary, *(data_of(options, work) for work in works)]:
         if not Path(path).exists():
             fail(f"{path}: not found")

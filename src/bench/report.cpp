@@ -121,7 +121,7 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["flops_per_second"] = flops / seconds;
   out["matmul_peak_flops_per_second"] = result.peaks.matmul;
   out["share_of_matmul_peak"] = flops / seconds / result.peaks.matmul;
-  out["copy_bytes_per_second"] = result.peaks.copy;
+  out["memory_peak_bytes_per_second"] = result.peaks.memory;
   out["step_seconds_min"] = spread.least;
   out["step_seconds_median"] = spread.median;
   out["step_seconds_max"] = spread.most;
@@ -139,13 +139,15 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
 std::string table_of(const std::vector<OpLine>& lines, const MachinePeaks& peaks,
                      const std::string& time_heading) {
   std::string out = format("%-*s %7s %10s %7s %9s %7s %8s %7s\n", kNameWidth, "operation", "calls",
-                           time_heading.c_str(), "share", "GFLOP/s", "of peak", "GB/s", "of copy");
-  const Phase* phase = nullptr;
+                           time_heading.c_str(), "share", "GFLOP/s", "of peak", "GB/s", "of peak");
+  const OpKey* last = nullptr;
   for (const OpLine& line : lines) {
-    if (!phase || *phase != line.key.phase) out += concat(name_of(line.key.phase), "\n");
-    phase = &line.key.phase;
-    const std::string name =
-        line.key.detail.empty() ? "  " + line.key.op : "      " + line.key.detail;
+    const bool same_phase = last && last->phase == line.key.phase;
+    const bool same_op = same_phase && last->op == line.key.op;
+    if (!same_phase) out += concat(name_of(line.key.phase), "\n");
+    last = &line.key;
+    const std::string name = same_op ? concat("      ", line.key.detail)
+                                     : concat("  ", line.key.op, " ", line.key.detail);
     out += format("%-*s %7.1f %10.3f", kNameWidth, name.c_str(), line.calls, 1e3 * line.seconds);
     out += line.share ? format(" %6.1f%%", 100 * *line.share) : format(" %7s", "");
     if (line.flops_per_second > 0) {
@@ -155,7 +157,7 @@ std::string table_of(const std::vector<OpLine>& lines, const MachinePeaks& peaks
       out += format(" %9s %7s", "", "");
     }
     out += format(" %8.1f %6.0f%%\n", line.bytes_per_second / 1e9,
-                  100 * line.bytes_per_second / peaks.copy);
+                  100 * line.bytes_per_second / peaks.memory);
   }
   return out;
 }
@@ -173,9 +175,9 @@ std::string to_text(const StepBenchResult& result) {
                 1e3 * seconds / steps, 1e3 * spread.least, 1e3 * spread.median, 1e3 * spread.most);
   out += format("%.2f samples/s, %.0f tokens/s, %.1f GFLOP/s\n", result.samples / seconds,
                 result.tokens / seconds, flops / seconds / 1e9);
-  out += format("%.1f %% of this machine's matrix-product rate (%.1f GFLOP/s; copying: %.1f GB/s)\n\n",
+  out += format("%.1f %% of this machine's matrix-product rate (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
                 100 * flops / seconds / result.peaks.matmul, result.peaks.matmul / 1e9,
-                result.peaks.copy / 1e9);
+                result.peaks.memory / 1e9);
   out += table_of(lines_of(result, true), result.peaks, "ms a step");
   const double between = seconds - seconds_in_operations(result);
   out += format("%-*s %7s %10.3f %6.1f%%\n", kNameWidth, "between operations", "",

@@ -24,7 +24,7 @@ constexpr double kLearningRate = 1e-5;
 
 void keep_best(MachinePeaks& peaks, Clock clock) {
   peaks.matmul = std::max(peaks.matmul, measure_matmul_peak(clock));
-  peaks.copy = std::max(peaks.copy, measure_copy_peak(clock));
+  peaks.memory = std::max(peaks.memory, measure_memory_peak(clock));
 }
 
 TaskKind task_kind(const StepBenchOptions& options) {

@@ -24,7 +24,7 @@ struct StepBenchOptions {
 
 struct MachinePeaks {
   double matmul = 0;  // flop/s, measure_matmul_peak()
-  double copy = 0;    // byte/s, measure_copy_peak()
+  double memory = 0;  // byte/s, measure_memory_peak()
 };
 
 struct StepBenchResult {

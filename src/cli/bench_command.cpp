@@ -23,7 +23,7 @@ lengths of card transactions (mean 13 tokens), squad those of SQuAD's windows (m
 384). A step is train's own: dropout, gradient clipping, AdamW. flops_per_second counts matrix
 products and attention of the real tokens, a multiply-add as 2 (the last layer of classification at
 [CLS] alone); share_of_matmul_peak sets it beside one large product with all threads in this run.
-GB/s is the least traffic there can be, beside the rate of copying.)";
+GB/s is the least traffic there can be, beside that of adding one large block to another.)";
 
 constexpr const char* kOpsFooter = R"(Examples:
   finetune bench ops

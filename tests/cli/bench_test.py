@@ -12,7 +12,7 @@ def bench(*arguments):
 
 def check_step(result, samples_per_step):
     for name in ("samples_per_second", "tokens_per_second", "flops_per_second", "share_of_matmul_peak",
-                 "matmul_peak_flops_per_second", "copy_bytes_per_second", "peak_memory_mb"):
+                 "matmul_peak_flops_per_second", "memory_peak_bytes_per_second", "peak_memory_mb"):
         assert result[name] > 0, (name, result)
     assert result["batch_size"] == samples_per_step
     # The rates belong to one time: seconds of all steps.

@@ -4,12 +4,13 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "ops/backend.h"
 #include "ops/cpu/isa.h"
 
 namespace finetune {
@@ -42,15 +43,16 @@ double measure_matmul_peak(Clock clock) {
   return 2.0 * double(n) * double(n) * double(n) / seconds;
 }
 
-double measure_copy_peak(Clock clock) {
-  constexpr int64_t bytes = int64_t{128} << 20, piece = int64_t{4} << 20;
-  std::vector<char> from(size_t(bytes), 1), to(size_t(bytes), 2);
+double measure_memory_peak(Clock clock) {
+  constexpr int64_t count = int64_t{32} << 20;
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  const auto x = backend->allocate(size_t(count) * sizeof(float));
+  const auto y = backend->allocate(size_t(count) * sizeof(float));
   const double seconds = fastest(clock, [&] {
-    parallel_ranges(bytes, piece, [&](int64_t begin, int64_t end) {
-      std::memcpy(to.data() + begin, from.data() + begin, size_t(end - begin));
-    });
+    backend->add(vector(static_cast<float*>(x.get()), count),
+                 vector(static_cast<float*>(y.get()), count));
   });
-  return 2.0 * double(bytes) / seconds;
+  return 3.0 * double(count) * sizeof(float) / seconds;
 }
 
 }  // namespace finetune

@@ -9,8 +9,9 @@ namespace finetune {
 // Takes about a tenth of a second on a few cores.
 double measure_matmul_peak(Clock clock);
 
-// Bytes read plus bytes written by copying a block beyond every private cache (128 MiB) with all
-// threads(), per second.
-double measure_copy_peak(Clock clock);
+// Bytes read plus bytes written, per second, by adding one block of 128 MiB to another (large pages
+// where the machine has them) with all threads(). Larger than private caches, not than every shared
+// one: what streaming through weights and optimizer state can hope for.
+double measure_memory_peak(Clock clock);
 
 }  // namespace finetune
