@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   finetune::add_inspect_command(app, exit_code);
   finetune::add_convert_command(app, exit_code);
   finetune::add_score_command(app, exit_code);
+  finetune::add_bench_command(app, exit_code);
   finetune::add_doctor_command(app, exit_code);
   try {
     auto arguments = finetune::with_config_file(normalized_arguments(argc, argv));

@@ -1,0 +1,25 @@
+// Lengths of sequences in tokens, special tokens included, as real data has them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace finetune {
+
+// "bank": card transactions, mean 13.4 tokens, at most 53. "squad": windows of questions with their
+// contexts, mean 171, at most 384. A number: all sequences that long.
+struct LengthDistribution {
+  std::string name;
+  int64_t longest = 0;
+  std::vector<int64_t> quantiles;  // at 0, 1/64, 2/64, ... 1; linear in between
+
+  // Length of draw number i: a pure function of i.
+  int64_t draw(uint64_t i) const;
+};
+
+// Error(usage) for another name, or a number that is not in [4, max_positions].
+LengthDistribution length_distribution(std::string_view name, int64_t max_positions);
+
+}  // namespace finetune

@@ -1,0 +1,244 @@
+#include "bench/ops_bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "bench/synthetic_task.h"
+#include "core/parallel.h"
+#include "data/packing.h"
+#include "train/engine.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kSecondsPerOp = 0.05;
+constexpr int kLeastCalls = 5;
+constexpr double kDropout = 0.1;
+constexpr PhiloxKey kKey = {0x6F707362, 0x656E6368};
+
+class OpsBench {
+ public:
+  OpsBench(std::unique_ptr<Backend> backend, Clock clock, const BertConfig& config,
+           const PackedBatch& batch, Task& task)
+      : backend_(std::move(backend), clock),
+        config_(config),
+        batch_(backend_, batch.tokens(), batch.sequences()),
+        host_(batch),
+        task_(task) {
+    batch_.upload(batch);
+    task_.reserve(backend_, batch.sequences());
+  }
+
+  std::vector<OpLine> run() {
+    forward();
+    loss();
+    backward();
+    update();
+    return lines_;
+  }
+
+ private:
+  Tensor make(int64_t rows, int64_t cols) {
+    memory_.push_back(backend_.allocate(size_t(rows * cols) * sizeof(float)));
+    std::vector<float> values(static_cast<size_t>(rows * cols));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = float(2 * unit_interval(philox(kKey, {uint32_t(i), 0, 0, 0})[0]) - 1);
+    }
+    backend_.upload(memory_.back().get(), values.data(), values.size() * sizeof(float));
+    return matrix(static_cast<float*>(memory_.back().get()), rows, cols);
+  }
+  Dropout dropout() const { return Dropout::make(kDropout, kKey, 0); }
+  AttentionShape attention_shape() const {
+    AttentionShape shape{config_.num_attention_heads, config_.head_size(),
+                         float(1 / std::sqrt(double(config_.head_size()))), batch_.segments(),
+                         batch_.segments(), batch_.samples()};
+    return shape;
+  }
+
+  void measure(const std::function<void()>& call);
+  void forward();
+  void loss();
+  void backward();
+  void update();
+
+  ProfilingBackend backend_;
+  const BertConfig& config_;
+  DeviceBatch batch_;
+  const PackedBatch& host_;
+  Task& task_;
+  std::vector<std::shared_ptr<void>> memory_;
+  std::vector<OpLine> lines_;
+};
+
+void OpsBench::measure(const std::function<void()>& call) {
+  call();
+  std::vector<double> seconds;
+  OpKey key;
+  OpRecord record;
+  for (double sum = 0; sum < kSecondsPerOp || int(seconds.size()) < kLeastCalls;) {
+    backend_.clear();
+    call();
+    for (const auto& [each, its] : backend_.profile()) {
+      if (each.op == "upload" || each.op == "download") continue;
+      key = each;
+      record = its;
+    }
+    seconds.push_back(record.seconds);
+    sum += record.seconds;
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + long(seconds.size() / 2), seconds.end());
+  const double median = std::max(1e-9, seconds[seconds.size() / 2]);
+  lines_.push_back({key, double(seconds.size()), median, {}, record.flops / median,
+                    record.bytes / median});
+}
+
+void OpsBench::forward() {
+  const int64_t t = batch_.tokens(), h = config_.hidden_size, inner = config_.intermediate_size;
+  {
+    Tensor word = make(config_.vocab_size, h), position = make(config_.max_position_embeddings, h),
+           type = make(config_.type_vocab_size, h), y = make(t, h);
+    measure([&] {
+      backend_.embed(batch_.ids(), batch_.positions(), batch_.types(), word, position, type, y);
+    });
+    measure([&] { backend_.dropout(y, dropout(), batch_.token_names(), y); });
+  }
+  memory_.clear();
+  for (auto [in, out] : {std::pair(h, 3 * h), {h, h}, {h, inner}, {inner, h}}) {
+    Tensor x = make(t, in), w = make(out, in), bias = make(1, out), y = make(t, out);
+    measure([&] { backend_.linear(x, w, bias, y); });
+  }
+  memory_.clear();
+  Tensor qkv = make(t, 3 * h), context = make(t, h);
+  Tensor lse = make(config_.num_attention_heads, t);
+  measure([&] {
+    backend_.attention(attention_shape(), dropout(), qkv.columns(0, h), qkv.columns(h, h),
+                       qkv.columns(2 * h, h), context, lse);
+  });
+  Tensor x = make(t, inner), y = make(t, inner);
+  measure([&] { backend_.activation(config_.hidden_act, x, y); });
+  Tensor residual = make(t, h), gamma = make(1, h), beta = make(1, h), stats = make(t, 2);
+  Tensor s = make(t, h), normed = make(t, h);
+  measure([&] {
+    backend_.add_layer_norm(context, residual, dropout(), batch_.token_names(), gamma, beta,
+                            float(config_.layer_norm_eps), s, stats, normed);
+  });
+  memory_.clear();
+}
+
+void OpsBench::loss() {
+  const bool qa = task_.kind() == TaskKind::qa;
+  Tensor logits = make(qa ? batch_.tokens() : batch_.sequences(), task_.head().outputs);
+  Tensor losses = make(1, batch_.sequences()), dlogits = make(logits.rows, logits.cols);
+  measure([&] { task_.loss(backend_, host_, batch_, logits, 0.1f, losses, dlogits); });
+  lines_.back().key.phase = Phase::forward;
+  memory_.clear();
+}
+
+void OpsBench::backward() {
+  const int64_t t = batch_.tokens(), h = config_.hidden_size, inner = config_.intermediate_size;
+  for (auto [in, out] : {std::pair(h, 3 * h), {h, h}, {h, inner}, {inner, h}}) {
+    Tensor x = make(t, in), w = make(out, in), dy = make(t, out), dx = make(t, in);
+    Tensor dw = make(out, in), dbias = make(1, out);
+    measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias); });
+    measure([&] { backend_.linear_backward_input(dy, w, dx, false); });
+    memory_.clear();
+  }
+  {
+    Tensor qkv = make(t, 3 * h), context = make(t, h), dcontext = make(t, h);
+    Tensor lse = make(config_.num_attention_heads, t), dqkv = make(t, 3 * h);
+    auto part = [h](Tensor x, int64_t i) { return x.columns(i * h, h); };
+    backend_.attention(attention_shape(), dropout(), part(qkv, 0), part(qkv, 1), part(qkv, 2),
+                       context, lse);
+    measure([&] {
+      backend_.attention_backward(attention_shape(), dropout(), part(qkv, 0), part(qkv, 1),
+                                  part(qkv, 2), context, lse, dcontext, part(dqkv, 0),
+                                  part(dqkv, 1), part(dqkv, 2));
+    });
+  }
+  Tensor x = make(t, inner), dy = make(t, inner);
+  measure([&] { backend_.activation_backward(config_.hidden_act, x, dy, dy); });
+  Tensor gradient = make(t, h), s = make(t, h), stats = make(t, 2), gamma = make(1, h);
+  Tensor ds = make(t, h), dx = make(t, h), dgamma = make(1, h), dbeta = make(1, h);
+  measure([&] {
+    backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(),
+                                     ds, dx, dgamma, dbeta);
+  });
+  Tensor word = make(config_.vocab_size, h), position = make(config_.max_position_embeddings, h),
+         type = make(config_.type_vocab_size, h);
+  measure([&] {
+    backend_.embed_backward(gradient, batch_.ids(), batch_.positions(), batch_.types(),
+                            batch_.order(), word, position, type);
+  });
+  memory_.clear();
+}
+
+// Over all parameters at once; values of v are squares, so that roots are of what they are in
+// training.
+void OpsBench::update() {
+  const int64_t size = ParameterTable(config_, task_.head()).size();
+  Tensor parameter = make(1, size), gradient = make(1, size), m = make(1, size);
+  memory_.push_back(backend_.allocate(size_t(size) * sizeof(float)));
+  Tensor v = vector(static_cast<float*>(memory_.back().get()), size);
+  std::vector<double> sums(size_t((size + kNormBlock - 1) / kNormBlock));
+  measure([&] { backend_.block_square_sums(gradient, sums.data()); });
+  AdamW options;
+  options.learning_rate = 1e-5f;
+  options.weight_decay = 0.01f;
+  measure([&] { backend_.adamw(options, parameter, gradient, m, v); });
+  memory_.clear();
+}
+
+}  // namespace
+
+OpsBenchResult bench_ops(const StepBenchOptions& options) {
+  check(options);
+  const BertConfig config = shape_config(options.shape);
+  const LengthDistribution lengths =
+      length_distribution(options.lengths, config.max_position_embeddings);
+  const TaskKind kind = task_kind(options);
+  OpsBenchResult result;
+  result.shape = options.shape;
+  result.lengths = options.lengths;
+  result.batch_size = resolved_batch_size(options);
+  std::unique_ptr<Task> task =
+      make_synthetic_task(kind, lengths, result.batch_size, config.vocab_size);
+  std::vector<uint32_t> order(static_cast<size_t>(result.batch_size));
+  std::iota(order.begin(), order.end(), 0u);
+  PackedBatch batch;
+  pack(task->train_set().samples, order, 0, batch);
+  result.tokens = batch.tokens();
+
+  std::unique_ptr<Backend> backend = make_backend("cpu", options.threads);
+  result.backend = backend->description();
+  keep_best(result.peaks, options.clock);
+  result.lines = OpsBench(std::move(backend), options.clock, config, batch, *task).run();
+  keep_best(result.peaks, options.clock);
+  return result;
+}
+
+nlohmann::ordered_json to_json(const OpsBenchResult& result) {
+  nlohmann::ordered_json out;
+  out["shape"] = result.shape;
+  out["lengths"] = result.lengths;
+  out["backend"] = result.backend;
+  out["batch_size"] = result.batch_size;
+  out["tokens"] = result.tokens;
+  out["matmul_peak_flops_per_second"] = result.peaks.matmul;
+  out["memory_peak_bytes_per_second"] = result.peaks.memory;
+  out["ops"] = nlohmann::ordered_json::array();
+  for (const OpLine& line : result.lines) out["ops"].push_back(to_json(line));
+  return out;
+}
+
+std::string to_text(const OpsBenchResult& result) {
+  return concat(result.shape, ", ", result.lengths, " lengths, batch ", result.batch_size, " (",
+                result.tokens, " tokens)\n", result.backend, ", fp32; matrix products ",
+                format_fixed(result.peaks.matmul / 1e9, 1), " GFLOP/s, memory ",
+                format_fixed(result.peaks.memory / 1e9, 1), " GB/s\n\n",
+                table_of(result.lines, result.peaks, "ms a call"));
+}
+
+}  // namespace finetune

@@ -1,0 +1,25 @@
+// Each operation of a training step on its own, over and over, at the sizes of that step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/report.h"
+
+namespace finetune {
+
+struct OpsBenchResult {
+  std::string shape, lengths, backend;
+  int64_t batch_size = 0;
+  int64_t tokens = 0;  // of the batch
+  std::vector<OpLine> lines;  // seconds: the median call
+  MachinePeaks peaks;
+};
+
+// Takes shape, lengths, batch size and threads of the options.
+OpsBenchResult bench_ops(const StepBenchOptions& options);
+
+nlohmann::ordered_json to_json(const OpsBenchResult& result);
+std::string to_text(const OpsBenchResult& result);
+
+}  // namespace finetune

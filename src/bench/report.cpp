@@ -1,0 +1,188 @@
+#include "bench/report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "train/process_stats.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kNameWidth = 38;
+
+template <typename... Values>
+std::string format(const char* pattern, Values... values) {
+  char buffer[256];
+  std::snprintf(buffer, sizeof buffer, pattern, values...);
+  return buffer;
+}
+
+OpLine line_of(const OpKey& key, const OpRecord& record, double whole, double steps) {
+  OpLine line;
+  line.key = key;
+  line.calls = double(record.calls) / steps;
+  line.seconds = record.seconds / steps;
+  line.share = record.seconds / whole;
+  if (record.seconds > 0) {
+    line.flops_per_second = record.flops / record.seconds;
+    line.bytes_per_second = record.bytes / record.seconds;
+  }
+  return line;
+}
+
+// Operations by phase, each with its largest share first; details of one below it, indented.
+std::vector<OpLine> lines_of(const StepBenchResult& result, bool with_details) {
+  const double whole = total_seconds(result), steps = double(result.step_seconds.size());
+  Profile sums;
+  std::map<OpKey, std::vector<OpLine>> details;
+  for (const auto& [key, record] : result.profile) {
+    const OpKey sum{key.phase, key.op, ""};
+    sums[sum] += record;
+    if (!key.detail.empty()) details[sum].push_back(line_of(key, record, whole, steps));
+  }
+  std::vector<OpLine> lines;
+  for (const auto& [key, record] : sums) lines.push_back(line_of(key, record, whole, steps));
+  auto larger = [](const OpLine& a, const OpLine& b) {
+    return std::tuple(a.key.phase, -a.seconds) < std::tuple(b.key.phase, -b.seconds);
+  };
+  std::sort(lines.begin(), lines.end(), larger);
+  if (!with_details) return lines;
+  std::vector<OpLine> all;
+  for (const OpLine& line : lines) {
+    all.push_back(line);
+    std::vector<OpLine>& parts = details[line.key];
+    std::sort(parts.begin(), parts.end(), larger);
+    if (parts.size() > 1) all.insert(all.end(), parts.begin(), parts.end());
+  }
+  return all;
+}
+
+double seconds_in_operations(const StepBenchResult& result) {
+  double seconds = 0;
+  for (const auto& [key, record] : result.profile) seconds += record.seconds;
+  return seconds;
+}
+
+struct Spread {
+  double least, median, most;
+};
+
+Spread spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return {values.front(), (values[(n - 1) / 2] + values[n / 2]) / 2, values.back()};
+}
+
+}  // namespace
+
+double total_seconds(const StepBenchResult& result) {
+  return std::accumulate(result.step_seconds.begin(), result.step_seconds.end(), 0.0);
+}
+
+double total_flops(const Profile& profile) {
+  double flops = 0;
+  for (const auto& [key, record] : profile) flops += record.flops;
+  return flops;
+}
+
+nlohmann::ordered_json to_json(const OpLine& line) {
+  nlohmann::ordered_json out;
+  out["phase"] = name_of(line.key.phase);
+  out["op"] = line.key.op;
+  if (!line.key.detail.empty()) out["detail"] = line.key.detail;
+  out["calls"] = line.calls;
+  out["seconds"] = line.seconds;
+  if (line.share) out["share"] = *line.share;
+  out["flops_per_second"] = line.flops_per_second;
+  out["bytes_per_second"] = line.bytes_per_second;
+  return out;
+}
+
+nlohmann::ordered_json to_json(const StepBenchResult& result) {
+  const double seconds = total_seconds(result), flops = total_flops(result.profile);
+  const Spread spread = spread_of(result.step_seconds);
+  nlohmann::ordered_json out;
+  out["shape"] = result.shape;
+  out["lengths"] = result.lengths;
+  out["task"] = result.task;
+  out["backend"] = result.backend;
+  out["precision"] = "fp32";
+  out["threads"] = result.threads;
+  out["clock"] = result.clock == Clock::cpu ? "cpu" : "wall";
+  out["parameters"] = result.parameters;
+  out["batch_size"] = result.batch_size;
+  out["steps"] = result.step_seconds.size();
+  out["tokens_per_sample"] = result.tokens / result.samples;
+  out["samples_per_second"] = result.samples / seconds;
+  out["tokens_per_second"] = result.tokens / seconds;
+  out["flops_per_token"] = flops / result.tokens;
+  out["flops_per_second"] = flops / seconds;
+  out["matmul_peak_flops_per_second"] = result.peaks.matmul;
+  out["share_of_matmul_peak"] = flops / seconds / result.peaks.matmul;
+  out["memory_peak_bytes_per_second"] = result.peaks.memory;
+  out["step_seconds_min"] = spread.least;
+  out["step_seconds_median"] = spread.median;
+  out["step_seconds_max"] = spread.most;
+  out["peak_memory_mb"] = peak_memory_mb();
+  out["between_operations_share"] = 1 - seconds_in_operations(result) / seconds;
+  out["ops"] = nlohmann::ordered_json::array();
+  for (const OpLine& line : lines_of(result, false)) out["ops"].push_back(to_json(line));
+  out["matrix_products"] = nlohmann::ordered_json::array();
+  for (const OpLine& line : lines_of(result, true)) {
+    if (!line.key.detail.empty()) out["matrix_products"].push_back(to_json(line));
+  }
+  return out;
+}
+
+std::string table_of(const std::vector<OpLine>& lines, const MachinePeaks& peaks,
+                     const std::string& time_heading) {
+  std::string out = format("%-*s %7s %10s %7s %9s %7s %8s %7s\n", kNameWidth, "operation", "calls",
+                           time_heading.c_str(), "share", "GFLOP/s", "of peak", "GB/s", "of peak");
+  const OpKey* last = nullptr;
+  for (const OpLine& line : lines) {
+    const bool same_phase = last && last->phase == line.key.phase;
+    const bool same_op = same_phase && last->op == line.key.op;
+    if (!same_phase) out += concat(name_of(line.key.phase), "\n");
+    last = &line.key;
+    const std::string name = same_op ? concat("      ", line.key.detail)
+                                     : concat("  ", line.key.op, " ", line.key.detail);
+    out += format("%-*s %7.1f %10.3f", kNameWidth, name.c_str(), line.calls, 1e3 * line.seconds);
+    out += line.share ? format(" %6.1f%%", 100 * *line.share) : format(" %7s", "");
+    if (line.flops_per_second > 0) {
+      out += format(" %9.1f %6.0f%%", line.flops_per_second / 1e9,
+                    100 * line.flops_per_second / peaks.matmul);
+    } else {
+      out += format(" %9s %7s", "", "");
+    }
+    out += format(" %8.1f %6.0f%%\n", line.bytes_per_second / 1e9,
+                  100 * line.bytes_per_second / peaks.memory);
+  }
+  return out;
+}
+
+std::string to_text(const StepBenchResult& result) {
+  const double seconds = total_seconds(result), flops = total_flops(result.profile);
+  const double steps = double(result.step_seconds.size());
+  const Spread spread = spread_of(result.step_seconds);
+  std::string out = format(
+      "%s, %.1f M parameters, %s, %s lengths (mean %.1f tokens), batch %lld\n%s, fp32%s\n",
+      result.shape.c_str(), double(result.parameters) / 1e6, result.task.c_str(),
+      result.lengths.c_str(), result.tokens / result.samples, (long long)result.batch_size,
+      result.backend.c_str(), result.clock == Clock::cpu ? ", processor time" : "");
+  out += format("%.0f steps, %.1f ms each (min %.1f, median %.1f, max %.1f)\n", steps,
+                1e3 * seconds / steps, 1e3 * spread.least, 1e3 * spread.median, 1e3 * spread.most);
+  out += format("%.2f samples/s, %.0f tokens/s, %.1f GFLOP/s\n", result.samples / seconds,
+                result.tokens / seconds, flops / seconds / 1e9);
+  out += format("%.1f %% of this machine's matrix-product rate (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
+                100 * flops / seconds / result.peaks.matmul, result.peaks.matmul / 1e9,
+                result.peaks.memory / 1e9);
+  out += table_of(lines_of(result, true), result.peaks, "ms a step");
+  const double between = seconds - seconds_in_operations(result);
+  out += format("%-*s %7s %10.3f %6.1f%%\n", kNameWidth, "between operations", "",
+                1e3 * between / steps, 100 * between / seconds);
+  return out;
+}
+
+}  // namespace finetune

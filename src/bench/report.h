@@ -1,0 +1,34 @@
+// Results of benchmarks as a table for people and as JSON for scripts.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/step_bench.h"
+
+namespace finetune {
+
+// One operation of a profile: the mean of a step, or of a call.
+struct OpLine {
+  OpKey key;
+  double calls = 0;
+  double seconds = 0;
+  std::optional<double> share;  // of the step's time
+  double flops_per_second = 0;
+  double bytes_per_second = 0;
+};
+
+double total_seconds(const StepBenchResult& result);
+double total_flops(const Profile& profile);
+
+// The whole report; names as in docs/cli.md.
+nlohmann::ordered_json to_json(const StepBenchResult& result);
+std::string to_text(const StepBenchResult& result);
+
+nlohmann::ordered_json to_json(const OpLine& line);
+std::string table_of(const std::vector<OpLine>& lines, const MachinePeaks& peaks,
+                     const std::string& time_heading);
+
+}  // namespace finetune

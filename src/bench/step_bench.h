@@ -1,0 +1,55 @@
+// Throughput of training steps on this machine: random weights of a shape, random samples, the
+// program's own TrainingStep (dropout, clipping, AdamW) on a profiled backend.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "ops/profiling_backend.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+struct StepBenchOptions {
+  std::string shape = "minilm";  // named_shape(), or a directory with config.json
+  std::string lengths = "bank";  // length_distribution()
+  std::string task;              // classification, qa; empty: qa for squad lengths
+  int64_t batch_size = 0;        // 0: 8 for qa, else 32
+  int64_t steps = 0;             // timed ones; 0: as many as take 5 seconds, at least 3
+  int64_t threads = 0;           // 0: all cores
+  int64_t micro_batch_tokens = 0;  // 0: as train chooses
+  Clock clock = Clock::wall;       // cpu: with one thread only
+};
+
+struct MachinePeaks {
+  double matmul = 0;  // flop/s, measure_matmul_peak()
+  double memory = 0;  // byte/s, measure_memory_peak()
+};
+
+struct StepBenchResult {
+  std::string shape, lengths, task, backend;
+  int64_t batch_size = 0;
+  int64_t threads = 0;
+  int64_t parameters = 0;
+  std::vector<double> step_seconds;  // timed steps in order
+  double samples = 0;                // of all timed steps
+  double tokens = 0;
+  Clock clock = Clock::wall;
+  Profile profile;
+  MachinePeaks peaks;  // the best of before and after
+};
+
+StepBenchResult bench_step(const StepBenchOptions& options);
+
+// The config of --shape. Error(usage) for a name that is neither a shape nor a directory.
+BertConfig shape_config(const std::string& shape);
+// Error(usage) for values that are out of range.
+void check(const StepBenchOptions& options);
+void check_clock(Clock clock, int64_t threads);
+TaskKind task_kind(const StepBenchOptions& options);
+int64_t resolved_batch_size(const StepBenchOptions& options);
+// The better of what was measured before and of a new measurement.
+void keep_best(MachinePeaks& peaks, Clock clock);
+
+}  // namespace finetune

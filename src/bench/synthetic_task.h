@@ -1,0 +1,16 @@
+// A task of random samples, for benchmarks: no data, no vocabulary. Token ids follow Zipf's law, so
+// that a batch repeats frequent tokens as text does; labels and answers are arbitrary.
+#pragma once
+
+#include <memory>
+
+#include "bench/lengths.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// Classification into 24 classes, or question answering. `count` samples, the same in every run.
+std::unique_ptr<Task> make_synthetic_task(TaskKind kind, const LengthDistribution& lengths,
+                                          int64_t count, int64_t vocabulary_size);
+
+}  // namespace finetune

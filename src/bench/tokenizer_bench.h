@@ -1,0 +1,30 @@
+// How fast a tokenizer reads text: ids and byte offsets, without special tokens.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/clock.h"
+
+namespace finetune {
+
+struct TokenizerBenchResult {
+  std::string model, input;
+  int64_t threads = 0;
+  int64_t lines = 0;
+  int64_t bytes = 0;   // of the lines, line ends not counted
+  int64_t tokens = 0;
+  int64_t passes = 0;
+  double best_seconds = 0;    // of a pass over the file
+  double median_seconds = 0;
+};
+
+// Each line of `input` is a text; lines are read before the clock runs. `threads` 0: all cores.
+// Error(data) for a file that cannot be read or holds no text.
+TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string& input,
+                                     int64_t threads, Clock clock);
+
+nlohmann::ordered_json to_json(const TokenizerBenchResult& result);
+std::string to_text(const TokenizerBenchResult& result);
+
+}  // namespace finetune

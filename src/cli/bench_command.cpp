@@ -1,0 +1,142 @@
+// finetune bench: throughput of training steps, single operations and the tokenizer on this machine.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/ops_bench.h"
+#include "bench/report.h"
+#include "bench/step_bench.h"
+#include "bench/tokenizer_bench.h"
+#include "cli/command.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kStepFooter = R"(Examples:
+  finetune bench step --shape minilm --lengths bank
+  finetune bench step --shape base --lengths squad --batch-size 8 --steps 10 --json
+  finetune bench step --shape bert-base-uncased/ --lengths 128 --threads 1
+
+Weights and samples are random: no data is read, and of a directory the config alone. bank has the
+lengths of card transactions (mean 13 tokens), squad those of SQuAD's windows (mean 171, at most
+384). A step is train's own: dropout, gradient clipping, AdamW. flops_per_second counts matrix
+products and attention of the real tokens, a multiply-add as 2 (the last layer of classification at
+[CLS] alone); share_of_matmul_peak sets it beside one large product with all threads in this run.
+GB/s is the least traffic there can be, beside that of adding one large block to another.)";
+
+constexpr const char* kOpsFooter = R"(Examples:
+  finetune bench ops
+  finetune bench ops --shape base --lengths squad --batch-size 8 --json
+
+Each operation on its own with its operands in cache where they fit: what a step can hope for.)";
+
+constexpr const char* kTokenizerFooter = R"(Examples:
+  finetune bench tokenizer --model bert-base-uncased --input contexts.txt --threads 1
+  finetune bench tokenizer --model DIR --input texts.txt --json
+
+Each line of the file is a text. megabytes_per_second counts the bytes of the lines; ids and offsets
+are made. The fastest pass over the file counts.)";
+
+template <typename Result>
+void print(const Result& result, bool as_json) {
+  const std::string text = as_json ? to_json(result).dump(2) + "\n" : to_text(result);
+  std::fputs(text.c_str(), stdout);
+}
+
+struct Options {
+  StepBenchOptions step;
+  std::string model, input;
+  std::string clock = "wall";
+  bool json = false;
+};
+
+void add_machine_options(CLI::App& command, Options& options) {
+  command.add_option("--threads", options.step.threads, "default: all cores")
+      ->type_name("N")
+      ->take_last();
+  command
+      .add_option("--clock", options.clock, "cpu: processor time, for a busy machine; --threads 1")
+      ->check(CLI::IsMember({"wall", "cpu"}))
+      ->capture_default_str()
+      ->take_last();
+  command.add_flag("--json", options.json, "one JSON object");
+}
+
+void add_shape_options(CLI::App& command, Options& options) {
+  command.add_option("--shape", options.step.shape, "model shape, or a model directory")
+      ->type_name("tiny|minilm|base|large|DIR")
+      ->capture_default_str()
+      ->take_last();
+  command.add_option("--lengths", options.step.lengths, "of the samples, in tokens")
+      ->type_name("bank|squad|N")
+      ->capture_default_str()
+      ->take_last();
+  command.add_option("--task", options.step.task, "default: qa for squad lengths")
+      ->check(CLI::IsMember({"classification", "qa"}))
+      ->take_last();
+  command.add_option("--batch-size", options.step.batch_size, "default: 32; qa 8")
+      ->type_name("N")
+      ->take_last();
+}
+
+// The options with --clock's value.
+const StepBenchOptions& resolved(Options& options) {
+  options.step.clock = options.clock == "cpu" ? Clock::cpu : Clock::wall;
+  return options.step;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, int&) {
+  auto options = std::make_shared<Options>();
+  CLI::App* bench =
+      app.add_subcommand("bench", "Throughput on this machine, beside its matrix-product rate");
+  bench->require_subcommand(0, 1);
+  bench->footer(
+      "Examples:\n"
+      "  finetune bench                      a training step of MiniLM's shape on bank text\n"
+      "  finetune bench step --shape base --lengths squad --json\n"
+      "  finetune bench ops --shape base\n"
+      "  finetune bench tokenizer --model DIR --input texts.txt");
+
+  CLI::App* step = bench->add_subcommand("step", "Training steps and the time of each operation");
+  add_shape_options(*step, *options);
+  step->add_option("--steps", options->step.steps, "default: as many as take 5 seconds")
+      ->type_name("N")
+      ->take_last();
+  step->add_option("--micro-batch-tokens", options->step.micro_batch_tokens,
+                   "most tokens computed at once (default: as train)")
+      ->type_name("N")
+      ->take_last();
+  add_machine_options(*step, *options);
+  step->footer(kStepFooter);
+  step->callback([options] { print(bench_step(resolved(*options)), options->json); });
+
+  CLI::App* ops = bench->add_subcommand("ops", "Each operation of a step on its own");
+  add_shape_options(*ops, *options);
+  add_machine_options(*ops, *options);
+  ops->footer(kOpsFooter);
+  ops->callback([options] { print(bench_ops(resolved(*options)), options->json); });
+
+  CLI::App* tokenizer = bench->add_subcommand("tokenizer", "Text to ids and offsets");
+  tokenizer->add_option("--model", options->model, "directory with the tokenizer's files")
+      ->required()
+      ->type_name("DIR");
+  tokenizer->add_option("--input", options->input, "text file, a text a line")
+      ->required()
+      ->type_name("FILE");
+  add_machine_options(*tokenizer, *options);
+  tokenizer->footer(kTokenizerFooter);
+  tokenizer->callback([options] {
+    const StepBenchOptions& machine = resolved(*options);
+    print(bench_tokenizer(options->model, options->input, machine.threads, machine.clock),
+          options->json);
+  });
+
+  bench->callback([bench, options] {
+    if (bench->get_subcommands().empty()) print(bench_step(options->step), options->json);
+  });
+}
+
+}  // namespace finetune

@@ -1,0 +1,17 @@
+// What this machine reaches in practice, to set results beside.
+#pragma once
+
+#include "core/clock.h"
+
+namespace finetune {
+
+// Arithmetic of one large fp32 product (2 * 2048^3) through oneDNN with all threads(), in flop/s.
+// Takes about a tenth of a second on a few cores.
+double measure_matmul_peak(Clock clock);
+
+// Bytes read plus bytes written, per second, by adding one block of 128 MiB to another (large pages
+// where the machine has them) with all threads(). Larger than private caches, not than every shared
+// one: what streaming through weights and optimizer state can hope for.
+double measure_memory_peak(Clock clock);
+
+}  // namespace finetune
