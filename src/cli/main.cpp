@@ -1,6 +1,11 @@
 // The front door: dispatches to a subcommand and turns errors into one line and an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -12,12 +17,24 @@
 
 namespace {
 
+using finetune::concat;
 using finetune::ExitCode;
 
 int fail(ExitCode code, const std::string& message) {
+  std::string line = "finetune: error: ";
+  for (char c : message) line += c == '\n' ? std::string("\\n") : std::string(1, c);  // one line
   finetune::clear_progress();
-  std::fprintf(stderr, "finetune: error: %s\n", message.c_str());
+  std::fprintf(stderr, "%s\n", line.c_str());
+  finetune::log_to_file(line);
   return int(code);
+}
+
+// A stream that the caller closed would lend its number to the next file that is opened, and our
+// messages would land in it.
+void open_standard_streams() {
+  int descriptor = ::open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
+  if (descriptor > 2) ::close(descriptor);
 }
 
 // Long options accept `_` for `-`.
@@ -38,6 +55,7 @@ std::vector<std::string> normalized_arguments(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   CLI::App app{"Fine-tunes BERT for text classification and question answering.", "finetune"};
   app.set_version_flag("--version", FINETUNE_VERSION);
   app.require_subcommand(1);
@@ -65,6 +83,9 @@ int main(int argc, char** argv) {
     return fail(ExitCode::device, "out of memory; a smaller --micro-batch-tokens needs less");
   } catch (const std::exception& error) {
     return fail(ExitCode::internal, error.what());
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    return fail(ExitCode::model, concat("standard output: cannot be written: ", std::strerror(errno)));
   }
   return exit_code;
 }

@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/text.h"
@@ -48,19 +50,53 @@ class OptionBinder {
         },
         "", ""));
   }
+  void operator()(const OptionInfo& info, double& value) { bind_number(info, value); }
+  void operator()(const OptionInfo& info, int64_t& value) { bind_number(info, value); }
+  void operator()(const OptionInfo& info, uint64_t& value) { bind_number(info, value); }
   template <typename Number>
-  void operator()(const OptionInfo& info, Number& value) {
-    CLI::Option* option = app_.add_option(dashed(info), value, std::string(info.help));
-    option->group(std::string(info.group))->type_name("N")->take_last();
-    // Values that mean "not given" are not shown as defaults.
-    if (value > 0 || (value == 0 && (info.name == "label-smoothing" || info.name == "null-threshold" ||
-                                     info.name == "eval-fraction" || info.name == "early-stopping"))) {
-      option->default_str(concat(value));
-    }
+  void operator()(const OptionInfo& info, std::optional<Number>& value) {
+    bind_number(info, value)->default_str(std::string(info.choices));
   }
 
  private:
   static std::string dashed(const OptionInfo& info) { return concat("--", info.name); }
+
+  static std::optional<double> read(const std::string& text, double) { return parse_double(text); }
+  static std::optional<int64_t> read(const std::string& text, int64_t) { return parse_int(text); }
+  static std::optional<uint64_t> read(const std::string& text, uint64_t) {
+    auto number = parse_int(text);  // config.toml has signed integers
+    return number && *number >= 0 ? std::optional(uint64_t(*number)) : std::nullopt;
+  }
+  template <typename Number>
+  static Number number_in(const Number&);
+  template <typename Number>
+  static Number number_in(const std::optional<Number>&);
+
+  // Read by our own rules: CLI11's depend on the locale, and it takes 1e400, 0x10 and "".
+  template <typename Value>
+  CLI::Option* bind_number(const OptionInfo& info, Value& value) {
+    using Number = decltype(number_in(value));
+    std::string name = dashed(info), word(info.choices);
+    auto take = [&value, name, word](const std::string& text) {
+      auto number = read(text, Number());
+      bool is_word = !word.empty() && text == word;
+      if (number || is_word) {
+        value = is_word ? Value() : Value(*number);
+        return;
+      }
+      throw CLI::ValidationError(name, concat(in_quotes(text), " is not a ", number_words<Number>,
+                                              word.empty() ? "" : " or ", word));
+    };
+    CLI::Option* option = app_.add_option_function<std::string>(name, take, std::string(info.help));
+    option->group(std::string(info.group))->type_name("N")->take_last();
+    if constexpr (std::is_same_v<Value, Number>) option->default_str(concat(value));
+    return option;
+  }
+
+  template <typename Number>
+  static constexpr const char* number_words = std::is_same_v<Number, double>    ? "number"
+                                              : std::is_same_v<Number, int64_t> ? "whole number"
+                                                                                : "whole number from 0 to 9223372036854775807";
 
   CLI::App& app_;
 };

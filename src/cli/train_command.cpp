@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/option_binding.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "train/config_file.h"
 #include "train/option_values.h"
@@ -28,6 +29,9 @@ void run(const TrainOptions& options, int& exit_code) {
   exit_code = int(outcome.code);
   std::fputs(options.json ? outcome.metrics_json.c_str() : outcome.summary.c_str(), stdout);
   std::fputs(outcome.gate_table.c_str(), options.json ? stderr : stdout);
+  for (std::string_view line : split(outcome.gate_table, '\n')) {
+    if (!line.empty()) log_to_file(line);
+  }
 }
 
 }  // namespace
@@ -48,6 +52,13 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
   if (file.empty()) return arguments;
   std::vector<ConfigEntry> entries = read_config(file);
   check_config_names(entries, all_option_names(), file);
+  std::vector<std::string> lists = list_option_names();
+  for (const ConfigEntry& entry : entries) {
+    bool one_value = std::find(lists.begin(), lists.end(), entry.name) == lists.end();
+    if (one_value && entry.is_array) {
+      throw usage_error(file, ":", entry.line, ": ", entry.name, " takes one value, not an array");
+    }
+  }
   // --eval and --eval-fraction exclude each other: naming one drops the file's other.
   bool eval_given = given("eval") || given("eval-fraction");
   for (const ConfigEntry& entry : entries) {

@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <vector>
+
+#include "core/error.h"
 
 namespace finetune {
 namespace {
@@ -23,6 +27,7 @@ struct State {
   bool terminal = ::isatty(2) && !(std::getenv("TERM") && std::string(std::getenv("TERM")) == "dumb");
   bool line_shown = false;
   Clock::time_point next_progress{};
+  Clock::time_point next_file_progress{};
   std::vector<std::string> held_console;
   std::vector<std::string> held_file;
   std::FILE* file = nullptr;
@@ -49,13 +54,23 @@ void write_to_file(State& s, std::string_view line) {
   std::fflush(s.file);
 }
 
+void to_file(State& s, std::string_view line) {
+  if (s.file) write_to_file(s, line);
+  else s.held_file.emplace_back(line);
+}
+
 }  // namespace
+
+void log_to_file(std::string_view line) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  to_file(s, line);
+}
 
 void log_line(std::string_view line) {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  if (s.file) write_to_file(s, line);
-  else s.held_file.emplace_back(line);
+  to_file(s, line);
   if (s.quiet) return;
   if (!s.console_open) {
     s.held_console.emplace_back(line);
@@ -80,7 +95,7 @@ void open_log_file(const std::filesystem::path& path) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   s.file = std::fopen(path.c_str(), "ae");
-  if (!s.file) return;
+  if (!s.file) throw model_error(path.string(), ": cannot be written: ", std::strerror(errno));
   for (const auto& line : s.held_file) write_to_file(s, line);
   s.held_file.clear();
 }
@@ -97,8 +112,13 @@ void enable_progress(bool on) { state().progress = on; }
 void show_progress(std::string_view line, bool force) {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  if (!s.progress || s.quiet || !s.console_open) return;
+  if (!s.progress || !s.console_open) return;
   auto now = Clock::now();
+  if (s.file && (force || now >= s.next_file_progress)) {
+    write_to_file(s, line);
+    s.next_file_progress = now + kPlainInterval;
+  }
+  if (s.quiet) return;
   if (!force && now < s.next_progress) return;
   if (s.terminal) {
     put(concat("\r", line, "\033[K"));

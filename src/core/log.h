@@ -14,12 +14,14 @@ void log_line(std::string_view line);  // thread-safe; held back until open_cons
 template <typename... Parts>
 void log(const Parts&... parts) { log_line(concat(parts...)); }
 
+void log_to_file(std::string_view line);  // what standard error gets in another way, or not at all
+
 void open_console(bool quiet);                         // from now on lines go to standard error
-void open_log_file(const std::filesystem::path& path);  // appends; held-back lines are written too
+void open_log_file(const std::filesystem::path& path);  // appends; held-back lines are written too. Error(model)
 void close_log_file();
 
 // The one progress line: rewritten in place on a terminal, a plain line every few seconds
-// otherwise, nothing with --no-progress or --quiet.
+// otherwise and in the file; on standard error nothing with --quiet, nowhere with --no-progress.
 void enable_progress(bool on);
 void show_progress(std::string_view line, bool force = false);
 void clear_progress();

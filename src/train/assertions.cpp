@@ -142,14 +142,22 @@ void check_assertions(const std::vector<Assertion>& assertions,
 
 const std::vector<std::string>& run_metric_names() {
   static const std::vector<std::string> names{
-      "peak_memory_mb",         "startup_seconds",          "train_loss",
-      "train_runtime",          "train_samples_per_second", "train_steps",
-      "train_tokens_per_second"};
+      "peak_memory_mb", "startup_seconds",          "train_epochs", "train_loss",
+      "train_runtime",  "train_samples_per_second", "train_steps",  "train_tokens_per_second"};
   return names;
 }
 
-bool larger_run_metric_is_better(std::string_view metric) {
-  return metric.ends_with("_per_second") || metric == "train_steps";
+const std::vector<std::string>& evaluation_metric_names() {
+  static const std::vector<std::string> names{"best_step", "eval_runtime",
+                                              "eval_samples_per_second"};
+  return names;
+}
+
+bool larger_is_better(const std::string& metric) {
+  static constexpr std::string_view lower[] = {"_loss",    "_mse",       "_mae",
+                                               "_runtime", "_memory_mb", "startup_seconds"};
+  return std::none_of(std::begin(lower), std::end(lower),
+                      [&](std::string_view end) { return metric.ends_with(end); });
 }
 
 AssertionReport evaluate_assertions(const std::vector<Assertion>& assertions,

@@ -38,8 +38,10 @@ void check_assertions(const std::vector<Assertion>& assertions,
 
 // The metrics of a run besides the task's: train_loss, ..., peak_memory_mb, startup_seconds.
 const std::vector<std::string>& run_metric_names();
-// True for rates, false for losses, seconds and memory. Only for run_metric_names().
-bool larger_run_metric_is_better(std::string_view metric);
+// Those of an evaluation, besides the task's.
+const std::vector<std::string>& evaluation_metric_names();
+// False for losses and errors, seconds and memory; true for rates, shares and scores.
+bool larger_is_better(const std::string& metric);
 
 struct AssertionReport {
   std::string table;  // metric, value, bound, PASS or FAIL; empty without assertions

@@ -20,12 +20,10 @@ constexpr std::pair<const char*, int64_t CheckpointState::*> kIntegers[] = {
     {"step", &CheckpointState::step},
     {"epoch", &CheckpointState::epoch},
     {"step_in_epoch", &CheckpointState::step_in_epoch},
-    {"epoch_loss_count", &CheckpointState::epoch_loss_count},
     {"best_step", &CheckpointState::best_step},
     {"evaluations_without_improvement", &CheckpointState::evaluations_without_improvement},
 };
 constexpr std::pair<const char*, double CheckpointState::*> kDoubles[] = {
-    {"epoch_loss_sum", &CheckpointState::epoch_loss_sum},
     {"best_value", &CheckpointState::best_value},
 };
 constexpr std::pair<const char*, std::string CheckpointState::*> kTexts[] = {
@@ -91,6 +89,11 @@ std::string dataset_name(const char* group, const Parameter& parameter) {
 }
 
 }  // namespace
+
+int64_t evaluated_step(const CheckpointState& state) {
+  auto found = state.totals.find("evaluated");
+  return found == state.totals.end() ? -1 : int64_t(found->second);
+}
 
 void write_checkpoint(const fs::path& path, const CheckpointState& state,
                       const ParameterTable& table, const CheckpointArenas& arenas) {

@@ -26,9 +26,7 @@ struct CheckpointState {
   int64_t epoch = 0;          // of the next step, counted from 0
   int64_t step_in_epoch = 0;  // of the next step: updates done in `epoch`
 
-  double epoch_loss_sum = 0;  // over the steps done in `epoch`
-  int64_t epoch_loss_count = 0;
-  std::map<std::string, double> totals;  // what else the loop adds up: "loss", "seconds", "tokens"
+  std::map<std::string, double> totals;  // what else the loop keeps: "loss", "seconds", "evaluated", ...
 
   double best_value = std::numeric_limits<double>::quiet_NaN();
   int64_t best_step = -1;  // -1: not yet evaluated
@@ -40,6 +38,9 @@ struct CheckpointState {
   std::string model_sha256;
   std::string version;  // of the program that wrote it
 };
+
+// The last step whose evaluation is part of the state; -1: none.
+int64_t evaluated_step(const CheckpointState& state);
 
 // Arenas of a ParameterTable in host memory. When reading, those that are null are left out (the
 // best model's weights alone).

@@ -37,7 +37,7 @@ void write_run_facts(const Session& session, const std::string& weights_sha256) 
       {"code_path", session.engine->backend().description()},
       {"precision", session.options.precision},
       {"seed", concat(session.options.seed)},
-      {"virtual_shards", concat(session.options.virtual_shards)},
+      {"virtual_shards", concat(*session.options.virtual_shards)},
       {"processes", "1"},
   };
   const dnnl_version_t* dnnl = dnnl_version();
@@ -68,10 +68,8 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
   if (s.task->eval_set()) {
     if (s.state.best_step != s.state.step) load_best(s);
     if (!best_evaluation) {
-      again = s.task->start_evaluation();
-      s.engine->evaluate(*s.task->eval_set(), *again, s.micro_batch_tokens, [](double) { return true; });
+      again = s.evaluate(best_metrics, [](double) { return true; });
       best_evaluation = again.get();
-      best_metrics = again->metrics();
     }
     for (const auto& metric : best_metrics) metrics.insert(metric);
     metrics["best_step"] = double(s.state.best_step);

@@ -4,11 +4,11 @@
 #include <simdjson.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <system_error>
 
 #include "core/error.h"
@@ -26,17 +26,16 @@ std::string json_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The "step" of a line of metrics.jsonl; nothing if the line is not whole.
-std::optional<int64_t> step_of(simdjson::dom::parser& parser, std::string_view line) {
-  simdjson::dom::element json;
-  int64_t step = 0;
-  if (parser.parse(line.data(), line.size()).get(json) || json["step"].get(step)) {
-    return std::nullopt;
-  }
-  return step;
+// A line that is not whole is not kept.
+bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step, int64_t evaluated) {
+  simdjson::dom::element json, loss;
+  int64_t own = 0;
+  if (parser.parse(line.data(), line.size()).get(json) || json["step"].get(own)) return false;
+  bool is_training = !json["loss"].get(loss);
+  return own <= (is_training ? step : std::min(step, evaluated));
 }
 
-void keep_lines_up_to(const fs::path& path, int64_t step) {
+void keep_lines_up_to(const fs::path& path, int64_t step, int64_t evaluated) {
   std::error_code error;
   if (!fs::exists(path, error)) return;
   simdjson::dom::parser parser;
@@ -44,8 +43,7 @@ void keep_lines_up_to(const fs::path& path, int64_t step) {
   for (std::string_view rest = text; !rest.empty();) {
     size_t end = rest.find('\n');
     if (end == std::string_view::npos) break;
-    auto line_step = step_of(parser, rest.substr(0, end));
-    if (line_step && *line_step <= step) kept.append(rest.substr(0, end + 1));
+    if (is_kept(parser, rest.substr(0, end), step, evaluated)) kept.append(rest.substr(0, end + 1));
     rest.remove_prefix(end + 1);
   }
   if (kept != text) write_file(path, kept);
@@ -98,8 +96,9 @@ void write_facts(const fs::path& path,
   write_file(path, text + "\n}\n");
 }
 
-MetricsLog::MetricsLog(fs::path path, int64_t resume_step) : path_(std::move(path)) {
-  if (resume_step >= 0) keep_lines_up_to(path_, resume_step);
+MetricsLog::MetricsLog(fs::path path, int64_t resume_step, int64_t evaluated_step)
+    : path_(std::move(path)) {
+  if (resume_step >= 0) keep_lines_up_to(path_, resume_step, evaluated_step);
   int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resume_step >= 0 ? 0 : O_TRUNC);
   descriptor_ = ::open(path_.c_str(), flags, 0666);
   if (descriptor_ < 0) {

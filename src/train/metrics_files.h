@@ -30,9 +30,10 @@ void write_facts(const std::filesystem::path& path,
 // loses none. Errors are Error(model) naming the file.
 class MetricsLog {
  public:
-  // Starts a new file, or with `resume_step` >= 0 keeps the lines up to that step ("step" <=
-  // resume_step) of the file that is there and continues it; a line cut by a kill is dropped.
-  MetricsLog(std::filesystem::path path, int64_t resume_step);
+  // Starts a new file, or with `resume_step` >= 0 continues the one that is there: lines up to that
+  // step are kept, evaluations (lines without a loss) up to `evaluated_step`, what comes after them
+  // will be done again. A line cut by a kill is dropped.
+  MetricsLog(std::filesystem::path path, int64_t resume_step, int64_t evaluated_step = -1);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;

@@ -13,8 +13,12 @@ namespace finetune {
 // left out.
 std::vector<ConfigItem> config_items(const TrainOptions& options);
 
+// Paths that hold from any working directory, for config.toml.
+TrainOptions with_absolute_paths(TrainOptions options);
+
 // Names of the options with OptionRole::result.
 std::vector<std::string> result_option_names();
 std::vector<std::string> all_option_names();
+std::vector<std::string> list_option_names();  // those that take several values
 
 }  // namespace finetune

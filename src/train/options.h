@@ -1,8 +1,9 @@
 // Options of `finetune train`, once: the command line, config.toml and the check on --resume are
-// loops over for_each_option.
+// loops over for_each_option. An optional without a value is an option that was not given.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,7 @@ struct TrainOptions {
   std::string multi_label;
   bool regression = false;
   std::string class_weights = "none";
-  int64_t max_length = 0;
+  std::optional<int64_t> max_length;
   int64_t doc_stride = 128;
   int64_t n_best = 20;
   int64_t max_answer_length = 30;
@@ -33,29 +34,29 @@ struct TrainOptions {
   std::string squad_version = "auto";
 
   double epochs = 3;
-  int64_t max_steps = 0;
+  std::optional<int64_t> max_steps;
   int64_t batch_size = 32;
-  int64_t micro_batch_tokens = 0;
+  std::optional<int64_t> micro_batch_tokens;
   double learning_rate = 5e-5;
   std::string schedule = "linear";
   double warmup_ratio = 0.1;
-  int64_t warmup_steps = -1;
+  std::optional<int64_t> warmup_steps;
   double weight_decay = 0.01;
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double max_grad_norm = 1.0;
-  double dropout = -1;
+  std::optional<double> dropout;
   double label_smoothing = 0;
   double layer_lr_decay = 1;
   std::string freeze = "none";
   uint64_t seed = 42;
   bool no_shuffle = false;
-  int64_t max_train_samples = 0;
-  int64_t max_eval_samples = 0;
+  std::optional<int64_t> max_train_samples;
+  std::optional<int64_t> max_eval_samples;
 
-  int64_t eval_every = 0;
-  int64_t save_every = 0;
+  std::optional<int64_t> eval_every;
+  std::optional<int64_t> save_every;
   int64_t keep_checkpoints = 2;
   std::string best_metric;
   int64_t early_stopping = 0;
@@ -68,8 +69,8 @@ struct TrainOptions {
 
   std::string precision = "auto";
   std::string device = "auto";
-  int64_t threads = 0;
-  int64_t virtual_shards = 0;
+  std::optional<int64_t> threads;
+  std::optional<int64_t> virtual_shards;
 
   std::string time_limit;
   std::vector<std::string> assertions;
@@ -92,7 +93,7 @@ struct OptionInfo {
   std::string_view group;  // heading in --help
   OptionRole role;
   std::string_view help;
-  std::string_view choices = "";  // allowed words, separated by '|'
+  std::string_view choices = "";  // allowed words, separated by '|'; of a number: the word for "not given"
 };
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
@@ -115,19 +116,19 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"regression", data, result, "labels are numbers"}, o.regression);
   visit({"max-length", data, result, "longest input in tokens (default: 128; qa 384)"}, o.max_length);
   visit({"doc-stride", data, result, "qa: overlap of neighbouring windows in tokens"}, o.doc_stride);
-  visit({"n-best", data, run, "qa: answers kept for each question"}, o.n_best);
-  visit({"max-answer-length", data, run, "qa: longest answer in tokens"}, o.max_answer_length);
-  visit({"null-threshold", data, run, "qa: answer nothing where the null score leads by more than this"}, o.null_threshold);
-  visit({"squad-version", data, run, "qa: rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"}, o.squad_version);
+  visit({"n-best", data, result, "qa: answers kept for each question"}, o.n_best);
+  visit({"max-answer-length", data, result, "qa: longest answer in tokens"}, o.max_answer_length);
+  visit({"null-threshold", data, result, "qa: answer nothing where the null score leads by more than this"}, o.null_threshold);
+  visit({"squad-version", data, result, "qa: rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"}, o.squad_version);
   visit({"max-train-samples", data, result, "use the first N training examples (qa: questions)"}, o.max_train_samples);
-  visit({"max-eval-samples", data, run, "use the first N evaluation examples"}, o.max_eval_samples);
+  visit({"max-eval-samples", data, result, "use the first N evaluation examples"}, o.max_eval_samples);
   visit({"skip-bad-rows", data, result, "drop and count unusable rows"}, o.skip_bad_rows);
-  visit({"ignore-unknown-labels", data, run, "count evaluation labels that training lacks as wrong"}, o.ignore_unknown_labels);
+  visit({"ignore-unknown-labels", data, result, "count evaluation labels that training lacks as wrong"}, o.ignore_unknown_labels);
 
   visit({"epochs", optimizer, result, "passes over the training data"}, o.epochs);
   visit({"max-steps", optimizer, result, "stop after N updates (default: --epochs decides)"}, o.max_steps);
   visit({"batch-size", optimizer, result, "sequences (qa: windows) per update, over all processes"}, o.batch_size);
-  visit({"micro-batch-tokens", optimizer, result, "most tokens computed at once (default: from the model's size)"}, o.micro_batch_tokens);
+  visit({"micro-batch-tokens", optimizer, result, "most tokens computed at once (auto: from the model's size)", "auto"}, o.micro_batch_tokens);
   visit({"lr", optimizer, result, "learning rate"}, o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule", "linear|cosine|constant|polynomial"}, o.schedule);
   visit({"warmup-ratio", optimizer, result, "share of the steps in which the learning rate rises from 0"}, o.warmup_ratio);
@@ -149,13 +150,13 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"eval-every", evaluation, run, "evaluate every N steps (default: each epoch)"}, o.eval_every);
   visit({"save-every", evaluation, run, "checkpoint every N steps (default: each epoch)"}, o.save_every);
   visit({"keep-checkpoints", evaluation, run, "newest checkpoints kept, besides the best"}, o.keep_checkpoints);
-  visit({"best-metric", evaluation, run, "metric that chooses the exported model (default: the task's)"}, o.best_metric);
+  visit({"best-metric", evaluation, result, "metric that chooses the exported model (default: the task's)"}, o.best_metric);
   visit({"early-stopping", evaluation, run, "stop after N evaluations without improvement"}, o.early_stopping);
   visit({"log-every", evaluation, run, "write every Nth step to metrics.jsonl"}, o.log_every);
 
   visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
   visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);
-  visit({"threads", machine, run, "threads (default: all cores this process may use)"}, o.threads);
+  visit({"threads", machine, run, "threads (all: the cores this process may use)", "all"}, o.threads);
   visit({"time-limit", machine, session, "stop cleanly with a checkpoint after 90s, 10m, 1h30m; exit 8"}, o.time_limit);
 
   visit({"assert", gate, run, "fail with exit 7 unless a final metric holds: \"eval_f1>=88\"; repeatable"}, o.assertions);

@@ -8,12 +8,12 @@
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "tasks/registry.h"
-#include "train/checkpoint_store.h"
 #include "train/config_file.h"
 #include "train/duration.h"
 #include "train/option_values.h"
 #include "train/pretrained.h"
 #include "train/process_stats.h"
+#include "train/resume.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -38,25 +38,13 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& m
   return task;
 }
 
-std::vector<Assertion> read_assertions(const TrainOptions& options, const Task& task) {
-  std::vector<Assertion> assertions;
-  for (const std::string& text : options.assertions) assertions.push_back(parse_assertion(text));
-  if (!options.baseline.empty()) {
-    const auto& own = run_metric_names();
-    auto larger_is_better = [&](const std::string& metric) {
-      bool of_run = std::find(own.begin(), own.end(), metric) != own.end();
-      return of_run ? larger_run_metric_is_better(metric) : task.larger_is_better(metric);
-    };
-    for (auto& assertion : baseline_assertions(options.baseline, options.tolerances, larger_is_better)) {
-      assertions.push_back(std::move(assertion));
-    }
+std::vector<std::string> metrics_of_run(const Task& task) {
+  std::vector<std::string> names = run_metric_names();
+  if (!task.eval_set()) return names;
+  for (const auto& more : {task.metric_names(), evaluation_metric_names()}) {
+    names.insert(names.end(), more.begin(), more.end());
   }
-  std::vector<std::string> available = run_metric_names();
-  if (task.eval_set()) {
-    for (auto& name : task.metric_names()) available.push_back(name);
-  }
-  check_assertions(assertions, available);
-  return assertions;
+  return names;
 }
 
 std::string checked_best_metric(const TrainOptions& options, const Task& task) {
@@ -88,32 +76,11 @@ Schedule make_schedule(const TrainOptions& options, int64_t samples) {
                   : options.schedule == "constant" ? ScheduleKind::constant
                                                    : ScheduleKind::polynomial;
   schedule.learning_rate = options.learning_rate;
-  schedule.total_steps = options.max_steps > 0
-                             ? options.max_steps
-                             : int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
-  schedule.total_steps = std::max<int64_t>(1, schedule.total_steps);
-  schedule.warmup_steps =
-      options.warmup_steps >= 0
-          ? options.warmup_steps
-          : int64_t(std::ceil(double(schedule.total_steps) * options.warmup_ratio));
+  auto by_epochs = int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
+  schedule.total_steps = options.max_steps.value_or(std::max<int64_t>(1, by_epochs));
+  schedule.warmup_steps = options.warmup_steps.value_or(
+      warmup_steps_for(schedule.total_steps, options.warmup_ratio));
   return schedule;
-}
-
-// Compares with the checkpoint's options and takes over what belongs to the run.
-void check_resumed_options(TrainOptions& options, const FoundCheckpoint& found) {
-  auto there = parse_config_text(found.state.options, found.file.path.string());
-  for (const ConfigEntry& entry : there) {
-    if (entry.name == "virtual-shards" && options.virtual_shards == 0 && !entry.values.empty()) {
-      options.virtual_shards = parse_int(entry.values[0]).value_or(1);
-    }
-  }
-  if (options.virtual_shards == 0) options.virtual_shards = 1;
-  auto now = parse_config_text(write_config(config_items(options), ""), "the command line");
-  std::vector<std::string> differences = config_differences(there, now, result_option_names());
-  if (!differences.empty()) {
-    throw usage_error("--resume: options differ from those of ", found.file.path.string(), ": ",
-                      join(differences, ", "), "; give the run's own, or start another --output");
-  }
 }
 
 std::vector<fs::path> data_files(const TrainOptions& options) {
@@ -129,20 +96,43 @@ std::vector<fs::path> model_files(const ModelFiles& model, const WeightSource& s
   return files;
 }
 
-StepOptions step_options(const Session& session) {
+// What the run reads besides its checkpoints.
+std::vector<fs::path> input_files(const Session& session, const WeightSource& source) {
+  std::vector<fs::path> files = data_files(session.options);
+  for (auto& file : model_files(session.model, source)) files.push_back(std::move(file));
+  if (!session.options.baseline.empty()) files.emplace_back(session.options.baseline);
+  return files;
+}
+
+// Buffers for the largest micro-batch of training and evaluation.
+void reserve_buffers(Session& s) {
+  MicroBatchLimits training = micro_batch_limits(s.task->train_set().samples, s.micro_batch_tokens,
+                                                 s.options.batch_size);
+  MicroBatchLimits largest = training;
+  if (const SampleSet* eval = s.task->eval_set()) {
+    MicroBatchLimits evaluation =
+        micro_batch_limits(eval->samples, s.micro_batch_tokens, s.engine->evaluation_sequences());
+    largest.tokens = std::max(largest.tokens, evaluation.tokens);
+    largest.sequences = std::max(largest.sequences, evaluation.sequences);
+  }
+  s.engine->reserve(largest.tokens, largest.sequences, true);
+  s.task->reserve(s.engine->backend(), training.sequences);
+}
+
+StepOptions step_options(const Session& session, int lowest_layer) {
   const TrainOptions& o = session.options;
   StepOptions step;
   step.seed = o.seed;
-  step.virtual_shards = o.virtual_shards;
+  step.virtual_shards = *o.virtual_shards;
   step.micro_batch_tokens = session.micro_batch_tokens;
-  step.dropout = o.dropout;
+  step.dropout = o.dropout.value_or(-1);
   step.max_grad_norm = o.max_grad_norm;
   step.weight_decay = o.weight_decay;
   step.adam_beta1 = o.adam_beta1;
   step.adam_beta2 = o.adam_beta2;
   step.adam_epsilon = o.adam_epsilon;
   step.layer_lr_decay = o.layer_lr_decay;
-  step.lowest_layer = lowest_trained_layer(o, session.model.config);
+  step.lowest_layer = lowest_layer;
   return step;
 }
 
@@ -179,6 +169,19 @@ CheckpointArenas Session::arenas() {
   return {engine->weights(), step->first_moments(), step->second_moments()};
 }
 
+std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
+                                              const std::function<bool(double)>& poll) {
+  double start = seconds_since_start();
+  auto evaluation = task->start_evaluation();
+  const SampleSet& set = *task->eval_set();
+  if (!engine->evaluate(set, *evaluation, micro_batch_tokens, poll)) return nullptr;
+  metrics = evaluation->metrics();
+  double seconds = std::max(1e-9, seconds_since_start() - start);
+  metrics["eval_runtime"] = seconds;
+  metrics["eval_samples_per_second"] = double(set.samples.size()) / seconds;
+  return evaluation;
+}
+
 std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
   auto session = std::make_unique<Session>();
   Session& s = *session;
@@ -188,69 +191,68 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
   if (!options.time_limit.empty()) s.time_limit = parse_duration(options.time_limit, "--time-limit");
   for (const std::string& text : options.assertions) parse_assertion(text);
   check_output(options.output, output_mode(options));
-  auto backend = make_backend(options.device, options.threads);
-  s.model = open_model(options.model, true);
-  auto source = open_weights(s.model.directory.weights);
-  s.task = read_task(options, s.model, *source);
-  s.assertions = read_assertions(options, *s.task);
-  s.best_metric = checked_best_metric(options, *s.task);
 
-  const TokenizedSamples& samples = s.task->train_set().samples;
+  std::optional<FoundCheckpoint> found;
+  if (options.resume && output_state(options.output) == OutputState::run) {
+    s.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
+    if ((s.finished = is_finished(*s.directory))) {
+      s.assertions = finished_assertions(*s.directory, options);
+      open_console(options.quiet);
+      return session;
+    }
+    found = checkpoint_to_continue(*s.directory);
+    if (found) continue_with_options(options, found->state.options, found->file.path.string());
+  }
+
+  auto backend = make_backend(options.device, options.threads.value_or(0));
+  s.model = open_model(options.model, true);
+  int lowest_layer = lowest_trained_layer(options, s.model.config);
+  auto source = open_weights(s.model.directory.weights);
+  if (options.overwrite) check_inputs_survive(options.output, input_files(s, *source));
+  s.task = read_task(options, s.model, *source);
+  s.assertions = read_assertions(options, metrics_of_run(*s.task));
+  s.best_metric = checked_best_metric(options, *s.task);
+  s.schedule = make_schedule(options, s.task->train_set().samples.size());
+  s.micro_batch_tokens = options.micro_batch_tokens.value_or(
+      auto_micro_batch_tokens(s.model.config, s.task->max_length()));
   options.task = name_of(s.task->kind());
   options.max_length = s.task->max_length();
   options.precision = "fp32";
-  s.schedule = make_schedule(options, samples.size());
-  s.micro_batch_tokens = options.micro_batch_tokens > 0
-                             ? options.micro_batch_tokens
-                             : auto_micro_batch_tokens(s.model.config, options.max_length);
+  options.best_metric = s.best_metric;
   options.micro_batch_tokens = s.micro_batch_tokens;
+  options.virtual_shards = options.virtual_shards.value_or(1);
 
-  std::optional<FoundCheckpoint> found;
-  if (options.resume) {
-    found = newest_valid_checkpoint(fs::path(options.output) / "checkpoints");
-    if (found) check_resumed_options(options, *found);
-  }
-  if (options.virtual_shards == 0) options.virtual_shards = 1;
-
-  // Buffers for the largest micro-batch of training and evaluation.
-  MicroBatchLimits limits = micro_batch_limits(samples, s.micro_batch_tokens, options.batch_size);
   s.engine = std::make_unique<Engine>(std::move(backend), s.model.config, s.task->head());
   PretrainedReport loaded = load_pretrained(
       s.engine->table(), *source, s.model.config.initializer_range, options.seed,
       options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, s.engine->weights());
   s.data_fingerprint = std::make_unique<Fingerprint>(data_files(options));
   s.model_fingerprint = std::make_unique<Fingerprint>(model_files(s.model, *source));
-  source.reset();
-  if (const SampleSet* eval = s.task->eval_set()) {
-    MicroBatchLimits evaluation =
-        micro_batch_limits(eval->samples, s.micro_batch_tokens, s.engine->evaluation_sequences());
-    s.engine->reserve(std::max(limits.tokens, evaluation.tokens),
-                      std::max(limits.sequences, evaluation.sequences), true);
-  } else {
-    s.engine->reserve(limits.tokens, limits.sequences, true);
-  }
-  s.task->reserve(s.engine->backend(), limits.sequences);
-  s.step = std::make_unique<TrainingStep>(*s.engine, *s.task, step_options(s), options.batch_size);
-
-  s.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
+  source.reset();  // its mapping is as large as the weights
+  reserve_buffers(s);
+  s.step = std::make_unique<TrainingStep>(*s.engine, *s.task, step_options(s, lowest_layer),
+                                          options.batch_size);
   if (found) {
-    // A run that has its metrics has ended; with --resume nothing of it changes.
-    s.finished = fs::exists(s.directory->metrics());
-    if (!s.finished) s.state = read_checkpoint(found->file.path, s.engine->table(), s.arenas());
+    s.state = std::move(found->state);
+    s.wait_for_fingerprints();  // other data: to be said now, not after hours
+    read_checkpoint(found->file.path, s.engine->table(), s.arenas(), true);
   }
+
+  if (!s.directory) s.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
   open_console(options.quiet);
   enable_progress(!options.no_progress);
-  if (s.finished) return session;
   open_log_file(s.directory->log());
   describe(s, loaded);
   if (found) log("continuing from ", found->file.path.string(), ", step ", s.state.step);
   else if (options.resume) log("--resume: no checkpoint yet, starting from the beginning");
-  s.state.options = write_config(config_items(options), config_marker(FINETUNE_VERSION));
+  s.state.options =
+      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
   s.state.labels = s.task->labels();
   s.state.version = FINETUNE_VERSION;
   write_file(s.directory->config(), s.state.options);
   finetune::create_directories(s.directory->checkpoints());
-  s.metrics_log = std::make_unique<MetricsLog>(s.directory->metrics_log(), found ? s.state.step : -1);
+  s.metrics_log = std::make_unique<MetricsLog>(s.directory->metrics_log(), found ? s.state.step : -1,
+                                               evaluated_step(s.state));
   s.startup_seconds = seconds_since_start();
   return session;
 }

@@ -26,7 +26,7 @@ extern "C" void on_signal(int number) {
 
 struct SignalGuard::Saved {
   std::array<struct sigaction, kHandled.size()> actions{};
-  struct sigaction file_size {};
+  struct sigaction file_size {}, pipe {};
 };
 
 SignalGuard::SignalGuard() : saved_(new Saved) {
@@ -41,6 +41,7 @@ SignalGuard::SignalGuard() : saved_(new Saved) {
   }
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &action, &saved_->file_size);
+  ::sigaction(SIGPIPE, &action, &saved_->pipe);
 }
 
 SignalGuard::~SignalGuard() {
@@ -48,6 +49,7 @@ SignalGuard::~SignalGuard() {
     ::sigaction(kHandled[i], &saved_->actions[i], nullptr);
   }
   ::sigaction(SIGXFSZ, &saved_->file_size, nullptr);
+  ::sigaction(SIGPIPE, &saved_->pipe, nullptr);
   delete saved_;
 }
 

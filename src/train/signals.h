@@ -2,7 +2,8 @@
 //   SIGINT            first: stop with a checkpoint, exit 130; second: end at once, 130
 //   SIGTERM           stop with a checkpoint, exit 85
 //   SIGUSR1, SIGUSR2  checkpoint and stop, exit 85 (start again with --resume)
-// SIGXFSZ (a file-size limit) is ignored, so that it becomes an ordinary write error.
+// SIGXFSZ (a file-size limit) and SIGPIPE (nobody reads the log any more) are ignored: they become
+// ordinary write errors.
 #pragma once
 
 #include "core/error.h"

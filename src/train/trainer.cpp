@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "core/log.h"
 #include "core/parallel.h"
@@ -12,6 +13,7 @@
 #include "train/finish.h"
 #include "train/session.h"
 #include "train/signals.h"
+#include "train/tree_sum.h"
 
 namespace finetune {
 namespace {
@@ -35,11 +37,17 @@ std::string metric_list(const Metrics& metrics) {
   return out;
 }
 
+Error diverged(int64_t step, const std::string& what) {
+  return Error(ExitCode::diverged, concat("diverged at step ", step, ": ", what,
+                                          "; a smaller --lr or a longer --warmup-ratio may help"));
+}
+
 // The loop, from a prepared session to its end.
 class Trainer {
  public:
-  explicit Trainer(Session& session)
+  Trainer(Session& session, const SignalGuard& signals)
       : s_(session),
+        signals_(signals),
         state_(session.state),
         count_(session.task->train_set().samples.size()),
         per_epoch_(steps_per_epoch(count_, session.options.batch_size)) {}
@@ -50,14 +58,15 @@ class Trainer {
   int64_t total_steps() const { return s_.schedule.total_steps; }
   bool is_last(int64_t done) const { return done == total_steps(); }
   bool epoch_ends(int64_t done) const { return done % per_epoch_ == 0; }
-  bool due(int64_t done, int64_t every) const {
-    return is_last(done) || (every > 0 ? done % every == 0 : epoch_ends(done));
+  double epochs_done() const { return double(state_.step) / double(per_epoch_); }
+  bool due(int64_t done, std::optional<int64_t> every) const {
+    return is_last(done) || (every ? done % *every == 0 : epoch_ends(done));
   }
   double& total(const char* name) { return state_.totals[name]; }
 
   void step();
   void log_step(const StepResult& result, double learning_rate, double seconds);
-  void show(const StepResult& result, double seconds);
+  void show(double loss);
   bool evaluate();
   void note_result(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation);
   void save();
@@ -66,7 +75,7 @@ class Trainer {
   TrainOutcome stop(ExitCode code);
 
   Session& s_;
-  SignalGuard signals_;
+  const SignalGuard& signals_;
   CheckpointState& state_;
   int64_t count_;
   int64_t per_epoch_;
@@ -85,8 +94,6 @@ void Trainer::step() {
   if (epoch != order_epoch_) {
     order_ = epoch_order(count_, s_.options.seed, epoch, !s_.options.no_shuffle);
     order_epoch_ = epoch;
-    state_.epoch_loss_sum = 0;
-    state_.epoch_loss_count = 0;
   }
   IndexRange range = batch_range(count_, s_.options.batch_size, state_.step % per_epoch_);
   auto start = Clock::now();
@@ -95,31 +102,26 @@ void Trainer::step() {
       state_.step, std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
       learning_rate);
   if (!result.finite) {
-    throw Error(ExitCode::diverged,
-                concat("diverged at step ", state_.step + 1, ": loss ", result.loss,
-                       ", gradient norm ", result.gradient_norm,
-                       "; a smaller --lr or a longer --warmup-ratio may help"));
+    throw diverged(state_.step + 1, concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
   }
   double seconds = seconds_since(start);
   total("loss") += result.loss;
   total("seconds") += seconds;
   total("tokens") += double(result.tokens);
   total("samples") += double(range.size());
-  state_.epoch_loss_sum += result.loss;
-  state_.epoch_loss_count += 1;
   state_.step += 1;
   state_.epoch = state_.step / per_epoch_;
   state_.step_in_epoch = state_.step % per_epoch_;
   if (state_.step % s_.options.log_every == 0 || is_last(state_.step)) {
     log_step(result, learning_rate, seconds);
   }
-  show(result, seconds);
+  show(result.loss);
 }
 
 void Trainer::log_step(const StepResult& result, double learning_rate, double seconds) {
   IndexRange range = batch_range(count_, s_.options.batch_size, (state_.step - 1) % per_epoch_);
   s_.metrics_log->append({{"step", double(state_.step)},
-                          {"epoch", double(state_.step) / double(per_epoch_)},
+                          {"epoch", epochs_done()},
                           {"loss", result.loss},
                           {"lr", learning_rate},
                           {"grad_norm", result.gradient_norm},
@@ -127,12 +129,12 @@ void Trainer::log_step(const StepResult& result, double learning_rate, double se
                           {"samples_per_second", double(range.size()) / seconds}});
 }
 
-void Trainer::show(const StepResult& result, double) {
+void Trainer::show(double loss) {
   double rate = total("samples") / std::max(1e-9, total("seconds"));
   double left = total("seconds") / double(state_.step) * double(total_steps() - state_.step);
   show_progress(concat("step ", state_.step, "/", total_steps(), "  epoch ",
-                       format_fixed(double(state_.step) / double(per_epoch_), 2), "  loss ",
-                       format_fixed(result.loss, 4), "  ", format_fixed(rate, 1), " samples/s  ",
+                       format_fixed(epochs_done(), 2), "  loss ",
+                       format_fixed(loss, 4), "  ", format_fixed(rate, 1), " samples/s  ",
                        format_fixed(total("tokens") / std::max(1e-9, total("seconds")), 0),
                        " tokens/s  remaining ", clock_time(left)),
                 is_last(state_.step));
@@ -140,25 +142,19 @@ void Trainer::show(const StepResult& result, double) {
 
 // False if a stop was requested before it was done.
 bool Trainer::evaluate() {
-  auto start = Clock::now();
-  auto evaluation = s_.task->start_evaluation();
-  const SampleSet& set = *s_.task->eval_set();
-  bool whole = s_.engine->evaluate(set, *evaluation, s_.micro_batch_tokens, [&](double share) {
+  Metrics metrics;
+  auto evaluation = s_.evaluate(metrics, [&](double share) {
     show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
     return stop_requested() == ExitCode::done;
   });
-  if (!whole) return false;
-  Metrics metrics = evaluation->metrics();
   clear_progress();
-  double seconds = seconds_since(start);
-  metrics["eval_runtime"] = seconds;
-  metrics["eval_samples_per_second"] = double(set.samples.size()) / std::max(1e-9, seconds);
-  NamedNumbers entry = {
-      {"step", double(state_.step)}, {"epoch", double(state_.step) / double(per_epoch_)}};
-  for (const auto& metric : metrics) entry.push_back(metric);
+  if (!evaluation) return false;
+  NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
+  entry.insert(entry.end(), metrics.begin(), metrics.end());
   s_.metrics_log->append(entry);
   log("evaluation at step ", state_.step, ":", metric_list(metrics));
   total("evaluated") = double(state_.step);
+  saved_step_ = -1;  // the state is another one now
   note_result(metrics, std::move(evaluation));
   return true;
 }
@@ -226,7 +222,7 @@ TrainOutcome Trainer::run() {
   if (state_.step > 0) {
     saved_step_ = state_.step;
     if (has_eval && due(state_.step, s_.options.eval_every) &&
-        total("evaluated") != double(state_.step)) {
+        evaluated_step(state_) != state_.step) {
       if (!evaluate()) return stop(stop_requested());
     }
   }
@@ -245,14 +241,16 @@ TrainOutcome Trainer::run() {
 }
 
 TrainOutcome Trainer::finish() {
+  std::vector<double> sums;  // the last update is one that no loss has seen
+  double norm = gradient_norm(s_.engine->backend(), vector(s_.engine->weights(), s_.engine->table().size()), sums);
+  if (!std::isfinite(norm)) throw diverged(state_.step, "the weights are not finite");
   save();
-  clear_progress();
   Metrics metrics;
   double seconds = std::max(1e-9, total("seconds"));
   metrics["train_loss"] = total("loss") / double(std::max<int64_t>(1, state_.step));
   metrics["train_runtime"] = runtime_before_ + seconds_since(started_);
   metrics["train_steps"] = double(state_.step);
-  metrics["train_epochs"] = double(state_.step) / double(per_epoch_);
+  metrics["train_epochs"] = epochs_done();
   metrics["train_samples_per_second"] = total("samples") / seconds;
   metrics["train_tokens_per_second"] = total("tokens") / seconds;
   metrics["startup_seconds"] = s_.startup_seconds;
@@ -262,12 +260,13 @@ TrainOutcome Trainer::finish() {
 }  // namespace
 
 TrainOutcome run_training(const TrainOptions& options) {
+  SignalGuard signals;  // from here on: a signal while data are read ends with a checkpoint too
   std::unique_ptr<Session> session = prepare_session(options);
   if (session->finished) {
     log(session->directory->path().string(), ": the run is finished; nothing to resume");
     return finished_outcome(*session);
   }
-  return Trainer(*session).run();
+  return Trainer(*session, signals).run();
 }
 
 }  // namespace finetune

@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 
 SHARED = Path(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHARED_DEFAULT", "../shared"))
-BINARY = os.environ.get("FINETUNE_BINARY", "build/finetune")
+BINARY = os.path.abspath(os.environ.get("FINETUNE_BINARY", "build/finetune"))
 GOLDEN = SHARED / "golden"
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
 

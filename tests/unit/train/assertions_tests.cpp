@@ -117,8 +117,10 @@ TEST_CASE("the table") {
 }
 
 TEST_CASE("directions of a run's own metrics") {
-  CHECK(larger_run_metric_is_better("train_samples_per_second"));
-  CHECK(!larger_run_metric_is_better("train_loss"));
-  CHECK(!larger_run_metric_is_better("peak_memory_mb"));
-  CHECK(!larger_run_metric_is_better("startup_seconds"));
+  CHECK(larger_is_better("train_samples_per_second"));
+  CHECK(larger_is_better("eval_f1_macro"));
+  CHECK(!larger_is_better("eval_mae"));
+  CHECK(!larger_is_better("train_loss"));
+  CHECK(!larger_is_better("peak_memory_mb"));
+  CHECK(!larger_is_better("startup_seconds"));
 }

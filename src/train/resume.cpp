@@ -1,0 +1,89 @@
+#include "train/resume.h"
+
+#include <limits>
+#include <map>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "train/config_file.h"
+#include "train/metrics_files.h"
+#include "train/option_values.h"
+#include "train/sealed_file.h"
+
+namespace finetune {
+namespace {
+
+void adopt(TrainOptions& options, const std::vector<ConfigEntry>& kept) {
+  auto value = [&](std::string_view name) {
+    for (const ConfigEntry& entry : kept) {
+      if (entry.name == name && !entry.values.empty()) return entry.values[0];
+    }
+    return std::string();
+  };
+  auto adopt_number = [&](std::optional<int64_t>& own, std::string_view name) {
+    if (!own) own = parse_int(value(name));
+  };
+  if (options.task.empty()) options.task = value("task");
+  if (options.precision == "auto") options.precision = value("precision");
+  adopt_number(options.max_length, "max-length");
+  adopt_number(options.micro_batch_tokens, "micro-batch-tokens");
+  adopt_number(options.virtual_shards, "virtual-shards");
+  std::string best_metric = value("best-metric");
+  if (options.best_metric.empty() || concat("eval_", options.best_metric) == best_metric) {
+    options.best_metric = best_metric;
+  }
+}
+
+}  // namespace
+
+void continue_with_options(TrainOptions& options, const std::string& kept,
+                           const std::string& kept_where) {
+  std::vector<ConfigEntry> there = parse_config_text(kept, kept_where);
+  adopt(options, there);
+  auto now = parse_config_text(write_config(config_items(options), ""), "the command line");
+  std::vector<std::string> differences = config_differences(there, now, result_option_names());
+  if (differences.empty()) return;
+  throw usage_error("--resume: options differ from those of ", kept_where, ": ",
+                    join(differences, ", "), "; give the run's own, or start another --output");
+}
+
+std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory) {
+  auto found = newest_valid_checkpoint(directory.checkpoints());
+  if (!found) return found;
+  CheckpointState& state = found->state;
+  if (state.best_step < 0 || state.best_step == state.step) return found;
+  try {
+    verify_seal(checkpoint_path(directory.checkpoints(), state.best_step));
+  } catch (const Error& error) {
+    log(error.what(), "; it was the best model so far: the search for the best starts over");
+    state.best_step = -1;
+    state.best_value = std::numeric_limits<double>::quiet_NaN();
+    state.evaluations_without_improvement = 0;
+    state.totals.erase("evaluated");
+  }
+  return found;
+}
+
+bool is_finished(const RunDirectory& directory) { return fs::exists(directory.metrics()); }
+
+std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options) {
+  continue_with_options(options, read_text_file(directory.config(), ExitCode::model),
+                        directory.config().string());
+  std::vector<std::string> available;
+  for (const auto& metric : read_metrics(directory.metrics())) available.push_back(metric.first);
+  return read_assertions(options, available);
+}
+
+std::vector<Assertion> read_assertions(const TrainOptions& options,
+                                       const std::vector<std::string>& available) {
+  std::vector<Assertion> assertions;
+  for (const std::string& text : options.assertions) assertions.push_back(parse_assertion(text));
+  for (auto& assertion : baseline_assertions(options.baseline, options.tolerances, larger_is_better)) {
+    assertions.push_back(std::move(assertion));
+  }
+  check_assertions(assertions, available);
+  return assertions;
+}
+
+}  // namespace finetune

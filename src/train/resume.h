@@ -1,0 +1,35 @@
+// What --resume continues, and whether it may.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/assertions.h"
+#include "train/checkpoint_store.h"
+#include "train/options.h"
+#include "train/run_directory.h"
+
+namespace finetune {
+
+// Takes over from `kept` (a config.toml's text) what was not given and resolves to the same for the
+// same data and model (task, maximum length, shards, ...). Error(usage) naming each option that
+// changes the result and differs.
+void continue_with_options(TrainOptions& options, const std::string& kept,
+                           const std::string& kept_where);
+
+// The checkpoint to continue. If the best model's own checkpoint is gone or damaged, the state comes
+// back without a best step, so that evaluation starts over, and the log says so.
+std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory);
+
+// A run that has its metrics has ended. Its options are compared with config.toml; the assertions
+// are those that its metrics can answer, else Error(usage).
+bool is_finished(const RunDirectory& directory);
+std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options);
+
+// Of --assert and --baseline; Error(usage) for a metric that is not in `available`.
+std::vector<Assertion> read_assertions(const TrainOptions& options,
+                                       const std::vector<std::string>& available);
+
+}  // namespace finetune

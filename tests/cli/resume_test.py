@@ -1,0 +1,234 @@
+"""--resume in every state that a run can be left in: the end must be that of an undisturbed run."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import BINARY, GOLDEN, Skip, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
+
+MODEL = GOLDEN / "tiny-bert-classification"
+DATA = "golden/trajectory-classification-train.csv"
+TRAIN = GOLDEN / "trajectory-classification-train.csv"
+EVAL = GOLDEN / "trajectory-classification-eval.csv"
+
+
+def arguments(output, *more, train=TRAIN):
+    return ["train", "--model", MODEL, "--train", train, "--label-column", "category", "--dropout", "0.1", "--lr",
+            "3e-3", "--max-steps", "24", "--output", output, "--no-progress", *more]
+
+
+def kill_when(condition, *line, number=signal.SIGKILL):
+    """Runs until `condition` holds, then sends the signal; the exit code (None: it had ended before)."""
+    process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 60
+    while process.poll() is None and time.time() < deadline:
+        if condition():
+            process.send_signal(number)
+            return process.wait(timeout=60)
+        time.sleep(0.001)
+    return process.wait(timeout=60)
+
+
+def snapshot(directory):
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.rglob("*") if path.is_file()}
+
+
+def results_of(out):
+    """What must not depend on interruptions."""
+    timeless = {name: value for name, value in metrics_of(out).items()
+                if not name.endswith(("_per_second", "runtime", "memory_mb", "startup_seconds"))}
+    log = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    keys = [(entry["step"], "loss" in entry) for entry in log]
+    return (facts_of(out)["weights_sha256"], timeless, keys, (out / "predictions.csv").read_bytes(),
+            (out / "confusion.csv").read_bytes(), (out / "model/model.safetensors").read_bytes())
+
+
+def test_best_model_and_early_stopping(directory):
+    need(DATA)
+    options = ["--eval", EVAL, "--max-eval-samples", 200, "--eval-every", 3, "--save-every", 5, "--keep-checkpoints", 1,
+               "--early-stopping", 3, "--best-metric", "eval_loss", "--lr", "0.02"]
+    straight = directory / "straight"
+    succeed(*arguments(straight, *options))
+    expected = results_of(straight)
+    metrics = metrics_of(straight)
+    assert metrics["best_step"] < metrics["train_steps"] < 24, "the test wants an early stop and an earlier best"
+    digest = subprocess.run(["sha256sum", straight / "model/model.safetensors"], capture_output=True, text=True).stdout
+    assert digest.split()[0] != expected[0]
+    # Killed after every line that appears in metrics.jsonl, at some distance.
+    out = directory / "killed"
+    for lines in range(1, 30, 4):
+        def enough():
+            log = out / "metrics.jsonl"
+            return log.exists() and log.read_bytes().count(b"\n") >= lines
+        if kill_when(enough, *arguments(out, *options, "--resume")) == 0:
+            break
+    succeed(*arguments(out, *options, "--resume"))
+    assert results_of(out) == expected
+    # Stopped by signals, in evaluations too; 85 each time, until it is done.
+    out = directory / "signals"
+    for attempt in range(40):
+        wait = time.time() + 0.25 + 0.04 * attempt
+        code = kill_when(lambda: time.time() > wait and (out / "metrics.jsonl").exists(),
+                         *arguments(out, *options, "--resume"), number=signal.SIGUSR1)
+        assert code in (0, 85), code
+        if code == 0:
+            break
+    assert results_of(out) == expected
+
+
+def test_stop_during_the_last_evaluation(directory):
+    need(DATA)
+    options = ["--eval", EVAL, "--max-steps", 3, "--micro-batch-tokens", 64]
+    succeed(*arguments(directory / "straight", *options))
+    out = directory / "run"
+
+    def last_step_done():
+        log = out / "metrics.jsonl"
+        return log.exists() and log.read_bytes().count(b"\n") == 3
+    code = kill_when(last_step_done, *arguments(out, *options), number=signal.SIGINT)
+    assert code in (0, 130), code
+    succeed(*arguments(out, *options, "--resume"))
+    assert results_of(out) == results_of(directory / "straight")
+
+
+def test_signal_before_the_first_step(directory):
+    need(DATA)
+    data = directory / "large.csv"  # reading it takes a while
+    rows = TRAIN.read_text().splitlines(keepends=True)
+    data.write_text(rows[0] + "".join(rows[1:]) * 100)
+    out = directory / "run"
+    start = time.time()
+    code = kill_when(lambda: time.time() > start + 0.1, *arguments(out, train=data), number=signal.SIGTERM)
+    assert code == 85, code
+    assert [path.name for path in (out / "checkpoints").iterdir()] == ["step-00000000.h5"]
+    result = succeed(*arguments(out, "--resume", train=data))
+    assert "step 0" in result.err and [s["step"] for s in steps_of(out)] == list(range(1, 25))
+
+
+def test_no_checkpoint_yet(directory):
+    need(DATA)
+    out = directory / "run"
+    result = succeed(*arguments(out, "--resume", "--max-steps", 4))
+    assert "from the beginning" in result.err
+    before = (facts_of(out)["weights_sha256"], [s["step"] for s in steps_of(out)])
+    shutil.rmtree(out / "checkpoints")
+    (out / "metrics.json").unlink()
+    result = succeed(*arguments(out, "--resume", "--max-steps", 4))
+    assert "from the beginning" in result.err
+    assert (facts_of(out)["weights_sha256"], [s["step"] for s in steps_of(out)]) == before
+    (directory / "other").mkdir()
+    (directory / "other/notes.txt").write_text("mine")
+    fail(2, *arguments(directory / "other", "--resume"), words=["other"])
+
+
+def test_finished(directory):
+    need(DATA)
+    out = directory / "run"
+    options = ["--eval", EVAL, "--eval-every", 12]
+    succeed(*arguments(out, *options))
+    before = snapshot(out)
+    result = succeed(*arguments(out, *options, "--resume", "--json"))
+    assert "finished" in result.err and json.loads(result.out) == metrics_of(out)
+    failed = run(*arguments(out, *options, "--resume", "--assert", "eval_accuracy>=2"))
+    assert failed.code == 7 and "FAIL" in failed.out, failed
+    fail(2, *arguments(out, *options, "--resume", "--assert", "eval_bleu>=2"), words=["eval_bleu"])
+    fail(2, *arguments(out, *options, "--resume", "--seed", 7), words=["seed (42 there, 7 now)"])
+    fail(2, *arguments(out, *options, "--resume", "--best-metric", "eval_loss"), words=["best-metric"])
+    # The same run in other words, other threads, other paths; nothing but the options is read.
+    same = [word.resolve() if word in (TRAIN, EVAL) else word for word in arguments(out, *options)]
+    succeed(*same, "--resume", "--lr", "0.0030", "--threads", 1, "--task", "classification", "--max-length", 128,
+            "--best-metric", "accuracy", "--precision", "fp32", "--virtual-shards", 1)
+    assert snapshot(out) == before
+    shutil.rmtree(out / "checkpoints")
+    succeed(*arguments(out, *options, "--resume"))
+    assert not (out / "checkpoints").exists()
+
+
+def unfinished(directory, *options):
+    """A run of 24 steps with a checkpoint of step 10 and its state as if killed after it."""
+    out = directory / "run"
+    succeed(*arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9, *options))
+    expected = facts_of(out)["weights_sha256"]
+    (out / "metrics.json").unlink()
+    for checkpoint in (out / "checkpoints").iterdir():
+        if checkpoint.name > "step-00000010.h5":
+            checkpoint.unlink()
+    return out, expected
+
+
+def test_changed_data_and_model(directory):
+    need(DATA)
+    data = directory / "train.csv"
+    shutil.copyfile(TRAIN, data)
+    out, expected = unfinished(directory)
+    line = arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9, "--resume",
+                     train=data)
+    original = data.read_text()
+    before = snapshot(out)
+    data.write_text(original.replace("RONA", "RENO", 1))
+    fail(3, *line, words=["data has changed"])
+    data.write_text("\n".join(original.splitlines()[:500]) + "\n")
+    fail(3, *line, words=["data has changed"])
+    data.write_text(original)
+    model = directory / "model"
+    shutil.copytree(MODEL, model)
+    os.chmod(model / "config.json", 0o644)
+    (model / "config.json").write_text((MODEL / "config.json").read_text() + "\n")
+    fail(3, *line, "--model", model, words=["--model has changed"])
+    fail(2, *line, "--max-steps", 30, words=["max-steps (24 there, 30 now)"])
+    assert snapshot(out) == before, "a refused resumption changed the run"
+    succeed(*line, "--threads", 1)  # a copy of the data elsewhere is the same data
+    assert facts_of(out)["weights_sha256"] == expected
+
+
+def test_best_checkpoint_gone(directory):
+    need(DATA)
+    out, expected = unfinished(directory, "--best-metric", "eval_accuracy", "--lr", "0.02")
+    (out / "checkpoints/step-00000005.h5").unlink()
+    result = succeed(*arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9,
+                                "--best-metric", "eval_accuracy", "--lr", "0.02", "--resume"))
+    assert "step-00000005.h5" in result.err and "starts over" in result.err, result
+    assert facts_of(out)["weights_sha256"] == expected
+    assert metrics_of(out)["best_step"] == 24
+
+
+def test_two_processes_at_once(directory):
+    need(DATA)
+    out = directory / "run"
+    first = subprocess.Popen([BINARY, *map(str, arguments(out, "--max-steps", 100000))], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.time() + 60
+        while not (out / "metrics.jsonl").exists() and time.time() < deadline:
+            time.sleep(0.01)
+        fail(2, *arguments(out, "--max-steps", 100000, "--resume"), words=["another process"])
+        fail(2, *arguments(out, "--max-steps", 100000, "--overwrite"), words=["another process"])
+    finally:
+        first.kill()
+        first.wait()
+
+
+def test_disk_full_in_the_middle(directory):
+    need(DATA)
+    disk = directory / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True).returncode:
+        raise Skip("a small tmpfs cannot be mounted here (needs root)")
+    try:
+        out = disk / "run"
+        options = ["--save-every", 3, "--keep-checkpoints", 5]
+        result = run(*arguments(out, *options))
+        assert result.code == 4 and result.err.splitlines()[-1].startswith("finetune: error: "), result
+        assert not list(out.rglob("*.tmp*")), list(out.rglob("*.tmp*"))
+        assert subprocess.run(["mount", "-o", "remount,size=60m", disk]).returncode == 0
+        result = succeed(*arguments(out, *options, "--resume"))
+        assert "continuing from" in result.err
+        succeed(*arguments(directory / "straight", *options))
+        assert facts_of(out)["weights_sha256"] == facts_of(directory / "straight")["weights_sha256"]
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+main(globals())
