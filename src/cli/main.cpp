@@ -1,5 +1,9 @@
 // The front door: dispatches to a subcommand and turns errors into one line and an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -7,6 +11,8 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -14,10 +20,22 @@ namespace {
 
 using finetune::ExitCode;
 
-int fail(ExitCode code, const std::string& message) {
+int fail(ExitCode code, std::string message) {
+  for (char& c : message) {
+    if (c == '\n' || c == '\r') c = ' ';  // one line, whatever a value or a library says
+  }
   finetune::clear_progress();
   std::fprintf(stderr, "finetune: error: %s\n", message.c_str());
   return int(code);
+}
+
+// A file must not become the standard output or error of a caller that has closed them, and a
+// reader that goes away must not stop a run.
+void prepare_standard_streams() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
+  if (descriptor > 2) ::close(descriptor);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 // Long options accept `_` for `-`.
@@ -37,9 +55,21 @@ std::vector<std::string> normalized_arguments(int argc, char** argv) {
 
 }  // namespace
 
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  finetune train --model bert-base-uncased --train train.csv --eval dev.csv --output runs/a\n"
+    "  finetune evaluate --model runs/a/model --data test.csv\n"
+    "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
+    "\n"
+    "finetune COMMAND --help shows a command's options and more examples.\n"
+    "Exit codes: 0 done, 2 usage, 3 data, 4 model or output, 5 device or memory, 6 diverged,\n"
+    "7 an --assert failed, 8 time limit, 85 checkpointed on a signal, 130 interrupted, 1 internal.";
+
 int main(int argc, char** argv) {
+  prepare_standard_streams();
   CLI::App app{"Fine-tunes BERT for text classification and question answering.", "finetune"};
-  app.set_version_flag("--version", FINETUNE_VERSION);
+  finetune::set_help_style(app);
+  app.set_version_flag("--version", FINETUNE_VERSION, "show the version");
   app.require_subcommand(1);
   app.fallthrough(false);
   int exit_code = 0;
@@ -51,13 +81,24 @@ int main(int argc, char** argv) {
   finetune::add_convert_command(app, exit_code);
   finetune::add_score_command(app, exit_code);
   finetune::add_doctor_command(app, exit_code);
+  app.footer(kFooter);
+  finetune::let_last_value_count(app);
   try {
-    auto arguments = finetune::with_config_file(normalized_arguments(argc, argv));
+    auto arguments = normalized_arguments(argc, argv);
+    finetune::check_names(app, arguments);
+    arguments = finetune::with_config_file(std::move(arguments));
     std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
-    app.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail(ExitCode::usage, error.what());
+    try {
+      app.parse(std::move(arguments));
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0) {
+        return fail(ExitCode::usage, finetune::usage_message(app, error));
+      }
+      app.exit(error);  // --help, --version
+    }
+    finetune::flush_standard_output();
+  } catch (const finetune::ReaderGone&) {
+    return finetune::kReaderGoneCode;
   } catch (const finetune::Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {
