@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/usage.h"
 #include "core/files.h"
 #include "model/config.h"
 #include "model/parameters.h"
@@ -153,6 +154,10 @@ void convert(const Options& options) {
   const fs::path output = options.output;
   check_output(output, options.overwrite);
   const ModelDirectory source = find_model(options.model);
+  std::error_code absent;
+  if (fs::equivalent(source.directory, output, absent)) {
+    throw usage_error("--output ", output.string(), " is the model itself; choose another directory");
+  }
   const BertConfig config =
       parse_config(read_text_file(source.config, ExitCode::model), source.config);
   auto weights = open_weights(source.weights);
@@ -180,16 +185,16 @@ void convert(const Options& options) {
 
 void add_convert_command(CLI::App& app, int&) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("convert", "Convert a BERT of any format to safetensors");
+  CLI::App* command = app.add_subcommand("convert", "Weights of any format to a Hugging Face directory with safetensors");
   command->add_option("--model", options->model, "model directory, or a weight file in it")
       ->required()
       ->type_name("DIR");
   command->add_option("--output", options->output, "directory to write")
       ->required()
       ->type_name("DIR");
-  command->add_option("--dtype", options->dtype, "type of the numbers written")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-      ->capture_default_str();
+  one_of(command->add_option("--dtype", options->dtype, "type of the numbers written"),
+         {"f32", "f16", "bf16"})
+      ->default_str("f32");
   command->add_flag("--overwrite", options->overwrite, "replace the model in --output");
   command->footer(kExamples);
   command->callback([options] { convert(*options); });

@@ -80,7 +80,7 @@ void run() {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, int&) {
-  auto* command = app.add_subcommand("doctor", "Says what this machine offers and what is used of it");
+  auto* command = app.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
   command->footer("Example:\n  finetune doctor");
   command->callback(run);
 }

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
+#include "cli/standard_output.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "tasks/registry.h"
@@ -20,38 +21,56 @@ struct EvaluateOptions {
   bool skip_bad_rows = false;
   bool ignore_unknown_labels = false;
   bool json = false;
+  bool quiet = false;
+  bool no_progress = false;
 };
 
+// The directory may exist: files of an earlier evaluation are replaced.
+void check_output(const std::string& output) {
+  std::error_code ignored;
+  if (!output.empty() && fs::exists(output, ignored) && !fs::is_directory(output, ignored)) {
+    throw usage_error("--output ", output, ": is a file, a directory is needed");
+  }
+}
+
 void run(const EvaluateOptions& o) {
+  check_output(o.output);
   FineTuned model = open_fine_tuned(o.inference);
+  if (model.kind == TaskKind::classification && task_of_data(o.data[0]) == TaskKind::qa) {
+    throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
+  }
   TaskOptions options = model.options;
   options.eval_files.assign(o.data.begin(), o.data.end());
+  // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
+  if (!o.inference.squad_version) options.squad_version = 0;
   options.max_eval_samples = o.max_samples;
   options.skip_bad_rows = o.skip_bad_rows;
   options.ignore_unknown_labels = o.ignore_unknown_labels;
   auto task = make_task(model.kind, options, *model.model.tokenizer, model.model.config, true);
   load_fine_tuned(model, o.inference, task->head());
   model.reserve(task->max_length());
-  open_console(false);
+  if (!o.output.empty()) create_directories(o.output);
+  enable_progress(!o.no_progress);
+  open_console(o.quiet);
   for (const auto& line : task->describe()) log(line);
   auto evaluation = task->start_evaluation();
   model.engine->evaluate(*task->eval_set(), *evaluation, model.micro_batch_tokens, [](double share) {
-    show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
+    if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
     return true;
   });
   clear_progress();
   Metrics metrics = evaluation->metrics();
   if (!o.output.empty()) {
-    create_directories(o.output);
     evaluation->write_files(o.output);
     write_metrics(fs::path(o.output) / "metrics.json", metrics);
   }
   if (o.json) {
-    std::puts(json_line(NamedNumbers(metrics.begin(), metrics.end())).c_str());
+    write_standard_output(json_line(NamedNumbers(metrics.begin(), metrics.end())) + "\n");
     return;
   }
   for (const auto& [name, value] : metrics) {
-    std::printf("%-28s %s\n", name.c_str(), format_number(value).c_str());
+    std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');
+    write_standard_output(concat(name, padding, " ", format_number(value), "\n"));
   }
 }
 
@@ -61,14 +80,20 @@ void add_evaluate_command(CLI::App& app, int&) {
   auto* command = app.add_subcommand("evaluate", "Metrics of a fine-tuned model on data with labels or answers");
   auto o = std::make_shared<EvaluateOptions>();
   bind_inference_options(*command, o->inference);
-  command->add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON")->required()
-      ->type_name("FILE ...")->expected(1, 1 << 20);
-  command->add_option("--label-column", o->inference.label_column, "column of the label (default: as trained)");
-  command->add_option("--max-eval-samples", o->max_samples, "use the first N examples")->check(CLI::PositiveNumber);
-  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows");
-  command->add_flag("--ignore-unknown-labels", o->ignore_unknown_labels, "count labels the model lacks as wrong");
-  command->add_option("--output", o->output, "directory for metrics.json and the predictions")->type_name("DIR");
-  command->add_flag("--json", o->json, "print the metrics as one JSON object");
+  command->add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")->required()
+      ->type_name("FILE...")->expected(1, 1 << 20)->group("Data");
+  command->add_option("--label-column", o->inference.label_column, "column of the label (default: as trained)")
+      ->type_name("NAME")->group("Data");
+  whole_number(command->add_option("--max-eval-samples", o->max_samples, "use the first N examples (qa: questions)"), 1)
+      ->group("Data");
+  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")->group("Data");
+  command->add_flag("--ignore-unknown-labels", o->ignore_unknown_labels, "count labels the model lacks as wrong")
+      ->group("Data");
+  command->add_option("--output", o->output, "directory for metrics.json and the predictions")->type_name("DIR")
+      ->group("Output");
+  command->add_flag("--json", o->json, "print the metrics as one JSON object")->group("Output");
+  command->add_flag("--quiet", o->quiet, "no log on standard error")->group("Output");
+  command->add_flag("--no-progress", o->no_progress, "no progress line")->group("Output");
   command->footer(
       "Examples:\n"
       "  finetune evaluate --model runs/a/model --data test.csv\n"

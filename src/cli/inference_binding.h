@@ -1,27 +1,30 @@
 // Options that evaluate and predict share.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/usage.h"
 #include "train/inference.h"
 
 namespace finetune {
 
 inline void bind_inference_options(CLI::App& app, InferenceOptions& o) {
-  app.add_option("--model", o.model, "fine-tuned model: a run, its model/, or any such directory")
+  auto group = [&](CLI::Option* option, const char* name) { return option->group(name); };
+  group(app.add_option("--model", o.model, "fine-tuned model: a run, its model/, or any such directory"), "Model")
       ->required()->type_name("DIR");
-  app.add_option("--text-column", o.text_columns, "columns of the text (default: as trained)")
-      ->delimiter(',')->type_name("NAME[,NAME...]")->expected(1);
-  app.add_option("--text-pair-column", o.text_pair_column, "column of the second text (default: as trained)");
-  app.add_option("--max-length", o.max_length, "longest input in tokens (default: as trained)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--doc-stride", o.doc_stride, "qa: overlap of neighbouring windows (default: as trained)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--batch-size", o.batch_size, "most sequences computed at once")->check(CLI::PositiveNumber);
-  app.add_option("--precision", o.precision, "arithmetic")->check(CLI::IsMember({"auto", "fp32", "bf16"}));
-  app.add_option("--device", o.device, "where to compute")->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  app.add_option("--threads", o.threads, "threads (default: all cores this process may use)")
-      ->check(CLI::PositiveNumber);
+  group(app.add_option("--text-column", o.text_columns,
+                       "columns of the text, joined by a space (default: as trained)"), "Data")
+      ->delimiter(',')->type_name("NAME[,NAME...]")->expected(1)->take_all();
+  group(app.add_option("--text-pair-column", o.text_pair_column, "column of the second text (default: as trained)"), "Data")
+      ->type_name("NAME");
+  group(whole_number(app.add_option("--max-length", o.max_length, "longest input in tokens (default: as trained)"), 1), "Data");
+  group(whole_number(app.add_option("--doc-stride", o.doc_stride,
+                                    "qa: overlap of neighbouring windows in tokens (default: as trained)"), 0), "Data");
+  group(one_of(app.add_option("--squad-version", o.squad_version,
+                              "qa: 2 may answer nothing (default: predict as trained, evaluate auto: 2 where "
+                              "the data has unanswerable questions)"), {"auto", "1", "2"}), "Data");
+  group(whole_number(app.add_option("--batch-size", o.batch_size, "most sequences computed at once (default: 512)"), 1), "Machine");
+  group(one_of(app.add_option("--precision", o.precision, "arithmetic"), {"auto", "fp32", "bf16"}), "Machine")->default_str("auto");
+  group(one_of(app.add_option("--device", o.device, "where to compute"), {"auto", "cpu", "cuda"}), "Machine")->default_str("auto");
+  group(whole_number(app.add_option("--threads", o.threads, "threads (default: all cores this process may use)"), 1, 4096), "Machine");
 }
 
 }  // namespace finetune

@@ -1,12 +1,15 @@
-// finetune inspect: what a weight file or a model directory holds.
+// finetune inspect: what a weight file, a checkpoint, a model or a run's directory holds.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/inspect_run.h"
 #include "core/files.h"
+#include "core/log.h"
 #include "model/config.h"
+#include "train/run_directory.h"
 #include "weights/model_directory.h"
 #include "weights/weights.h"
 
@@ -19,6 +22,8 @@ constexpr const char* kExamples = R"(Examples:
   finetune inspect model.safetensors
   finetune inspect bert-base-uncased/ --json
   finetune inspect uncased_L-12_H-768_A-12/bert_model.ckpt
+  finetune inspect runs/a
+  finetune inspect runs/a/checkpoints/step-00000100.h5
 )";
 
 int64_t elements_of(const WeightInfo& info) {
@@ -75,15 +80,8 @@ ordered_json describe_config(const fs::path& path) {
   return result;
 }
 
-ordered_json describe(const fs::path& path) {
+ordered_json describe_model(const fs::path& directory) {
   ordered_json result;
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) {
-    result["weights"] = describe_weights(*open_weights(path));
-    return result;
-  }
-  bool is_run = !find_config(path) && !find_weights(path) && fs::is_directory(path / "model");
-  const fs::path directory = is_run ? path / "model" : path;
   result["directory"] = directory.string();
   if (auto config = find_config(directory)) result["config"] = describe_config(*config);
   result["tokenizer"] = ordered_json::array();
@@ -93,8 +91,25 @@ ordered_json describe(const fs::path& path) {
   if (auto weights = find_weights(directory)) {
     result["weights"] = describe_weights(*open_weights(*weights));
   }
-  if (!result.contains("config") && !result.contains("weights")) {
-    throw model_error(path.string(), ": holds neither a config.json nor weights");
+  return result;
+}
+
+ordered_json describe(const fs::path& path) {
+  ordered_json result;
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    if (looks_like_checkpoint(path)) result["checkpoint"] = describe_checkpoint(path);
+    else result["weights"] = describe_weights(*open_weights(path));
+    return result;
+  }
+  if (output_state(path) == OutputState::run) {
+    result["run"] = describe_run(path);
+    if (fs::is_directory(path / "model", ignored)) result.update(describe_model(path / "model"));
+    return result;
+  }
+  result = describe_model(path);
+  if (!result.contains("config") && !result.contains("weights") && result["tokenizer"].empty()) {
+    throw model_error(path.string(), ": holds no run, no config.json, no vocabulary and no weights");
   }
   return result;
 }
@@ -151,6 +166,8 @@ void print_config(const ordered_json& config) {
 }
 
 void print_text(const ordered_json& result) {
+  if (result.contains("checkpoint")) print_checkpoint(result["checkpoint"], true);
+  if (result.contains("run")) print_run(result["run"]);
   if (result.contains("directory")) {
     std::printf("model: %s\n", result["directory"].get<std::string>().c_str());
   }
@@ -171,14 +188,15 @@ void add_inspect_command(CLI::App& app, int&) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what weights or a model directory hold");
-  command->add_option("path", options->path, "weight file of any format, or model directory")
+  CLI::App* command = app.add_subcommand("inspect", "What weights, a checkpoint, a model or a run's directory hold");
+  command->add_option("path", options->path, "weight file of any format, checkpoint, model or run")
       ->required()
       ->type_name("FILE|DIR");
   command->add_flag("--json", options->json, "one JSON object");
   command->footer(kExamples);
   command->callback([options] {
     ordered_json result = describe(options->path);
+    open_console(false);
     if (options->json) {
       std::printf("%s\n",
                   result.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -22,19 +25,20 @@ using finetune::ExitCode;
 
 int fail(ExitCode code, const std::string& message) {
   std::string line = "finetune: error: ";
-  for (char c : message) line += c == '\n' ? std::string("\\n") : std::string(1, c);  // one line
+  for (char c : message) line += c == '\n' || c == '\r' ? ' ' : c;  // one line, whatever a value says
   finetune::clear_progress();
   std::fprintf(stderr, "%s\n", line.c_str());
   finetune::log_to_file(line);
   return int(code);
 }
 
-// A stream that the caller closed would lend its number to the next file that is opened, and our
-// messages would land in it.
-void open_standard_streams() {
-  int descriptor = ::open("/dev/null", O_RDWR);
+// A file must not become the standard output or error of a caller that has closed them, and a
+// reader that goes away must not stop a run.
+void prepare_standard_streams() {
+  int descriptor = 0;
   while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
   if (descriptor > 2) ::close(descriptor);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 // Long options accept `_` for `-`.
@@ -52,12 +56,23 @@ std::vector<std::string> normalized_arguments(int argc, char** argv) {
   return arguments;
 }
 
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  finetune train --model bert-base-uncased --train train.csv --eval dev.csv --output runs/a\n"
+    "  finetune evaluate --model runs/a/model --data test.csv\n"
+    "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
+    "\n"
+    "finetune COMMAND --help shows a command's options and more examples.\n"
+    "Exit codes: 0 done, 2 usage, 3 data, 4 model or output, 5 device or memory, 6 diverged,\n"
+    "7 an --assert failed, 8 time limit, 85 checkpointed on a signal, 130 interrupted, 1 internal.";
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  open_standard_streams();
+  prepare_standard_streams();
   CLI::App app{"Fine-tunes BERT for text classification and question answering.", "finetune"};
-  app.set_version_flag("--version", FINETUNE_VERSION);
+  finetune::set_help_style(app);
+  app.set_version_flag("--version", FINETUNE_VERSION, "show the version");
   app.require_subcommand(1);
   app.fallthrough(false);
   int exit_code = 0;
@@ -70,13 +85,24 @@ int main(int argc, char** argv) {
   finetune::add_score_command(app, exit_code);
   finetune::add_bench_command(app, exit_code);
   finetune::add_doctor_command(app, exit_code);
+  app.footer(kFooter);
+  finetune::let_last_value_count(app);
   try {
-    auto arguments = finetune::with_config_file(normalized_arguments(argc, argv));
+    auto arguments = normalized_arguments(argc, argv);
+    finetune::check_names(app, arguments);
+    arguments = finetune::with_config_file(std::move(arguments));
     std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
-    app.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail(ExitCode::usage, error.what());
+    try {
+      app.parse(std::move(arguments));
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0) {
+        return fail(ExitCode::usage, finetune::usage_message(app, error));
+      }
+      app.exit(error);  // --help, --version
+    }
+    finetune::flush_standard_output();
+  } catch (const finetune::ReaderGone&) {
+    return finetune::kReaderGoneCode;
   } catch (const finetune::Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {

@@ -1,15 +1,19 @@
 // finetune predict
-#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
+#include "cli/standard_output.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "data/packing.h"
 #include "data/records.h"
+#include "data/squad.h"
 #include "tasks/classification/predictor.h"
 #include "tasks/classification/row_chunk.h"
 #include "tasks/qa/qa_task.h"
@@ -23,31 +27,65 @@ struct PredictOptions {
   std::string input;
   std::string output;
   std::string n_best;
-  int64_t top_k = 1;
+  std::optional<int64_t> top_k;
   bool all_probabilities = false;
+  bool skip_bad_rows = false;
+  bool quiet = false;
   bool overwrite = false;
 };
 
-// A file, whole or not at all, or standard output.
+bool is_stream(const std::string& path) {
+  std::error_code ignored;
+  fs::file_status status = fs::status(path, ignored);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+// A device or a pipe: written as it is, for there is nothing to rename.
+class Stream {
+ public:
+  explicit Stream(const std::string& path) : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail();
+  }
+  ~Stream() { ::close(descriptor_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      ssize_t count = ::write(descriptor_, text.data(), text.size());
+      if (count < 0 && errno != EINTR) fail();
+      if (count > 0) text.remove_prefix(size_t(count));
+    }
+  }
+
+ private:
+  [[noreturn]] void fail() const { throw model_error(path_, ": cannot be written: ", std::strerror(errno)); }
+
+  std::string path_;
+  int descriptor_;
+};
+
+// A file, whole or not at all; standard output; or a device or pipe.
 class Output {
  public:
   explicit Output(const std::string& path) {
-    if (path != "-") file_.emplace(path);
+    if (path == "-") return;
+    if (is_stream(path)) stream_.emplace(path);
+    else file_.emplace(path);
   }
   void write(std::string_view text) {
-    if (file_) {
-      file_->write(text);
-    } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
-      throw model_error("standard output: cannot be written");
-    }
+    if (file_) file_->write(text);
+    else if (stream_) stream_->write(text);
+    else write_standard_output(text);
   }
   void commit() {
     if (file_) file_->commit();
-    else if (std::fflush(stdout) != 0) throw model_error("standard output: cannot be written");
+    else if (!stream_) flush_standard_output();
   }
 
  private:
   std::optional<AtomicFile> file_;
+  std::optional<Stream> stream_;
 };
 
 // Keeps the logits of a chunk in the order of its rows.
@@ -67,30 +105,44 @@ class LogitStore final : public Evaluation {
 };
 
 void predict_labels(FineTuned& model, const PredictOptions& o) {
+  if (!o.n_best.empty()) throw usage_error("--nbest is for question answering; this is a classification model");
+  if (o.input != "-" && !is_stream(o.input) && looks_like_squad(o.input)) {
+    throw data_error(o.input, ": holds questions, but the model was trained for classification");
+  }
   ClassificationPredictor predictor(model.options, *model.model.tokenizer, model.model.config,
-                                    o.top_k, o.all_probabilities);
-  RowReader reader(o.input);
-  std::string header = predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
+                                    o.top_k.value_or(1), o.all_probabilities);
+  RowReader reader(o.input, o.skip_bad_rows);
+  std::string text = predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
   load_fine_tuned(model, o.inference, predictor.head());
   model.reserve(predictor.max_length());
   Output output(o.output);
-  output.write(header);
   RowChunk chunk;
+  // The header goes with the first rows, so that a fault in these leaves no output at all.
   while (chunk.read(reader, kPredictionChunk)) {
     SampleSet set = predictor.tokenize(chunk.rows());
     LogitStore logits(predictor.head().outputs);
     model.engine->evaluate(set, logits, model.micro_batch_tokens, [](double) { return true; });
-    output.write(predictor.format(chunk.rows(), logits.values));
+    text += predictor.format(chunk.rows(), logits.values);
+    output.write(text);
+    text.clear();
   }
+  output.write(text);
   output.commit();
+  log("predicted ", predictor.rows(), " rows");
   if (predictor.truncated() > 0) {
     log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ", predictor.max_length(), " tokens");
   }
+  if (predictor.empty() > 0) log("warning: ", predictor.empty(), " texts are empty");
+  if (reader.skipped_rows() > 0) log("warning: ", reader.skipped_rows(), " unusable rows were dropped");
 }
 
 void predict_answers(FineTuned& model, const PredictOptions& o) {
+  if (o.top_k || o.all_probabilities) {
+    throw usage_error("--top-k and --all-probabilities are for classification; this is a question-answering model "
+                      "(--nbest FILE writes its candidates)");
+  }
   TaskOptions options = model.options;
-  options.eval_files = {o.input};
+  options.eval_files = {o.input == "-" ? "/dev/stdin" : o.input};
   QaPredictor predictor(options, *model.model.tokenizer, model.model.config.max_position_embeddings);
   load_fine_tuned(model, o.inference, {HeadKind::token, 2});
   model.reserve(qa_window_options(options, *model.model.tokenizer,
@@ -115,18 +167,33 @@ void predict_answers(FineTuned& model, const PredictOptions& o) {
     n_best->finish();
     n_best_output->commit();
   }
+  log("answered ", predictor.questions(), " questions");
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return a != "-" && b != "-" && (a == b || fs::equivalent(a, b, ignored));
+}
+
+void check_paths(const PredictOptions& o) {
+  for (const std::string& path : {o.output, o.n_best}) {
+    std::error_code ignored;
+    if (path.empty() || path == "-" || !fs::exists(path, ignored) || is_stream(path)) continue;
+    if (fs::is_directory(path, ignored)) throw usage_error(path, ": is a directory, a file is needed");
+    if (same_file(path, o.input)) throw usage_error(path, ": is the input; write the output to another file");
+    if (!o.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
+  }
+  if (o.output == o.n_best || same_file(o.output, o.n_best)) {
+    throw usage_error("--output and --nbest are both ", o.output, "; they need two files");
+  }
 }
 
 void run(const PredictOptions& o) {
-  for (const std::string& path : {o.output, o.n_best}) {
-    if (!path.empty() && path != "-" && !o.overwrite && fs::exists(path)) {
-      throw usage_error(path, ": exists; --overwrite replaces it");
-    }
-  }
+  check_paths(o);
   FineTuned model = open_fine_tuned(o.inference);
   if (model.kind == TaskKind::qa) predict_answers(model, o);
   else predict_labels(model, o);
-  open_console(false);
+  open_console(o.quiet);
 }
 
 }  // namespace
@@ -136,13 +203,17 @@ void add_predict_command(CLI::App& app, int&) {
   auto o = std::make_shared<PredictOptions>();
   bind_inference_options(*command, o->inference);
   command->add_option("--input", o->input, "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
-      ->required()->type_name("FILE|-");
+      ->required()->type_name("FILE|-")->group("Data");
+  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")->group("Data");
   command->add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
-      ->required()->type_name("FILE|-");
-  command->add_option("--top-k", o->top_k, "classification: the K most probable labels")->check(CLI::PositiveNumber);
-  command->add_flag("--all-probabilities", o->all_probabilities, "classification: a column for every label");
-  command->add_option("--nbest", o->n_best, "qa: write the n-best lists here")->type_name("FILE");
-  command->add_flag("--overwrite", o->overwrite, "replace existing files");
+      ->required()->type_name("FILE|-")->group("Output");
+  whole_number(command->add_option("--top-k", o->top_k, "classification: the K most probable labels (default: 1)"), 1)
+      ->type_name("K")->group("Output");
+  command->add_flag("--all-probabilities", o->all_probabilities, "classification: a column for every label")
+      ->group("Output");
+  command->add_option("--nbest", o->n_best, "qa: write the n-best lists here")->type_name("FILE")->group("Output");
+  command->add_flag("--overwrite", o->overwrite, "replace existing files")->group("Output");
+  command->add_flag("--quiet", o->quiet, "no counts on standard error")->group("Output");
   command->footer(
       "Examples:\n"
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"

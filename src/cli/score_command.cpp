@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/usage.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/squad.h"
@@ -84,20 +85,25 @@ void add_score_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ScoreOptions>();
   CLI::App* command = app.add_subcommand(
       "score", "Official SQuAD scores (exact match and F1) of a file of predictions");
-  command->add_option("--data", options->data, "SQuAD file with the reference answers")->required();
+  command->add_option("--data", options->data, "SQuAD file with the reference answers")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--predictions", options->predictions, "JSON object: id to answer")
-      ->required();
-  command->add_option("--na-prob", options->no_answer,
-                      "JSON object: id to no-answer probability or null odds (version 2)");
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--na-prob", options->no_answer,
+                   "JSON object: id to no-answer probability or null odds (version 2)")
+      ->type_name("FILE");
   command
       ->add_option("--na-prob-threshold", options->no_answer_threshold,
                    "above it an answer counts as \"\"")
-      ->capture_default_str();
-  command
-      ->add_option("--squad-version", options->version,
-                   "auto: 2 if the data has unanswerable questions")
-      ->check(CLI::IsMember({"auto", "1", "2"}))
-      ->capture_default_str();
+      ->type_name("X")
+      ->default_str("1");
+  one_of(command->add_option("--squad-version", options->version,
+                             "rules of scoring; auto: 2 if the data has unanswerable questions"),
+         {"auto", "1", "2"})
+      ->default_str("auto");
   command->add_flag("--json", options->json, "one JSON object on standard output");
   command->footer(
       "Examples:\n"

@@ -15,6 +15,8 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
@@ -68,6 +70,7 @@ class Command {
       read(file, options_.input);
     }
     flush();
+    flush_standard_output();
   }
 
  private:
@@ -234,34 +237,29 @@ void Command::write_line(std::initializer_list<Part> parts, bool null_specials) 
 }
 
 void Command::flush() {
-  bool written = std::fwrite(out_.data(), 1, out_.size(), stdout) == out_.size();
+  write_standard_output(out_);
   out_.clear();
-  if (!written || std::fflush(stdout) != 0) {
-    throw Error(ExitCode::model,
-                concat("standard output cannot be written: ", std::strerror(errno)));
-  }
 }
 
 }  // namespace
 
 void add_tokenize_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("tokenize", "Shows how a model's tokenizer reads a text");
-  command->add_option("--model", options->model, "Directory with the tokenizer's files")
+  CLI::App* command = app.add_subcommand("tokenize", "Token ids and offsets of text, one JSON line for each line");
+  command->add_option("--model", options->model, "directory with the tokenizer's files")
       ->required()
       ->type_name("DIR");
-  command->add_option("input", options->input, "Text file, or - for standard input")
-      ->type_name("FILE|-");
-  command->add_flag("--jsonl", options->jsonl, "Input lines are JSON objects (see below)");
-  command
-      ->add_option("--max-length", options->max_length, "Most tokens of a line; default: no limit")
-      ->check(CLI::Range(int64_t{4}, int64_t{1} << 31))
-      ->type_name("N");
-  command
-      ->add_option("--doc-stride", options->doc_stride,
-                   "Overlap of neighbouring windows, in tokens; default 128")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
-      ->type_name("N");
+  command->add_option("input", options->input, "text file, or - for standard input")
+      ->type_name("FILE|-")
+      ->default_str("-");
+  command->add_flag("--jsonl", options->jsonl, "input lines are JSON objects (see below)");
+  whole_number(command->add_option("--max-length", options->max_length,
+                                   "most tokens of a line (default: no limit)"),
+               4, int64_t{1} << 31);
+  whole_number(command->add_option("--doc-stride", options->doc_stride,
+                                   "overlap of neighbouring windows, in tokens"),
+               0, int64_t{1} << 31)
+      ->default_str("128");
   command->footer(kFooter);
   command->callback([options, &exit_code] {
     Command(*options).run();

@@ -72,7 +72,7 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
 }
 
 void add_train_command(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("train", "Fine-tunes a pretrained BERT on your data");
+  auto* command = app.add_subcommand("train", "Fine-tune a pretrained BERT on your data");
   auto options = std::make_shared<TrainOptions>();
   auto config = std::make_shared<std::string>();
   OptionBinder bind(*command);

@@ -41,6 +41,9 @@ FineTuned open_fine_tuned(const InferenceOptions& options) {
   if (options.label_column) out.options.label_column = *options.label_column;
   if (options.max_length) out.options.max_length = *options.max_length;
   if (options.doc_stride) out.options.doc_stride = *options.doc_stride;
+  if (options.squad_version) {
+    out.options.squad_version = int(parse_int(*options.squad_version).value_or(0));  // auto: 0
+  }
   out.batch_size = options.batch_size;
   return out;
 }

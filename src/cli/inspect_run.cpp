@@ -1,0 +1,141 @@
+#include "cli/inspect_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "core/files.h"
+#include "train/checkpoint.h"
+#include "train/checkpoint_store.h"
+#include "train/config_file.h"
+#include "train/metrics_files.h"
+
+namespace finetune {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// "  name   value" lines.
+void print_members(const ordered_json& object) {
+  size_t width = 0;
+  for (const auto& [name, value] : object.items()) width = std::max(width, name.size());
+  for (const auto& [name, value] : object.items()) {
+    std::printf("  %-*s  %s\n", int(width), name.c_str(), text_of(value).c_str());
+  }
+}
+
+ordered_json read_facts(const fs::path& path) {
+  auto facts = ordered_json::parse(read_text_file(path, ExitCode::model), nullptr, false);
+  if (!facts.is_object()) throw model_error(path.string(), ": is not a JSON object");
+  return facts;
+}
+
+ordered_json describe_options(const fs::path& path) {
+  ordered_json options = ordered_json::object();
+  for (const ConfigEntry& entry : read_config(path)) {
+    if (entry.is_array) options[entry.name] = entry.values;
+    else options[entry.name] = entry.values.empty() ? "" : entry.values[0];
+  }
+  return options;
+}
+
+bool have(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+}  // namespace
+
+bool looks_like_checkpoint(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string beginning(19, '\0');
+  file.read(beginning.data(), std::streamsize(beginning.size()));
+  return file && beginning == "finetune checkpoint";
+}
+
+ordered_json describe_checkpoint(const fs::path& path) {
+  const CheckpointState state = read_checkpoint_state(path);
+  ordered_json out;
+  out["path"] = path.string();
+  out["bytes"] = fs::file_size(path);
+  out["version"] = state.version;
+  out["step"] = state.step;
+  out["epoch"] = state.epoch;
+  out["step_in_epoch"] = state.step_in_epoch;
+  if (state.best_step >= 0) {
+    out["best_step"] = state.best_step;
+    out["best_value"] = state.best_value;
+  }
+  out["data_sha256"] = state.data_sha256;
+  out["model_sha256"] = state.model_sha256;
+  out["labels"] = state.labels;
+  out["options"] = ordered_json::object();
+  for (const ConfigEntry& entry : parse_config_text(state.options, path.string())) {
+    if (entry.is_array) out["options"][entry.name] = entry.values;
+    else out["options"][entry.name] = entry.values.empty() ? "" : entry.values[0];
+  }
+  out["tensors"] = ordered_json::array();
+  for (const CheckpointTensor& tensor : checkpoint_tensors(path)) {
+    out["tensors"].push_back({{"name", tensor.name}, {"dtype", "f32"}, {"shape", tensor.shape}});
+  }
+  return out;
+}
+
+void print_checkpoint(const ordered_json& checkpoint, bool tensors) {
+  std::printf("checkpoint: %s\n", text_of(checkpoint["path"]).c_str());
+  ordered_json facts = ordered_json::object();
+  for (const auto& [name, value] : checkpoint.items()) {
+    if (value.is_primitive() && name != "path") facts[name] = value;
+  }
+  facts["labels"] = checkpoint["labels"].size();
+  facts["tensors"] = checkpoint["tensors"].size();
+  print_members(facts);
+  if (!tensors) return;
+  std::printf("options:\n");
+  print_members(checkpoint["options"]);
+  std::printf("tensors:\n");
+  ordered_json shapes = ordered_json::object();
+  for (const auto& tensor : checkpoint["tensors"]) {
+    std::string shape;
+    for (const auto& side : tensor["shape"]) shape += concat(shape.empty() ? "" : " x ", side.get<int64_t>());
+    shapes[text_of(tensor["name"])] = shape;
+  }
+  print_members(shapes);
+}
+
+ordered_json describe_run(const fs::path& directory) {
+  ordered_json run;
+  run["directory"] = directory.string();
+  run["finished"] = have(directory / "metrics.json");  // written last
+  if (have(directory / "config.toml")) run["options"] = describe_options(directory / "config.toml");
+  if (have(directory / "run.json")) run["facts"] = read_facts(directory / "run.json");
+  if (have(directory / "metrics.json")) run["metrics"] = read_metrics(directory / "metrics.json");
+  run["checkpoints"] = ordered_json::array();
+  for (const CheckpointFile& file : find_checkpoints(directory / "checkpoints")) {
+    run["checkpoints"].push_back({{"step", file.step}, {"name", file.path.filename().string()}});
+  }
+  // A damaged one is passed over and named in the log.
+  if (auto newest = newest_valid_checkpoint(directory / "checkpoints")) {
+    run["newest_checkpoint"] = describe_checkpoint(newest->file.path);
+  }
+  return run;
+}
+
+void print_run(const ordered_json& run) {
+  std::printf("run: %s (%s)\n", text_of(run["directory"]).c_str(),
+              run["finished"].get<bool>() ? "finished" : "not finished");
+  for (const char* part : {"options", "facts", "metrics"}) {
+    if (!run.contains(part)) continue;
+    std::printf("%s:\n", part);
+    print_members(run[part]);
+  }
+  std::printf("checkpoints: %zu\n", run["checkpoints"].size());
+  for (const auto& file : run["checkpoints"]) std::printf("  %s\n", text_of(file["name"]).c_str());
+  if (run.contains("newest_checkpoint")) print_checkpoint(run["newest_checkpoint"], false);
+}
+
+}  // namespace finetune

@@ -1,0 +1,31 @@
+#include "cli/standard_output.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+[[noreturn]] void failed(int error) {
+  if (error == EPIPE) throw ReaderGone{};
+  throw model_error("standard output cannot be written: ", std::strerror(error));
+}
+
+}  // namespace
+
+void write_standard_output(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) failed(errno);
+}
+
+void flush_standard_output() {
+  errno = 0;
+  std::cout.flush();
+  if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout)) failed(errno ? errno : EIO);
+}
+
+}  // namespace finetune

@@ -1,0 +1,27 @@
+// How the command line speaks: help without the parser's jargon, and mistakes in one clear line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace finetune {
+
+// Layout of --help. Before the subcommands are added: they inherit it.
+void set_help_style(CLI::App& app);
+// After the subcommands are added: of an option of one value that is given twice the last one counts.
+void let_last_value_count(CLI::App& app);
+
+// Error(usage) for a command or an option that does not exist; names the nearest one.
+void check_names(const CLI::App& app, const std::vector<std::string>& arguments);
+
+// What a failed parse was about, in our words.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
+
+// One of these words; they are shown as the option's type.
+CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
+// A whole number from `least` on (and up to `most`).
+CLI::Option* whole_number(CLI::Option* option, int64_t least, int64_t most = INT64_MAX);
+
+}  // namespace finetune
