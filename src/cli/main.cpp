@@ -3,10 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -20,7 +18,6 @@
 
 namespace {
 
-using finetune::concat;
 using finetune::ExitCode;
 
 int fail(ExitCode code, const std::string& message) {
@@ -109,9 +106,6 @@ int main(int argc, char** argv) {
     return fail(ExitCode::device, "out of memory; a smaller --micro-batch-tokens needs less");
   } catch (const std::exception& error) {
     return fail(ExitCode::internal, error.what());
-  }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    return fail(ExitCode::model, concat("standard output: cannot be written: ", std::strerror(errno)));
   }
   return exit_code;
 }
