@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
       if (error.get_exit_code() != 0) {
         return fail(ExitCode::usage, finetune::usage_message(app, error));
       }
-      app.exit(error);  // --help, --version
+      const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
+      finetune::write_standard_output(version ? std::string(error.what()) + "\n" : app.help());
     }
     finetune::flush_standard_output();
   } catch (const finetune::ReaderGone&) {

@@ -40,15 +40,32 @@ MappedFile::MappedFile(const fs::path& path, ExitCode code) : path_(path) {
     ::close(descriptor);
     throw Error(code, concat(path.string(), ": is a directory, a file is needed"));
   }
-  size_ = size_t(info.st_size);
+  const bool is_file = S_ISREG(info.st_mode);
+  std::string piped;  // a pipe cannot be mapped: it is read to its end
+  if (!is_file) {
+    char block[1 << 16];
+    ssize_t count = 0;
+    while ((count = ::read(descriptor, block, sizeof block)) != 0) {
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) {
+        int error = errno;
+        ::close(descriptor);
+        throw Error(code, concat(path.string(), ": cannot be read: ", reason(error)));
+      }
+      piped.append(block, size_t(count));
+    }
+  }
+  size_ = is_file ? size_t(info.st_size) : piped.size();
   if (size_ > 0) {
-    void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    void* data = is_file ? ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0)
+                         : ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
       int error = errno;
       ::close(descriptor);
       throw Error(code, concat(path.string(), ": cannot be mapped: ", reason(error)));
     }
     data_ = data;
+    if (!is_file) std::memcpy(data, piped.data(), size_);
   }
   ::close(descriptor);
 }

@@ -13,7 +13,8 @@ namespace finetune {
 
 namespace fs = std::filesystem;
 
-// A whole file, read-only in memory. Throws Error(code): missing, a directory, unreadable.
+// A whole file, read-only in memory; a pipe is read to its end. Throws Error(code): missing, a
+// directory, unreadable.
 class MappedFile {
  public:
   explicit MappedFile(const fs::path& path, ExitCode code = ExitCode::data);
