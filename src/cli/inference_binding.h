@@ -19,8 +19,7 @@ inline void bind_inference_options(CLI::App& app, InferenceOptions& o) {
   group(whole_number(app.add_option("--doc-stride", o.doc_stride,
                                     "qa: overlap of neighbouring windows in tokens (default: as trained)"), 0), "Data");
   group(one_of(app.add_option("--squad-version", o.squad_version,
-                              "qa: 2 may answer nothing (default: predict as trained, evaluate auto: 2 where "
-                              "the data has unanswerable questions)"), {"auto", "1", "2"}), "Data");
+                              "qa: version 2 may answer nothing (default: evaluate by the data, predict as trained)"), {"auto", "1", "2"}), "Data");
   group(whole_number(app.add_option("--batch-size", o.batch_size, "most sequences computed at once (default: 512)"), 1), "Machine");
   group(one_of(app.add_option("--precision", o.precision, "arithmetic"), {"auto", "fp32", "bf16"}), "Machine")->default_str("auto");
   group(one_of(app.add_option("--device", o.device, "where to compute"), {"auto", "cpu", "cuda"}), "Machine")->default_str("auto");
