@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "train/process_stats.h"
-
 namespace finetune {
 namespace {
 
@@ -125,7 +123,7 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["step_seconds_min"] = spread.least;
   out["step_seconds_median"] = spread.median;
   out["step_seconds_max"] = spread.most;
-  out["peak_memory_mb"] = peak_memory_mb();
+  out["peak_memory_mb"] = result.peak_memory_mb;
   out["between_operations_share"] = 1 - seconds_in_operations(result) / seconds;
   out["ops"] = nlohmann::ordered_json::array();
   for (const OpLine& line : lines_of(result, false)) out["ops"].push_back(to_json(line));

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "ops/cpu/machine_peaks.h"
+#include "train/process_stats.h"
 #include "train/training_step.h"
 
 namespace finetune {
@@ -132,6 +133,7 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
     result.samples += double(result.batch_size);
   }
   result.profile = profiler.profile();
+  result.peak_memory_mb = peak_memory_mb();
   keep_best(result.peaks, options.clock);
   return result;
 }

@@ -37,6 +37,7 @@ struct StepBenchResult {
   double tokens = 0;
   Clock clock = Clock::wall;
   Profile profile;
+  double peak_memory_mb = 0;  // of the steps, the machine's peaks not counted
   MachinePeaks peaks;  // the best of before and after
 };
 
