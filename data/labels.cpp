@@ -12,8 +12,8 @@ LabelMap::LabelMap(std::vector<std::string> names) : names_(std::move(names)) {
   ids_.reserve(names_.size());
   for (size_t i = 0; i < names_.size(); ++i) {
     if (!ids_.emplace(names_[i], int32_t(i)).second) {
-      throw model_error("the label map names ", in_quotes(names_[i]), " twice, as ", find(names_[i]),
-                        " and ", i);
+      throw model_error("the label map names ", in_quotes(names_[i]), " twice, as ",
+                        find(names_[i]), " and ", i);
     }
   }
 }

@@ -70,9 +70,9 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
   auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return size_t(found - columns.begin());
   auto similar = closest_match(name, columns);
-  throw data_error(
-      input_name(file), ": no column ", in_quotes(name), "; its columns are: ", join(columns, ", "),
-      similar ? concat(" (did you mean ", in_quotes(*similar), "?)") : std::string());
+  throw data_error(input_name(file), ": no column ", in_quotes(name),
+                   "; its columns are: ", join(columns, ", "),
+                   similar ? concat(" (did you mean ", in_quotes(*similar), "?)") : std::string());
 }
 
 RowStream::RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena)

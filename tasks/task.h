@@ -30,13 +30,13 @@ struct TaskOptions {
   int64_t max_train_samples = 0;  // 0: all
   int64_t max_eval_samples = 0;
   bool skip_bad_rows = false;
-  int64_t max_length = 0;         // 0: the task's default, cut to the model's positions
+  int64_t max_length = 0;  // 0: the task's default, cut to the model's positions
 
   // classification
   std::vector<std::string> text_columns;  // empty: "text" or the only candidate
   std::string text_pair_column;
   std::string label_column = "label";
-  std::string multi_label_separator;      // empty: single-label
+  std::string multi_label_separator;  // empty: single-label
   bool regression = false;
   bool balanced_class_weights = false;
   double label_smoothing = 0;
@@ -47,7 +47,7 @@ struct TaskOptions {
   int64_t n_best = 20;
   int64_t max_answer_length = 30;
   double null_threshold = 0;
-  int squad_version = 0;                  // 0: 2 where the data has unanswerable questions
+  int squad_version = 0;  // 0: 2 where the data has unanswerable questions
 };
 
 // Flat metrics, in order of name: "eval_accuracy" -> 0.93.
@@ -99,9 +99,9 @@ class Task {
                     Tensor logits, float scale, Tensor losses, Tensor dlogits) = 0;
 
   virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
-  virtual std::string best_metric() const = 0;                 // "eval_accuracy", "eval_f1", ...
+  virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...
   virtual bool larger_is_better(const std::string& metric) const = 0;
-  virtual std::vector<std::string> metric_names() const = 0;   // all that metrics() can give
+  virtual std::vector<std::string> metric_names() const = 0;  // all that metrics() can give
 
   // What an export must say in config.json: labels (id2label), problem_type, and the object
   // `finetune` with the options that evaluate and predict take as defaults. JSON object text.

@@ -44,7 +44,8 @@ uint32_t append_pair(const SpecialTokens& special, const int32_t* a, int64_t a_l
 class CodePointIndex {
  public:
   explicit CodePointIndex(std::string_view text);
-  uint32_t operator()(uint32_t byte_offset) const;  // any offset 0..size; inside a code point: its index
+  uint32_t operator()(
+      uint32_t byte_offset) const;  // any offset 0..size; inside a code point: its index
 
  private:
   bool ascii_ = true;

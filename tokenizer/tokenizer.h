@@ -50,8 +50,8 @@ class Tokenizer {
   // U+FFFD (maximal subparts). const and safe to call from several threads.
   virtual void encode(std::string_view text, TokenBuffer& out) const = 0;
 
-  virtual int32_t vocabulary_size() const = 0;             // largest id + 1, added tokens included
-  virtual std::string_view token(int32_t id) const = 0;    // "" for an id without a token
+  virtual int32_t vocabulary_size() const = 0;           // largest id + 1, added tokens included
+  virtual std::string_view token(int32_t id) const = 0;  // "" for an id without a token
   virtual std::vector<std::filesystem::path> files() const = 0;  // what an export must copy
   const SpecialTokens& special() const { return special_; }
   int64_t model_max_length() const { return model_max_length_; }  // -1 if not stated

@@ -25,8 +25,7 @@ std::vector<fs::path> present_files(const fs::path& directory,
 
 int32_t checked_id(const fs::path& path, std::string_view piece, int64_t id) {
   if (id < 0 || id > kLargestId) {
-    throw model_error(path.string(), ": token ", in_quotes(piece), " has the impossible id ",
-                      id);
+    throw model_error(path.string(), ": token ", in_quotes(piece), " has the impossible id ", id);
   }
   return int32_t(id);
 }
@@ -35,8 +34,7 @@ int32_t require(const WordPieceDefinition& definition, const fs::path& path, std
                 std::string_view token) {
   int32_t id = definition.vocabulary.find(token);
   if (id < 0) {
-    throw model_error(path.string(), ": the vocabulary has no ", what, " token ",
-                      in_quotes(token));
+    throw model_error(path.string(), ": the vocabulary has no ", what, " token ", in_quotes(token));
   }
   return id;
 }

@@ -16,6 +16,8 @@ class Solo final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_solo_communicator() { return std::make_unique<Solo>(); }
+std::unique_ptr<Communicator> make_solo_communicator() {
+  return std::make_unique<Solo>();
+}
 
 }  // namespace finetune

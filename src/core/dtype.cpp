@@ -9,7 +9,8 @@ float half_to_float(uint16_t half) {
   uint32_t exponent = (half >> 10) & 31u;
   uint32_t mantissa = half & 0x3FFu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
   float value = float(mantissa) * 0x1p-24f;
   return sign ? -value : value;
 }

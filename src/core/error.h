@@ -34,15 +34,25 @@ class Error : public std::runtime_error {
 
 // Each takes the parts of the message: usage_error("--lr ", value, " is negative").
 template <typename... Parts>
-Error usage_error(const Parts&... parts) { return Error(ExitCode::usage, concat(parts...)); }
+Error usage_error(const Parts&... parts) {
+  return Error(ExitCode::usage, concat(parts...));
+}
 template <typename... Parts>
-Error data_error(const Parts&... parts) { return Error(ExitCode::data, concat(parts...)); }
+Error data_error(const Parts&... parts) {
+  return Error(ExitCode::data, concat(parts...));
+}
 template <typename... Parts>
-Error model_error(const Parts&... parts) { return Error(ExitCode::model, concat(parts...)); }
+Error model_error(const Parts&... parts) {
+  return Error(ExitCode::model, concat(parts...));
+}
 template <typename... Parts>
-Error device_error(const Parts&... parts) { return Error(ExitCode::device, concat(parts...)); }
+Error device_error(const Parts&... parts) {
+  return Error(ExitCode::device, concat(parts...));
+}
 template <typename... Parts>
-Error internal_error(const Parts&... parts) { return Error(ExitCode::internal, concat(parts...)); }
+Error internal_error(const Parts&... parts) {
+  return Error(ExitCode::internal, concat(parts...));
+}
 
 [[noreturn]] void check_failed(const char* expression, const char* file, int line);
 

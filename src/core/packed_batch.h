@@ -9,14 +9,14 @@
 namespace finetune {
 
 struct PackedBatch {
-  std::vector<int32_t> ids;              // (T)
-  std::vector<int32_t> types;            // (T) 0 or 1
-  std::vector<uint32_t> positions;       // (T) inside the sequence
-  std::vector<uint32_t> token_samples;   // (T) samples[] of the token's sequence
-  std::vector<int32_t> order;            // (T) token indices sorted by id, equal ids in order
-  std::vector<int32_t> offsets;          // (B+1) sequence b owns tokens [offsets[b], offsets[b+1])
-  std::vector<uint32_t> samples;         // (B) place in the global batch: names dropout streams
-  std::vector<uint32_t> indices;         // (B) index of the sample in its data set
+  std::vector<int32_t> ids;             // (T)
+  std::vector<int32_t> types;           // (T) 0 or 1
+  std::vector<uint32_t> positions;      // (T) inside the sequence
+  std::vector<uint32_t> token_samples;  // (T) samples[] of the token's sequence
+  std::vector<int32_t> order;           // (T) token indices sorted by id, equal ids in order
+  std::vector<int32_t> offsets;         // (B+1) sequence b owns tokens [offsets[b], offsets[b+1])
+  std::vector<uint32_t> samples;        // (B) place in the global batch: names dropout streams
+  std::vector<uint32_t> indices;        // (B) index of the sample in its data set
   int64_t max_length = 0;
 
   int64_t tokens() const { return int64_t(ids.size()); }

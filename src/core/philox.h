@@ -46,7 +46,8 @@ constexpr uint32_t layer_use(RandomUse base, int layer) {
 
 // The key of one use under one seed.
 constexpr PhiloxKey derive_key(uint64_t seed, uint32_t use) {
-  PhiloxBlock out = philox({uint32_t(seed), uint32_t(seed >> 32)}, {use, 0x66696E65u, 0x74756E65u, 0});
+  PhiloxBlock out =
+      philox({uint32_t(seed), uint32_t(seed >> 32)}, {use, 0x66696E65u, 0x74756E65u, 0});
   return {out[0], out[1]};
 }
 
@@ -76,6 +77,8 @@ constexpr uint32_t dropout_bits(PhiloxKey key, uint32_t row, uint32_t sample, ui
 }
 
 // Uniform in (0, 1), 32 bits, for shuffles and initial weights.
-constexpr double unit_interval(uint32_t bits) { return (double(bits) + 0.5) * 0x1p-32; }
+constexpr double unit_interval(uint32_t bits) {
+  return (double(bits) + 0.5) * 0x1p-32;
+}
 
 }  // namespace finetune

@@ -38,7 +38,9 @@ struct Tensor {
 inline Tensor matrix(float* data, int64_t rows, int64_t cols) {
   return {data, DType::f32, rows, cols, cols};
 }
-inline Tensor vector(float* data, int64_t count) { return {data, DType::f32, 1, count, count}; }
+inline Tensor vector(float* data, int64_t count) {
+  return {data, DType::f32, 1, count, count};
+}
 inline Tensor vector(const float* data, int64_t count) {
   return vector(const_cast<float*>(data), count);
 }

@@ -24,13 +24,27 @@ std::optional<double> parse_double(std::string_view text);
 std::optional<int64_t> parse_int(std::string_view text);
 
 namespace detail {
-inline void append(std::string& out, std::string_view part) { out.append(part); }
-inline void append(std::string& out, const char* part) { out.append(part); }
-inline void append(std::string& out, const std::string& part) { out.append(part); }
-inline void append(std::string& out, char part) { out.push_back(part); }
-inline void append(std::string& out, bool part) { out.append(part ? "true" : "false"); }
-inline void append(std::string& out, double part) { out.append(format_number(part)); }
-inline void append(std::string& out, float part) { out.append(format_number(part)); }
+inline void append(std::string& out, std::string_view part) {
+  out.append(part);
+}
+inline void append(std::string& out, const char* part) {
+  out.append(part);
+}
+inline void append(std::string& out, const std::string& part) {
+  out.append(part);
+}
+inline void append(std::string& out, char part) {
+  out.push_back(part);
+}
+inline void append(std::string& out, bool part) {
+  out.append(part ? "true" : "false");
+}
+inline void append(std::string& out, double part) {
+  out.append(format_number(part));
+}
+inline void append(std::string& out, float part) {
+  out.append(format_number(part));
+}
 template <std::integral T>
 void append(std::string& out, T part) {
   char buffer[24];
@@ -47,7 +61,7 @@ std::string concat(const Parts&... parts) {
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator);
-std::string_view trim(std::string_view text);  // ASCII white space
+std::string_view trim(std::string_view text);                                  // ASCII white space
 bool ends_with_ignoring_case(std::string_view text, std::string_view ending);  // ASCII
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 

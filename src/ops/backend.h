@@ -33,9 +33,9 @@ struct RowNames {
 
 // Where sequences lie in packed rows: sequence b owns rows [offsets[b], offsets[b+1]).
 struct Segments {
-  int64_t count = 0;                  // B
-  int64_t max_length = 0;             // of all segments
-  const int32_t* offsets = nullptr;   // (B+1) backend memory, offsets[0] == 0
+  int64_t count = 0;                 // B
+  int64_t max_length = 0;            // of all segments
+  const int32_t* offsets = nullptr;  // (B+1) backend memory, offsets[0] == 0
 };
 
 // Attention of packed sequences. Queries and keys may have different segments: the last layer of
@@ -44,7 +44,7 @@ struct Segments {
 struct AttentionShape {
   int64_t heads = 0;
   int64_t head_size = 0;
-  float scale = 1.0f;          // 1 / sqrt(head_size)
+  float scale = 1.0f;  // 1 / sqrt(head_size)
   Segments queries;
   Segments keys;
   const uint32_t* samples = nullptr;  // (B) place in the global batch, names the dropout stream
@@ -55,9 +55,9 @@ struct AdamW {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float weight_decay = 0;      // 0 for parameters without decay
-  int64_t step = 1;            // 1 for the first update
-  float gradient_scale = 1;    // of clipping
+  float weight_decay = 0;    // 0 for parameters without decay
+  int64_t step = 1;          // 1 for the first update
+  float gradient_scale = 1;  // of clipping
 };
 
 // Gradient norms are summed in double over blocks of this many elements, then the block sums are
@@ -126,9 +126,9 @@ class Backend {
   // ---- attention ------------------------------------------------------------------------------
   // For each sequence and head: P = softmax(scale * Q K^T), out = dropout(P) V.
   // q (Tq, heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
-  // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of query
-  // i of sequence b for its key j in head h (i, j, counted inside the sequence, h from 0) takes
-  // dropout_bits(key, h, samples[b], step, i * key_length(b) + j).
+  // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of
+  // query i of sequence b for its key j in head h (i, j, counted inside the sequence, h from 0)
+  // takes dropout_bits(key, h, samples[b], step, i * key_length(b) + j).
   virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
                          Tensor out, Tensor lse) = 0;
   // dq, dk, dv overwritten.
@@ -152,8 +152,8 @@ class Backend {
   // logits (B, 1), targets (1, B); loss = (logit - target)^2
   virtual void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
                              Tensor dlogits) = 0;
-  // logits (T, 2): column 0 start, column 1 end. Softmax over each segment's rows. starts, ends (B):
-  // positions inside the segment. loss = (nll(start) + nll(end)) / 2
+  // logits (T, 2): column 0 start, column 1 end. Softmax over each segment's rows. starts, ends
+  // (B): positions inside the segment. loss = (nll(start) + nll(end)) / 2
   virtual void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
                                   const int32_t* ends, float scale, Tensor losses,
                                   Tensor dlogits) = 0;
@@ -161,10 +161,10 @@ class Backend {
   // ---- optimizer --------------------------------------------------------------------------------
   // sums[i] = sum of squares of x[i * kNormBlock ...], in double; sums lives on the host.
   virtual void block_square_sums(Tensor x, double* sums) = 0;
-  // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as torch.optim.AdamW:
-  // p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2;
-  // p -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient.
-  // All (1, N) contiguous. The gradient is set to zero.
+  // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as
+  // torch.optim.AdamW: p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2; p -= lr/(1-b1^t) *
+  // m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient. All (1, N) contiguous.
+  // The gradient is set to zero.
   virtual void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                      Tensor v) = 0;
 };

@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kName = "finetune_cuda.so";  // FINETUNE_MODULE_FOLDER: meson.build
 
-void log_from_module(const char* line) { log_line(line); }
+void log_from_module(const char* line) {
+  log_line(line);
+}
 
 CudaModule load() {
   std::error_code error;
@@ -25,7 +27,8 @@ CudaModule load() {
   for (const auto& place : places) {
     if (found.empty() && fs::exists(place, error)) found = place;
   }
-  if (found.empty()) return {nullptr, "built without CUDA (no finetune_cuda.so beside the program)"};
+  if (found.empty())
+    return {nullptr, "built without CUDA (no finetune_cuda.so beside the program)"};
   void* handle = ::dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) return {nullptr, concat("cannot be loaded: ", ::dlerror())};
   auto* entry =

@@ -37,8 +37,8 @@ class ConfigParser {
       ConfigEntry entry = parse_entry();
       for (const auto& earlier : entries) {
         if (earlier.name == entry.name) {
-          fail("option ", in_quotes(entry.name), " occurs twice (first in line ",
-               earlier.line, ")");
+          fail("option ", in_quotes(entry.name), " occurs twice (first in line ", earlier.line,
+               ")");
         }
       }
       entries.push_back(std::move(entry));
@@ -145,8 +145,7 @@ class ConfigParser {
     }
     if (number.empty()) fail("a value is missing");
     if (!parse_double(number)) {
-      fail(in_quotes(word),
-           " is not a value: write numbers, true, false, or text in \"quotes\"");
+      fail(in_quotes(word), " is not a value: write numbers, true, false, or text in \"quotes\"");
     }
     return number[0] == '+' ? number.substr(1) : number;
   }

@@ -46,22 +46,21 @@ Error missing(const WeightSource& source, const std::vector<const Parameter*>& p
     if (!source.find(parameter->name)) names.push_back(parameter->name);
   }
   std::string others = names.size() > 1 ? concat(" (and ", names.size() - 1, " more)") : "";
-  return model_error(file_of(source), ": tensor ", in_quotes(names.at(0), 200),
-                     " is missing", others);
+  return model_error(file_of(source), ": tensor ", in_quotes(names.at(0), 200), " is missing",
+                     others);
 }
 
 void check_tensor(const WeightSource& source, const Parameter& parameter, std::string_view advice) {
   const WeightInfo& info = *source.find(parameter.name);
   if (info.shape != parameter.shape) {
-    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200),
-                      " has shape ", shape_text(info.shape), ", needed is ",
-                      shape_text(parameter.shape), advice);
+    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200), " has shape ",
+                      shape_text(info.shape), ", needed is ", shape_text(parameter.shape), advice);
   }
   bool floating = info.dtype == DType::f32 || info.dtype == DType::f16 ||
                   info.dtype == DType::bf16 || info.dtype == DType::f64;
   if (!floating) {
-    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200),
-                      " holds ", name_of(info.dtype), ", weights are floating-point numbers");
+    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200), " holds ",
+                      name_of(info.dtype), ", weights are floating-point numbers");
   }
 }
 

@@ -97,8 +97,8 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   }
   float* gradients = tree_.root();
   result.loss = tree_sum(shard_losses_) / denominator;
-  result.gradient_norm = gradient_norm(engine_.backend(), vector(gradients, engine_.table().size()),
-                                       block_sums_);
+  result.gradient_norm =
+      gradient_norm(engine_.backend(), vector(gradients, engine_.table().size()), block_sums_);
   result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
   if (!result.finite) return result;
   double clip = 1.0;

@@ -23,14 +23,14 @@ struct StepOptions {
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double layer_lr_decay = 1.0;
-  int lowest_layer = 0;        // layers below are frozen: neither gradient nor update
+  int lowest_layer = 0;  // layers below are frozen: neither gradient nor update
 };
 
 struct StepResult {
   double loss = 0;
-  double gradient_norm = 0;    // before clipping
+  double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;
-  bool finite = true;          // false: loss or norm is not, and nothing was updated
+  bool finite = true;  // false: loss or norm is not, and nothing was updated
 };
 
 class TrainingStep {
@@ -41,7 +41,7 @@ class TrainingStep {
   // Update number `step` (0 for the first) on these training samples at this learning rate.
   StepResult run(int64_t step, std::span<const uint32_t> batch, double learning_rate);
 
-  float* first_moments() { return static_cast<float*>(m_.get()); }   // arenas of engine.table()
+  float* first_moments() { return static_cast<float*>(m_.get()); }  // arenas of engine.table()
   float* second_moments() { return static_cast<float*>(v_.get()); }
 
  private:
@@ -54,7 +54,7 @@ class TrainingStep {
   StepOptions options_;
   GradientTree tree_;
   std::shared_ptr<void> m_, v_;
-  std::shared_ptr<void> losses_;   // (1, largest micro-batch)
+  std::shared_ptr<void> losses_;  // (1, largest micro-batch)
   std::vector<float> host_losses_;
   std::vector<double> shard_losses_;
   std::vector<int64_t> lengths_;

@@ -149,8 +149,7 @@ class CheckpointReader {
   void add(const TableEntry& item, std::vector<StoredTensor>& tensors,
            std::vector<WeightInfo>& skipped) const {
     std::optional<BundleEntry> entry = parse_entry(item.value);
-    if (!entry)
-      throw fault("the entry of variable ", in_quotes(item.key, 200), " is damaged");
+    if (!entry) throw fault("the entry of variable ", in_quotes(item.key, 200), " is damaged");
     if (item.key.find(".ATTRIBUTES/") != std::string::npos) {
       throw fault(
           "is an object checkpoint of TensorFlow 2, only BERT's TensorFlow 1 checkpoints "
@@ -163,23 +162,22 @@ class CheckpointReader {
       skipped.push_back({"", item.key, entry->shape, dtype.value_or(DType::u8)});
       return;
     }
-    if (entry->sliced)
-      throw fault("variable ", in_quotes(item.key, 200), " is stored in slices");
+    if (entry->sliced) throw fault("variable ", in_quotes(item.key, 200), " is stored in slices");
     if (!dtype) {
       throw fault("variable ", in_quotes(item.key, 200), " has the unsupported type ",
                   entry->dtype);
     }
     if (entry->shard >= shards_.size()) {
-      throw fault("variable ", in_quotes(item.key, 200), " is in shard ", entry->shard,
-                  " of ", shards_.size());
+      throw fault("variable ", in_quotes(item.key, 200), " is in shard ", entry->shard, " of ",
+                  shards_.size());
     }
     const MappedFile& shard = shards_[entry->shard];
     std::optional<int64_t> count = element_count(entry->shape);
     uint64_t bytes = 0;
     if (!count || __builtin_mul_overflow(uint64_t(*count), size_of(*dtype), &bytes) ||
         bytes != entry->size) {
-      throw fault("variable ", in_quotes(item.key, 200), " of shape ",
-                  shape_text(entry->shape), " is said to take ", entry->size, " bytes");
+      throw fault("variable ", in_quotes(item.key, 200), " of shape ", shape_text(entry->shape),
+                  " is said to take ", entry->size, " bytes");
     }
     if (entry->offset > shard.size() || bytes > shard.size() - entry->offset) {
       throw fault("the data of variable ", in_quotes(item.key, 200), " end outside ",

@@ -53,8 +53,7 @@ class HeaderParser {
     std::vector<Entry> entries;
     std::unordered_set<std::string_view> names;
     for (auto field : root) {
-      if (!names.insert(field.key).second)
-        throw fault("duplicate key ", in_quotes(field.key));
+      if (!names.insert(field.key).second) throw fault("duplicate key ", in_quotes(field.key));
       if (field.key == "__metadata__") {
         check_metadata(field.value);
       } else {
@@ -88,15 +87,13 @@ class HeaderParser {
     for (auto field : object) {
       if (field.key == "dtype") {
         std::string_view text;
-        if (dtype || field.value.get(text))
-          throw fault("tensor ", in_quotes(name), ": bad dtype");
+        if (dtype || field.value.get(text)) throw fault("tensor ", in_quotes(name), ": bad dtype");
         dtype = text;
       } else if (field.key == "shape") {
         if (shape) throw fault("tensor ", in_quotes(name), ": duplicate key \"shape\"");
         shape = numbers(name, "shape", field.value);
       } else if (field.key == "data_offsets") {
-        if (offsets)
-          throw fault("tensor ", in_quotes(name), ": duplicate key \"data_offsets\"");
+        if (offsets) throw fault("tensor ", in_quotes(name), ": duplicate key \"data_offsets\"");
         offsets = numbers(name, "data_offsets", field.value);
       }
     }
@@ -110,8 +107,7 @@ class HeaderParser {
   std::vector<int64_t> numbers(std::string_view name, std::string_view key,
                                simdjson::dom::element value) const {
     simdjson::dom::array array;
-    if (value.get(array))
-      throw fault("tensor ", in_quotes(name), ": ", key, " is not an array");
+    if (value.get(array)) throw fault("tensor ", in_quotes(name), ": ", key, " is not an array");
     std::vector<int64_t> result;
     for (auto item : array) {
       int64_t number = 0;
@@ -130,9 +126,7 @@ class HeaderParser {
     for (const StoredType& candidate : kTypes) {
       if (candidate.name == dtype) type = &candidate;
     }
-    if (!type)
-      throw fault("tensor ", in_quotes(name), " has the unknown dtype ",
-                  in_quotes(dtype));
+    if (!type) throw fault("tensor ", in_quotes(name), " has the unknown dtype ", in_quotes(dtype));
     if (begin > end) {
       throw fault("tensor ", in_quotes(name), ": data_offsets [", begin, ", ", end,
                   "] are reversed");
@@ -179,9 +173,8 @@ void check_tiling(const MappedFile& file, const std::vector<Entry>& entries, uin
   uint64_t expected = 0;
   for (const Entry* entry : sorted) {
     if (entry->begin != expected) {
-      throw model_error(file.path().string(), ": tensor ",
-                        in_quotes(entry->tensor.stored_name), " begins at byte ",
-                        entry->begin, " of the data, ", expected,
+      throw model_error(file.path().string(), ": tensor ", in_quotes(entry->tensor.stored_name),
+                        " begins at byte ", entry->begin, " of the data, ", expected,
                         " is expected: ", entry->begin > expected ? "a gap" : "an overlap");
     }
     expected = entry->end;

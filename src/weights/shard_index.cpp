@@ -66,8 +66,8 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
     }
     auto tensor = shard.tensors.find(std::string(field.key));
     if (tensor == shard.tensors.end()) {
-      throw model_error(path.string(), ": tensor ", in_quotes(field.key, 200),
-                        " is not in shard ", in_quotes(shard_name), " (or named twice)");
+      throw model_error(path.string(), ": tensor ", in_quotes(field.key, 200), " is not in shard ",
+                        in_quotes(shard_name), " (or named twice)");
     }
     tensors.push_back(std::move(tensor->second));
     shard.tensors.erase(tensor);

@@ -59,9 +59,8 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
     }
     auto [other, is_new] = seen.emplace(info.name, i);
     if (!is_new) {
-      throw model_error(
-          path_.string(), ": tensors ", in_quotes(tensors[other->second].stored_name),
-          " and ", in_quotes(info.stored_name), " are both ", in_quotes(info.name));
+      throw model_error(path_.string(), ": tensors ", in_quotes(tensors[other->second].stored_name),
+                        " and ", in_quotes(info.stored_name), " are both ", in_quotes(info.name));
     }
     tensors_.push_back(std::move(info));
     stored_.push_back(std::move(tensors[i]));
@@ -79,8 +78,7 @@ void StoredWeights::read(const WeightInfo& info, float* out) const {
   if (tensor.crc32c) {
     size_t bytes = size_t(element_count(tensor.shape).value_or(0)) * size_of(tensor.dtype);
     if (masked_crc32c(tensor.data, bytes) != *tensor.crc32c) {
-      throw model_error(path_.string(), ": the data of tensor ",
-                        in_quotes(tensor.stored_name),
+      throw model_error(path_.string(), ": the data of tensor ", in_quotes(tensor.stored_name),
                         " do not match their checksum: the file is damaged, fetch it again");
     }
   }
@@ -91,8 +89,8 @@ void read_tensor(const WeightSource& source, std::string_view name,
                  const std::vector<int64_t>& shape, float* out) {
   const WeightInfo* info = source.find(name);
   if (!info) {
-    throw model_error(source.path().string(), ": tensor ", in_quotes(name, 200),
-                      " is missing (", source.tensors().size(), " others are there)");
+    throw model_error(source.path().string(), ": tensor ", in_quotes(name, 200), " is missing (",
+                      source.tensors().size(), " others are there)");
   }
   if (info->shape != shape) {
     throw model_error(source.path().string(), ": tensor ", in_quotes(info->stored_name, 200),

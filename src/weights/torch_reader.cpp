@@ -58,8 +58,8 @@ std::unordered_map<std::string_view, std::string_view> locate_storages(const std
       stored = -1;
     }
     if (stored < 0 || uint64_t(elements) > (bytes.size() - position) / size) {
-      throw model_error(file, ": the file ends inside the data of storage ",
-                        in_quotes(key->text), " (truncated)");
+      throw model_error(file, ": the file ends inside the data of storage ", in_quotes(key->text),
+                        " (truncated)");
     }
     located[key->text] = bytes.substr(position, uint64_t(elements) * size);
     position += uint64_t(elements) * size;
@@ -91,8 +91,7 @@ std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path) 
   auto tensors = torch_tensors(name, unpickler.run(), [&](const PickleValue& storage) {
     auto entry = entries.find(concat(root, "data/", storage.items[2]->text));
     if (entry == entries.end()) {
-      throw model_error(name, ": storage ", in_quotes(storage.items[2]->text),
-                        " is missing");
+      throw model_error(name, ": storage ", in_quotes(storage.items[2]->text), " is missing");
     }
     return entry->second;
   });
@@ -130,8 +129,7 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
   auto tensors = torch_tensors(name, root, [&](const PickleValue& storage) {
     auto found = located.find(storage.items[2]->text);
     if (found == located.end()) {
-      throw model_error(name, ": storage ", in_quotes(storage.items[2]->text),
-                        " is missing");
+      throw model_error(name, ": storage ", in_quotes(storage.items[2]->text), " is missing");
     }
     return found->second;
   });

@@ -50,8 +50,7 @@ Window window_of(const std::string& file, std::string_view name, const PickleVal
       return {begin, size};
     }
   }
-  throw model_error(file, ": tensor ", in_quotes(name, 200),
-                    " is a damaged view of its storage");
+  throw model_error(file, ": tensor ", in_quotes(name, 200), " is a damaged view of its storage");
 }
 
 StoredTensor make_tensor(const std::string& file, std::string_view name, const PickleValue& value,
@@ -62,8 +61,7 @@ StoredTensor make_tensor(const std::string& file, std::string_view name, const P
   bool valid = value.items[1]->kind == Kind::integer && value.items[1]->integer >= 0 && shape &&
                strides && shape->size() == strides->size();
   if (!valid) {
-    throw model_error(file, ": tensor ", in_quotes(name, 200),
-                      " has a damaged size or stride");
+    throw model_error(file, ": tensor ", in_quotes(name, 200), " has a damaged size or stride");
   }
   std::string_view bytes = storage_bytes(storage);
   const Window window = window_of(file, name, storage);
@@ -74,9 +72,9 @@ StoredTensor make_tensor(const std::string& file, std::string_view name, const P
   // The last condition refuses tensors that repeat elements (a stride of 0): no saved weight
   // does, and a file of some bytes could ask for any amount of memory.
   if (!count || !reach || offset > held || *reach > held - offset || *count > held) {
-    throw model_error(file, ": tensor ", in_quotes(name, 200), " of shape ",
-                      shape_text(*shape), " does not fit into its storage of ",
-                      std::max<int64_t>(held, 0), " elements");
+    throw model_error(file, ": tensor ", in_quotes(name, 200), " of shape ", shape_text(*shape),
+                      " does not fit into its storage of ", std::max<int64_t>(held, 0),
+                      " elements");
   }
   StoredTensor tensor;
   tensor.name = tensor.stored_name = std::string(name);

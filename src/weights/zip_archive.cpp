@@ -86,8 +86,7 @@ class ZipReader {
     at += 46 + uint64_t{name_length} + extra_length + comment_length;
     if (flags & 1) throw fault("entry ", in_quotes(entry.name), " is encrypted");
     if (method != 0 || compressed != size) {
-      throw fault("entry ", in_quotes(entry.name),
-                  " is compressed, PyTorch stores entries plain");
+      throw fault("entry ", in_quotes(entry.name), " is compressed, PyTorch stores entries plain");
     }
     if (number<uint32_t>(local) != kLocal) {
       throw fault("entry ", in_quotes(entry.name), " is not where the directory says");

@@ -43,8 +43,8 @@ std::optional<std::string> fault(const Source& source, const Table::Row& row,
   }
   if (empty) return concat("column ", in_quotes(*empty), " is empty");
   if (problem == ProblemType::regression && !finite_number(label)) {
-    return concat("column ", in_quotes(options.label_column), " is ",
-                  in_quotes(label), ", not a finite number");
+    return concat("column ", in_quotes(options.label_column), " is ", in_quotes(label),
+                  ", not a finite number");
   }
   return std::nullopt;
 }
@@ -97,11 +97,10 @@ LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType
   LabelMap labels = LabelMap::from_values(values);
   int64_t least = problem == ProblemType::single_label ? 2 : 1;
   if (labels.size() < least) {
-    throw data_error(
-        source.file().string(), ": column ", in_quotes(options.label_column), " has ",
-        labels.size() == 0 ? std::string("no label")
-                           : concat("one class alone, ", in_quotes(labels.names()[0])),
-        "; training needs at least ", least == 2 ? "two" : "one");
+    throw data_error(source.file().string(), ": column ", in_quotes(options.label_column), " has ",
+                     labels.size() == 0 ? std::string("no label")
+                                        : concat("one class alone, ", in_quotes(labels.names()[0])),
+                     "; training needs at least ", least == 2 ? "two" : "one");
   }
   return labels;
 }

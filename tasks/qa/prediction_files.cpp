@@ -45,8 +45,7 @@ PredictionFile read_predictions(const fs::path& path, const SquadData& data) {
   for_each_member(path, "answer", [&](std::string_view id, simdjson::dom::element value) {
     std::string_view text;
     if (value.get(text)) {
-      throw data_error(path.string(), ": the prediction of ", in_quotes(id),
-                       " is not a string");
+      throw data_error(path.string(), ": the prediction of ", in_quotes(id), " is not a string");
     }
     auto found = ids.find(id);
     if (found == ids.end()) {
@@ -86,8 +85,8 @@ std::vector<NoAnswerScore> read_no_answer_scores(const fs::path& path, const Squ
   });
   for (size_t q = 0; q < place.size(); ++q) {
     if (predictions.answers[q] && place[q] < 0) {
-      throw data_error(path.string(), ": no value for question ",
-                       in_quotes(data.questions[q].id), ", which has a prediction");
+      throw data_error(path.string(), ": no value for question ", in_quotes(data.questions[q].id),
+                       ", which has a prediction");
     }
   }
   return out;

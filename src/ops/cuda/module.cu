@@ -1,6 +1,4 @@
 // The entry of finetune_cuda.so.
-#include "ops/cuda/module.h"
-
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "ops/cuda/elementwise.h"
+#include "ops/cuda/module.h"
 
 namespace {
 
@@ -36,9 +35,10 @@ int describe(char* text, size_t size) {
   ncclGetVersion(&nccl);
   out += "CUDA runtime: " + std::to_string(runtime / 1000) + "." +
          std::to_string(runtime % 1000 / 10) + "\n";
-  out += "CUDA driver: " + (driver ? std::to_string(driver / 1000) + "." +
-                                         std::to_string(driver % 1000 / 10)
-                                   : std::string("none")) + "\n";
+  out += "CUDA driver: " +
+         (driver ? std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10)
+                 : std::string("none")) +
+         "\n";
   out += "cuBLASLt: " + dotted(int(cublasLtGetVersion()), 10000, 100) + "\n";
   out += "cuDNN: " + dotted(int(cudnnGetVersion()), 10000, 100) + "\n";
   out += "NCCL: " + dotted(nccl, 10000, 100) + "\n";
@@ -69,8 +69,8 @@ int self_test(char* message, size_t size) {
     cudaMemcpy(device, x.data(), kCount * sizeof(float), cudaMemcpyHostToDevice);
     cudaMemcpy(device + kCount, y.data(), kCount * sizeof(float), cudaMemcpyHostToDevice);
     finetune::cuda::add(device, device + kCount, kCount, nullptr);
-    error = cudaMemcpy(result.data(), device + kCount, kCount * sizeof(float),
-                       cudaMemcpyDeviceToHost);
+    error =
+        cudaMemcpy(result.data(), device + kCount, kCount * sizeof(float), cudaMemcpyDeviceToHost);
     cudaFree(device);
   }
   if (error != cudaSuccess) {
