@@ -22,7 +22,10 @@ using finetune::ExitCode;
 
 int fail(ExitCode code, const std::string& message) {
   std::string line = "finetune: error: ";
-  for (char c : message) line += c == '\n' || c == '\r' ? ' ' : c;  // one line, whatever a value says
+  for (char c : message) {  // one line, whatever a value says
+    if (c == '\n' || c == '\r') line += c == '\n' ? "\\n" : "\\r";
+    else line += c;
+  }
   finetune::clear_progress();
   std::fprintf(stderr, "%s\n", line.c_str());
   finetune::log_to_file(line);

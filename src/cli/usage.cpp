@@ -58,11 +58,15 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
 // The command whose options were being read; the program itself if none was named.
 const CLI::App& chosen(const CLI::App& app) {
   auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : *parsed.front();
+  return parsed.empty() ? app : chosen(*parsed.front());
 }
 
 std::string help_of(const CLI::App& app) {
-  return concat(app.get_parent() ? "finetune " + app.get_name() : "finetune", " --help");
+  std::string path;
+  for (const CLI::App* at = &app; at->get_parent(); at = at->get_parent()) {
+    path = concat(" ", at->get_name(), path);
+  }
+  return concat("finetune", path, " --help");
 }
 
 Error unknown_command(const CLI::App& app, const std::string& name) {
@@ -101,6 +105,7 @@ void set_help_style(CLI::App& app) {
 
 void let_last_value_count(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    let_last_value_count(*command);
     for (CLI::Option* option : command->get_options()) {
       if (option->get_positional() || option->get_expected_max() > 1) continue;
       if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw) option->take_last();
@@ -121,7 +126,10 @@ void check_names(const CLI::App& app, const std::vector<std::string>& arguments)
   if (!command) throw unknown_command(app, arguments[0]);
   for (size_t i = 1; i < arguments.size(); ++i) {
     if (arguments[i] == "--") return;
-    if (!is_option(arguments[i])) continue;
+    if (!is_option(arguments[i])) {
+      if (const CLI::App* inner = find_command(*command, arguments[i])) command = inner;
+      continue;
+    }
     size_t equals = arguments[i].find('=');
     std::string name = arguments[i].substr(0, equals);
     const CLI::Option* option = command->get_option_no_throw(name);

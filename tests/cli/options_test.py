@@ -114,7 +114,7 @@ def test_config_file(directory):
     for text, words in (("lrr = 1\n", [":1:", "lrr", "did you mean lr"]), ("lr = [1, 2]\n", [":1:", "lr", "array"]),
                         ("lr = \n", [":1:"]), ("\nlr = 1\nlr = 2\n", [":3:", "twice"]), ("[train]\n", [":1:"]),
                         ("lr = fast\n", [":1:", "fast"]), ("lr = 'fast'\n", ["--lr", "fast"]),
-                        ("no-shuffle = 'maybe'\n", ["maybe"]), ("config = 'x'\n", ["config"])):
+                        ("no-shuffle = 'maybe'\n", ["no-shuffle"]), ("config = 'x'\n", ["config"])):
         fail(2, *with_config(text, "--model", MODEL, "--train", TRAIN, "--output", directory / "x"), words=words)
     fail(2, "train", "--config", directory / "nothing.toml", words=["nothing.toml"])
 

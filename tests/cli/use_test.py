@@ -77,7 +77,7 @@ def test_mistakes_on_the_command_line(directory):
     fail(2, "train", "--epochs", "1", "--epochs", words=["--epochs", "missing"])
     fail(2, "train", "--lr", "fast", words=["--lr", "'fast'"])
     fail(2, "convert", "--model", "a", "--output", "b", "--dtype", "f64", words=["'f64'"])
-    fail(4, "predict", "--model", "a\nb", "--input", "b", "--output", "c", words=["a b"])
+    fail(4, "predict", "--model", "a\nb", "--input", "b", "--output", "c", words=["a\\nb"])
 
 
 def test_the_last_value_counts_and_underscores(directory):
