@@ -260,7 +260,9 @@ TrainOutcome Trainer::finish() {
 }  // namespace
 
 TrainOutcome run_training(const TrainOptions& options) {
-  SignalGuard signals;  // from here on: a signal while data are read ends with a checkpoint too
+  // From here on a signal ends with a checkpoint, while data are read too. Kept until the process
+  // ends: a signal that comes after the last step must not make a finished run look failed.
+  static const SignalGuard& signals = *new SignalGuard;
   std::unique_ptr<Session> session = prepare_session(options);
   if (session->finished) {
     log(session->directory->path().string(), ": the run is finished; nothing to resume");

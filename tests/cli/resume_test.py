@@ -72,7 +72,7 @@ def test_best_model_and_early_stopping(directory):
         wait = time.time() + 0.25 + 0.04 * attempt
         code = kill_when(lambda: time.time() > wait and (out / "metrics.jsonl").exists(),
                          *arguments(out, *options, "--resume"), number=signal.SIGUSR1)
-        assert code in (0, 85), code
+        assert code in (0, 85, -signal.SIGUSR1), code  # the last: it came before the program listened
         if code == 0:
             break
     assert results_of(out) == expected
