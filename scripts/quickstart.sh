@@ -11,7 +11,7 @@ model=$(scripts/fetch_model.sh)
 run=runs/quickstart
 
 echo
-echo "== finetune train: 4,000 transactions, 24 categories"
+echo "== finetune train: 4,000 transactions, 23 categories"
 build/finetune train --model "$model" \
   --train data/samples/toronto-train.csv --eval data/samples/toronto-dev.csv \
   --label-column category --epochs 3 --batch-size 32 --lr 2e-4 \
