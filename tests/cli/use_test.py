@@ -214,13 +214,14 @@ def peak_memory(arguments, directory):
 def test_memory_of_predict_does_not_grow(directory):
     need(*MODELS)
     peaks = []
-    for count in (5000, 20000):
+    for count in (5000, 200000):
         data = write(directory / "big.csv", "text,n\n" + "".join(f"words {i} here,{i}\n" for i in range(count)))
         out = directory / f"out-{count}.csv"
         peaks.append(peak_memory(["predict", "--model", MODEL, "--input", data, "--output", out, "--max-length", 8],
                                  directory))
         assert sum(1 for _ in open(out)) == count + 1
-    assert peaks[1] < peaks[0] + 8, peaks
+    # evaluate, which holds its rows, grows by 440 bytes a row: 80 MiB. Allocation of threads varies by 10.
+    assert peaks[1] < peaks[0] + 24, peaks
 
 
 def test_models_of_others(directory):
