@@ -49,12 +49,7 @@ void limit(Isa isa) {
 
 Isa decide() {
   const char* wish = std::getenv("FINETUNE_ISA");
-  if (wish == nullptr || *wish == '\0') {
-    // Runs with AVX-512 have corrupted memory (docs/benchmarks.md, known faults): until that is
-    // found AVX2 is the default, and the wider paths run only where FINETUNE_ISA asks for them.
-    limit(Isa::avx2);
-    return Isa::avx2;
-  }
+  if (wish == nullptr || *wish == '\0') return best_isa();
   const Isa isa = named_isa(wish);
   if (!machine_has(isa)) {
     throw usage_error("FINETUNE_ISA=", wish, " cannot be: this machine has no ", name_of(isa),
