@@ -1,6 +1,7 @@
 #include "core/parallel.h"
 
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -110,7 +111,13 @@ class Pool {
   void add_worker() {
     uint32_t seen = region_.load(std::memory_order_relaxed);
     int number = int(workers_.size()) + 1;  // the caller is number 0
+    // Workers take no signals: handlers would run on their stacks (train/signals.cpp says why that
+    // is not safe).
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     workers_.emplace_back([this, seen, number] { serve(seen, number); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   void serve(uint32_t seen, int number) {
