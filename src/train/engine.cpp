@@ -13,7 +13,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kActivationBudget = int64_t{256} << 20;  // bytes, what `auto` aims at
+constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
 
 }  // namespace
 
