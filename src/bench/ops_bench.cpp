@@ -52,9 +52,12 @@ class OpsBench {
   }
   Dropout dropout() const { return Dropout::make(kDropout, kKey, 0); }
   AttentionShape attention_shape() const {
-    AttentionShape shape{config_.num_attention_heads, config_.head_size(),
-                         float(1 / std::sqrt(double(config_.head_size()))), batch_.segments(),
-                         batch_.segments(), batch_.samples()};
+    AttentionShape shape{config_.num_attention_heads,
+                         config_.head_size(),
+                         float(1 / std::sqrt(double(config_.head_size()))),
+                         batch_.segments(),
+                         batch_.segments(),
+                         batch_.samples()};
     return shape;
   }
 
@@ -91,8 +94,8 @@ void OpsBench::measure(const std::function<void()>& call) {
   }
   std::nth_element(seconds.begin(), seconds.begin() + long(seconds.size() / 2), seconds.end());
   const double median = std::max(1e-9, seconds[seconds.size() / 2]);
-  lines_.push_back({key, double(seconds.size()), median, {}, record.flops / median,
-                    record.bytes / median});
+  lines_.push_back(
+      {key, double(seconds.size()), median, {}, record.flops / median, record.bytes / median});
 }
 
 void OpsBench::forward() {
@@ -163,8 +166,8 @@ void OpsBench::backward() {
   Tensor gradient = make(t, h), s = make(t, h), stats = make(t, 2), gamma = make(1, h);
   Tensor ds = make(t, h), dx = make(t, h), dgamma = make(1, h), dbeta = make(1, h);
   measure([&] {
-    backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(),
-                                     ds, dx, dgamma, dbeta);
+    backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(), ds,
+                                     dx, dgamma, dbeta);
   });
   Tensor word = make(config_.vocab_size, h), position = make(config_.max_position_embeddings, h),
          type = make(config_.type_vocab_size, h);
@@ -211,11 +214,11 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
   pack(task->train_set().samples, order, 0, batch);
   result.tokens = batch.tokens();
 
-  std::unique_ptr<Backend> backend = make_backend("cpu", options.threads);
+  std::unique_ptr<Backend> backend = make_backend("cpu", options.threads, options.precision);
   result.backend = backend->description();
-  keep_best(result.peaks, options.clock);
+  keep_best(result.peaks, options.clock, backend->compute_type());
   result.lines = OpsBench(std::move(backend), options.clock, config, batch, *task).run();
-  keep_best(result.peaks, options.clock);
+  keep_best(result.peaks, options.clock, backend->compute_type());
   return result;
 }
 

@@ -106,7 +106,7 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["lengths"] = result.lengths;
   out["task"] = result.task;
   out["backend"] = result.backend;
-  out["precision"] = "fp32";
+  out["precision"] = result.precision == DType::bf16 ? "bf16" : "fp32";
   out["threads"] = result.threads;
   out["clock"] = result.clock == Clock::cpu ? "cpu" : "wall";
   out["parameters"] = result.parameters;
@@ -164,18 +164,20 @@ std::string to_text(const StepBenchResult& result) {
   const double seconds = total_seconds(result), flops = total_flops(result.profile);
   const double steps = double(result.step_seconds.size());
   const Spread spread = spread_of(result.step_seconds);
-  std::string out = format(
-      "%s, %.1f M parameters, %s, %s lengths (mean %.1f tokens), batch %lld\n%s, fp32%s\n",
-      result.shape.c_str(), double(result.parameters) / 1e6, result.task.c_str(),
-      result.lengths.c_str(), result.tokens / result.samples, (long long)result.batch_size,
-      result.backend.c_str(), result.clock == Clock::cpu ? ", processor time" : "");
+  std::string out =
+      format("%s, %.1f M parameters, %s, %s lengths (mean %.1f tokens), batch %lld\n%s%s\n",
+             result.shape.c_str(), double(result.parameters) / 1e6, result.task.c_str(),
+             result.lengths.c_str(), result.tokens / result.samples, (long long)result.batch_size,
+             result.backend.c_str(), result.clock == Clock::cpu ? ", processor time" : "");
   out += format("%.0f steps, %.1f ms each (min %.1f, median %.1f, max %.1f)\n", steps,
                 1e3 * seconds / steps, 1e3 * spread.least, 1e3 * spread.median, 1e3 * spread.most);
   out += format("%.2f samples/s, %.0f tokens/s, %.1f GFLOP/s\n", result.samples / seconds,
                 result.tokens / seconds, flops / seconds / 1e9);
-  out += format("%.1f %% of this machine's matrix-product rate (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
-                100 * flops / seconds / result.peaks.matmul, result.peaks.matmul / 1e9,
-                result.peaks.memory / 1e9);
+  out += format(
+      "%.1f %% of this machine's %s (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
+      100 * flops / seconds / result.peaks.matmul,
+      result.precision == DType::bf16 ? "peak of bf16 multiplications" : "matrix-product rate",
+      result.peaks.matmul / 1e9, result.peaks.memory / 1e9);
   out += table_of(lines_of(result, true), result.peaks, "ms a step");
   const double between = seconds - seconds_in_operations(result);
   out += format("%-*s %7s %10.3f %6.1f%%\n", kNameWidth, "between operations", "",

@@ -23,8 +23,8 @@ constexpr double kLearningRate = 1e-5;
 
 }  // namespace
 
-void keep_best(MachinePeaks& peaks, Clock clock) {
-  peaks.matmul = std::max(peaks.matmul, measure_matmul_peak(clock));
+void keep_best(MachinePeaks& peaks, Clock clock, DType precision) {
+  peaks.matmul = std::max(peaks.matmul, measure_matmul_peak(clock, precision));
   peaks.memory = std::max(peaks.memory, measure_memory_peak(clock));
 }
 
@@ -83,10 +83,11 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
 
   const int64_t count = result.batch_size * kBatches;
   std::unique_ptr<Task> task = make_synthetic_task(kind, lengths, count, config.vocab_size);
-  auto profiling =
-      std::make_unique<ProfilingBackend>(make_backend("cpu", options.threads), options.clock);
+  auto profiling = std::make_unique<ProfilingBackend>(
+      make_backend("cpu", options.threads, options.precision), options.clock);
   ProfilingBackend& profiler = *profiling;
   result.backend = profiler.description();
+  result.precision = profiler.compute_type();
   result.threads = threads();
   Engine engine(std::move(profiling), config, task->head());
   result.parameters = engine.table().count();
@@ -109,15 +110,14 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
   int64_t done = 0;
   auto run_step = [&] {
     const IndexRange range = batch_range(count, result.batch_size, done % kBatches);
-    const StepResult outcome =
-        step.run(done, std::span(order).subspan(size_t(range.begin), size_t(range.size())),
-                 kLearningRate);
+    const StepResult outcome = step.run(
+        done, std::span(order).subspan(size_t(range.begin), size_t(range.size())), kLearningRate);
     FINETUNE_CHECK(outcome.finite);
     ++done;
     return outcome.tokens;
   };
 
-  keep_best(result.peaks, options.clock);
+  keep_best(result.peaks, options.clock, result.precision);
   for (int64_t i = 0; i < kWarmUpSteps; ++i) run_step();
   profiler.clear();
   const double start = seconds_now();
@@ -134,7 +134,7 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
   }
   result.profile = profiler.profile();
   result.peak_memory_mb = peak_memory_mb();
-  keep_best(result.peaks, options.clock);
+  keep_best(result.peaks, options.clock, result.precision);
   return result;
 }
 

@@ -12,12 +12,13 @@
 namespace finetune {
 
 struct StepBenchOptions {
-  std::string shape = "minilm";  // named_shape(), or a directory with config.json
-  std::string lengths = "bank";  // length_distribution()
-  std::string task;              // classification, qa; empty: qa for squad lengths
-  int64_t batch_size = 0;        // 0: 8 for qa, else 32
-  int64_t steps = 0;             // timed ones; 0: as many as take 5 seconds, at least 3
-  int64_t threads = 0;           // 0: all cores
+  std::string shape = "minilm";    // named_shape(), or a directory with config.json
+  std::string lengths = "bank";    // length_distribution()
+  std::string task;                // classification, qa; empty: qa for squad lengths
+  int64_t batch_size = 0;          // 0: 8 for qa, else 32
+  int64_t steps = 0;               // timed ones; 0: as many as take 5 seconds, at least 3
+  int64_t threads = 0;             // 0: all cores
+  std::string precision = "auto";  // auto, fp32, bf16
   int64_t micro_batch_tokens = 0;  // 0: as train chooses
   Clock clock = Clock::wall;       // cpu: with one thread only
 };
@@ -29,6 +30,7 @@ struct MachinePeaks {
 
 struct StepBenchResult {
   std::string shape, lengths, task, backend;
+  DType precision = DType::f32;
   int64_t batch_size = 0;
   int64_t threads = 0;
   int64_t parameters = 0;
@@ -38,7 +40,7 @@ struct StepBenchResult {
   Clock clock = Clock::wall;
   Profile profile;
   double peak_memory_mb = 0;  // of the steps, the machine's peaks not counted
-  MachinePeaks peaks;  // the best of before and after
+  MachinePeaks peaks;         // the best of before and after
 };
 
 StepBenchResult bench_step(const StepBenchOptions& options);
@@ -51,6 +53,6 @@ void check_clock(Clock clock, int64_t threads);
 TaskKind task_kind(const StepBenchOptions& options);
 int64_t resolved_batch_size(const StepBenchOptions& options);
 // The better of what was measured before and of a new measurement.
-void keep_best(MachinePeaks& peaks, Clock clock);
+void keep_best(MachinePeaks& peaks, Clock clock, DType precision);
 
 }  // namespace finetune

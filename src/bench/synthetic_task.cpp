@@ -56,8 +56,7 @@ class SyntheticTask : public Task {
     host_.assign(2 * count, 0);
     for (size_t b = 0; b < count; ++b) {
       const uint32_t index = batch.indices[b];
-      const int64_t values =
-          kind_ == TaskKind::qa ? set_.samples.length(int64_t(index)) : kClasses;
+      const int64_t values = kind_ == TaskKind::qa ? set_.samples.length(int64_t(index)) : kClasses;
       host_[b] = host_[count + b] = int32_t(bits(index, -1) % uint32_t(values));
     }
     int32_t* targets = static_cast<int32_t*>(targets_.get());

@@ -12,10 +12,10 @@ struct TokenizerBenchResult {
   std::string model, input;
   int64_t threads = 0;
   int64_t lines = 0;
-  int64_t bytes = 0;   // of the lines, line ends not counted
+  int64_t bytes = 0;  // of the lines, line ends not counted
   int64_t tokens = 0;
   int64_t passes = 0;
-  double best_seconds = 0;    // of a pass over the file
+  double best_seconds = 0;  // of a pass over the file
   double median_seconds = 0;
 };
 

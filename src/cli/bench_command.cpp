@@ -52,6 +52,9 @@ struct Options {
 };
 
 void add_machine_options(CLI::App& command, Options& options) {
+  command.add_option("--precision", options.step.precision, "bf16 where the machine is fast at it")
+      ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
+      ->capture_default_str();
   command.add_option("--threads", options.step.threads, "default: all cores")
       ->type_name("N")
       ->take_last();

@@ -67,7 +67,8 @@ constexpr int64_t kNormBlock = 1 << 16;
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string description() const = 0;  // "CPU, AVX-512, 2 threads"
+  virtual std::string description() const = 0;  // "CPU, AVX-512, fp32, 2 threads"
+  virtual DType compute_type() const = 0;       // of the operands of matrix products
 
   // ---- memory -------------------------------------------------------------------------------
   virtual std::shared_ptr<void> allocate(size_t bytes) = 0;  // 64-byte aligned, zeroed
@@ -171,7 +172,11 @@ class Backend {
 
 // The CPU backend (fp32): oneDNN matrix products, vector kernels chosen at run time for AVX2 or
 // AVX-512. FINETUNE_ISA=avx2|avx512|amx forces a path; Error(usage) for an unknown or missing one.
-std::unique_ptr<Backend> make_cpu_backend();
+// With `compute` bf16 the operands of matrix products are rounded to bf16, sums and all else are
+// fp32.
+std::unique_ptr<Backend> make_cpu_backend(DType compute = DType::f32);
+// Whether bf16 products are the faster ones here (AMX).
+bool cpu_multiplies_bf16_fast();
 // Plain loops in double precision over float data, for tests.
 std::unique_ptr<Backend> make_reference_backend();
 

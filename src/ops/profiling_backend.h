@@ -58,6 +58,7 @@ class ProfilingBackend : public Backend {
   void clear() { profile_.clear(); }
 
   std::string description() const override { return inner_->description(); }
+  DType compute_type() const override { return inner_->compute_type(); }
   std::shared_ptr<void> allocate(size_t bytes) override { return inner_->allocate(bytes); }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;

@@ -17,14 +17,17 @@ constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto`
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count) {
+std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count,
+                                      std::string_view precision) {
   set_threads(thread_count > 0 ? int(thread_count) : available_cores());
   if (device == "cuda") {
     const CudaModule& module = cuda_module();
     throw device_error("--device cuda: ",
                        module.functions ? "this version computes on the CPU only" : module.problem);
   }
-  return make_cpu_backend();
+  const bool bf16 =
+      precision == "bf16" || (precision == "auto" && cpu_multiplies_bf16_fast());
+  return make_cpu_backend(bf16 ? DType::bf16 : DType::f32);
 }
 
 ModelFiles open_model(const std::string& path, bool need_weights) {

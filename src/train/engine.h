@@ -17,8 +17,10 @@
 
 namespace finetune {
 
-// --device auto|cpu|cuda and --threads (0: all cores). Error(device) for a GPU that is not there.
-std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads);
+// --device auto|cpu|cuda, --threads (0: all cores) and --precision auto|fp32|bf16, where auto is
+// bf16 if the device multiplies it fast. Error(device) for a GPU that is not there.
+std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads,
+                                      std::string_view precision);
 
 // What a model directory holds besides the weights. Error(model) if the vocabulary does not fit
 // the embedding.

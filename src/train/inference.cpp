@@ -29,9 +29,6 @@ TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
 }  // namespace
 
 FineTuned open_fine_tuned(const InferenceOptions& options) {
-  if (options.precision == "bf16") {
-    throw usage_error("--precision bf16: this version computes in fp32 only");
-  }
   FineTuned out;
   out.model = open_model(options.model, true);
   out.kind = stored_task(out.model.config, *open_weights(out.model.directory.weights));
@@ -49,7 +46,7 @@ FineTuned open_fine_tuned(const InferenceOptions& options) {
 }
 
 void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head) {
-  model.engine = std::make_unique<Engine>(make_backend(options.device, options.threads),
+  model.engine = std::make_unique<Engine>(make_backend(options.device, options.threads, options.precision),
                                           model.model.config, head);
   auto source = open_weights(model.model.directory.weights);
   load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,

@@ -98,9 +98,6 @@ void validate(const TrainOptions& o) {
   if (!o.tolerances.empty() && o.baseline.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
   }
-  if (o.precision == "bf16") {
-    throw usage_error("--precision bf16: this version computes in fp32 only");
-  }
 }
 
 TaskOptions task_options(const TrainOptions& o) {

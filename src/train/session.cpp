@@ -143,7 +143,7 @@ void describe(const Session& session, const PretrainedReport& loaded) {
       engine.table().count(), " parameters");
   for (const auto& line : loaded.lines) log(line);
   for (const auto& line : session.task->describe()) log(line);
-  log("computing in fp32 on ", session.engine->backend().description(), ", micro-batches of up to ",
+  log("computing on ", session.engine->backend().description(), ", micro-batches of up to ",
       session.micro_batch_tokens, " tokens");
   log(session.schedule.total_steps, " steps of ", session.options.batch_size, " samples, ",
       session.schedule.warmup_steps, " of them warm-up");
@@ -204,7 +204,7 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
     if (found) continue_with_options(options, found->state.options, found->file.path.string());
   }
 
-  auto backend = make_backend(options.device, options.threads.value_or(0));
+  auto backend = make_backend(options.device, options.threads.value_or(0), options.precision);
   s.model = open_model(options.model, true);
   int lowest_layer = lowest_trained_layer(options, s.model.config);
   auto source = open_weights(s.model.directory.weights);
@@ -217,7 +217,7 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
       auto_micro_batch_tokens(s.model.config, s.task->max_length()));
   options.task = name_of(s.task->kind());
   options.max_length = s.task->max_length();
-  options.precision = "fp32";
+  options.precision = backend->compute_type() == DType::bf16 ? "bf16" : "fp32";
   options.best_metric = s.best_metric;
   options.micro_batch_tokens = s.micro_batch_tokens;
   options.virtual_shards = options.virtual_shards.value_or(1);

@@ -9,13 +9,15 @@
 
 namespace finetune {
 
-CpuBackend::CpuBackend() {
+CpuBackend::CpuBackend(DType compute) : compute_(compute) {
+  FINETUNE_CHECK(compute == DType::f32 || compute == DType::bf16);
   select_isa();
 }
 
 std::string CpuBackend::description() const {
   const int count = threads();
-  return concat("CPU, ", name_of(select_isa()), ", ", count, count == 1 ? " thread" : " threads");
+  return concat("CPU, ", name_of(select_isa()), compute_ == DType::bf16 ? ", bf16, " : ", fp32, ",
+                count, count == 1 ? " thread" : " threads");
 }
 
 // Pages come from the kernel as zeros when they are first touched, and large ones where it can.
@@ -49,8 +51,12 @@ void CpuBackend::fill_zero(Tensor x) {
   });
 }
 
-std::unique_ptr<Backend> make_cpu_backend() {
-  return std::make_unique<CpuBackend>();
+bool cpu_multiplies_bf16_fast() {
+  return select_isa() == Isa::amx;
+}
+
+std::unique_ptr<Backend> make_cpu_backend(DType compute) {
+  return std::make_unique<CpuBackend>(compute);
 }
 
 }  // namespace finetune

@@ -1,16 +1,19 @@
-// The CPU backend: fp32 everywhere. Matrix products are oneDNN's, cut into fixed tiles (gemm.h);
-// all else are vector kernels compiled for AVX2 and AVX-512 and chosen at run time (isa.h). One
-// file an operation or a small family of them.
+// The CPU backend: fp32 in memory. Matrix products are oneDNN's, cut into fixed tiles, or our own
+// on AMX tiles with operands rounded to bf16 (gemm.h); all else are vector kernels compiled for
+// AVX2 and AVX-512 and chosen at run time (isa.h). One file an operation or a small family of them.
 #pragma once
 
 #include "ops/backend.h"
+#include "ops/cpu/gemm.h"
 
 namespace finetune {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend();
+  // compute: f32, or bf16 for the operands of matrix products (all else stays fp32)
+  explicit CpuBackend(DType compute);
   std::string description() const override;
+  DType compute_type() const override { return compute_; }
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;
@@ -67,6 +70,11 @@ class CpuBackend : public Backend {
   // optimizer.cpp
   void block_square_sums(Tensor x, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+
+ private:
+  void product(const cpu::Product& product);
+
+  DType compute_;
 };
 
 }  // namespace finetune

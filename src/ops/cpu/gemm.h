@@ -17,7 +17,17 @@ struct Product {
   Tensor c;
   bool accumulate = false;
   Tensor bias = {};
+
+  int64_t depth() const { return transpose_a ? a.rows : a.cols; }   // K
+  int64_t b_cols() const { return transpose_b ? b.rows : b.cols; }  // N
 };
 void multiply(const Product& product);
+
+// The same with operands rounded to bf16 and sums in fp32: on AMX tiles where the machine has them
+// and they are wanted (isa.h), else slowly by rounding copies.
+void multiply_bf16(const Product& product);
+
+// Shapes that fit and are supported; FINETUNE_CHECK.
+void check(const Product& product);
 
 }  // namespace finetune::cpu

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "hwy/targets.h"
+#include "ops/cpu/amx_gemm.h"
 
 namespace finetune {
 namespace {
@@ -14,7 +15,8 @@ namespace {
 bool machine_has(Isa isa) {
   const bool avx512 = (hwy::SupportedTargets() & HWY_AVX3) != 0;
   if (isa == Isa::amx) {
-    return avx512 && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16");
+    return avx512 && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+           __builtin_cpu_supports("avx512bf16") && cpu::amx_enable();
   }
   return isa == Isa::avx512 ? avx512 : (hwy::SupportedTargets() & HWY_AVX2) != 0;
 }

@@ -31,21 +31,25 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/gemm.h"
 
 namespace finetune {
 HWY_EXPORT(column_sums);
 
+// In the precision that the backend was made for.
+void CpuBackend::product(const cpu::Product& p) {
+  compute_ == DType::bf16 ? cpu::multiply_bf16(p) : cpu::multiply(p);
+}
+
 void CpuBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
-  cpu::multiply({.a = x, .b = w, .transpose_b = true, .c = y, .bias = bias});
+  product({.a = x, .b = w, .transpose_b = true, .c = y, .bias = bias});
 }
 
 void CpuBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
-  cpu::multiply({.a = dy, .b = w, .c = dx, .accumulate = accumulate});
+  product({.a = dy, .b = w, .c = dx, .accumulate = accumulate});
 }
 
 void CpuBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) {
-  cpu::multiply({.a = dy, .transpose_a = true, .b = x, .c = dw, .accumulate = true});
+  product({.a = dy, .transpose_a = true, .b = x, .c = dw, .accumulate = true});
   if (!dbias) return;
   FINETUNE_CHECK(dbias.size() == dy.cols);
   cpu::for_ranges(dy.cols, cpu::kColumnStrip, [&](int64_t begin, int64_t end) {

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "core/error.h"
 #include "core/parallel.h"
 #include "ops/backend.h"
+#include "ops/cpu/amx_gemm.h"
 #include "ops/cpu/isa.h"
 
 namespace finetune {
@@ -30,14 +32,23 @@ double fastest(Clock clock, const std::function<void()>& call) {
 
 }  // namespace
 
-double measure_matmul_peak(Clock clock) {
+double measure_matmul_peak(Clock clock, DType precision) {
+  if (precision == DType::bf16 && select_isa() == Isa::amx) {
+    double flop = 0;
+    const double seconds = fastest(clock, [&] {
+      std::vector<double> done(static_cast<size_t>(threads()));
+      parallel_for(threads(), [&](int64_t i) { done[size_t(i)] = cpu::amx_spin(100'000); });
+      flop = std::accumulate(done.begin(), done.end(), 0.0);
+    });
+    return flop / seconds;
+  }
   select_isa();
   constexpr int64_t n = 2048;
   std::vector<float> a(size_t(n * n), 0.5f), b(a), c(a);
   omp_set_num_threads(threads());
   const double seconds = fastest(clock, [&] {
-    const dnnl_status_t status = dnnl_sgemm('N', 'N', n, n, n, 1.0f, a.data(), n, b.data(), n, 0.0f,
-                                            c.data(), n);
+    const dnnl_status_t status =
+        dnnl_sgemm('N', 'N', n, n, n, 1.0f, a.data(), n, b.data(), n, 0.0f, c.data(), n);
     FINETUNE_CHECK(status == dnnl_success);
   });
   return 2.0 * double(n) * double(n) * double(n) / seconds;

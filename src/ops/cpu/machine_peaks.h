@@ -2,12 +2,14 @@
 #pragma once
 
 #include "core/clock.h"
+#include "core/dtype.h"
 
 namespace finetune {
 
-// Arithmetic of one large fp32 product (2 * 2048^3) through oneDNN with all threads(), in flop/s.
-// Takes about a tenth of a second on a few cores.
-double measure_matmul_peak(Clock clock);
+// Arithmetic with all threads(), in flop/s: of one large fp32 product (2 * 2048^3) through oneDNN;
+// for bf16 where the machine has AMX, of multiplications of tiles in registers, which no product
+// can exceed. Takes about a tenth of a second on a few cores.
+double measure_matmul_peak(Clock clock, DType precision);
 
 // Bytes read plus bytes written, per second, by adding one block of 128 MiB to another (large pages
 // where the machine has them) with all threads(). Larger than private caches, not than every shared

@@ -1,3 +1,5 @@
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <new>
 
@@ -5,6 +7,8 @@
 
 namespace finetune::cpu {
 namespace {
+
+constexpr int64_t kLargePage = int64_t{2} << 20;
 
 struct Piece {
   float* data = nullptr;
@@ -20,9 +24,14 @@ float* scratch(Scratch use, int64_t floats) {
   if (floats > piece.size) {
     std::free(piece.data);
     piece.size = 0;
-    const int64_t wanted = round_up(floats + floats / 4, 16);
-    piece.data = static_cast<float*>(std::aligned_alloc(64, size_t(wanted) * sizeof(float)));
+    // Large ones in large pages: tiles of matrices touch many small ones.
+    const int64_t unit = floats * int64_t(sizeof(float)) >= kLargePage / 4 ? kLargePage : 64;
+    const int64_t wanted =
+        round_up((floats + floats / 4) * int64_t(sizeof(float)), unit) / int64_t(sizeof(float));
+    const size_t bytes = size_t(wanted) * sizeof(float);
+    piece.data = static_cast<float*>(std::aligned_alloc(size_t(unit), bytes));
     if (piece.data == nullptr) throw std::bad_alloc();
+    if (unit == kLargePage) madvise(piece.data, bytes, MADV_HUGEPAGE);
     piece.size = wanted;
   }
   return piece.data;

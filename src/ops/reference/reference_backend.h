@@ -12,6 +12,7 @@ namespace finetune {
 class ReferenceBackend : public Backend {
  public:
   std::string description() const override { return "reference, double precision"; }
+  DType compute_type() const override { return DType::f64; }
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;

@@ -1,0 +1,92 @@
+// fp32 matrices into the tiles of AMX, rounded to bf16 (nearest even). Needs AVX-512 with BF16.
+//
+// A tile has 16 rows of 16 pairs of bf16. The left operand's rows are its own, each 32 deep; the
+// right one's rows are pairs of neighbours in depth, and its columns are the 16 of the product.
+// Memory is read row by row from end to end, since only long runs come at full speed: where its
+// rows are those of the operand (along) or lie across them, tiles may come out in the other
+// orientation and are then transposed in place, pairs kept together.
+#pragma once
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace finetune::cpu {
+
+constexpr int64_t kAmxSide = 16;
+constexpr int64_t kAmxDepth = 32;
+constexpr int64_t kAmxTile = kAmxSide * kAmxDepth;  // elements
+
+inline __mmask16 amx_mask(int64_t count) {
+  return __mmask16(count >= 16 ? 0xFFFF : count <= 0 ? 0 : (1u << count) - 1);
+}
+
+inline __m512i amx_round(__m512 low, __m512 high) {
+  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
+// (16, 16) of 32 bits
+inline void transpose_tile(uint16_t* tile) {
+  __m512i r[16], t[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(tile + 32 * i);
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
+    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + 32 * i, r[i]);
+}
+
+// One row of memory, `depth` long, into row `row` of the tiles place(0), place(1), ...; a null
+// `from` stands for zeros.
+template <typename Place>
+inline void pack_along(const float* from, int64_t depth, int64_t row, const Place& place) {
+  for (int64_t k = 0, d = 0; k < depth; k += kAmxDepth, ++d) {
+    const __mmask16 low = from ? amx_mask(depth - k) : 0;
+    const __mmask16 high = from ? amx_mask(depth - k - 16) : 0;
+    _mm512_store_si512(place(d) + 32 * row, amx_round(_mm512_maskz_loadu_ps(low, from + k),
+                                                      _mm512_maskz_loadu_ps(high, from + k + 16)));
+  }
+}
+
+// Two neighbours in depth, `count` columns each, as row `row` of the tiles place(0), place(1), ...
+// of 16 columns; a null pointer stands for zeros.
+template <typename Place>
+inline void pack_across(const float* even, const float* odd, int64_t count, int64_t row,
+                        const Place& place) {
+  // Words 0, 16, 1, 17, ...
+  const __m512i pairs = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  for (int64_t i = 0, g = 0; i < count; i += kAmxSide, ++g) {
+    const __mmask16 mask = amx_mask(count - i);
+    const __m512i both = amx_round(_mm512_maskz_loadu_ps(even ? mask : __mmask16(0), even + i),
+                                   _mm512_maskz_loadu_ps(odd ? mask : __mmask16(0), odd + i));
+    _mm512_store_si512(place(g) + 32 * row, _mm512_permutexvar_epi16(pairs, both));
+  }
+}
+
+}  // namespace finetune::cpu
