@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/dtype.h"
 #include "ops/backend.h"
 
 namespace finetune::test {
@@ -46,6 +47,27 @@ TEST_CASE("activations of very large and very small values") {
       }
     }
   }
+}
+
+TEST_CASE("bf16 products round their operands to the nearest, ties to even") {
+  auto backend = make_cpu_backend(DType::bf16);
+  constexpr int64_t kRows = 50, kIn = 70, kOut = 40;
+  std::vector<float> x(kRows * kIn), w(kOut * kIn);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 1.0f + float(i % 512) / 256.0f / 4.0f;  // many ties
+  for (size_t i = 0; i < w.size(); ++i) w[i] = std::sin(float(i));
+  const auto product = [&] {
+    std::vector<float> y(kRows * kOut);
+    backend->linear(matrix(x.data(), kRows, kIn), matrix(w.data(), kOut, kIn), {},
+                    matrix(y.data(), kRows, kOut));
+    return y;
+  };
+  const std::vector<float> before = product();
+  for (std::vector<float>* operand : {&x, &w}) {
+    for (float& value : *operand) value = float(bfloat16(value));
+  }
+  CHECK(product() == before);
+  x[0] = kNaN;
+  CHECK(std::isnan(product()[0]));
 }
 
 TEST_CASE("a NaN anywhere in a row reaches the results") {
