@@ -216,9 +216,10 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
 
   std::unique_ptr<Backend> backend = make_backend("cpu", options.threads, options.precision);
   result.backend = backend->description();
-  keep_best(result.peaks, options.clock, backend->compute_type());
+  const DType precision = backend->compute_type();
+  keep_best(result.peaks, options.clock, precision);
   result.lines = OpsBench(std::move(backend), options.clock, config, batch, *task).run();
-  keep_best(result.peaks, options.clock, backend->compute_type());
+  keep_best(result.peaks, options.clock, precision);
   return result;
 }
 

@@ -144,7 +144,7 @@ def test_finished(directory):
     # The same run in other words, other threads, other paths; nothing but the options is read.
     same = [word.resolve() if word in (TRAIN, EVAL) else word for word in arguments(out, *options)]
     succeed(*same, "--resume", "--lr", "0.0030", "--threads", 1, "--task", "classification", "--max-length", 128,
-            "--best-metric", "accuracy", "--precision", "fp32", "--virtual-shards", 1)
+            "--best-metric", "accuracy", "--precision", facts_of(out)["precision"], "--virtual-shards", 1)
     assert snapshot(out) == before
     shutil.rmtree(out / "checkpoints")
     succeed(*arguments(out, *options, "--resume"))
