@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains the same rows with finetune and with Hugging Face Trainer, in turn, and writes
+# Trains the same rows with finetune and with Hugging Face Trainer, in turn, and writes its part of
 # docs/benchmarks.md. The peer lives in build/peer, a virtual environment made here once, or in
 # PEER_PYTHON's. Options are compare_hf.py's:
 #   bench/compare_hf.sh --model DIR                     all four works, three runs a side
