@@ -46,19 +46,22 @@ void run(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.skip_bad_rows = o.skip_bad_rows;
   options.ignore_unknown_labels = o.ignore_unknown_labels;
-  auto task = make_task(model.kind, options, *model.model.tokenizer, model.model.config, true);
-  load_fine_tuned(model, o.inference, task->head());
-  model.reserve(task->max_length());
-  if (!o.output.empty()) create_directories(o.output);
+  auto evaluation =
+      make_file_evaluation(model.kind, options, *model.model.tokenizer, model.model.config);
+  load_fine_tuned(model, o.inference, evaluation->head());
+  model.reserve(evaluation->max_length());
+  if (!o.output.empty()) {
+    create_directories(o.output);
+    evaluation->open_files(o.output);
+  }
   enable_progress(!o.no_progress);
   open_console(o.quiet);
-  for (const auto& line : task->describe()) log(line);
-  auto evaluation = task->start_evaluation();
-  model.engine->evaluate(*task->eval_set(), *evaluation, model.micro_batch_tokens, [](double share) {
-    if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
-    return true;
+  for (const auto& line : evaluation->describe()) log(line);
+  model.engine->evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
+    show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
   });
   clear_progress();
+  for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
   if (!o.output.empty()) {
     evaluation->write_files(o.output);

@@ -16,7 +16,7 @@
 #include "data/squad.h"
 #include "tasks/classification/predictor.h"
 #include "tasks/classification/row_chunk.h"
-#include "tasks/qa/qa_task.h"
+#include "tasks/qa/file_evaluation.h"
 #include "tasks/registry.h"
 
 namespace finetune {
@@ -143,10 +143,10 @@ void predict_answers(FineTuned& model, const PredictOptions& o) {
   }
   TaskOptions options = model.options;
   options.eval_files = {o.input == "-" ? "/dev/stdin" : o.input};
-  QaPredictor predictor(options, *model.model.tokenizer, model.model.config.max_position_embeddings);
-  load_fine_tuned(model, o.inference, {HeadKind::token, 2});
-  model.reserve(qa_window_options(options, *model.model.tokenizer,
-                                  model.model.config.max_position_embeddings).max_length);
+  QaFileEvaluation questions(options, *model.model.tokenizer,
+                             model.model.config.max_position_embeddings, false);
+  load_fine_tuned(model, o.inference, questions.head());
+  model.reserve(questions.max_length());
   Output output(o.output);
   std::optional<Output> n_best_output;
   JsonObjectWriter answers([&](std::string_view text) { output.write(text); });
@@ -155,19 +155,15 @@ void predict_answers(FineTuned& model, const PredictOptions& o) {
     n_best_output.emplace(o.n_best);
     n_best.emplace([&](std::string_view text) { n_best_output->write(text); });
   }
-  while (predictor.next()) {
-    auto evaluation = predictor.start();
-    model.engine->evaluate(predictor.samples(), *evaluation, model.micro_batch_tokens,
-                           [](double) { return true; });
-    evaluation->write({&answers, n_best ? &*n_best : nullptr, nullptr});
-  }
+  questions.write_to({&answers, n_best ? &*n_best : nullptr, nullptr});
+  model.engine->evaluate(questions, model.micro_batch_tokens, [](double) {});
   answers.finish();
   output.commit();
   if (n_best) {
     n_best->finish();
     n_best_output->commit();
   }
-  log("answered ", predictor.questions(), " questions");
+  log("answered ", questions.questions(), " questions");
 }
 
 bool same_file(const std::string& a, const std::string& b) {
