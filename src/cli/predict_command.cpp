@@ -16,6 +16,7 @@
 #include "data/squad.h"
 #include "tasks/classification/predictor.h"
 #include "tasks/classification/row_chunk.h"
+#include "tasks/pair_types.h"
 #include "tasks/qa/file_evaluation.h"
 #include "tasks/registry.h"
 
@@ -143,6 +144,7 @@ void predict_answers(FineTuned& model, const PredictOptions& o) {
   }
   TaskOptions options = model.options;
   options.eval_files = {o.input == "-" ? "/dev/stdin" : o.input};
+  require_pair_types(model.model.config, "question answering");
   QaFileEvaluation questions(options, *model.model.tokenizer,
                              model.model.config.max_position_embeddings, false);
   load_fine_tuned(model, o.inference, questions.head());

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/log.h"
 #include "core/parallel.h"
 #include "data/packing.h"
 #include "data/plan.h"
@@ -14,6 +15,7 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
+constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
 
 std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
   std::vector<int64_t> lengths(size_t(samples.size()));
@@ -34,6 +36,17 @@ void drop_first(int64_t count, TokenizedSamples& samples) {
   samples.second.erase(samples.second.begin(), samples.second.begin() + count);
   samples.offsets.erase(samples.offsets.begin(), samples.offsets.begin() + count);
   for (int64_t& offset : samples.offsets) offset -= tokens;
+}
+
+// Every token has a row in the embeddings. Data that could break this are refused when they are
+// read (open_model, require_pair_types, the tasks' max-length).
+void check_embedding(const PackedBatch& batch, const BertConfig& config) {
+  if (batch.tokens() == 0) return;
+  FINETUNE_CHECK(batch.ids[size_t(batch.order.front())] >= 0);  // sorted by id
+  FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
+  FINETUNE_CHECK(*std::max_element(batch.types.begin(), batch.types.end()) <
+                 config.type_vocab_size);
+  FINETUNE_CHECK(batch.max_length <= config.max_position_embeddings);
 }
 
 }  // namespace
@@ -60,6 +73,11 @@ ModelFiles open_model(const std::string& path, bool need_weights) {
                       files.config.vocab_size, " rows (vocab_size in ",
                       files.directory.config.filename().string(), "): they do not belong together");
   }
+  if (files.tokenizer->vocabulary_size() < files.config.vocab_size - kPaddedRows) {
+    log("warning: ", files.directory.directory.string(), ": the vocabulary has ",
+        files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",
+        files.config.vocab_size, " rows; do they belong together?");
+  }
   return files;
 }
 
@@ -85,6 +103,7 @@ void Engine::reserve(int64_t max_tokens, int64_t max_sequences, bool training) {
 
 DeviceBatch& Engine::upload(const PackedBatch& batch) {
   FINETUNE_CHECK(batch_ != nullptr);
+  check_embedding(batch, config_);
   batch_->upload(batch);
   return *batch_;
 }

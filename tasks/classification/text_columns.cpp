@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "tasks/pair_types.h"
 #include "tokenizer/encoding.h"
 
 namespace finetune {
@@ -115,9 +116,7 @@ std::optional<std::string> empty_text_column(RowValues row, const TextColumns& c
 
 int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) {
   int64_t positions = config.max_position_embeddings;
-  if (pairs && config.type_vocab_size < 2) {
-    throw usage_error("--text-pair-column: the model knows one token type, so it takes no pairs");
-  }
+  if (pairs) require_pair_types(config, "--text-pair-column");
   int64_t length = asked == 0 ? std::min(kDefaultMaxLength, positions) : asked;
   if (length > positions) {
     throw usage_error("--max-length ", length, " is beyond the model's ", positions, " positions");
