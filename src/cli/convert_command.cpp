@@ -188,7 +188,7 @@ void add_convert_command(CLI::App& app, int&) {
   CLI::App* command = app.add_subcommand("convert", "Weights of any format to a Hugging Face directory with safetensors");
   command->add_option("--model", options->model, "model directory, or a weight file in it")
       ->required()
-      ->type_name("DIR");
+      ->type_name("DIR|FILE");
   command->add_option("--output", options->output, "directory to write")
       ->required()
       ->type_name("DIR");

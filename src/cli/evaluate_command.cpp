@@ -85,8 +85,6 @@ void add_evaluate_command(CLI::App& app, int&) {
   bind_inference_options(*command, o->inference);
   command->add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")->required()
       ->type_name("FILE...")->expected(1, 1 << 20)->group("Data");
-  command->add_option("--label-column", o->inference.label_column, "column of the label (default: as trained)")
-      ->type_name("NAME")->group("Data");
   whole_number(command->add_option("--max-eval-samples", o->max_samples, "use the first N examples (qa: questions)"), 1)
       ->group("Data");
   command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")->group("Data");

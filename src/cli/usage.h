@@ -23,5 +23,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
 // A whole number from `least` on (and up to `most`).
 CLI::Option* whole_number(CLI::Option* option, int64_t least, int64_t most = INT64_MAX);
+// The same, or a word that stands for 0.
+CLI::Option* whole_number_or(const std::string& word, CLI::Option* option, int64_t least, int64_t most);
 
 }  // namespace finetune

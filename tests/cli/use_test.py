@@ -50,11 +50,17 @@ def test_help_of_every_command(directory):
         assert command in general, command
         for text in (succeed(command, "--help").out, succeed(command, "-h").out):
             assert f"Usage: finetune {command}" in text and "Example" in text, text
-            for noise in ("INT:", "TEXT:", "FLOAT", "POSITIVE", "in [0", "REQUIRED", ":{", "=auto"):
+            for noise in ("INT", " TEXT", "FLOAT", " ...  ", "POSITIVE", "in [0", "REQUIRED", ":{", "=auto"):
                 assert noise not in text, (command, noise, text)
             assert max(map(len, text.splitlines())) < 140, command
     assert succeed("--version").out.strip().count(".") == 2
-    assert "[linear]" in succeed("train", "--help").out
+    for command in ("step", "ops", "tokenizer"):
+        assert ":{" not in succeed("bench", command, "--help").out
+    help_text = succeed("train", "--help").out
+    for words in ("[linear]", "--model DIR|FILE", "--train FILE...", "--output DIR", "--baseline FILE",
+                  "--label-column NAME", "--multi-label SEP", "--lr X", "--epochs X", "--batch-size N", "--threads N|all",
+                  "--time-limit TIME", "--dropout P", "--freeze none|embeddings|N", "--tolerance METRIC=X"):
+        assert words in help_text, words
 
 
 def test_mistakes_on_the_command_line(directory):
@@ -84,6 +90,7 @@ def test_the_last_value_counts_and_underscores(directory):
     need(*MODELS)
     data = write(directory / "a.txt", "one\n")
     assert predict(data, "--batch_size", "3", "--batch_size", "4").out == predict(data).out
+    assert predict(data, "--threads", "all").out == predict(data, "--threads", "1", "--threads", "2").out
 
 
 def test_standard_output(directory):
@@ -123,6 +130,10 @@ def test_predict_inputs(directory):
     assert [r[:2] for r in rows[1:]] == [["café", "x,y"], ["z", 'q"q']], rows
     rows = rows_of(predict(write(directory / "c.csv", "text,label,probability\nx,1,2\n")).out)
     assert rows[0][3:] == ["predicted_label", "predicted_probability"], rows
+    # the only column besides the label's is the text
+    only = write(directory / "only.csv", "words,kind\nhello,x\n")
+    fail(3, "predict", "--model", MODEL, "--input", only, "--output", "-", words=["--text-column"])
+    assert rows_of(predict(only, "--label-column", "kind").out)[1][2:] == rows_of(predict("-", stdin="hello").out)[1][1:]
     # TSV and JSON Lines give the same predictions
     tsv = rows_of(predict(write(directory / "t.tsv", "text\tn\nhello\t1\n")).out)
     jsonl = rows_of(predict(write(directory / "t.jsonl", '{"text":"hello","n":1}\n')).out)
