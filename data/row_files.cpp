@@ -26,8 +26,9 @@ int copy_of_pipe(const fs::path& path) {
   std::string name = concat(directory && *directory ? directory : "/tmp", "/finetune-XXXXXX");
   int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   auto fail = [&] {
-    return model_error(name, ": a copy of ", input_name(path), " cannot be written: ",
-                       std::strerror(errno), " (TMPDIR names another directory)");
+    return model_error(name, ": a copy of ", input_name(path),
+                       " cannot be written: ", std::strerror(errno),
+                       " (TMPDIR names another directory)");
   };
   if (descriptor < 0) throw fail();
   ::unlink(name.c_str());

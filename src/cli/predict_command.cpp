@@ -44,7 +44,8 @@ bool is_stream(const std::string& path) {
 // A device or a pipe: written as it is, for there is nothing to rename.
 class Stream {
  public:
-  explicit Stream(const std::string& path) : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+  explicit Stream(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
     if (descriptor_ < 0) fail();
   }
   ~Stream() { ::close(descriptor_); }
@@ -60,7 +61,9 @@ class Stream {
   }
 
  private:
-  [[noreturn]] void fail() const { throw model_error(path_, ": cannot be written: ", std::strerror(errno)); }
+  [[noreturn]] void fail() const {
+    throw model_error(path_, ": cannot be written: ", std::strerror(errno));
+  }
 
   std::string path_;
   int descriptor_;
@@ -71,17 +74,24 @@ class Output {
  public:
   explicit Output(const std::string& path) {
     if (path == "-") return;
-    if (is_stream(path)) stream_.emplace(path);
-    else file_.emplace(path);
+    if (is_stream(path))
+      stream_.emplace(path);
+    else
+      file_.emplace(path);
   }
   void write(std::string_view text) {
-    if (file_) file_->write(text);
-    else if (stream_) stream_->write(text);
-    else write_standard_output(text);
+    if (file_)
+      file_->write(text);
+    else if (stream_)
+      stream_->write(text);
+    else
+      write_standard_output(text);
   }
   void commit() {
-    if (file_) file_->commit();
-    else if (!stream_) flush_standard_output();
+    if (file_)
+      file_->commit();
+    else if (!stream_)
+      flush_standard_output();
   }
 
  private:
@@ -106,14 +116,17 @@ class LogitStore final : public Evaluation {
 };
 
 void predict_labels(FineTuned& model, const PredictOptions& o) {
-  if (!o.n_best.empty()) throw usage_error("--nbest is for question answering; this is a classification model");
+  if (!o.n_best.empty()) {
+    throw usage_error("--nbest is for question answering; this is a classification model");
+  }
   if (o.input != "-" && !is_stream(o.input) && looks_like_squad(o.input)) {
     throw data_error(o.input, ": holds questions, but the model was trained for classification");
   }
   ClassificationPredictor predictor(model.options, *model.model.tokenizer, model.model.config,
                                     o.top_k.value_or(1), o.all_probabilities);
   RowReader reader(o.input, o.skip_bad_rows);
-  std::string text = predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
+  std::string text =
+      predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
   load_fine_tuned(model, o.inference, predictor.head());
   model.reserve(predictor.max_length());
   Output output(o.output);
@@ -131,16 +144,19 @@ void predict_labels(FineTuned& model, const PredictOptions& o) {
   output.commit();
   log("predicted ", predictor.rows(), " rows");
   if (predictor.truncated() > 0) {
-    log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ", predictor.max_length(), " tokens");
+    log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ",
+        predictor.max_length(), " tokens");
   }
   if (predictor.empty() > 0) log("warning: ", predictor.empty(), " texts are empty");
-  if (reader.skipped_rows() > 0) log("warning: ", reader.skipped_rows(), " unusable rows were dropped");
+  if (reader.skipped_rows() > 0)
+    log("warning: ", reader.skipped_rows(), " unusable rows were dropped");
 }
 
 void predict_answers(FineTuned& model, const PredictOptions& o) {
   if (o.top_k || o.all_probabilities) {
-    throw usage_error("--top-k and --all-probabilities are for classification; this is a question-answering model "
-                      "(--nbest FILE writes its candidates)");
+    throw usage_error(
+        "--top-k and --all-probabilities are for classification; this is a question-answering "
+        "model (--nbest FILE writes its candidates)");
   }
   TaskOptions options = model.options;
   options.eval_files = {o.input == "-" ? "/dev/stdin" : o.input};
@@ -177,8 +193,10 @@ void check_paths(const PredictOptions& o) {
   for (const std::string& path : {o.output, o.n_best}) {
     std::error_code ignored;
     if (path.empty() || path == "-" || !fs::exists(path, ignored) || is_stream(path)) continue;
-    if (fs::is_directory(path, ignored)) throw usage_error(path, ": is a directory, a file is needed");
-    if (same_file(path, o.input)) throw usage_error(path, ": is the input; write the output to another file");
+    if (fs::is_directory(path, ignored))
+      throw usage_error(path, ": is a directory, a file is needed");
+    if (same_file(path, o.input))
+      throw usage_error(path, ": is the input; write the output to another file");
     if (!o.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
   }
   if (o.output == o.n_best || same_file(o.output, o.n_best)) {
@@ -189,27 +207,45 @@ void check_paths(const PredictOptions& o) {
 void run(const PredictOptions& o) {
   check_paths(o);
   FineTuned model = open_fine_tuned(o.inference);
-  if (model.kind == TaskKind::qa) predict_answers(model, o);
-  else predict_labels(model, o);
+  if (model.kind == TaskKind::qa)
+    predict_answers(model, o);
+  else
+    predict_labels(model, o);
   open_console(o.quiet);
 }
 
 }  // namespace
 
 void add_predict_command(CLI::App& app, int&) {
-  auto* command = app.add_subcommand("predict", "Labels or answers of a fine-tuned model for new data");
+  auto* command =
+      app.add_subcommand("predict", "Labels or answers of a fine-tuned model for new data");
   auto o = std::make_shared<PredictOptions>();
   bind_inference_options(*command, o->inference);
-  command->add_option("--input", o->input, "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
-      ->required()->type_name("FILE|-")->group("Data");
-  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")->group("Data");
-  command->add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
-      ->required()->type_name("FILE|-")->group("Output");
-  whole_number(command->add_option("--top-k", o->top_k, "classification: the K most probable labels (default: 1)"), 1)
-      ->type_name("K")->group("Output");
-  command->add_flag("--all-probabilities", o->all_probabilities, "classification: a column for every label")
+  command
+      ->add_option("--input", o->input,
+                   "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
+      ->required()
+      ->type_name("FILE|-")
+      ->group("Data");
+  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")
+      ->group("Data");
+  command
+      ->add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
+      ->required()
+      ->type_name("FILE|-")
       ->group("Output");
-  command->add_option("--nbest", o->n_best, "qa: write the n-best lists here")->type_name("FILE")->group("Output");
+  whole_number(command->add_option("--top-k", o->top_k,
+                                   "classification: the K most probable labels (default: 1)"),
+               1)
+      ->type_name("K")
+      ->group("Output");
+  command
+      ->add_flag("--all-probabilities", o->all_probabilities,
+                 "classification: a column for every label")
+      ->group("Output");
+  command->add_option("--nbest", o->n_best, "qa: write the n-best lists here")
+      ->type_name("FILE")
+      ->group("Output");
   command->add_flag("--overwrite", o->overwrite, "replace existing files")->group("Output");
   command->add_flag("--quiet", o->quiet, "no counts on standard error")->group("Output");
   command->footer(

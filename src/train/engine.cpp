@@ -64,8 +64,8 @@ std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_co
 ModelFiles open_model(const std::string& path, bool need_weights) {
   ModelFiles files;
   files.directory = find_model(path, need_weights);
-  files.config = parse_config(read_text_file(files.directory.config, ExitCode::model),
-                              files.directory.config);
+  files.config =
+      parse_config(read_text_file(files.directory.config, ExitCode::model), files.directory.config);
   files.tokenizer = Tokenizer::load(files.directory.directory);
   if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
     throw model_error(files.directory.directory.string(), ": the vocabulary has ",
@@ -82,9 +82,9 @@ ModelFiles open_model(const std::string& path, bool need_weights) {
 }
 
 int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length) {
-  int64_t per_token = 4 * (config.num_hidden_layers *
-                               (9 * config.hidden_size + 2 * config.intermediate_size) +
-                           2 * config.hidden_size);
+  int64_t per_token =
+      4 * (config.num_hidden_layers * (9 * config.hidden_size + 2 * config.intermediate_size) +
+           2 * config.hidden_size);
   int64_t tokens = std::clamp<int64_t>(kActivationBudget / per_token / 64 * 64, 256, 16384);
   return std::max(tokens, max_length);
 }
@@ -155,8 +155,7 @@ void Engine::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
     std::vector<IndexRange> ranges = micro_batches(lengths_of(waiting), micro_batch_tokens);
     if (more && !ranges.empty()) ranges.pop_back();  // later samples may still fill it
     for (IndexRange range : ranges) {
-      progress(evaluation.share() * double(done + range.begin) /
-               double(done + waiting.size()));
+      progress(evaluation.share() * double(done + range.begin) / double(done + waiting.size()));
       evaluate(waiting, range, done, evaluation);
     }
     if (ranges.empty()) continue;
@@ -173,8 +172,9 @@ MicroBatchLimits micro_batch_limits(const TokenizedSamples& samples, int64_t mic
     shortest = std::min(shortest, samples.length(i));
   }
   if (samples.size() == 0) return {1, 1};
-  int64_t sequences = std::min({samples.size(), most_sequences,
-                                std::max<int64_t>(1, micro_batch_tokens / std::max<int64_t>(1, shortest))});
+  int64_t sequences =
+      std::min({samples.size(), most_sequences,
+                std::max<int64_t>(1, micro_batch_tokens / std::max<int64_t>(1, shortest))});
   int64_t tokens = std::max(longest, std::min(micro_batch_tokens, sequences * longest));
   return {tokens, sequences};
 }

@@ -23,10 +23,9 @@ std::vector<float> balanced_weights(const std::vector<int32_t>& labels, int64_t 
 }
 
 std::string describe_side(const char* name, const ClassificationSide& side, int64_t max_length) {
-  std::string line =
-      concat(name, ": ", side.set.examples, " rows, ",
-             describe_tokens(side.set.examples, int64_t(side.set.samples.ids.size()),
-                             side.set.truncated, max_length));
+  std::string line = concat(name, ": ", side.set.examples, " rows, ",
+                            describe_tokens(side.set.examples, int64_t(side.set.samples.ids.size()),
+                                            side.set.truncated, max_length));
   if (side.dropped > 0) line += concat(", ", side.dropped, " unusable rows dropped");
   return line;
 }

@@ -39,8 +39,8 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
       files_(options.eval_files, options.skip_bad_rows) {
   class_weights_ = stored_class_weights(config, data_.labels.size());
   text_ = find_text_columns(files_.columns(), files_.files().front(), options);
-  label_ = find_column(files_.columns(), options.label_column, files_.files().front(),
-                       "--label-column");
+  label_ =
+      find_column(files_.columns(), options.label_column, files_.files().front(), "--label-column");
   survey();
   unknown_ = LabelMap(data_.unknown_labels);
   tally_.emplace(data_, class_weights_, options.label_smoothing);
@@ -87,8 +87,8 @@ void ClassificationFileEvaluation::survey() {
     throw unknown_labels_error(first_unknown, data_.unknown_labels, options_);
   }
   if (data_.problem == ProblemType::single_label && rows_with_unknown_ == rows_) {
-    throw data_error(files_.files().front().string(), ": column ",
-                     in_quotes(options_.label_column), " has no label that the model knows");
+    throw data_error(files_.files().front().string(), ": column ", in_quotes(options_.label_column),
+                     " has no label that the model knows");
   }
   files_.rewind();
   read_ = faulty_ = 0;
@@ -155,8 +155,7 @@ ClassificationFileEvaluation::Waiting ClassificationFileEvaluation::waiting(cons
 const SampleSet* ClassificationFileEvaluation::next() {
   chunk_.clear();
   Row row;
-  while (chunk_.size() < kPredictionChunk && chunk_.bytes() < kMostChunkBytes &&
-         next_usable(row)) {
+  while (chunk_.size() < kPredictionChunk && chunk_.bytes() < kMostChunkBytes && next_usable(row)) {
     chunk_.add(row.values);
     waiting_.push_back(waiting(row));
   }

@@ -1,6 +1,6 @@
-// Evaluation of classification on files of any size. The rows are read twice: once to check them and
-// to find their labels, so that a fault ends the command before anything is computed, and once to
-// score them.
+// Evaluation of classification on files of any size. The rows are read twice: once to check them
+// and to find their labels, so that a fault ends the command before anything is computed, and once
+// to score them.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,7 @@ double negative_log_likelihood(const float* logits, int64_t length, int64_t targ
 }  // namespace
 
 AnswerFiles::AnswerFiles(const std::filesystem::path& directory, int squad_version)
-    : predictions_(directory / "predictions.json"),
-      n_best_(directory / "nbest_predictions.json") {
+    : predictions_(directory / "predictions.json"), n_best_(directory / "nbest_predictions.json") {
   if (squad_version == 2) null_odds_.emplace(directory / "null_odds.json");
 }
 

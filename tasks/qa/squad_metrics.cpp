@@ -163,11 +163,11 @@ std::map<std::string, double> squad_scores(std::span<const ScoredQuestion> quest
   add_average(
       kept, [](const Question& q) { return q.predicted; }, "eval_", true, out);
   add_average(
-      kept, [](const Question& q) { return q.predicted && q.has_answer; }, "eval_has_answer_",
-      true, out);
+      kept, [](const Question& q) { return q.predicted && q.has_answer; }, "eval_has_answer_", true,
+      out);
   add_average(
-      kept, [](const Question& q) { return q.predicted && !q.has_answer; }, "eval_no_answer_",
-      true, out);
+      kept, [](const Question& q) { return q.predicted && !q.has_answer; }, "eval_no_answer_", true,
+      out);
   if (!no_answer.empty()) {
     add_best_threshold(
         questions, no_answer, [](const Question& q) { return q.score.exact; }, "exact_match", out);

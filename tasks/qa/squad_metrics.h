@@ -43,7 +43,7 @@ struct SquadPredictions {
 struct ScoredQuestion {
   AnswerScore score;
   bool predicted = true;
-  bool has_answer = false;       // in the references
+  bool has_answer = false;        // in the references
   bool answered_nothing = false;  // the prediction is ""
 };
 

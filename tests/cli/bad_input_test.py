@@ -1,6 +1,5 @@
 """Bad input: each one clear line, the right exit code, nothing written."""
 import json
-import os
 import shutil
 import subprocess
 

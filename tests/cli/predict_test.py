@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, predict, rows_of, trained, write
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, predict, rows_of, write
 from harness import GOLDEN, fail, main, need, succeed
 
 
