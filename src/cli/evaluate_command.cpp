@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "tasks/registry.h"
 #include "train/metrics_files.h"
+#include "train/run_directory.h"
 
 namespace finetune {
 namespace {
@@ -20,21 +21,34 @@ struct EvaluateOptions {
   int64_t max_samples = 0;
   bool skip_bad_rows = false;
   bool ignore_unknown_labels = false;
+  bool overwrite = false;
   bool json = false;
   bool quiet = false;
   bool no_progress = false;
 };
 
-// The directory may exist: files of an earlier evaluation are replaced.
-void check_output(const std::string& output) {
+// Nothing is replaced unasked, and never what a run or the data consists of.
+void check_output(const EvaluateOptions& o) {
   std::error_code ignored;
-  if (!output.empty() && fs::exists(output, ignored) && !fs::is_directory(output, ignored)) {
-    throw usage_error("--output ", output, ": is a file, a directory is needed");
+  const fs::path output = o.output;
+  if (o.output.empty() || !fs::exists(output, ignored)) return;
+  if (!fs::is_directory(output, ignored)) {
+    throw usage_error("--output ", o.output, ": is a file, a directory is needed");
   }
+  if (output_state(output) == OutputState::run) {
+    throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",
+                      "choose another directory");
+  }
+  if (!fs::is_empty(output, ignored) && !o.overwrite) {
+    throw usage_error("--output ", o.output,
+                      ": is not empty; choose another directory, or replace ",
+                      "an earlier evaluation with --overwrite");
+  }
+  check_inputs_survive(output, {o.data.begin(), o.data.end()});
 }
 
 void run(const EvaluateOptions& o) {
-  check_output(o.output);
+  check_output(o);
   FineTuned model = open_fine_tuned(o.inference);
   if (model.kind == TaskKind::classification && task_of_data(o.data[0]) == TaskKind::qa) {
     throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
@@ -58,7 +72,7 @@ void run(const EvaluateOptions& o) {
   open_console(o.quiet);
   for (const auto& line : evaluation->describe()) log(line);
   model.engine->evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
-    show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
+    if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
   });
   clear_progress();
   for (const auto& line : evaluation->describe_samples()) log(line);
@@ -101,6 +115,8 @@ void add_evaluate_command(CLI::App& app, int&) {
       ->group("Data");
   command->add_option("--output", o->output, "directory for metrics.json and the predictions")
       ->type_name("DIR")
+      ->group("Output");
+  command->add_flag("--overwrite", o->overwrite, "replace an earlier evaluation in --output")
       ->group("Output");
   command->add_flag("--json", o->json, "print the metrics as one JSON object")->group("Output");
   command->add_flag("--quiet", o->quiet, "no log on standard error")->group("Output");

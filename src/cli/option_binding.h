@@ -35,6 +35,8 @@ class OptionBinder {
     option->group(std::string(info.group))->take_last();
     if (info.choices.empty()) {
       option->type_name(std::string(info.value));
+      option->check(CLI::Validator(
+          [](std::string& given) { return given.empty() ? "its value is empty" : ""; }, "", ""));
       if (!value.empty()) option->default_str(value);
       return;
     }

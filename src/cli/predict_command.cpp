@@ -115,6 +115,16 @@ class LogitStore final : public Evaluation {
   int64_t outputs_;
 };
 
+// Options that name columns would be passed over without a word.
+void check_plain_text(const PredictOptions& o) {
+  const InferenceOptions& given = o.inference;
+  if (!given.text_columns && !given.text_pair_column) return;
+  throw usage_error(
+      given.text_columns ? "--text-column" : "--text-pair-column", ": ",
+      o.input == "-" ? "standard input" : o.input,
+      " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file");
+}
+
 void predict_labels(FineTuned& model, const PredictOptions& o) {
   if (!o.n_best.empty()) {
     throw usage_error("--nbest is for question answering; this is a classification model");
@@ -125,6 +135,7 @@ void predict_labels(FineTuned& model, const PredictOptions& o) {
   ClassificationPredictor predictor(model.options, *model.model.tokenizer, model.model.config,
                                     o.top_k.value_or(1), o.all_probabilities);
   RowReader reader(o.input, o.skip_bad_rows);
+  if (reader.format() == RowFormat::plain_text) check_plain_text(o);
   std::string text =
       predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
   load_fine_tuned(model, o.inference, predictor.head());

@@ -92,6 +92,12 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
     candidates.push_back(i);
   }
   if (candidates.size() == 1) return {candidates, found.pair};
+  if (candidates.empty()) {
+    throw data_error(
+        file.string(), ": no column is left for the text (", listed(columns), "; the label is ",
+        in_quotes(options.label_column),
+        found.pair ? concat(", the second text ", in_quotes(columns[*found.pair])) : "", ")");
+  }
   throw data_error(file.string(), ": no column 'text' (", listed(columns),
                    "; choose one with --text-column)");
 }

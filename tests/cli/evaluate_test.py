@@ -5,6 +5,8 @@ from pathlib import Path
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, evaluate, predict, rows_of, squad, trained, write
 from harness import fail, main, metrics_of, need, succeed
 
+DATA = "golden/trajectory-classification-train.csv"
+
 
 def test_evaluate_inputs(directory):
     need(*MODELS)
@@ -39,6 +41,27 @@ def test_evaluate_inputs(directory):
     assert not out.exists()
 
 
+def test_evaluate_replaces_nothing_unasked(directory):
+    need(DATA, *MODELS)
+    run_directory = trained(directory, "run", "--model", MODEL, "--train", TRAIN, "--label-column", "category")
+    before = {path: path.read_bytes() for path in run_directory.rglob("*") if path.is_file()}
+    base = ["evaluate", "--model", run_directory, "--data", EVAL, "--quiet", "--output"]
+    for more in ([], ["--overwrite"]):
+        fail(2, *base, run_directory, *more, words=["holds a run"])
+    assert before == {path: path.read_bytes() for path in run_directory.rglob("*") if path.is_file()}
+    out = directory / "out"
+    out.mkdir()
+    succeed(*base, out)
+    first = (out / "metrics.json").read_text()
+    fail(2, *base, out, words=["not empty", "--overwrite"])
+    succeed(*base, out, "--overwrite")
+    assert (out / "metrics.json").read_text() == first
+    fail(2, *base, write(directory / "file", "x"), words=["is a file"])
+    # predictions.csv of one evaluation as the data of the next
+    fail(2, "evaluate", "--model", run_directory, "--data", out / "predictions.csv", "--output", out, "--overwrite",
+         words=["predictions.csv"])
+
+
 def same_metrics(out, data, *more):
     """evaluate gives what the run ended with."""
     expected = {k: v for k, v in metrics_of(out).items() if k.startswith("eval_")}
@@ -50,7 +73,7 @@ def same_metrics(out, data, *more):
 
 
 def test_evaluate_equals_the_run(directory):
-    need("golden/trajectory-classification-train.csv", *MODELS)
+    need(DATA, *MODELS)
     out = trained(directory, "single", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category")
     same_metrics(out, EVAL)
     files = directory / "files"

@@ -51,6 +51,8 @@ def test_predict_bad_inputs(directory):
     refused(3, write(directory / "q.csv", 'text,n\n"open,1\n'), ["q.csv:2", "quote"])
     refused(3, one, ["one.csv", "'foo'"], "--text-column", "foo")
     refused(3, SQUAD, ["questions", "classification"])
+    refused(2, write(directory / "plain.txt", "hello\n"), ["--text-column", "plain.txt"], "--text-column", "text")
+    refused(3, one, ["no column is left", "'text'"], "--text-pair-column", "text")
     refused(2, one, ["--max-length", "512"], "--max-length", "513")
     refused(2, one, ["--max-length"], "--max-length", "2")
     refused(2, one, ["--top-k", "24"], "--top-k", "25")
