@@ -3,6 +3,9 @@
 #include "core/text.h"
 #include "data/squad.h"
 #include "tasks/classification/classification_task.h"
+#include "tasks/classification/file_evaluation.h"
+#include "tasks/pair_types.h"
+#include "tasks/qa/file_evaluation.h"
 #include "tasks/qa/qa_task.h"
 
 namespace finetune {
@@ -25,8 +28,22 @@ TaskKind task_of_data(const std::filesystem::path& file) {
 std::unique_ptr<Task> make_task(TaskKind kind, const TaskOptions& options,
                                 const Tokenizer& tokenizer, const BertConfig& config,
                                 bool model_head) {
-  if (kind == TaskKind::qa) return make_qa_task(options, tokenizer, config.max_position_embeddings);
+  if (kind == TaskKind::qa) {
+    require_pair_types(config, "question answering");
+    return make_qa_task(options, tokenizer, config.max_position_embeddings);
+  }
   return std::make_unique<ClassificationTask>(options, tokenizer, config, model_head);
+}
+
+std::unique_ptr<FileEvaluation> make_file_evaluation(TaskKind kind, const TaskOptions& options,
+                                                     const Tokenizer& tokenizer,
+                                                     const BertConfig& config) {
+  if (kind == TaskKind::qa) {
+    require_pair_types(config, "question answering");
+    return std::make_unique<QaFileEvaluation>(options, tokenizer, config.max_position_embeddings,
+                                              true);
+  }
+  return std::make_unique<ClassificationFileEvaluation>(options, tokenizer, config);
 }
 
 std::string_view head_weight(TaskKind kind) {

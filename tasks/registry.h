@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "tasks/file_evaluation.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -20,6 +21,11 @@ TaskKind task_of_data(const std::filesystem::path& file);
 std::unique_ptr<Task> make_task(TaskKind kind, const TaskOptions& options,
                                 const Tokenizer& tokenizer, const BertConfig& config,
                                 bool model_head);
+
+// Evaluates options.eval_files with a model's own head, in memory that does not grow with them.
+std::unique_ptr<FileEvaluation> make_file_evaluation(TaskKind kind, const TaskOptions& options,
+                                                     const Tokenizer& tokenizer,
+                                                     const BertConfig& config);
 
 // The weight that only a model with this task's head has.
 std::string_view head_weight(TaskKind kind);

@@ -1,4 +1,4 @@
-// finetune bench: throughput of training steps, single operations and the tokenizer on this machine.
+// finetune bench: throughput here of training steps, single operations and the tokenizer.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,6 +9,7 @@
 #include "bench/step_bench.h"
 #include "bench/tokenizer_bench.h"
 #include "cli/command.h"
+#include "cli/usage.h"
 
 namespace finetune {
 namespace {
@@ -52,15 +53,19 @@ struct Options {
 };
 
 void add_machine_options(CLI::App& command, Options& options) {
-  command.add_option("--precision", options.step.precision, "bf16 where the machine is fast at it")
-      ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
-      ->capture_default_str();
-  command.add_option("--threads", options.step.threads, "default: all cores")
-      ->type_name("N")
+  one_of(command.add_option("--precision", options.step.precision,
+                            "of the matrix products (auto: bf16 where the machine is fast at it)"),
+         {"auto", "fp32", "bf16"})
+      ->capture_default_str()
       ->take_last();
   command
-      .add_option("--clock", options.clock, "cpu: processor time, for a busy machine; --threads 1")
-      ->check(CLI::IsMember({"wall", "cpu"}))
+      .add_option("--threads", options.step.threads,
+                  "threads (default: all cores this process may use)")
+      ->type_name("N")
+      ->take_last();
+  one_of(command.add_option("--clock", options.clock,
+                            "cpu: processor time, for a busy machine; --threads 1"),
+         {"wall", "cpu"})
       ->capture_default_str()
       ->take_last();
   command.add_flag("--json", options.json, "one JSON object");
@@ -75,10 +80,13 @@ void add_shape_options(CLI::App& command, Options& options) {
       ->type_name("bank|squad|N")
       ->capture_default_str()
       ->take_last();
-  command.add_option("--task", options.step.task, "default: qa for squad lengths")
-      ->check(CLI::IsMember({"classification", "qa"}))
+  one_of(command.add_option("--task", options.step.task,
+                            "what is trained (default: qa for squad lengths)"),
+         {"classification", "qa"})
       ->take_last();
-  command.add_option("--batch-size", options.step.batch_size, "default: 32; qa 8")
+  command
+      .add_option("--batch-size", options.step.batch_size,
+                  "sequences of a step (default: 32; qa 8)")
       ->type_name("N")
       ->take_last();
 }
@@ -105,7 +113,8 @@ void add_bench_command(CLI::App& app, int&) {
 
   CLI::App* step = bench->add_subcommand("step", "Training steps and the time of each operation");
   add_shape_options(*step, *options);
-  step->add_option("--steps", options->step.steps, "default: as many as take 5 seconds")
+  step->add_option("--steps", options->step.steps,
+                   "steps to measure (default: as many as take 5 seconds)")
       ->type_name("N")
       ->take_last();
   step->add_option("--micro-batch-tokens", options->step.micro_batch_tokens,

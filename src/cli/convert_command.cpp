@@ -70,11 +70,11 @@ class Model {
       add("qa_outputs.bias", {rows_of(answers)});
     }
     labels_ = classifier ? rows_of(classifier) : 0;
-    architectures_ = classifier ? std::vector<std::string>{"BertForSequenceClassification",
-                                                           "BertForTokenClassification",
-                                                           "BertForMultipleChoice"}
-                     : answers  ? std::vector<std::string>{"BertForQuestionAnswering"}
-                                : std::vector<std::string>{"BertModel"};
+    architectures_ =
+        classifier ? std::vector<std::string>{"BertForSequenceClassification",
+                                              "BertForTokenClassification", "BertForMultipleChoice"}
+        : answers  ? std::vector<std::string>{"BertForQuestionAnswering"}
+                   : std::vector<std::string>{"BertModel"};
   }
 
   const std::vector<WeightView>& views() const { return views_; }
@@ -156,7 +156,8 @@ void convert(const Options& options) {
   const ModelDirectory source = find_model(options.model);
   std::error_code absent;
   if (fs::equivalent(source.directory, output, absent)) {
-    throw usage_error("--output ", output.string(), " is the model itself; choose another directory");
+    throw usage_error("--output ", output.string(),
+                      " is the model itself; choose another directory");
   }
   const BertConfig config =
       parse_config(read_text_file(source.config, ExitCode::model), source.config);
@@ -185,10 +186,11 @@ void convert(const Options& options) {
 
 void add_convert_command(CLI::App& app, int&) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("convert", "Weights of any format to a Hugging Face directory with safetensors");
+  CLI::App* command = app.add_subcommand(
+      "convert", "Weights of any format to a Hugging Face directory with safetensors");
   command->add_option("--model", options->model, "model directory, or a weight file in it")
       ->required()
-      ->type_name("DIR");
+      ->type_name("DIR|FILE");
   command->add_option("--output", options->output, "directory to write")
       ->required()
       ->type_name("DIR");

@@ -25,7 +25,8 @@ std::string first_value(const char* path, std::string_view key) {
   for (std::string text; std::getline(file, text);) {
     if (text.rfind(key, 0) != 0) continue;
     size_t colon = text.find(':');
-    if (colon != std::string::npos) return std::string(trim(std::string_view(text).substr(colon + 1)));
+    if (colon != std::string::npos)
+      return std::string(trim(std::string_view(text).substr(colon + 1)));
   }
   return "unknown";
 }
@@ -34,7 +35,8 @@ std::string cpu_features() {
   std::string flags = " " + first_value("/proc/cpuinfo", "flags") + " ";
   std::string out;
   for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16"}) {
-    if (flags.find(concat(" ", flag, " ")) != std::string::npos) out += concat(out.empty() ? "" : " ", flag);
+    if (flags.find(concat(" ", flag, " ")) != std::string::npos)
+      out += concat(out.empty() ? "" : " ", flag);
   }
   return out;
 }
@@ -80,7 +82,8 @@ void run() {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, int&) {
-  auto* command = app.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
+  auto* command =
+      app.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
   command->footer("Example:\n  finetune doctor");
   command->callback(run);
 }

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "tasks/registry.h"
 #include "train/metrics_files.h"
+#include "train/run_directory.h"
 
 namespace finetune {
 namespace {
@@ -20,21 +21,34 @@ struct EvaluateOptions {
   int64_t max_samples = 0;
   bool skip_bad_rows = false;
   bool ignore_unknown_labels = false;
+  bool overwrite = false;
   bool json = false;
   bool quiet = false;
   bool no_progress = false;
 };
 
-// The directory may exist: files of an earlier evaluation are replaced.
-void check_output(const std::string& output) {
+// Nothing is replaced unasked, and never what a run or the data consists of.
+void check_output(const EvaluateOptions& o) {
   std::error_code ignored;
-  if (!output.empty() && fs::exists(output, ignored) && !fs::is_directory(output, ignored)) {
-    throw usage_error("--output ", output, ": is a file, a directory is needed");
+  const fs::path output = o.output;
+  if (o.output.empty() || !fs::exists(output, ignored)) return;
+  if (!fs::is_directory(output, ignored)) {
+    throw usage_error("--output ", o.output, ": is a file, a directory is needed");
   }
+  if (output_state(output) == OutputState::run) {
+    throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",
+                      "choose another directory");
+  }
+  if (!fs::is_empty(output, ignored) && !o.overwrite) {
+    throw usage_error("--output ", o.output,
+                      ": is not empty; choose another directory, or replace ",
+                      "an earlier evaluation with --overwrite");
+  }
+  check_inputs_survive(output, {o.data.begin(), o.data.end()});
 }
 
 void run(const EvaluateOptions& o) {
-  check_output(o.output);
+  check_output(o);
   FineTuned model = open_fine_tuned(o.inference);
   if (model.kind == TaskKind::classification && task_of_data(o.data[0]) == TaskKind::qa) {
     throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
@@ -46,19 +60,22 @@ void run(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.skip_bad_rows = o.skip_bad_rows;
   options.ignore_unknown_labels = o.ignore_unknown_labels;
-  auto task = make_task(model.kind, options, *model.model.tokenizer, model.model.config, true);
-  load_fine_tuned(model, o.inference, task->head());
-  model.reserve(task->max_length());
-  if (!o.output.empty()) create_directories(o.output);
+  auto evaluation =
+      make_file_evaluation(model.kind, options, *model.model.tokenizer, model.model.config);
+  load_fine_tuned(model, o.inference, evaluation->head());
+  model.reserve(evaluation->max_length());
+  if (!o.output.empty()) {
+    create_directories(o.output);
+    evaluation->open_files(o.output);
+  }
   enable_progress(!o.no_progress);
   open_console(o.quiet);
-  for (const auto& line : task->describe()) log(line);
-  auto evaluation = task->start_evaluation();
-  model.engine->evaluate(*task->eval_set(), *evaluation, model.micro_batch_tokens, [](double share) {
+  for (const auto& line : evaluation->describe()) log(line);
+  model.engine->evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
     if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
-    return true;
   });
   clear_progress();
+  for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
   if (!o.output.empty()) {
     evaluation->write_files(o.output);
@@ -77,19 +94,29 @@ void run(const EvaluateOptions& o) {
 }  // namespace
 
 void add_evaluate_command(CLI::App& app, int&) {
-  auto* command = app.add_subcommand("evaluate", "Metrics of a fine-tuned model on data with labels or answers");
+  auto* command = app.add_subcommand(
+      "evaluate", "Metrics of a fine-tuned model on data with labels or answers");
   auto o = std::make_shared<EvaluateOptions>();
   bind_inference_options(*command, o->inference);
-  command->add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")->required()
-      ->type_name("FILE...")->expected(1, 1 << 20)->group("Data");
-  command->add_option("--label-column", o->inference.label_column, "column of the label (default: as trained)")
-      ->type_name("NAME")->group("Data");
-  whole_number(command->add_option("--max-eval-samples", o->max_samples, "use the first N examples (qa: questions)"), 1)
+  command->add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")
+      ->required()
+      ->type_name("FILE...")
+      ->expected(1, 1 << 20)
       ->group("Data");
-  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")->group("Data");
-  command->add_flag("--ignore-unknown-labels", o->ignore_unknown_labels, "count labels the model lacks as wrong")
+  whole_number(command->add_option("--max-eval-samples", o->max_samples,
+                                   "use the first N examples (qa: questions)"),
+               1)
       ->group("Data");
-  command->add_option("--output", o->output, "directory for metrics.json and the predictions")->type_name("DIR")
+  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")
+      ->group("Data");
+  command
+      ->add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
+                 "count labels the model lacks as wrong")
+      ->group("Data");
+  command->add_option("--output", o->output, "directory for metrics.json and the predictions")
+      ->type_name("DIR")
+      ->group("Output");
+  command->add_flag("--overwrite", o->overwrite, "replace an earlier evaluation in --output")
       ->group("Output");
   command->add_flag("--json", o->json, "print the metrics as one JSON object")->group("Output");
   command->add_flag("--quiet", o->quiet, "no log on standard error")->group("Output");

@@ -13,7 +13,7 @@
 
 namespace finetune {
 
-// An option of one value that is given twice has the last one, so that a script can append to a line.
+// Of an option of one value that is given twice the last counts: a script can append to a line.
 class OptionBinder {
  public:
   explicit OptionBinder(CLI::App& app) : app_(app) {}
@@ -23,16 +23,20 @@ class OptionBinder {
   }
   void operator()(const OptionInfo& info, std::vector<std::string>& value) {
     CLI::Option* option = app_.add_option(dashed(info), value, std::string(info.help));
-    option->group(std::string(info.group));
+    option->group(std::string(info.group))->type_name(std::string(info.value));
     if (info.name == "text-column") option->delimiter(',');
-    if (info.name == "train" || info.name == "eval") option->type_name("FILE ...")->expected(1, 1 << 20);
-    else option->type_name(info.name == "text-column" ? "NAME[,NAME...]" : "TEXT")->expected(1)->take_all();
+    if (info.value == "FILE...")
+      option->expected(1, 1 << 20);
+    else
+      option->expected(1)->take_all();
   }
   void operator()(const OptionInfo& info, std::string& value) {
     CLI::Option* option = app_.add_option(dashed(info), value, std::string(info.help));
     option->group(std::string(info.group))->take_last();
     if (info.choices.empty()) {
-      option->type_name("TEXT");
+      option->type_name(std::string(info.value));
+      option->check(CLI::Validator(
+          [](std::string& given) { return given.empty() ? "its value is empty" : ""; }, "", ""));
       if (!value.empty()) option->default_str(value);
       return;
     }
@@ -88,15 +92,18 @@ class OptionBinder {
                                               word.empty() ? "" : " or ", word));
     };
     CLI::Option* option = app_.add_option_function<std::string>(name, take, std::string(info.help));
-    option->group(std::string(info.group))->type_name("N")->take_last();
+    std::string type(!info.value.empty() ? info.value : std::is_same_v<Number, double> ? "X" : "N");
+    if (!word.empty()) type += "|" + word;
+    option->group(std::string(info.group))->type_name(type)->take_last();
     if constexpr (std::is_same_v<Value, Number>) option->default_str(concat(value));
     return option;
   }
 
   template <typename Number>
-  static constexpr const char* number_words = std::is_same_v<Number, double>    ? "number"
-                                              : std::is_same_v<Number, int64_t> ? "whole number"
-                                                                                : "whole number from 0 to 9223372036854775807";
+  static constexpr const char* number_words =
+      std::is_same_v<Number, double>    ? "number"
+      : std::is_same_v<Number, int64_t> ? "whole number"
+                                        : "whole number from 0 to 9223372036854775807";
 
   CLI::App& app_;
 };

@@ -16,7 +16,8 @@
 #include "data/squad.h"
 #include "tasks/classification/predictor.h"
 #include "tasks/classification/row_chunk.h"
-#include "tasks/qa/qa_task.h"
+#include "tasks/pair_types.h"
+#include "tasks/qa/file_evaluation.h"
 #include "tasks/registry.h"
 
 namespace finetune {
@@ -43,7 +44,8 @@ bool is_stream(const std::string& path) {
 // A device or a pipe: written as it is, for there is nothing to rename.
 class Stream {
  public:
-  explicit Stream(const std::string& path) : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+  explicit Stream(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
     if (descriptor_ < 0) fail();
   }
   ~Stream() { ::close(descriptor_); }
@@ -59,7 +61,9 @@ class Stream {
   }
 
  private:
-  [[noreturn]] void fail() const { throw model_error(path_, ": cannot be written: ", std::strerror(errno)); }
+  [[noreturn]] void fail() const {
+    throw model_error(path_, ": cannot be written: ", std::strerror(errno));
+  }
 
   std::string path_;
   int descriptor_;
@@ -70,17 +74,24 @@ class Output {
  public:
   explicit Output(const std::string& path) {
     if (path == "-") return;
-    if (is_stream(path)) stream_.emplace(path);
-    else file_.emplace(path);
+    if (is_stream(path))
+      stream_.emplace(path);
+    else
+      file_.emplace(path);
   }
   void write(std::string_view text) {
-    if (file_) file_->write(text);
-    else if (stream_) stream_->write(text);
-    else write_standard_output(text);
+    if (file_)
+      file_->write(text);
+    else if (stream_)
+      stream_->write(text);
+    else
+      write_standard_output(text);
   }
   void commit() {
-    if (file_) file_->commit();
-    else if (!stream_) flush_standard_output();
+    if (file_)
+      file_->commit();
+    else if (!stream_)
+      flush_standard_output();
   }
 
  private:
@@ -104,15 +115,29 @@ class LogitStore final : public Evaluation {
   int64_t outputs_;
 };
 
+// Options that name columns would be passed over without a word.
+void check_plain_text(const PredictOptions& o) {
+  const InferenceOptions& given = o.inference;
+  if (!given.text_columns && !given.text_pair_column) return;
+  throw usage_error(
+      given.text_columns ? "--text-column" : "--text-pair-column", ": ",
+      o.input == "-" ? "standard input" : o.input,
+      " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file");
+}
+
 void predict_labels(FineTuned& model, const PredictOptions& o) {
-  if (!o.n_best.empty()) throw usage_error("--nbest is for question answering; this is a classification model");
+  if (!o.n_best.empty()) {
+    throw usage_error("--nbest is for question answering; this is a classification model");
+  }
   if (o.input != "-" && !is_stream(o.input) && looks_like_squad(o.input)) {
     throw data_error(o.input, ": holds questions, but the model was trained for classification");
   }
   ClassificationPredictor predictor(model.options, *model.model.tokenizer, model.model.config,
                                     o.top_k.value_or(1), o.all_probabilities);
   RowReader reader(o.input, o.skip_bad_rows);
-  std::string text = predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
+  if (reader.format() == RowFormat::plain_text) check_plain_text(o);
+  std::string text =
+      predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
   load_fine_tuned(model, o.inference, predictor.head());
   model.reserve(predictor.max_length());
   Output output(o.output);
@@ -130,23 +155,27 @@ void predict_labels(FineTuned& model, const PredictOptions& o) {
   output.commit();
   log("predicted ", predictor.rows(), " rows");
   if (predictor.truncated() > 0) {
-    log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ", predictor.max_length(), " tokens");
+    log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ",
+        predictor.max_length(), " tokens");
   }
   if (predictor.empty() > 0) log("warning: ", predictor.empty(), " texts are empty");
-  if (reader.skipped_rows() > 0) log("warning: ", reader.skipped_rows(), " unusable rows were dropped");
+  if (reader.skipped_rows() > 0)
+    log("warning: ", reader.skipped_rows(), " unusable rows were dropped");
 }
 
 void predict_answers(FineTuned& model, const PredictOptions& o) {
   if (o.top_k || o.all_probabilities) {
-    throw usage_error("--top-k and --all-probabilities are for classification; this is a question-answering model "
-                      "(--nbest FILE writes its candidates)");
+    throw usage_error(
+        "--top-k and --all-probabilities are for classification; this is a question-answering "
+        "model (--nbest FILE writes its candidates)");
   }
   TaskOptions options = model.options;
   options.eval_files = {o.input == "-" ? "/dev/stdin" : o.input};
-  QaPredictor predictor(options, *model.model.tokenizer, model.model.config.max_position_embeddings);
-  load_fine_tuned(model, o.inference, {HeadKind::token, 2});
-  model.reserve(qa_window_options(options, *model.model.tokenizer,
-                                  model.model.config.max_position_embeddings).max_length);
+  require_pair_types(model.model.config, "question answering");
+  QaFileEvaluation questions(options, *model.model.tokenizer,
+                             model.model.config.max_position_embeddings, false);
+  load_fine_tuned(model, o.inference, questions.head());
+  model.reserve(questions.max_length());
   Output output(o.output);
   std::optional<Output> n_best_output;
   JsonObjectWriter answers([&](std::string_view text) { output.write(text); });
@@ -155,19 +184,15 @@ void predict_answers(FineTuned& model, const PredictOptions& o) {
     n_best_output.emplace(o.n_best);
     n_best.emplace([&](std::string_view text) { n_best_output->write(text); });
   }
-  while (predictor.next()) {
-    auto evaluation = predictor.start();
-    model.engine->evaluate(predictor.samples(), *evaluation, model.micro_batch_tokens,
-                           [](double) { return true; });
-    evaluation->write({&answers, n_best ? &*n_best : nullptr, nullptr});
-  }
+  questions.write_to({&answers, n_best ? &*n_best : nullptr, nullptr});
+  model.engine->evaluate(questions, model.micro_batch_tokens, [](double) {});
   answers.finish();
   output.commit();
   if (n_best) {
     n_best->finish();
     n_best_output->commit();
   }
-  log("answered ", predictor.questions(), " questions");
+  log("answered ", questions.questions(), " questions");
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -179,8 +204,10 @@ void check_paths(const PredictOptions& o) {
   for (const std::string& path : {o.output, o.n_best}) {
     std::error_code ignored;
     if (path.empty() || path == "-" || !fs::exists(path, ignored) || is_stream(path)) continue;
-    if (fs::is_directory(path, ignored)) throw usage_error(path, ": is a directory, a file is needed");
-    if (same_file(path, o.input)) throw usage_error(path, ": is the input; write the output to another file");
+    if (fs::is_directory(path, ignored))
+      throw usage_error(path, ": is a directory, a file is needed");
+    if (same_file(path, o.input))
+      throw usage_error(path, ": is the input; write the output to another file");
     if (!o.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
   }
   if (o.output == o.n_best || same_file(o.output, o.n_best)) {
@@ -191,27 +218,45 @@ void check_paths(const PredictOptions& o) {
 void run(const PredictOptions& o) {
   check_paths(o);
   FineTuned model = open_fine_tuned(o.inference);
-  if (model.kind == TaskKind::qa) predict_answers(model, o);
-  else predict_labels(model, o);
+  if (model.kind == TaskKind::qa)
+    predict_answers(model, o);
+  else
+    predict_labels(model, o);
   open_console(o.quiet);
 }
 
 }  // namespace
 
 void add_predict_command(CLI::App& app, int&) {
-  auto* command = app.add_subcommand("predict", "Labels or answers of a fine-tuned model for new data");
+  auto* command =
+      app.add_subcommand("predict", "Labels or answers of a fine-tuned model for new data");
   auto o = std::make_shared<PredictOptions>();
   bind_inference_options(*command, o->inference);
-  command->add_option("--input", o->input, "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
-      ->required()->type_name("FILE|-")->group("Data");
-  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")->group("Data");
-  command->add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
-      ->required()->type_name("FILE|-")->group("Output");
-  whole_number(command->add_option("--top-k", o->top_k, "classification: the K most probable labels (default: 1)"), 1)
-      ->type_name("K")->group("Output");
-  command->add_flag("--all-probabilities", o->all_probabilities, "classification: a column for every label")
+  command
+      ->add_option("--input", o->input,
+                   "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
+      ->required()
+      ->type_name("FILE|-")
+      ->group("Data");
+  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")
+      ->group("Data");
+  command
+      ->add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
+      ->required()
+      ->type_name("FILE|-")
       ->group("Output");
-  command->add_option("--nbest", o->n_best, "qa: write the n-best lists here")->type_name("FILE")->group("Output");
+  whole_number(command->add_option("--top-k", o->top_k,
+                                   "classification: the K most probable labels (default: 1)"),
+               1)
+      ->type_name("K")
+      ->group("Output");
+  command
+      ->add_flag("--all-probabilities", o->all_probabilities,
+                 "classification: a column for every label")
+      ->group("Output");
+  command->add_option("--nbest", o->n_best, "qa: write the n-best lists here")
+      ->type_name("FILE")
+      ->group("Output");
   command->add_flag("--overwrite", o->overwrite, "replace existing files")->group("Output");
   command->add_flag("--quiet", o->quiet, "no counts on standard error")->group("Output");
   command->footer(

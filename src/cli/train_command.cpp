@@ -78,7 +78,8 @@ void add_train_command(CLI::App& app, int& exit_code) {
   OptionBinder bind(*command);
   for_each_option(*options, bind);
   command->add_option("--config", *config, "TOML file with the same names; the command line wins")
-      ->type_name("FILE")->group("Data");
+      ->type_name("FILE")
+      ->group("Data");
   command->footer(kFooter);
   command->callback([options, config, &exit_code] { run(*options, exit_code); });
 }

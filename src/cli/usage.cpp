@@ -72,10 +72,10 @@ std::string help_of(const CLI::App& app) {
 Error unknown_command(const CLI::App& app, const std::string& name) {
   auto names = command_names(app);
   auto nearest = closest_match(name, names);
-  return usage_error("unknown command ", in_quotes(name), " (",
-                     nearest ? concat("did you mean ", *nearest, "?")
-                             : concat("there are ", join(names, ", ")),
-                     ")");
+  return usage_error(
+      "unknown command ", in_quotes(name), " (",
+      nearest ? concat("did you mean ", *nearest, "?") : concat("there are ", join(names, ", ")),
+      ")");
 }
 
 Error unknown_option(const CLI::App& app, const std::string& name) {
@@ -84,13 +84,14 @@ Error unknown_option(const CLI::App& app, const std::string& name) {
     if (!option->get_positional()) names.push_back(option->get_name());
   }
   auto nearest = closest_match(name, names);
-  return usage_error("unknown option ", in_quotes(name), " (",
-                     nearest ? concat("did you mean ", *nearest, "?")
-                             : concat(help_of(app), " lists them"),
-                     ")");
+  return usage_error(
+      "unknown option ", in_quotes(name), " (",
+      nearest ? concat("did you mean ", *nearest, "?") : concat(help_of(app), " lists them"), ")");
 }
 
-bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
+bool is_flag(const CLI::Option& option) {
+  return option.get_expected_max() == 0;
+}
 
 bool is_option(const std::string& argument) {
   return argument.size() > 1 && argument[0] == '-' && !parse_double(argument);
@@ -115,8 +116,8 @@ void let_last_value_count(CLI::App& app) {
 
 void check_names(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    throw usage_error("a command is needed: ", join(command_names(app), ", "), " (",
-                      help_of(app), " explains them)");
+    throw usage_error("a command is needed: ", join(command_names(app), ", "), " (", help_of(app),
+                      " explains them)");
   }
   if (is_option(arguments[0])) {
     if (app.get_option_no_throw(arguments[0])) return;
@@ -188,6 +189,23 @@ CLI::Option* whole_number(CLI::Option* option, int64_t least, int64_t most) {
                                         : concat("from ", least, " to ", most));
       },
       "", ""));
+}
+
+CLI::Option* whole_number_or(const std::string& word, CLI::Option* option, int64_t least,
+                             int64_t most) {
+  return option->type_name("N|" + word)
+      ->transform(CLI::Validator(
+          [word, least, most](std::string& given) {
+            auto value = parse_int(given);
+            if (given == word) {
+              given = "0";
+            } else if (!value || *value < least || *value > most) {
+              return concat(in_quotes(given), " is not a whole number from ", least, " to ", most,
+                            " or ", word);
+            }
+            return std::string();
+          },
+          "", ""));
 }
 
 }  // namespace finetune

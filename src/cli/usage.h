@@ -10,7 +10,8 @@ namespace finetune {
 
 // Layout of --help. Before the subcommands are added: they inherit it.
 void set_help_style(CLI::App& app);
-// After the subcommands are added: of an option of one value that is given twice the last one counts.
+// After the subcommands are added: of an option of one value that is given twice the last one
+// counts.
 void let_last_value_count(CLI::App& app);
 
 // Error(usage) for a command or an option that does not exist; names the nearest one.
@@ -23,5 +24,8 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
 // A whole number from `least` on (and up to `most`).
 CLI::Option* whole_number(CLI::Option* option, int64_t least, int64_t most = INT64_MAX);
+// The same, or a word that stands for 0.
+CLI::Option* whole_number_or(const std::string& word, CLI::Option* option, int64_t least,
+                             int64_t most);
 
 }  // namespace finetune

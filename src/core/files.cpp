@@ -15,7 +15,9 @@ namespace {
 
 constexpr size_t kBufferSize = 1 << 20;
 
-std::string reason(int error) { return std::strerror(error); }
+std::string reason(int error) {
+  return std::strerror(error);
+}
 
 void sync_directory(const fs::path& file) {
   fs::path directory = file.parent_path().empty() ? fs::path(".") : file.parent_path();
@@ -58,7 +60,8 @@ MappedFile::MappedFile(const fs::path& path, ExitCode code) : path_(path) {
   size_ = is_file ? size_t(info.st_size) : piped.size();
   if (size_ > 0) {
     void* data = is_file ? ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0)
-                         : ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                         : ::mmap(nullptr, size_, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
       int error = errno;
       ::close(descriptor);
@@ -97,8 +100,9 @@ std::string read_text_file(const fs::path& path, ExitCode code) {
     if (count < 0) {
       int error = errno;
       ::close(descriptor);
-      throw Error(code, concat(path.string(), ": ",
-                               error == EISDIR ? "is a directory, a file is needed" : reason(error)));
+      throw Error(code,
+                  concat(path.string(), ": ",
+                         error == EISDIR ? "is a directory, a file is needed" : reason(error)));
     }
     if (count == 0) break;
     text.append(block, size_t(count));

@@ -24,7 +24,8 @@ struct State {
   bool console_open = false;
   bool quiet = false;
   bool progress = true;
-  bool terminal = ::isatty(2) && !(std::getenv("TERM") && std::string(std::getenv("TERM")) == "dumb");
+  bool terminal =
+      ::isatty(2) && !(std::getenv("TERM") && std::string(std::getenv("TERM")) == "dumb");
   bool line_shown = false;
   Clock::time_point next_progress{};
   Clock::time_point next_file_progress{};
@@ -55,8 +56,10 @@ void write_to_file(State& s, std::string_view line) {
 }
 
 void to_file(State& s, std::string_view line) {
-  if (s.file) write_to_file(s, line);
-  else s.held_file.emplace_back(line);
+  if (s.file)
+    write_to_file(s, line);
+  else
+    s.held_file.emplace_back(line);
 }
 
 }  // namespace
@@ -107,7 +110,9 @@ void close_log_file() {
   s.file = nullptr;
 }
 
-void enable_progress(bool on) { state().progress = on; }
+void enable_progress(bool on) {
+  state().progress = on;
+}
 
 void show_progress(std::string_view line, bool force) {
   State& s = state();

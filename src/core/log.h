@@ -12,12 +12,15 @@ namespace finetune {
 
 void log_line(std::string_view line);  // thread-safe; held back until open_console()
 template <typename... Parts>
-void log(const Parts&... parts) { log_line(concat(parts...)); }
+void log(const Parts&... parts) {
+  log_line(concat(parts...));
+}
 
 void log_to_file(std::string_view line);  // what standard error gets in another way, or not at all
 
-void open_console(bool quiet);                         // from now on lines go to standard error
-void open_log_file(const std::filesystem::path& path);  // appends; held-back lines are written too. Error(model)
+void open_console(bool quiet);  // from now on lines go to standard error
+// Appends; held-back lines are written too. Error(model).
+void open_log_file(const std::filesystem::path& path);
 void close_log_file();
 
 // The one progress line: rewritten in place on a terminal, a plain line every few seconds

@@ -42,7 +42,9 @@ int available_cores() {
   return std::max(1, std::min(by_affinity, quota_cores()));
 }
 
-void set_threads(int count) { thread_count = std::max(1, count); }
+void set_threads(int count) {
+  thread_count = std::max(1, count);
+}
 
 int threads() {
   if (thread_count == 0) thread_count = available_cores();

@@ -38,8 +38,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string format_number(double value) { return shortest(value); }
-std::string format_number(float value) { return shortest(value); }
+std::string format_number(double value) {
+  return shortest(value);
+}
+std::string format_number(float value) {
+  return shortest(value);
+}
 
 std::string format_fixed(double value, int digits) {
   if (!std::isfinite(value)) return shortest(value);
@@ -135,22 +139,27 @@ size_t invalid_utf8(std::string_view text) {
 }
 
 size_t count_code_points(std::string_view valid_utf8) {
-  return size_t(std::count_if(valid_utf8.begin(), valid_utf8.end(),
-                              [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return size_t(std::count_if(valid_utf8.begin(), valid_utf8.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 std::string in_quotes(std::string_view text, size_t limit) {
   std::string out = "'";
   size_t end = std::min(limit, text.size());
-  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
   size_t valid_end = 0;  // bytes before it are valid UTF-8
   for (size_t i = 0; i < end; ++i) {
     if (i == valid_end) valid_end = i + std::min(end - i, invalid_utf8(text.substr(i, end - i)));
     char c = text[i];
     unsigned char u = static_cast<unsigned char>(c);
-    if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\r')
+      out += "\\r";
     else if (u < 0x20 || u == 0x7F || i == valid_end) {
       char buffer[8];
       std::snprintf(buffer, sizeof buffer, "\\x%02x", u);

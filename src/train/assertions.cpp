@@ -111,8 +111,8 @@ std::vector<Assertion> baseline_assertions(
     if (found == earlier.end()) {
       std::vector<std::string> names;
       for (const auto& entry : earlier) names.push_back(entry.first);
-      throw usage_error("--tolerance ", in_quotes(text), ": ", baseline.string(), " has no ",
-                        name, "; it has ", join(names, ", "));
+      throw usage_error("--tolerance ", in_quotes(text), ": ", baseline.string(), " has no ", name,
+                        "; it has ", join(names, ", "));
     }
     bool larger = larger_is_better(name);
     double bound = larger ? found->second - *tolerance : found->second + *tolerance;

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/packed_batch.h"
+#include "data/plan.h"
 #include "model/bert.h"
 #include "ops/backend.h"
+#include "tasks/file_evaluation.h"
 #include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/model_directory.h"
@@ -60,8 +62,15 @@ class Engine {
   // to `evaluation`. `poll` is called between micro-batches with the share done; false stops.
   bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
                 const std::function<bool(double)>& poll);
+  // The same of samples that come piece by piece, in the same micro-batches. `progress` is called
+  // with the share done.
+  void evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                const std::function<void(double)>& progress);
 
  private:
+  void evaluate(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
+                Evaluation& evaluation);
+
   std::unique_ptr<Backend> backend_;
   BertConfig config_;
   ParameterTable table_;

@@ -21,7 +21,8 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   size_t width = 0;
   for (const auto& [name, value] : metrics) width = std::max(width, name.size());
   for (const auto& [name, value] : metrics) {
-    outcome.summary += concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
+    outcome.summary +=
+        concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
   }
   AssertionReport report = evaluate_assertions(session.assertions, metrics);
   outcome.gate_table = report.table;

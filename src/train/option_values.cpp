@@ -7,9 +7,13 @@
 namespace finetune {
 namespace {
 
-ConfigValue config_value(uint64_t value) { return int64_t(value); }
+ConfigValue config_value(uint64_t value) {
+  return int64_t(value);
+}
 template <typename Value>
-ConfigValue config_value(const Value& value) { return value; }
+ConfigValue config_value(const Value& value) {
+  return value;
+}
 
 template <typename Value>
 std::optional<ConfigValue> given(const std::optional<Value>& value) {
@@ -30,7 +34,9 @@ void make_absolute(std::string& path) {
 }  // namespace
 
 TrainOptions with_absolute_paths(TrainOptions options) {
-  for (std::string* path : {&options.model, &options.output, &options.baseline}) make_absolute(*path);
+  for (std::string* path : {&options.model, &options.output, &options.baseline}) {
+    make_absolute(*path);
+  }
   for (auto* paths : {&options.train, &options.eval}) {
     for (std::string& path : *paths) make_absolute(path);
   }
@@ -59,7 +65,8 @@ std::vector<std::string> list_option_names() {
   std::vector<std::string> names;
   TrainOptions options;
   for_each_option(options, [&](const OptionInfo& info, auto& value) {
-    if constexpr (std::is_same_v<std::remove_reference_t<decltype(value)>, std::vector<std::string>>) {
+    if constexpr (std::is_same_v<std::remove_reference_t<decltype(value)>,
+                                 std::vector<std::string>>) {
       names.emplace_back(info.name);
     }
   });

@@ -24,7 +24,9 @@ void require_text(const OptionInfo& info, const std::string& value) {
 }
 
 struct ValueCheck {
-  void operator()(const OptionInfo& info, const std::string& value) const { require_text(info, value); }
+  void operator()(const OptionInfo& info, const std::string& value) const {
+    require_text(info, value);
+  }
   void operator()(const OptionInfo& info, const std::vector<std::string>& values) const {
     for (const auto& value : values) require_text(info, value);
   }
@@ -60,10 +62,12 @@ void validate(const TrainOptions& o) {
   require(o.weight_decay >= 0, "weight-decay", o.weight_decay, "at least 0");
   require(o.adam_beta1 >= 0 && o.adam_beta1 < 1, "adam-beta1", o.adam_beta1, share);
   require(o.adam_beta2 >= 0 && o.adam_beta2 < 1, "adam-beta2", o.adam_beta2, share);
-  require(float(o.adam_epsilon) > 0, "adam-epsilon", o.adam_epsilon, "above 0 (in single precision)");
+  require(float(o.adam_epsilon) > 0, "adam-epsilon", o.adam_epsilon,
+          "above 0 (in single precision)");
   require(o.max_grad_norm >= 0, "max-grad-norm", o.max_grad_norm, "at least 0");
   if (o.dropout) require(*o.dropout >= 0 && *o.dropout < 1, "dropout", *o.dropout, share);
-  require(o.label_smoothing >= 0 && o.label_smoothing < 1, "label-smoothing", o.label_smoothing, share);
+  require(o.label_smoothing >= 0 && o.label_smoothing < 1, "label-smoothing", o.label_smoothing,
+          share);
   require(o.layer_lr_decay > 0 && o.layer_lr_decay <= 1, "layer-lr-decay", o.layer_lr_decay,
           "above 0 and at most 1");
   at_least(1, "max-length", o.max_length);
@@ -81,14 +85,15 @@ void validate(const TrainOptions& o) {
     require(*o.threads >= 1 && *o.threads <= 4096, "threads", *o.threads, "between 1 and 4096");
   }
   if (o.virtual_shards) {
-    require(*o.virtual_shards >= 1 && *o.virtual_shards <= 65536, "virtual-shards", *o.virtual_shards,
-            "between 1 and 65536");
+    require(*o.virtual_shards >= 1 && *o.virtual_shards <= 65536, "virtual-shards",
+            *o.virtual_shards, "between 1 and 65536");
   }
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
   }
   if (o.regression && (o.class_weights != "none" || o.label_smoothing != 0)) {
-    throw usage_error("--regression has no classes: leave out --class-weights and --label-smoothing");
+    throw usage_error(
+        "--regression has no classes: leave out --class-weights and --label-smoothing");
   }
   if (o.resume && o.overwrite) throw usage_error("--resume and --overwrite exclude each other");
   if ((o.early_stopping > 0 || !o.best_metric.empty()) && o.eval.empty() && o.eval_fraction == 0) {

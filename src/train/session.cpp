@@ -62,7 +62,8 @@ int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) 
   if (options.freeze == "embeddings") return 1;
   auto layers = parse_int(options.freeze);
   if (!layers || *layers < 0 || *layers > config.num_hidden_layers) {
-    throw usage_error("--freeze ", options.freeze, ": must be none, embeddings, or a number of layers up to ",
+    throw usage_error("--freeze ", options.freeze,
+                      ": must be none, embeddings, or a number of layers up to ",
                       config.num_hidden_layers);
   }
   return int(*layers) + 1;
@@ -71,15 +72,15 @@ int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) 
 Schedule make_schedule(const TrainOptions& options, int64_t samples) {
   int64_t per_epoch = steps_per_epoch(samples, options.batch_size);
   Schedule schedule;
-  schedule.kind = options.schedule == "linear"   ? ScheduleKind::linear
-                  : options.schedule == "cosine" ? ScheduleKind::cosine
+  schedule.kind = options.schedule == "linear"     ? ScheduleKind::linear
+                  : options.schedule == "cosine"   ? ScheduleKind::cosine
                   : options.schedule == "constant" ? ScheduleKind::constant
                                                    : ScheduleKind::polynomial;
   schedule.learning_rate = options.learning_rate;
   auto by_epochs = int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
   schedule.total_steps = options.max_steps.value_or(std::max<int64_t>(1, by_epochs));
-  schedule.warmup_steps = options.warmup_steps.value_or(
-      warmup_steps_for(schedule.total_steps, options.warmup_ratio));
+  schedule.warmup_steps =
+      options.warmup_steps.value_or(warmup_steps_for(schedule.total_steps, options.warmup_ratio));
   return schedule;
 }
 
@@ -106,8 +107,8 @@ std::vector<fs::path> input_files(const Session& session, const WeightSource& so
 
 // Buffers for the largest micro-batch of training and evaluation.
 void reserve_buffers(Session& s) {
-  MicroBatchLimits training = micro_batch_limits(s.task->train_set().samples, s.micro_batch_tokens,
-                                                 s.options.batch_size);
+  MicroBatchLimits training =
+      micro_batch_limits(s.task->train_set().samples, s.micro_batch_tokens, s.options.batch_size);
   MicroBatchLimits largest = training;
   if (const SampleSet* eval = s.task->eval_set()) {
     MicroBatchLimits evaluation =
@@ -188,7 +189,9 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
   s.options = given;
   TrainOptions& options = s.options;
   validate(options);
-  if (!options.time_limit.empty()) s.time_limit = parse_duration(options.time_limit, "--time-limit");
+  if (!options.time_limit.empty()) {
+    s.time_limit = parse_duration(options.time_limit, "--time-limit");
+  }
   for (const std::string& text : options.assertions) parse_assertion(text);
   check_output(options.output, output_mode(options));
 
@@ -238,21 +241,26 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
     read_checkpoint(found->file.path, s.engine->table(), s.arenas(), true);
   }
 
-  if (!s.directory) s.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
+  if (!s.directory) {
+    s.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
+  }
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s.directory->log());
   describe(s, loaded);
-  if (found) log("continuing from ", found->file.path.string(), ", step ", s.state.step);
-  else if (options.resume) log("--resume: no checkpoint yet, starting from the beginning");
+  if (found) {
+    log("continuing from ", found->file.path.string(), ", step ", s.state.step);
+  } else if (options.resume) {
+    log("--resume: no checkpoint yet, starting from the beginning");
+  }
   s.state.options =
       write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
   s.state.labels = s.task->labels();
   s.state.version = FINETUNE_VERSION;
   write_file(s.directory->config(), s.state.options);
   finetune::create_directories(s.directory->checkpoints());
-  s.metrics_log = std::make_unique<MetricsLog>(s.directory->metrics_log(), found ? s.state.step : -1,
-                                               evaluated_step(s.state));
+  s.metrics_log = std::make_unique<MetricsLog>(s.directory->metrics_log(),
+                                               found ? s.state.step : -1, evaluated_step(s.state));
   s.startup_seconds = seconds_since_start();
   return session;
 }

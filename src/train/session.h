@@ -20,21 +20,21 @@
 namespace finetune {
 
 struct Session {
-  TrainOptions options;       // as resolved
+  TrainOptions options;  // as resolved
   ModelFiles model;
   std::unique_ptr<Task> task;
   std::vector<Assertion> assertions;
-  std::string best_metric;    // empty without evaluation data
+  std::string best_metric;  // empty without evaluation data
   std::unique_ptr<RunDirectory> directory;
   std::unique_ptr<MetricsLog> metrics_log;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<TrainingStep> step;
   Schedule schedule;
-  CheckpointState state;      // of the checkpoint that is continued, or the beginning
+  CheckpointState state;  // of the checkpoint that is continued, or the beginning
   int64_t micro_batch_tokens = 0;
-  double time_limit = 0;      // seconds since the process started; 0: none
+  double time_limit = 0;  // seconds since the process started; 0: none
   double startup_seconds = 0;
-  bool finished = false;      // --resume of a run that has ended: `directory`, `assertions` alone
+  bool finished = false;  // --resume of a run that has ended: `directory`, `assertions` alone
 
   std::unique_ptr<Fingerprint> data_fingerprint;
   std::unique_ptr<Fingerprint> model_fingerprint;
@@ -48,7 +48,8 @@ struct Session {
 };
 
 // Checks options, data and model (Error, nothing written), makes the run's directory, loads or
-// continues. Of a finished run nothing is loaded. The console is opened here: from then on the log goes to standard error.
+// continues. Of a finished run nothing is loaded. The console is opened here: from then on the log
+// goes to standard error.
 std::unique_ptr<Session> prepare_session(const TrainOptions& options);
 
 }  // namespace finetune

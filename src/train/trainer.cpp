@@ -9,8 +9,8 @@
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "train/checkpoint_store.h"
-#include "train/process_stats.h"
 #include "train/finish.h"
+#include "train/process_stats.h"
 #include "train/session.h"
 #include "train/signals.h"
 #include "train/tree_sum.h"
@@ -102,7 +102,8 @@ void Trainer::step() {
       state_.step, std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
       learning_rate);
   if (!result.finite) {
-    throw diverged(state_.step + 1, concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
+    throw diverged(state_.step + 1,
+                   concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
   }
   double seconds = seconds_since(start);
   total("loss") += result.loss;
@@ -132,12 +133,12 @@ void Trainer::log_step(const StepResult& result, double learning_rate, double se
 void Trainer::show(double loss) {
   double rate = total("samples") / std::max(1e-9, total("seconds"));
   double left = total("seconds") / double(state_.step) * double(total_steps() - state_.step);
-  show_progress(concat("step ", state_.step, "/", total_steps(), "  epoch ",
-                       format_fixed(epochs_done(), 2), "  loss ",
-                       format_fixed(loss, 4), "  ", format_fixed(rate, 1), " samples/s  ",
-                       format_fixed(total("tokens") / std::max(1e-9, total("seconds")), 0),
-                       " tokens/s  remaining ", clock_time(left)),
-                is_last(state_.step));
+  show_progress(
+      concat("step ", state_.step, "/", total_steps(), "  epoch ", format_fixed(epochs_done(), 2),
+             "  loss ", format_fixed(loss, 4), "  ", format_fixed(rate, 1), " samples/s  ",
+             format_fixed(total("tokens") / std::max(1e-9, total("seconds")), 0),
+             " tokens/s  remaining ", clock_time(left)),
+      is_last(state_.step));
 }
 
 // False if a stop was requested before it was done.
@@ -242,7 +243,8 @@ TrainOutcome Trainer::run() {
 
 TrainOutcome Trainer::finish() {
   std::vector<double> sums;  // the last update is one that no loss has seen
-  double norm = gradient_norm(s_.engine->backend(), vector(s_.engine->weights(), s_.engine->table().size()), sums);
+  double norm = gradient_norm(s_.engine->backend(),
+                              vector(s_.engine->weights(), s_.engine->table().size()), sums);
   if (!std::isfinite(norm)) throw diverged(state_.step, "the weights are not finite");
   save();
   Metrics metrics;

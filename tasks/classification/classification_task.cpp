@@ -22,16 +22,10 @@ std::vector<float> balanced_weights(const std::vector<int32_t>& labels, int64_t 
   return weights;
 }
 
-std::string percent(int64_t part, int64_t whole) {
-  return concat(format_fixed(whole == 0 ? 0 : 100.0 * double(part) / double(whole), 1), " %");
-}
-
 std::string describe_side(const char* name, const ClassificationSide& side, int64_t max_length) {
-  int64_t tokens = int64_t(side.set.samples.ids.size());
-  std::string line = concat(name, ": ", side.set.examples, " rows, ", tokens, " tokens (",
-                            format_fixed(double(tokens) / double(side.set.examples), 1),
-                            " a row), ", side.set.truncated, " cut at ", max_length, " tokens (",
-                            percent(side.set.truncated, side.set.examples), ")");
+  std::string line = concat(name, ": ", side.set.examples, " rows, ",
+                            describe_tokens(side.set.examples, int64_t(side.set.samples.ids.size()),
+                                            side.set.truncated, max_length));
   if (side.dropped > 0) line += concat(", ", side.dropped, " unusable rows dropped");
   return line;
 }
@@ -64,21 +58,15 @@ std::vector<std::string> ClassificationTask::describe() const {
   bool trains = !options_.train_files.empty();
   if (trains) lines.push_back(describe_side("train", data_.train, data_.max_length));
   if (data_.has_eval) lines.push_back(describe_side("eval", data_.eval, data_.max_length));
-  if (data_.problem == ProblemType::regression) {
-    lines.push_back(concat("regression on column ", in_quotes(options_.label_column)));
-  } else {
-    lines.push_back(concat(data_.labels.size(), " labels",
-                           data_.problem == ProblemType::multi_label ? ", any number a row" : ""));
-  }
+  lines.push_back(describe_labels(data_, options_));
   if (trains && data_.keeps_head) {
     lines.push_back(
         "the model's head fits and is kept, with its label order (--reinit-head "
         "starts with a new one)");
   }
   if (!data_.unknown_labels.empty()) {
-    lines.push_back(concat("eval: ", rows_with_unknown(data_), " of ", data_.eval.set.examples,
-                           " rows have labels unknown to the model (", data_.unknown_labels.size(),
-                           " distinct); they count as wrong"));
+    lines.push_back(
+        describe_unknown_labels(data_, rows_with_unknown(data_), data_.eval.set.examples));
   }
   return lines;
 }

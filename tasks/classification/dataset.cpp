@@ -1,19 +1,17 @@
 #include "tasks/classification/dataset.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "data/plan.h"
+#include "tasks/classification/row_labels.h"
 #include "tasks/classification/text_columns.h"
 
 namespace finetune {
 namespace {
-
-constexpr size_t kNamedUnknownLabels = 10;
 
 // A table with its columns found and its unusable rows put aside.
 struct Source {
@@ -27,28 +25,6 @@ struct Source {
   const std::filesystem::path& file() const { return table->files().front(); }
 };
 
-std::optional<double> finite_number(std::string_view text) {
-  std::optional<double> value = parse_double(trim(text));
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-// What is wrong with a row, for the user, or nothing.
-std::optional<std::string> fault(const Source& source, const Table::Row& row,
-                                 const TaskOptions& options, ProblemType problem) {
-  const std::vector<std::string>& names = source.table->columns();
-  std::optional<std::string> empty = empty_text_column(row.values, source.text, names);
-  std::string_view label = row.values[source.label];
-  if (!empty && problem != ProblemType::multi_label && trim(label).empty()) {
-    empty = options.label_column;
-  }
-  if (empty) return concat("column ", in_quotes(*empty), " is empty");
-  if (problem == ProblemType::regression && !finite_number(label)) {
-    return concat("column ", in_quotes(options.label_column), " is ", in_quotes(label),
-                  ", not a finite number");
-  }
-  return std::nullopt;
-}
-
 Source read_source(const std::vector<std::filesystem::path>& files, const TaskOptions& options,
                    ProblemType problem, int64_t limit) {
   Source source;
@@ -61,14 +37,14 @@ Source read_source(const std::vector<std::filesystem::path>& files, const TaskOp
   source.dropped = table->skipped_rows();
   for (uint32_t i = 0; i < table->rows().size(); ++i) {
     const Table::Row& row = table->rows()[i];
-    std::optional<std::string> wrong = fault(source, row, options, problem);
+    std::optional<std::string> wrong =
+        row_fault(row.values, table->columns(), source.text, source.label, options, problem);
     if (!wrong) {
       source.rows.push_back(i);
     } else if (options.skip_bad_rows) {
       ++source.dropped;
     } else {
-      throw data_error(table->where(row), ": ", *wrong,
-                       " (mend the row, or drop such rows with --skip-bad-rows)");
+      throw bad_row(table->where(row), *wrong);
     }
   }
   if (source.rows.empty()) {
@@ -86,13 +62,8 @@ void cut(std::vector<uint32_t>& rows, int64_t limit) {
 LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType problem) {
   std::vector<std::string_view> values;
   for (uint32_t row : source.rows) {
-    if (problem == ProblemType::single_label) {
-      values.push_back(source.value(row));
-    } else {
-      for (std::string_view part : split_labels(source.value(row), options.multi_label_separator)) {
-        values.push_back(part);
-      }
-    }
+    for_each_label(source.value(row), problem, options,
+                   [&](std::string_view name) { values.push_back(name); });
   }
   LabelMap labels = LabelMap::from_values(values);
   int64_t least = problem == ProblemType::single_label ? 2 : 1;
@@ -123,23 +94,6 @@ bool head_fits(const BertConfig& config, ProblemType problem, const LabelMap& la
                      [&](const std::string& name) { return own.find(name) >= 0; });
 }
 
-[[noreturn]] void refuse_unknown(const Source& source, uint32_t first_row,
-                                 const std::vector<std::string>& unknown,
-                                 const TaskOptions& options) {
-  std::vector<std::string> named;
-  for (size_t i = 0; i < unknown.size() && i < kNamedUnknownLabels; ++i) {
-    named.push_back(in_quotes(unknown[i]));
-  }
-  std::string more =
-      unknown.size() > named.size() ? concat(" and ", unknown.size() - named.size(), " more") : "";
-  throw data_error(
-      source.table->where(source.table->rows()[first_row]), ": column ",
-      in_quotes(options.label_column), " has ", unknown.size(),
-      unknown.size() == 1 ? " label" : " labels", " that ",
-      options.train_files.empty() ? "the model does not know: " : "the training data lacks: ",
-      join(named, ", "), more, " (to count them as wrong: --ignore-unknown-labels)");
-}
-
 // Labels of the evaluation rows that the map lacks, sorted.
 std::vector<std::string> unknown_labels(const Source& source, const LabelMap& labels,
                                         const TaskOptions& options, ProblemType problem) {
@@ -154,18 +108,14 @@ std::vector<std::string> unknown_labels(const Source& source, const LabelMap& la
     ++counted;
   };
   for (uint32_t row : source.rows) {
-    if (single) {
-      look(source.value(row), row);
-    } else {
-      for (std::string_view part : split_labels(source.value(row), options.multi_label_separator)) {
-        look(part, row);
-      }
-    }
+    for_each_label(source.value(row), problem, options,
+                   [&](std::string_view name) { look(name, row); });
   }
   std::sort(unknown.begin(), unknown.end());
   unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
   if (first_row && !options.ignore_unknown_labels) {
-    refuse_unknown(source, *first_row, unknown, options);
+    throw unknown_labels_error(source.table->where(source.table->rows()[*first_row]), unknown,
+                               options);
   }
   if (single && counted == int64_t(source.rows.size())) {
     throw data_error(source.file().string(), ": column ", in_quotes(options.label_column),
@@ -212,20 +162,6 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
   return side;
 }
 
-void check_options(const TaskOptions& options, ProblemType problem) {
-  if (options.regression && !options.multi_label_separator.empty()) {
-    throw usage_error("--regression and --multi-label exclude each other");
-  }
-  if (problem == ProblemType::single_label) return;
-  std::string_view name = problem == ProblemType::regression ? "--regression" : "--multi-label";
-  if (options.balanced_class_weights) {
-    throw usage_error("--class-weights balanced does not go with ", name);
-  }
-  if (options.label_smoothing != 0) {
-    throw usage_error("--label-smoothing does not go with ", name);
-  }
-}
-
 // The text columns by name, so that a trained model can say what it was trained on.
 std::vector<std::string> column_names(const Source& source) {
   std::vector<std::string> names;
@@ -268,7 +204,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
                                             const BertConfig& config, bool model_head) {
   ClassificationData data;
   data.problem = problem_type(options);
-  check_options(options, data.problem);
+  check_problem_options(options, data.problem);
   data.max_length =
       checked_max_length(options.max_length, config, !options.text_pair_column.empty());
 
@@ -323,6 +259,28 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     data.eval.table = eval->table;
   }
   return data;
+}
+
+std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length) {
+  double count = double(std::max<int64_t>(1, rows));
+  return concat(tokens, " tokens (", format_fixed(double(tokens) / count, 1), " a row), ",
+                truncated, " cut at ", max_length, " tokens (",
+                format_fixed(100.0 * double(truncated) / count, 1), " %)");
+}
+
+std::string describe_labels(const ClassificationData& data, const TaskOptions& options) {
+  if (data.problem == ProblemType::regression) {
+    return concat("regression on column ", in_quotes(options.label_column));
+  }
+  return concat(data.labels.size(), " labels",
+                data.problem == ProblemType::multi_label ? ", any number a row" : "");
+}
+
+std::string describe_unknown_labels(const ClassificationData& data, int64_t rows_with_unknown,
+                                    int64_t rows) {
+  return concat("eval: ", rows_with_unknown, " of ", rows,
+                " rows have labels unknown to the model (", data.unknown_labels.size(),
+                " distinct); they count as wrong");
 }
 
 }  // namespace finetune

@@ -74,4 +74,10 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const BertConfig& config, bool model_head);
 
+// Lines for the log.
+std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);
+std::string describe_labels(const ClassificationData& data, const TaskOptions& options);
+std::string describe_unknown_labels(const ClassificationData& data, int64_t rows_with_unknown,
+                                    int64_t rows);
+
 }  // namespace finetune

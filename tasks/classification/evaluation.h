@@ -8,6 +8,7 @@
 
 #include "tasks/classification/dataset.h"
 #include "tasks/classification/predictions.h"
+#include "tasks/classification/tally.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -38,14 +39,8 @@ class ClassificationEvaluation final : public Evaluation {
   void write_files(const std::filesystem::path& directory) override;
 
  private:
-  void check_complete() const;
-  double mean_loss() const;
-  LabelSets predicted_sets() const;
-  std::vector<int32_t> predicted_ids() const;
-  std::vector<ClassScores> class_scores() const;
+  ClassificationTally tally() const;  // of all samples, in their order
   void write_predictions(const std::filesystem::path& path) const;
-  void write_confusion(const std::filesystem::path& path) const;
-  void write_per_class(const std::filesystem::path& path) const;
 
   const ClassificationData& data_;
   std::span<const float> weights_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 
@@ -88,58 +89,67 @@ std::vector<double> average_ranks(std::span<const double> values) {
 
 }  // namespace
 
-SingleLabelScores single_label_scores(std::span<const int32_t> truth,
-                                      std::span<const int32_t> predicted, int64_t classes) {
-  FINETUNE_CHECK(truth.size() == predicted.size());
+void count_label(std::vector<ClassScores>& classes, int32_t truth, int32_t predicted) {
+  FINETUNE_CHECK(truth >= 0 && size_t(truth) < classes.size());
+  FINETUNE_CHECK(predicted >= 0 && size_t(predicted) < classes.size());
+  ++classes[size_t(truth)].support;
+  ++classes[size_t(predicted)].predicted;
+  classes[size_t(truth)].correct += truth == predicted;
+}
+
+SingleLabelScores single_label_scores(std::vector<ClassScores> counts) {
   SingleLabelScores scores;
-  scores.classes.resize(size_t(classes));
-  int64_t correct = 0;
-  for (size_t i = 0; i < truth.size(); ++i) {
-    FINETUNE_CHECK(truth[i] >= 0 && truth[i] < classes);
-    FINETUNE_CHECK(predicted[i] >= 0 && predicted[i] < classes);
-    ++scores.classes[size_t(truth[i])].support;
-    ++scores.classes[size_t(predicted[i])].predicted;
-    if (truth[i] != predicted[i]) continue;
-    ++scores.classes[size_t(truth[i])].correct;
-    ++correct;
+  scores.classes = std::move(counts);
+  int64_t correct = 0, samples = 0;
+  for (const ClassScores& c : scores.classes) {
+    correct += c.correct;
+    samples += c.support;
   }
   finish(scores.classes);
-  scores.accuracy = ratio(double(correct), double(truth.size()));
+  scores.accuracy = ratio(double(correct), double(samples));
   scores.f1 = average(scores.classes, true);
-  scores.mcc = matthews(scores.classes, int64_t(truth.size()));
+  scores.mcc = matthews(scores.classes, samples);
   return scores;
 }
 
-std::vector<int64_t> confusion_matrix(std::span<const int32_t> truth,
+SingleLabelScores single_label_scores(std::span<const int32_t> truth,
                                       std::span<const int32_t> predicted, int64_t classes) {
   FINETUNE_CHECK(truth.size() == predicted.size());
-  std::vector<int64_t> counts(size_t(classes * classes));
-  for (size_t i = 0; i < truth.size(); ++i) {
-    ++counts.at(size_t(truth[i]) * size_t(classes) + size_t(predicted[i]));
-  }
-  return counts;
+  std::vector<ClassScores> counts(static_cast<size_t>(classes));
+  for (size_t i = 0; i < truth.size(); ++i) count_label(counts, truth[i], predicted[i]);
+  return single_label_scores(std::move(counts));
+}
+
+bool count_labels(std::vector<ClassScores>& classes, std::span<const int32_t> truth,
+                  std::span<const int32_t> predicted) {
+  for (int32_t id : truth) ++classes.at(size_t(id)).support;
+  for (int32_t id : predicted) ++classes.at(size_t(id)).predicted;
+  std::vector<int32_t> common;
+  std::set_intersection(truth.begin(), truth.end(), predicted.begin(), predicted.end(),
+                        std::back_inserter(common));
+  for (int32_t id : common) ++classes[size_t(id)].correct;
+  return truth.size() == common.size() && predicted.size() == common.size();
+}
+
+MultiLabelScores multi_label_scores(std::vector<ClassScores> counts, int64_t whole,
+                                    int64_t samples) {
+  MultiLabelScores scores;
+  scores.classes = std::move(counts);
+  finish(scores.classes);
+  scores.accuracy = ratio(double(whole), double(samples));
+  scores.f1 = average(scores.classes, false);
+  return scores;
 }
 
 MultiLabelScores multi_label_scores(const LabelSets& truth, const LabelSets& predicted,
                                     int64_t classes) {
   FINETUNE_CHECK(truth.size() == predicted.size());
-  MultiLabelScores scores;
-  scores.classes.resize(size_t(classes));
+  std::vector<ClassScores> counts(static_cast<size_t>(classes));
   int64_t whole = 0;
-  std::vector<int32_t> common;
   for (int64_t i = 0; i < truth.size(); ++i) {
-    auto t = truth[i], p = predicted[i];
-    common.clear();
-    std::set_intersection(t.begin(), t.end(), p.begin(), p.end(), std::back_inserter(common));
-    for (int32_t id : t) ++scores.classes.at(size_t(id)).support;
-    for (int32_t id : p) ++scores.classes.at(size_t(id)).predicted;
-    for (int32_t id : common) ++scores.classes[size_t(id)].correct;
-    whole += t.size() == common.size() && p.size() == common.size();
+    whole += count_labels(counts, truth[i], predicted[i]);
   }
-  finish(scores.classes);
-  scores.accuracy = ratio(double(whole), double(truth.size()));
-  scores.f1 = average(scores.classes, false);
-  return scores;
+  return multi_label_scores(std::move(counts), whole, truth.size());
 }
 
 RegressionScores regression_scores(std::span<const double> truth,

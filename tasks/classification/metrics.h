@@ -36,12 +36,11 @@ struct SingleLabelScores {
   double mcc = 0;  // multi-class Matthews correlation (R_K, Gorodkin 2004); 0 where undefined
   std::vector<ClassScores> classes;
 };
-// Ids in [0, classes). No samples: all 0.
+// Counts one sample. Ids in [0, classes).
+void count_label(std::vector<ClassScores>& classes, int32_t truth, int32_t predicted);
+// From the counts of all samples. No samples: all 0.
+SingleLabelScores single_label_scores(std::vector<ClassScores> counts);
 SingleLabelScores single_label_scores(std::span<const int32_t> truth,
-                                      std::span<const int32_t> predicted, int64_t classes);
-
-// Counts (classes, classes), row-major: row = truth, column = prediction.
-std::vector<int64_t> confusion_matrix(std::span<const int32_t> truth,
                                       std::span<const int32_t> predicted, int64_t classes);
 
 // Any number of labels per sample: sample i owns ids [offsets[i], offsets[i+1]), ascending,
@@ -65,6 +64,12 @@ struct MultiLabelScores {
   F1Scores f1;          // macro: over all classes, as for scikit-learn's indicator matrices
   std::vector<ClassScores> classes;
 };
+// Counts one sample, ids ascending; true if its whole set is right.
+bool count_labels(std::vector<ClassScores>& classes, std::span<const int32_t> truth,
+                  std::span<const int32_t> predicted);
+// From the counts of all samples, `whole` of which were wholly right.
+MultiLabelScores multi_label_scores(std::vector<ClassScores> counts, int64_t whole,
+                                    int64_t samples);
 MultiLabelScores multi_label_scores(const LabelSets& truth, const LabelSets& predicted,
                                     int64_t classes);
 

@@ -60,6 +60,12 @@ std::vector<ScoredLabel> positive_labels(const float* logits, int64_t classes) {
   return labels;
 }
 
+std::vector<int32_t> ids_of(std::span<const ScoredLabel> labels) {
+  std::vector<int32_t> ids;
+  for (const ScoredLabel& label : labels) ids.push_back(label.id);
+  return ids;
+}
+
 std::vector<std::string> prediction_columns(const PredictionFormat& format,
                                             const std::vector<std::string>& input_columns) {
   std::vector<std::string> names;

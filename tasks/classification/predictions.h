@@ -22,6 +22,7 @@ ScoredLabel top_label(const float* logits, int64_t classes);
 // Multi-label: the labels whose logit is > 0 (probability above one half), by id, with their
 // sigmoid.
 std::vector<ScoredLabel> positive_labels(const float* logits, int64_t classes);
+std::vector<int32_t> ids_of(std::span<const ScoredLabel> labels);
 
 // The columns that predictions add to a row:
 //   single-label  label,probability, then with top_k > 1 label_2,probability_2, ...

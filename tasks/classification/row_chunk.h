@@ -16,10 +16,15 @@ class RowChunk {
  public:
   // Reads up to max_rows rows, fewer where their text exceeds max_bytes. False if none is left.
   bool read(RowReader& reader, int64_t max_rows, size_t max_bytes = size_t{8} << 20);
-  // Valid until the next read.
-  std::span<const RowValues> rows() const { return rows_; }
+  void clear();
+  void add(RowValues values);  // a copy
+  int64_t size() const { return count_; }
+  size_t bytes() const { return text_.size(); }
+  // Valid until the chunk changes.
+  std::span<const RowValues> rows();
 
  private:
+  int64_t count_ = 0;
   std::string text_;
   std::vector<size_t> ends_;  // of each value in text_
   std::vector<std::string_view> values_;

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "tasks/pair_types.h"
 #include "tokenizer/encoding.h"
 
 namespace finetune {
@@ -91,6 +92,12 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
     candidates.push_back(i);
   }
   if (candidates.size() == 1) return {candidates, found.pair};
+  if (candidates.empty()) {
+    throw data_error(
+        file.string(), ": no column is left for the text (", listed(columns), "; the label is ",
+        in_quotes(options.label_column),
+        found.pair ? concat(", the second text ", in_quotes(columns[*found.pair])) : "", ")");
+  }
   throw data_error(file.string(), ": no column 'text' (", listed(columns),
                    "; choose one with --text-column)");
 }
@@ -115,9 +122,7 @@ std::optional<std::string> empty_text_column(RowValues row, const TextColumns& c
 
 int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) {
   int64_t positions = config.max_position_embeddings;
-  if (pairs && config.type_vocab_size < 2) {
-    throw usage_error("--text-pair-column: the model knows one token type, so it takes no pairs");
-  }
+  if (pairs) require_pair_types(config, "--text-pair-column");
   int64_t length = asked == 0 ? std::min(kDefaultMaxLength, positions) : asked;
   if (length > positions) {
     throw usage_error("--max-length ", length, " is beyond the model's ", positions, " positions");

@@ -43,7 +43,8 @@ std::optional<std::string> empty_text_column(RowValues row, const TextColumns& c
                                              const std::vector<std::string>& names);
 
 // --max-length or, if 0, the task's default (128) cut to the model's positions. Error(usage) if it
-// is beyond the positions or leaves no room for text, or for pairs with a model of one token type.
+// is beyond the positions or leaves no room for text, Error(model) for pairs with a model of one
+// token type.
 int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs);
 
 // [CLS] text [SEP] or [CLS] text [SEP] pair [SEP], cut to max_length tokens at the end (pairs: the

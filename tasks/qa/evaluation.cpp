@@ -4,9 +4,6 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/parallel.h"
-#include "tasks/qa/squad_metrics.h"
 
 namespace finetune {
 namespace {
@@ -22,9 +19,75 @@ double negative_log_likelihood(const float* logits, int64_t length, int64_t targ
 
 }  // namespace
 
+AnswerFiles::AnswerFiles(const std::filesystem::path& directory, int squad_version)
+    : predictions_(directory / "predictions.json"), n_best_(directory / "nbest_predictions.json") {
+  if (squad_version == 2) null_odds_.emplace(directory / "null_odds.json");
+}
+
+AnswerWriters AnswerFiles::writers() {
+  return {&predictions_.writer, &n_best_.writer, null_odds_ ? &null_odds_->writer : nullptr};
+}
+
+void AnswerFiles::File::commit() {
+  writer.finish();
+  file.commit();
+}
+
+void AnswerFiles::commit() {
+  if (null_odds_) null_odds_->commit();
+  predictions_.commit();
+  n_best_.commit();
+}
+
+WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
+                             const float* logits, const AnswerOptions& options) {
+  const int64_t length = windows.set.samples.length(w);
+  for (int64_t i = 0; i < 2 * length; ++i) {
+    if (!std::isfinite(logits[i])) {
+      throw Error(ExitCode::diverged,
+                  concat("the model's outputs for question ",
+                         in_quotes(data.questions[windows.question[size_t(w)]].id),
+                         " are not finite: its weights have diverged or are damaged"));
+    }
+  }
+  const int64_t token = windows.token_index(data, w);
+  return reduce_window(logits, length, windows.set.samples.second[size_t(w)],
+                       windows.context_length(w), windows.token_begins.data() + token,
+                       windows.token_ends.data() + token, options);
+}
+
+double window_loss(const QaWindows& windows, int64_t w, const float* logits) {
+  const int64_t length = windows.set.samples.length(w);
+  return (negative_log_likelihood(logits, length, windows.starts[size_t(w)]) +
+          negative_log_likelihood(logits + 1, length, windows.ends[size_t(w)])) /
+         2;
+}
+
+void write_answer(const std::string& id, const QuestionAnswer& answer,
+                  const AnswerWriters& writers) {
+  if (writers.predictions) writers.predictions->add(id, answer.text);
+  if (writers.n_best) writers.n_best->add(id, answer.n_best);
+  if (writers.null_odds) writers.null_odds->add(id, answer.null_odds);
+}
+
+void AnswerScores::add(const SquadQuestion& question, const QuestionAnswer& answer) {
+  if (squad_version_ == 2) {
+    no_answer_.push_back({uint32_t(questions_.size()), double(answer.null_odds)});
+  }
+  questions_.push_back({score_answer(question.answers, answer.text, squad_version_), true,
+                        !question.answers.empty(), answer.text.empty()});
+}
+
+Metrics AnswerScores::metrics() const {
+  // The answers have been chosen by --null-threshold already.
+  return squad_scores(questions_, no_answer_, std::numeric_limits<double>::infinity(),
+                      squad_version_);
+}
+
 QaEvaluation::QaEvaluation(const SquadData& data, const QaWindows& windows,
-                           const AnswerOptions& options, bool with_references)
-    : data_(data), windows_(windows), options_(options), with_references_(with_references) {
+                           const AnswerOptions& options)
+    : data_(data), windows_(windows), options_(options) {
+  FINETUNE_CHECK(windows.begin == 0 && windows.end == int64_t(data.questions.size()));
   answers_.resize(size_t(windows.windows()));
   losses_.resize(size_t(windows.windows()));
 }
@@ -33,26 +96,11 @@ void QaEvaluation::add(const PackedBatch& batch, const float* logits) {
   // A window takes some ten microseconds: not worth waking threads.
   for (int64_t b = 0; b < batch.sequences(); ++b) {
     const int64_t w = batch.indices[size_t(b)];
-    const int64_t length = windows_.set.samples.length(w);
-    FINETUNE_CHECK(batch.offsets[size_t(b) + 1] - batch.offsets[size_t(b)] == length);
     const float* window = logits + 2 * int64_t(batch.offsets[size_t(b)]);  // (length, 2)
-    for (int64_t i = 0; i < 2 * length; ++i) {
-      if (!std::isfinite(window[i])) {
-        throw Error(ExitCode::diverged,
-                    concat("the model's outputs for question ",
-                           in_quotes(data_.questions[windows_.question[size_t(w)]].id),
-                           " are not finite: its weights have diverged or are damaged"));
-      }
-    }
-    const int64_t token = windows_.token_index(data_, w);
-    answers_[size_t(w)] = reduce_window(
-        window, length, windows_.set.samples.second[size_t(w)], windows_.context_length(w),
-        windows_.token_begins.data() + token, windows_.token_ends.data() + token, options_);
-    if (with_references_) {
-      losses_[size_t(w)] = (negative_log_likelihood(window, length, windows_.starts[size_t(w)]) +
-                            negative_log_likelihood(window + 1, length, windows_.ends[size_t(w)])) /
-                           2;
-    }
+    FINETUNE_CHECK(batch.offsets[size_t(b) + 1] - batch.offsets[size_t(b)] ==
+                   windows_.set.samples.length(w));
+    answers_[size_t(w)] = window_answers(data_, windows_, w, window, options_);
+    losses_[size_t(w)] = window_loss(windows_, w, window);
   }
   added_ += batch.sequences();
 }
@@ -62,34 +110,17 @@ void QaEvaluation::check_complete() const {
 }
 
 QuestionAnswer QaEvaluation::answer(int64_t question) const {
-  const size_t q = size_t(question - windows_.begin);
-  const int64_t first = windows_.first_window[q];
-  const int64_t count = windows_.first_window[q + 1] - first;
+  const int64_t first = windows_.first_window[size_t(question)];
+  const int64_t count = windows_.first_window[size_t(question) + 1] - first;
   return answer_question(data_.contexts[data_.questions[size_t(question)].context],
                          answers_.data() + first, count, options_);
 }
 
 Metrics QaEvaluation::metrics() {
   check_complete();
-  if (!with_references_) return {};
-  FINETUNE_CHECK(windows_.begin == 0 && windows_.end == int64_t(data_.questions.size()));
-  std::vector<std::string> texts(data_.questions.size());
-  SquadPredictions predictions;
-  predictions.answers.resize(texts.size());
-  if (options_.squad_version == 2) predictions.no_answer.resize(texts.size());
-  // The answers have been chosen by --null-threshold already.
-  predictions.no_answer_threshold = std::numeric_limits<double>::infinity();
-  parallel_ranges(windows_.end, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t q = begin; q < end; ++q) {
-      QuestionAnswer chosen = answer(q);
-      texts[size_t(q)] = chosen.text;
-      predictions.answers[size_t(q)] = &texts[size_t(q)];
-      if (options_.squad_version == 2) {
-        predictions.no_answer[size_t(q)] = {uint32_t(q), double(chosen.null_odds)};
-      }
-    }
-  });
-  Metrics out = squad_scores(data_, predictions, options_.squad_version);
+  AnswerScores scores(options_.squad_version);
+  for (int64_t q = 0; q < windows_.end; ++q) scores.add(data_.questions[size_t(q)], answer(q));
+  Metrics out = scores.metrics();
   double loss = 0;
   for (double window : losses_) loss += window;
   out["eval_loss"] = loss / double(losses_.size());
@@ -98,33 +129,15 @@ Metrics QaEvaluation::metrics() {
 
 void QaEvaluation::write(const AnswerWriters& writers) const {
   check_complete();
-  for (int64_t q = windows_.begin; q < windows_.end; ++q) {
-    const std::string& id = data_.questions[size_t(q)].id;
-    QuestionAnswer chosen = answer(q);
-    if (writers.predictions) writers.predictions->add(id, chosen.text);
-    if (writers.n_best) writers.n_best->add(id, chosen.n_best);
-    if (writers.null_odds) writers.null_odds->add(id, chosen.null_odds);
+  for (int64_t q = 0; q < windows_.end; ++q) {
+    write_answer(data_.questions[size_t(q)].id, answer(q), writers);
   }
 }
 
 void QaEvaluation::write_files(const std::filesystem::path& directory) {
-  AtomicFile predictions(directory / "predictions.json");
-  AtomicFile n_best(directory / "nbest_predictions.json");
-  JsonObjectWriter predictions_writer([&](std::string_view text) { predictions.write(text); });
-  JsonObjectWriter n_best_writer([&](std::string_view text) { n_best.write(text); });
-  if (options_.squad_version == 2) {
-    AtomicFile null_odds(directory / "null_odds.json");
-    JsonObjectWriter null_odds_writer([&](std::string_view text) { null_odds.write(text); });
-    write({&predictions_writer, &n_best_writer, &null_odds_writer});
-    null_odds_writer.finish();
-    null_odds.commit();
-  } else {
-    write({&predictions_writer, &n_best_writer, nullptr});
-  }
-  predictions_writer.finish();
-  n_best_writer.finish();
-  predictions.commit();
-  n_best.commit();
+  AnswerFiles files(directory, options_.squad_version);
+  write(files.writers());
+  files.commit();
 }
 
 std::vector<std::string> qa_metric_names(int squad_version) {

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/files.h"
 #include "data/squad.h"
 #include "tasks/qa/features.h"
 #include "tasks/qa/postprocess.h"
+#include "tasks/qa/squad_metrics.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -22,17 +24,58 @@ struct AnswerWriters {
   JsonObjectWriter* null_odds = nullptr;  // version 2
 };
 
+// Hugging Face's files in a directory, written answer by answer: predictions.json,
+// nbest_predictions.json, and null_odds.json under version 2.
+class AnswerFiles {
+ public:
+  AnswerFiles(const std::filesystem::path& directory, int squad_version);
+  AnswerWriters writers();
+  void commit();  // without it nothing is left
+
+ private:
+  struct File {
+    explicit File(const std::filesystem::path& path)
+        : file(path), writer([this](std::string_view text) { file.write(text); }) {}
+    void commit();
+    AtomicFile file;
+    JsonObjectWriter writer;
+  };
+  File predictions_, n_best_;
+  std::optional<File> null_odds_;
+};
+
+// What the logits (length, 2) of window w can contribute to its question. Error(diverged) for
+// logits that are not finite.
+WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
+                             const float* logits, const AnswerOptions& options);
+// The training loss of window w.
+double window_loss(const QaWindows& windows, int64_t w, const float* logits);
+
+void write_answer(const std::string& id, const QuestionAnswer& answer,
+                  const AnswerWriters& writers);
+
+// Scores of chosen answers, question by question in the order of the data.
+class AnswerScores {
+ public:
+  explicit AnswerScores(int squad_version) : squad_version_(squad_version) {}
+  void reserve(size_t questions) { questions_.reserve(questions); }
+  void add(const SquadQuestion& question, const QuestionAnswer& answer);
+  Metrics metrics() const;
+
+ private:
+  int squad_version_;
+  std::vector<ScoredQuestion> questions_;
+  std::vector<NoAnswerScore> no_answer_;  // version 2
+};
+
 class QaEvaluation : public Evaluation {
  public:
-  // Both live longer than the evaluation. `with_references`: the data has answers to compare with.
-  QaEvaluation(const SquadData& data, const QaWindows& windows, const AnswerOptions& options,
-               bool with_references);
+  // Both live longer than the evaluation.
+  QaEvaluation(const SquadData& data, const QaWindows& windows, const AnswerOptions& options);
 
-  // Error(diverged) for logits that are not finite.
   void add(const PackedBatch& batch, const float* logits) override;
-  // Empty without references. eval_loss is the mean over the windows of their training loss.
+  // eval_loss is the mean over the windows of their training loss.
   Metrics metrics() override;
-  // predictions.json, nbest_predictions.json, and null_odds.json under version 2.
   void write_files(const std::filesystem::path& directory) override;
 
   // The answers of all questions, in their order. Requires that all windows are in.
@@ -45,7 +88,6 @@ class QaEvaluation : public Evaluation {
   const SquadData& data_;
   const QaWindows& windows_;
   AnswerOptions options_;
-  bool with_references_;
   int64_t added_ = 0;
   std::vector<WindowAnswers> answers_;  // (windows)
   std::vector<double> losses_;          // (windows)

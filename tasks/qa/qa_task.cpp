@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "data/plan.h"
+#include "tasks/qa/summary.h"
 
 namespace finetune {
 namespace {
@@ -85,7 +86,7 @@ class QaTask : public Task {
   }
 
   std::unique_ptr<Evaluation> start_evaluation() override {
-    return std::make_unique<QaEvaluation>(eval_data_, eval_, answer_options_, true);
+    return std::make_unique<QaEvaluation>(eval_data_, eval_, answer_options_);
   }
   std::string best_metric() const override { return "eval_f1"; }
   bool larger_is_better(const std::string& metric) const override { return metric != "eval_loss"; }
@@ -141,32 +142,13 @@ class QaTask : public Task {
 
   void describe_set(std::string_view name, const SquadData& data, const QaWindows& windows) {
     if (windows.windows() == 0) return;
-    auto line = [&](const auto&... parts) { lines_.push_back(concat(name, ": ", parts...)); };
-    const int64_t tokens = windows.set.samples.offsets.back();
-    line(windows.set.examples, " questions on ", windows.context_tokens.size() - 1, " contexts, ",
-         windows.windows(), " windows of at most ", window_options_.max_length, " tokens (mean ",
-         format_fixed(double(tokens) / double(windows.windows()), 1), "); ",
-         windows.split_questions, " questions need more than one window");
-    auto unanswerable = std::count_if(data.questions.begin(), data.questions.end(),
-                                      [](const SquadQuestion& q) { return q.answers.empty(); });
-    if (unanswerable > 0) {
-      line(unanswerable, " questions have no answer; version ", answer_options_.squad_version,
-           " rules apply");
+    WindowTotals totals;
+    totals.add(windows);
+    for (auto& line : describe_questions(name, data, answer_options_.squad_version)) {
+      lines_.push_back(std::move(line));
     }
-    if (data.misplaced_answers > 0) {
-      line("warning: ", data.misplaced_answers,
-           " first answers are not at their answer_start in the context; they count as not there");
-    }
-    if (windows.set.truncated > 0) {
-      line("warning: ", windows.set.truncated,
-           " questions are too long to stand beside their context and are cut at the end; a larger "
-           "--max-length avoids it");
-    }
-    if (windows.reduced_strides > 0) {
-      line("warning: for ", windows.reduced_strides, " questions --doc-stride ",
-           window_options_.doc_stride,
-           " does not fit into what the question leaves for the context; their windows overlap by "
-           "half of it");
+    for (auto& line : describe_windows(name, totals, window_options_)) {
+      lines_.push_back(std::move(line));
     }
   }
 
@@ -221,26 +203,6 @@ AnswerOptions qa_answer_options(const TaskOptions& options, bool has_unanswerabl
 std::unique_ptr<Task> make_qa_task(const TaskOptions& options, const Tokenizer& tokenizer,
                                    int64_t max_positions) {
   return std::make_unique<QaTask>(options, tokenizer, max_positions);
-}
-
-QaPredictor::QaPredictor(const TaskOptions& options, const Tokenizer& tokenizer,
-                         int64_t max_positions, int64_t questions_at_once)
-    : tokenizer_(tokenizer),
-      data_(read_squad(options.eval_files, 0, false)),
-      window_options_(qa_window_options(options, tokenizer, max_positions)),
-      answer_options_(qa_answer_options(options, data_.has_unanswerable)),
-      questions_at_once_(questions_at_once) {}
-
-bool QaPredictor::next() {
-  const int64_t begin = windows_.end;
-  const int64_t end = std::min(begin + questions_at_once_, questions());
-  if (begin == end) return false;
-  windows_ = make_windows(data_, begin, end, tokenizer_, window_options_);
-  return true;
-}
-
-std::unique_ptr<QaEvaluation> QaPredictor::start() const {
-  return std::make_unique<QaEvaluation>(data_, windows_, answer_options_, false);
 }
 
 }  // namespace finetune

@@ -66,16 +66,16 @@ double f1_score(const std::vector<std::string>& prediction,
   return (2 * precision * recall) / (precision + recall);
 }
 
-// Sums of `scores` over the questions for which `take` is true, as a percentage of their number.
+// Sums over the questions for which `take` is true, as a percentage of their number.
 template <typename Take>
-void add_average(const std::vector<AnswerScore>& scores, Take take, const std::string& prefix,
+void add_average(std::span<const ScoredQuestion> questions, Take take, const std::string& prefix,
                  bool with_total, std::map<std::string, double>& out) {
   double exact = 0, f1 = 0;
   int64_t total = 0;
-  for (size_t q = 0; q < scores.size(); ++q) {
-    if (!take(q)) continue;
-    exact += scores[q].exact;
-    f1 += scores[q].f1;
+  for (const ScoredQuestion& question : questions) {
+    if (!take(question)) continue;
+    exact += question.score.exact;
+    f1 += question.score.f1;
     ++total;
   }
   if (total == 0) return;
@@ -87,21 +87,22 @@ void add_average(const std::vector<AnswerScore>& scores, Take take, const std::s
 // The best average over all thresholds on the no-answer scores. It starts from answering "" to
 // every question and lets in answers in the order of their scores.
 template <typename Score>
-void add_best_threshold(const SquadData& data, const SquadPredictions& predictions, Score score,
+void add_best_threshold(std::span<const ScoredQuestion> questions,
+                        std::span<const NoAnswerScore> no_answer, Score score,
                         const std::string& name, std::map<std::string, double>& out) {
-  std::vector<NoAnswerScore> order = predictions.no_answer;
+  std::vector<NoAnswerScore> order(no_answer.begin(), no_answer.end());
   std::stable_sort(order.begin(), order.end(), [](const NoAnswerScore& a, const NoAnswerScore& b) {
     return a.value < b.value;
   });
-  double current = double(std::count_if(data.questions.begin(), data.questions.end(),
-                                        [](const SquadQuestion& q) { return q.answers.empty(); }));
+  double current = double(std::count_if(questions.begin(), questions.end(),
+                                        [](const ScoredQuestion& q) { return !q.has_answer; }));
   double best = current, threshold = 0;
   for (const NoAnswerScore& entry : order) {
-    const std::string* answer = predictions.answers[entry.question];
-    if (!answer) continue;
-    if (!data.questions[entry.question].answers.empty()) {
-      current += score(entry.question);
-    } else if (!answer->empty()) {
+    const ScoredQuestion& question = questions[entry.question];
+    if (!question.predicted) continue;
+    if (question.has_answer) {
+      current += score(question);
+    } else if (!question.answered_nothing) {
       current -= 1;
     }
     if (current > best) {
@@ -109,8 +110,8 @@ void add_best_threshold(const SquadData& data, const SquadPredictions& predictio
       threshold = entry.value;
     }
   }
-  auto predicted = std::count_if(predictions.answers.begin(), predictions.answers.end(),
-                                 [](const std::string* answer) { return answer != nullptr; });
+  auto predicted = std::count_if(questions.begin(), questions.end(),
+                                 [](const ScoredQuestion& q) { return q.predicted; });
   out["eval_best_" + name] = 100.0 * best / double(predicted);
   out["eval_best_" + name + "_threshold"] = threshold;
 }
@@ -142,45 +143,58 @@ AnswerScore score_answer(const std::vector<SquadAnswer>& references, std::string
   return best;
 }
 
+std::map<std::string, double> squad_scores(std::span<const ScoredQuestion> questions,
+                                           std::span<const NoAnswerScore> no_answer,
+                                           double no_answer_threshold, int squad_version) {
+  std::map<std::string, double> out;
+  if (squad_version == 1) {
+    add_average(
+        questions, [](const ScoredQuestion&) { return true; }, "eval_", false, out);
+    return out;
+  }
+  using Question = ScoredQuestion;
+  std::vector<Question> kept(questions.begin(), questions.end());
+  for (const NoAnswerScore& entry : no_answer) {
+    if (entry.value > no_answer_threshold) {
+      double right = questions[entry.question].has_answer ? 0.0 : 1.0;
+      kept[entry.question].score = {right, right};
+    }
+  }
+  add_average(
+      kept, [](const Question& q) { return q.predicted; }, "eval_", true, out);
+  add_average(
+      kept, [](const Question& q) { return q.predicted && q.has_answer; }, "eval_has_answer_", true,
+      out);
+  add_average(
+      kept, [](const Question& q) { return q.predicted && !q.has_answer; }, "eval_no_answer_", true,
+      out);
+  if (!no_answer.empty()) {
+    add_best_threshold(
+        questions, no_answer, [](const Question& q) { return q.score.exact; }, "exact_match", out);
+    add_best_threshold(
+        questions, no_answer, [](const Question& q) { return q.score.f1; }, "f1", out);
+  }
+  return out;
+}
+
 std::map<std::string, double> squad_scores(const SquadData& data,
                                            const SquadPredictions& predictions, int squad_version) {
   const size_t questions = data.questions.size();
   const auto& answers = predictions.answers;
   FINETUNE_CHECK(answers.size() == questions);
-  std::vector<AnswerScore> scores(questions);
+  std::vector<ScoredQuestion> scored(questions);
   parallel_ranges(int64_t(questions), 256, [&](int64_t begin, int64_t end) {
     for (size_t q = size_t(begin); q < size_t(end); ++q) {
-      if (answers[q])
-        scores[q] = score_answer(data.questions[q].answers, *answers[q], squad_version);
+      const std::vector<SquadAnswer>& references = data.questions[q].answers;
+      scored[q].predicted = answers[q] != nullptr;
+      scored[q].has_answer = !references.empty();
+      if (!answers[q]) continue;
+      scored[q].answered_nothing = answers[q]->empty();
+      scored[q].score = score_answer(references, *answers[q], squad_version);
     }
   });
-  std::map<std::string, double> out;
-  if (squad_version == 1) {
-    add_average(
-        scores, [](size_t) { return true; }, "eval_", false, out);
-    return out;
-  }
-  auto has_answer = [&](size_t q) { return !data.questions[q].answers.empty(); };
-  std::vector<AnswerScore> kept = scores;
-  for (const NoAnswerScore& entry : predictions.no_answer) {
-    if (entry.value > predictions.no_answer_threshold) {
-      double right = has_answer(entry.question) ? 0.0 : 1.0;
-      kept[entry.question] = {right, right};
-    }
-  }
-  add_average(
-      kept, [&](size_t q) { return answers[q] != nullptr; }, "eval_", true, out);
-  add_average(
-      kept, [&](size_t q) { return answers[q] && has_answer(q); }, "eval_has_answer_", true, out);
-  add_average(
-      kept, [&](size_t q) { return answers[q] && !has_answer(q); }, "eval_no_answer_", true, out);
-  if (!predictions.no_answer.empty()) {
-    add_best_threshold(
-        data, predictions, [&](uint32_t q) { return scores[q].exact; }, "exact_match", out);
-    add_best_threshold(
-        data, predictions, [&](uint32_t q) { return scores[q].f1; }, "f1", out);
-  }
-  return out;
+  return squad_scores(scored, predictions.no_answer, predictions.no_answer_threshold,
+                      squad_version);
 }
 
 }  // namespace finetune

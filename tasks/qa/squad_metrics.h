@@ -39,13 +39,24 @@ struct SquadPredictions {
   double no_answer_threshold = 1.0;      // version 2: above it the answer counts as ""
 };
 
+// A predicted or unpredicted question as its scores need it.
+struct ScoredQuestion {
+  AnswerScore score;
+  bool predicted = true;
+  bool has_answer = false;        // in the references
+  bool answered_nothing = false;  // the prediction is ""
+};
+
 // Percentages 0..100.
 // Version 1: eval_exact_match, eval_f1 over all questions (not predicted: 0).
 // Version 2: over the predicted questions; also eval_has_answer_{exact_match,f1,total},
 // eval_no_answer_{...} where there are such questions, eval_total, and with no-answer scores
 // eval_best_{exact_match,f1} and eval_best_{exact_match,f1}_threshold: the best that any threshold
 // on them gives.
-// Requires at least one predicted question.
+// Requires at least one predicted question. `no_answer` as in SquadPredictions.
+std::map<std::string, double> squad_scores(std::span<const ScoredQuestion> questions,
+                                           std::span<const NoAnswerScore> no_answer,
+                                           double no_answer_threshold, int squad_version);
 std::map<std::string, double> squad_scores(const SquadData& data,
                                            const SquadPredictions& predictions, int squad_version);
 

@@ -1,6 +1,6 @@
 """Bad input: each one clear line, the right exit code, nothing written."""
 import json
-import os
+import shutil
 import subprocess
 
 from harness import GOLDEN, Skip, fail, main, need, run, succeed
@@ -131,8 +131,8 @@ def test_output_exists(directory):
 def test_unwritable_output(directory):
     need("golden/tiny-bert-classification")
     write(directory / "file", "x")
-    fail(4, "train", "--model", MODEL, "--train", write(directory / "t.csv", GOOD), "--output",
-         directory / "file/run", words=["file"])
+    fail(4, "train", "--model", MODEL, "--train", write(directory / "t.csv", GOOD), "--reinit-head", "--output",
+         directory / "file/run", words=["file/run"])
 
 
 def test_full_disk(directory):
@@ -144,8 +144,8 @@ def test_full_disk(directory):
         raise Skip("a small tmpfs cannot be mounted here (needs root)")
     try:
         result = run("train", "--model", MODEL, "--train", write(directory / "t.csv", GOOD), "--epochs", "1",
-                     "--output", disk / "run")
-        assert result.code == 4, result
+                     "--reinit-head", "--output", disk / "run")
+        assert result.code == 4 and "of disk" in result.err, result
         assert [l for l in result.err.splitlines() if l.startswith("finetune: error: ")], result
         assert not list((disk / "run").rglob("*.tmp*")), "a temporary file was left"
     finally:
@@ -159,6 +159,75 @@ def test_model_without_vocabulary(directory):
          words=["vocab.txt"])
     fail(4, "train", "--model", directory / "no-such-model", "--train", data, "--output", directory / "run",
          words=["no-such-model"])
+
+
+def with_token_types(source, destination, types):
+    """A copy of a model whose embedding has so many token types."""
+    shutil.copytree(source, destination)
+    for path in destination.iterdir():
+        path.chmod(0o644)
+    config = json.loads((destination / "config.json").read_text())
+    config["type_vocab_size"] = types
+    (destination / "config.json").write_text(json.dumps(config))
+    stored = (source / "model.safetensors").read_bytes()
+    size = int.from_bytes(stored[:8], "little")
+    header, data = json.loads(stored[8:8 + size]), stored[8 + size:]
+    out = b""
+    for name, tensor in sorted(((n, t) for n, t in header.items() if n != "__metadata__"),
+                               key=lambda item: item[1]["data_offsets"]):
+        begin, end = tensor["data_offsets"]
+        values = data[begin:end]
+        if "token_type_embeddings" in name:
+            rows = tensor["shape"][0]
+            values = (values * types)[:len(values) // rows * types]
+            tensor["shape"][0] = types
+        tensor["data_offsets"] = [len(out), len(out) + len(values)]
+        out += values
+    text = json.dumps(header).encode()
+    (destination / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + out)
+    return destination
+
+
+def test_pairs_for_a_model_of_one_token_type(directory):
+    need("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
+    words = ["type_vocab_size is 1", "config.json"]
+    one = with_token_types(MODEL, directory / "one", 1)
+    run_directory = directory / "run"
+    pairs = write(directory / "p.csv", "text,other,label\nx,y,a\ny,z,b\n")
+    base = ["train", "--model", one, "--train", pairs, "--reinit-head", "--output", run_directory, "--epochs", "1"]
+    fail(4, *base, "--text-pair-column", "other", words=words)
+    fail(4, "predict", "--model", one, "--input", pairs, "--text-pair-column", "other", "--output", "-", words=words)
+    fail(4, "evaluate", "--model", one, "--data", pairs, "--text-pair-column", "other", words=words)
+    assert not run_directory.exists()
+    qa = with_token_types(GOLDEN / "tiny-bert-qa", directory / "qa", 1)
+    squad = GOLDEN / "trajectory-qa-train.json"
+    fail(4, "train", "--model", qa, "--train", squad, "--output", run_directory, words=words)
+    fail(4, "predict", "--model", qa, "--input", squad, "--output", "-", words=words)
+    fail(4, "evaluate", "--model", qa, "--data", squad, words=words)
+    assert not run_directory.exists()
+    # Single texts are fine, and so are pairs with more types than two.
+    succeed(*base)
+    three = with_token_types(MODEL, directory / "three", 3)
+    succeed("predict", "--model", three, "--input", pairs, "--text-pair-column", "other", "--output", "-")
+
+
+def test_vocabulary_beyond_the_embedding(directory):
+    need("golden/tiny-bert-classification")
+    model = directory / "model"
+    shutil.copytree(MODEL, model)
+    for path in model.iterdir():
+        path.chmod(0o644)
+    data = write(directory / "t.csv", GOOD)
+    base = ["train", "--model", model, "--train", data, "--reinit-head", "--output", directory / "run"]
+    with open(model / "vocab.txt", "a", encoding="utf-8") as file:
+        file.write("".join(f"extra{i}\n" for i in range(40000)))
+    for name in ("tokenizer.json", "special_tokens_map.json"):
+        (model / name).unlink(missing_ok=True)
+    fail(4, *base, words=["vocabulary", "embedding"])
+    assert not (directory / "run").exists()
+    # One that is far smaller may be another model's: it works, but is worth a word.
+    write(model / "vocab.txt", "".join(open(MODEL / "vocab.txt", encoding="utf-8").readlines()[:1500]))
+    assert "do they belong together?" in succeed(*base).err
 
 
 def test_unknown_option_and_values(directory):

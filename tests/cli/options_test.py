@@ -43,7 +43,8 @@ def test_odd_numbers(directory):
     for option, value in (("--dropout", "-1"), ("--dropout", "1"), ("--adam-beta1", "1"), ("--layer-lr-decay", "0"),
                           ("--freeze", "3"), ("--freeze", "-1"), ("--freeze", ""), ("--class-weights", "some"),
                           ("--max-length", "2"), ("--max-length", "513"), ("--time-limit", "5"), ("--assert", ""),
-                          ("--best-metric", "eval_accuracy"), ("--early-stopping", "2"), ("--tolerance", "x=1")):
+                          ("--best-metric", "eval_accuracy"), ("--early-stopping", "2"), ("--tolerance", "x=1"),
+                          ("--multi-label", ""), ("--label-column", ""), ("--baseline", "")):
         fail(2, *arguments(directory / "run", option, value), words=[option])
     assert not (directory / "run").exists()
 

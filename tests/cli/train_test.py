@@ -1,7 +1,6 @@
 """train end to end on small data: files of a run, reproducibility, resumption, export."""
 import csv
 import json
-import os
 import random
 import signal
 import subprocess

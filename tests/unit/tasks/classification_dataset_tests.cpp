@@ -273,8 +273,7 @@ TEST_CASE("bad input: one line that names the place") {
         "--text-column)",
         label_kind);
   check("label\nx\n",
-        "t.csv: no column 'text' (there is only 'label'; choose one with "
-        "--text-column)",
+        "t.csv: no column is left for the text (there is only 'label'; the label is 'label')",
         as_is);
   check(
       "text,label\na,x\nb,y\n", "--max-length 600 is beyond the model's 512 positions",

@@ -7,9 +7,12 @@
 #include <cmath>
 #include <limits>
 
+#include "classification_fixture.h"
 #include "tasks/classification/metrics.h"
+#include "tasks/classification/tally.h"
 
 using namespace finetune;
+using namespace finetune::test;
 
 namespace {
 
@@ -51,9 +54,19 @@ TEST_CASE("single-label scores are those of scikit-learn") {
   check_class(s.classes[3], 1, 0.75, 0.8571428571428571, 4);
   check_class(s.classes[4], 0, 0, 0, 0);
   check_class(s.classes[5], 0, 0, 0, 0);
-  CHECK(confusion_matrix(truth, predicted, 5) == std::vector<int64_t>{3, 1, 0, 0, 1, 0, 4, 1, 0,
-                                                                      0, 1, 1, 4, 0, 0, 0, 0, 1,
-                                                                      3, 0, 0, 0, 0, 0, 0});
+  // The same sample by sample, and the matrix.
+  Folder folder;
+  ClassificationData data;
+  data.labels = LabelMap({"a", "b", "c", "d", "e", "f"});
+  ClassificationTally tally(data, {}, 0);
+  for (size_t i = 0; i < truth.size(); ++i) tally.add_label(truth[i], predicted[i], 0.5);
+  CHECK(tally.metrics()["eval_f1_macro"] == s.f1.macro);
+  CHECK(tally.metrics()["eval_mcc"] == s.mcc);
+  CHECK(tally.metrics()["eval_loss"] == 0.5);
+  tally.write_files(folder.path(""));
+  CHECK(folder.text("confusion.csv") ==
+        "true_label,a,b,c,d,e,f\na,3,1,0,0,1,0\nb,0,4,1,0,0,0\nc,1,1,4,0,0,0\nd,0,0,1,3,0,0\n"
+        "e,0,0,0,0,0,0\nf,0,0,0,0,0,0\n");
 }
 
 TEST_CASE("labels unknown to the model are classes that are never predicted") {

@@ -7,6 +7,7 @@
 
 #include "classification_fixture.h"
 #include "tasks/classification/classification_task.h"
+#include "tasks/classification/file_evaluation.h"
 #include "tasks/classification/losses.h"
 
 using namespace finetune;
@@ -217,6 +218,82 @@ TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
           "train: 3 rows, 9 tokens (3.0 a row), 0 cut at 128 tokens (0.0 %)",
           "eval: 4 rows, 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)", "3 labels",
           "eval: 1 of 4 rows have labels unknown to the model (1 distinct); they count as wrong"});
+}
+
+namespace {
+
+// Evaluation of a finished model on options.eval_files: by a task, and row by row as files come.
+struct BothWays {
+  BothWays(TaskOptions options, const BertConfig& config, const std::vector<float>& logits,
+           const Folder& folder) {
+    ClassificationTask task(options, kTokenizer, config, true);
+    auto whole = task.start_evaluation();
+    size_t outputs = size_t(task.head().outputs);
+    std::vector<uint32_t> all(logits.size() / outputs);
+    std::iota(all.begin(), all.end(), 0u);
+    whole->add(batch_of(all), logits.data());
+    std::filesystem::create_directories(folder.path("whole"));
+    whole->write_files(folder.path("whole"));
+    lines_of_task = task.describe();
+
+    ClassificationFileEvaluation files(options, kTokenizer, config);
+    std::filesystem::create_directories(folder.path("pieces"));
+    files.open_files(folder.path("pieces"));
+    CHECK(files.head().outputs == task.head().outputs);
+    const SampleSet* piece = files.next();
+    REQUIRE(piece != nullptr);
+    CHECK(piece->samples.ids == task.eval_set()->samples.ids);
+    CHECK(files.next() == nullptr);
+    CHECK(files.share() == 1);
+    for (uint32_t i : all) files.add(batch_of({i}), logits.data() + i * outputs);
+    CHECK(files.metrics() == whole->metrics());
+    files.write_files(folder.path("pieces"));
+    for (const char* name : {"predictions.csv", "confusion.csv", "per_class.csv"}) {
+      CHECK(folder.text(concat("whole/", name)) == folder.text(concat("pieces/", name)));
+    }
+    lines = files.describe();
+    for (auto& line : files.describe_samples()) lines.push_back(line);
+  }
+  std::vector<std::string> lines_of_task, lines;
+};
+
+}  // namespace
+
+TEST_CASE("evaluation of files gives the metrics and files of the whole") {
+  Folder folder;
+  BertConfig config;
+  config.labels = {"a", "b, b", "c"};
+  config.problem_type = "single_label_classification";
+  config.source_json = R"({"finetune":{"label_smoothing":0.1,"class_weights":[2.0,1.0,0.5]}})";
+  TaskOptions options = classification_defaults(config);
+  options.eval_files = {folder.file("e.csv", "label,text\na,r\nz,s\nc\n,x\nc,\"a \"\"t\"\"\"\n"),
+                        folder.file("f.csv", "label,text\na,u\nb,\n")};
+  options.ignore_unknown_labels = true;
+  options.skip_bad_rows = true;
+  BothWays both(options, config, kLogits, folder);
+  CHECK(both.lines ==
+        std::vector<std::string>{
+            "eval: 4 rows, 3 unusable rows dropped", "3 labels",
+            "eval: 1 of 4 rows have labels unknown to the model (1 distinct); they count as wrong",
+            "eval: 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)"});
+
+  options = {};
+  config.source_json = "{}";
+  options.multi_label_separator = ";";
+  config.problem_type = "multi_label_classification";
+  options.ignore_unknown_labels = true;
+  options.eval_files = {folder.file("m.csv", "text,label\nr,a;c\ns,\nt,c;z;b\nu,a;a\n")};
+  BothWays multi(options, config, kLogits, folder);
+
+  options = {};
+  options.regression = true;
+  config.labels = {"LABEL_0"};
+  config.problem_type = "regression";
+  options.eval_files = {folder.file("n.csv", "text,label\nr,.5\ns,.5\nt,1\nu,-2\n")};
+  BothWays regression(options, config, {1, -.5f, .25f, 3}, folder);
+  options.max_eval_samples = 3;
+  BothWays first(options, config, {1, -.5f, .25f}, folder);
+  CHECK(first.lines[0] == "eval: 3 rows");
 }
 
 TEST_CASE("config.json takes the options to evaluate and predict") {

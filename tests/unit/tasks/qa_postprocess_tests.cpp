@@ -44,7 +44,7 @@ void check_golden(int version, int threads_count) {
 
   AnswerOptions options;
   options.squad_version = version;
-  QaEvaluation evaluation(data, windows, options, true);
+  QaEvaluation evaluation(data, windows, options);
   // Windows arrive in any order, several at a time.
   std::vector<uint32_t> order(length.size());
   std::iota(order.begin(), order.end(), 0u);

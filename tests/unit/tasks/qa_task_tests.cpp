@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "data/packing.h"
 #include "qa_golden.h"
+#include "tasks/qa/file_evaluation.h"
 #include "tasks/qa/qa_task.h"
 #include "tasks/qa/squad_metrics.h"
 
@@ -59,6 +60,26 @@ void add_all(const TokenizedSamples& samples, Evaluation& evaluation) {
     pack(samples, indices, 0, batch);
     evaluation.add(batch, made_up_logits(samples, batch).data());
   }
+}
+
+// The same, piece by piece. Returns their number.
+int64_t add_pieces(FileEvaluation& evaluation) {
+  int64_t pieces = 0;
+  uint32_t before = 0;
+  PackedBatch batch;
+  while (const SampleSet* piece = evaluation.next()) {
+    const TokenizedSamples samples = piece->samples;  // add() may end them
+    for (uint32_t w = 0; w < uint32_t(samples.size()); ++w) {
+      pack(samples, std::span(&w, 1), 0, batch);
+      std::vector<float> logits = made_up_logits(samples, batch);
+      batch.indices[0] += before;
+      evaluation.add(batch, logits.data());
+    }
+    before += uint32_t(samples.size());
+    ++pieces;
+  }
+  CHECK(evaluation.share() == 1);
+  return pieces;
 }
 
 // The windows of forward-qa.safetensors are four of the task's; its loss is theirs.
@@ -203,22 +224,51 @@ TEST_CASE("prediction in pieces gives the answers of the whole, without referenc
   options.eval_files = {scratch.path / "questions.json"};
   CHECK_THROWS_AS(make_qa_task(options, *tokenizer, 512), Error);
   options.squad_version = 1;
-  QaPredictor predictor(options, *tokenizer, 512, 17);
+  QaFileEvaluation pieces(options, *tokenizer, 512, false, 17);
   std::string text;
   JsonObjectWriter writer([&](std::string_view piece) { text += piece; });
-  AnswerWriters writers;
-  writers.predictions = &writer;
-  int pieces = 0;
-  while (predictor.next()) {
-    ++pieces;
-    auto evaluation = predictor.start();
-    add_all(predictor.samples().samples, *evaluation);
-    CHECK(evaluation->metrics().empty());
-    evaluation->write(writers);
-  }
+  pieces.write_to({&writer, nullptr, nullptr});
+  CHECK(add_pieces(pieces) == (pieces.questions() + 16) / 17);
+  CHECK(pieces.metrics().empty());
   writer.finish();
-  CHECK(pieces == (predictor.questions() + 16) / 17);
   CHECK(text == MappedFile(scratch.path / "predictions.json").text());
+}
+
+TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
+  if (!have_shared("data/squad/dev-v2.0.json")) return;
+  auto tokenizer = tiny_tokenizer();
+  for (int version : {1, 2}) {
+    CAPTURE(version);
+    Scratch scratch;
+    TaskOptions options;
+    options.eval_files = {shared_path("data/squad/dev-v2.0.json")};
+    options.max_eval_samples = 150;
+    options.squad_version = version;
+    options.max_length = 96;  // several windows a question
+    options.doc_stride = 32;
+    auto task = make_qa_task(options, *tokenizer, 512);
+    auto whole = task->start_evaluation();
+    add_all(task->eval_set()->samples, *whole);
+    fs::create_directories(scratch.path / "whole");
+    whole->write_files(scratch.path / "whole");
+
+    QaFileEvaluation pieces(options, *tokenizer, 512, true, 17);
+    fs::create_directories(scratch.path / "pieces");
+    pieces.open_files(scratch.path / "pieces");
+    CHECK(add_pieces(pieces) == 9);
+    CHECK(pieces.metrics() == whole->metrics());
+    pieces.write_files(scratch.path / "pieces");
+    int files = 0;
+    for (const auto& entry : fs::directory_iterator(scratch.path / "whole")) {
+      ++files;
+      CHECK(MappedFile(entry.path()).text() ==
+            MappedFile(scratch.path / "pieces" / entry.path().filename()).text());
+    }
+    CHECK(files == version + 1);
+    std::vector<std::string> lines = pieces.describe();
+    for (auto& line : pieces.describe_samples()) lines.push_back(line);
+    CHECK(lines == task->describe());
+  }
 }
 
 TEST_CASE("logits that are not finite end the evaluation") {

@@ -1,0 +1,27 @@
+// Evaluation of files of any size: their samples come piece by piece, in order, and are forgotten
+// once their logits are in, so that memory does not grow with the files.
+#pragma once
+
+#include "tasks/task.h"
+
+namespace finetune {
+
+class FileEvaluation : public Evaluation {
+ public:
+  virtual Head head() const = 0;
+  virtual int64_t max_length() const = 0;  // of a sample, in tokens
+  // Lines for the log: sizes and labels; after all samples what only tokenizing tells.
+  virtual std::vector<std::string> describe() const = 0;
+  virtual std::vector<std::string> describe_samples() const = 0;
+
+  // Predictions go to files in `directory` as they come; write_files(directory) completes them.
+  // Before the first next().
+  virtual void open_files(const std::filesystem::path& directory) = 0;
+
+  // More samples, valid until next() or add(); null at the end. add() must get all of them in this
+  // order; its batches count them through all pieces.
+  virtual const SampleSet* next() = 0;
+  virtual double share() const = 0;  // of the files, 0 to 1, that next() has given
+};
+
+}  // namespace finetune

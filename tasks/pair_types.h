@@ -1,0 +1,19 @@
+// Two texts in one sequence need two token types.
+#pragma once
+
+#include <string_view>
+
+#include "core/error.h"
+#include "model/config.h"
+
+namespace finetune {
+
+// `what` needs pairs. Error(model) for a model whose embedding has no row for the second text.
+inline void require_pair_types(const BertConfig& config, std::string_view what) {
+  if (config.type_vocab_size >= 2) return;
+  throw model_error("--model: type_vocab_size is ", config.type_vocab_size,
+                    " in its config.json, but ", what,
+                    " puts two texts into one sequence, which needs 2; choose another model");
+}
+
+}  // namespace finetune

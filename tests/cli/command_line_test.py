@@ -1,0 +1,83 @@
+"""Help, mistakes on the command line, standard output, doctor."""
+import subprocess
+
+from fixtures import EVAL, MODEL, MODELS, predict, write
+from harness import BINARY, fail, main, need, succeed
+
+COMMANDS = ("train", "evaluate", "predict", "bench", "tokenize", "inspect", "convert", "score", "doctor")
+
+
+def test_help_of_every_command(directory):
+    general = succeed("--help").out
+    for command in COMMANDS:
+        assert command in general, command
+        for text in (succeed(command, "--help").out, succeed(command, "-h").out):
+            assert f"Usage: finetune {command}" in text and "Example" in text, text
+            for noise in ("INT", " TEXT", "FLOAT", " ...  ", "POSITIVE", "in [0", "REQUIRED", ":{", "=auto"):
+                assert noise not in text, (command, noise, text)
+            assert max(map(len, text.splitlines())) < 140, command
+    assert succeed("--version").out.strip().count(".") == 2
+    for command in ("step", "ops", "tokenizer"):
+        assert ":{" not in succeed("bench", command, "--help").out
+    help_text = succeed("train", "--help").out
+    for words in ("[linear]", "--model DIR|FILE", "--train FILE...", "--output DIR", "--baseline FILE",
+                  "--label-column NAME", "--multi-label SEP", "--lr X", "--epochs X", "--batch-size N", "--threads N|all",
+                  "--time-limit TIME", "--dropout P", "--freeze none|embeddings|N", "--tolerance METRIC=X"):
+        assert words in help_text, words
+
+
+def test_mistakes_on_the_command_line(directory):
+    fail(2, words=["train", "--help"])
+    fail(2, "trian", words=["'trian'", "did you mean train?"])
+    fail(2, "frobnicate", words=["predict"])
+    fail(2, "--verson", words=["--version"])
+    fail(2, "predict", "--modl", "x", words=["'--modl'", "did you mean --model?"])
+    fail(2, "predict", "--xyzzy=1", words=["'--xyzzy'", "finetune predict --help"])
+    fail(2, "evaluate", "-k", "3", words=["'-k'"])
+    fail(2, "predict", words=["--model", "required"])
+    fail(2, "predict", "--model", words=["--model", "value is missing"])
+    fail(2, "predict", "--model", "a", "--input", "b", "--output", "c", "extra", words=["'extra'"])
+    fail(2, "predict", "--model", "a", "--input", "b", "--output", "c", "--top-k", "two", words=["--top-k", "'two'"])
+    fail(2, "predict", "--model", "a", "--input", "b", "--output", "c", "--top-k", "0", words=["--top-k", "'0'"])
+    fail(2, "evaluate", "--model", "a", "--data", "b", "--threads", "1.5", words=["--threads", "'1.5'"])
+    fail(2, "evaluate", "--model", "a", "--data", "b", "--threads", "9" * 20, words=["--threads"])
+    fail(2, "evaluate", "--model", "a", "--data", "b", "--precision", "fp8", words=["'fp8'", "bf16"])
+    fail(2, "evaluate", "--model", "a", "--data", "b", "--json=maybe", words=["--json", "flag"])
+    fail(2, "train", "--epochs", "1", "--epochs", words=["--epochs", "missing"])
+    fail(2, "train", "--lr", "fast", words=["--lr", "'fast'"])
+    fail(2, "convert", "--model", "a", "--output", "b", "--dtype", "f64", words=["'f64'"])
+    fail(4, "predict", "--model", "a\nb", "--input", "b", "--output", "c", words=["a\\nb"])
+
+
+def test_the_last_value_counts_and_underscores(directory):
+    need(*MODELS)
+    data = write(directory / "a.txt", "one\n")
+    assert predict(data, "--batch_size", "3", "--batch_size", "4").out == predict(data).out
+    assert predict(data, "--threads", "all").out == predict(data, "--threads", "1", "--threads", "2").out
+
+
+def test_standard_output(directory):
+    need(*MODELS)
+    with open("/dev/full", "w") as full:
+        for arguments in (["--help"], ["--version"], ["inspect", MODEL], ["doctor"],
+                          ["evaluate", "--model", MODEL, "--data", EVAL, "--label-column", "category", "--quiet"],
+                          ["predict", "--model", MODEL, "--input", EVAL, "--output", "-"],
+                          ["tokenize", "--model", MODEL, EVAL]):
+            done = subprocess.run([BINARY, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True)
+            assert done.returncode == 4 and "No space left" in done.stderr, (arguments, done)
+    # A reader that goes away: no message, nothing left behind.
+    big = write(directory / "big.txt", "some words\n" * 50000)
+    for arguments in (["tokenize", "--model", MODEL, big],):
+        process = subprocess.Popen([BINARY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait(60) == 141, arguments
+
+
+def test_doctor(directory):
+    text = succeed("doctor").out
+    for word in ("finetune", "CPU", "oneDNN", "code path", "CUDA"):
+        assert word in text, text
+
+
+main(globals())

@@ -1,0 +1,147 @@
+"""Evaluation of a finished model: what it reads, and that it gives what its run ended with."""
+import json
+from pathlib import Path
+
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, evaluate, predict, rows_of, squad, trained, write
+from harness import fail, main, metrics_of, need, succeed
+
+DATA = "golden/trajectory-classification-train.csv"
+
+
+def test_evaluate_inputs(directory):
+    need(*MODELS)
+    lines = open(EVAL, encoding="utf-8").readlines()[:301]
+    whole = write(directory / "e.csv", "".join(lines))
+    expected = evaluate(whole, "--label-column", "category", "--json").out
+    # several files are joined, a pipe is a file
+    parts = [write(directory / f"{i}.csv", lines[0] + "".join(lines[1 + 100 * i:101 + 100 * i])) for i in range(3)]
+    assert evaluate(parts, "--label-column", "category", "--json").out == expected
+    column = [row[1] for row in rows_of("".join(lines))]
+    assert column[0] == "category"
+    text = "".join(lines)
+    assert evaluate(Path("/dev/stdin"), "--label-column", "category", "--json", stdin=text).out == expected
+    # The first N usable rows.
+    first = evaluate(parts[0], "--label-column", "category", "--json").out
+    assert evaluate(parts, "--label-column", "category", "--json", "--max-eval-samples", 100).out == first
+    bad = write(directory / "bad.csv", lines[0] + '"",x\nragged\n' + "".join(lines[1:]))
+    result = evaluate(bad, "--label-column", "category", "--json", "--skip-bad-rows", "--max-eval-samples", 100)
+    assert result.out == first and "2 unusable rows" in result.err, result
+    # Faults are found before anything is computed or written, in the last row too.
+    out = directory / "out"
+    base = ["evaluate", "--model", MODEL, "--label-column", "category", "--output", out, "--data"]
+    fail(3, *base, bad, words=["bad.csv:2", "is empty"])
+    fail(3, *base, parts[0], write(directory / "late.csv", "".join(lines) + "x,\n"), words=["late.csv:302", "empty"])
+    fail(3, *base, parts[0], write(directory / "late.csv", "".join(lines) + "x,new label\n"),
+         words=["late.csv:302", "'new label'", "--ignore-unknown-labels"])
+    fail(3, *base, parts[0], write(directory / "other.csv", "a,b\n1,2\n"), words=["other.csv", "its columns"])
+    fail(3, *base, parts[0], write(directory / "none.csv", lines[0]), words=["none.csv", "no rows"])
+    fail(3, *base, write(directory / "empty.csv", ""), words=["empty.csv", "is empty"])
+    fail(3, *base, write(directory / "new.csv", "text,category\nx,y\n"), "--ignore-unknown-labels", words=["new.csv"])
+    fail(3, *base, directory, words=["directory"])
+    assert not out.exists()
+
+
+def test_evaluate_replaces_nothing_unasked(directory):
+    need(DATA, *MODELS)
+    run_directory = trained(directory, "run", "--model", MODEL, "--train", TRAIN, "--label-column", "category")
+    before = {path: path.read_bytes() for path in run_directory.rglob("*") if path.is_file()}
+    base = ["evaluate", "--model", run_directory, "--data", EVAL, "--quiet", "--output"]
+    for more in ([], ["--overwrite"]):
+        fail(2, *base, run_directory, *more, words=["holds a run"])
+    assert before == {path: path.read_bytes() for path in run_directory.rglob("*") if path.is_file()}
+    out = directory / "out"
+    out.mkdir()
+    succeed(*base, out)
+    first = (out / "metrics.json").read_text()
+    fail(2, *base, out, words=["not empty", "--overwrite"])
+    succeed(*base, out, "--overwrite")
+    assert (out / "metrics.json").read_text() == first
+    fail(2, *base, write(directory / "file", "x"), words=["is a file"])
+    # predictions.csv of one evaluation as the data of the next
+    fail(2, "evaluate", "--model", run_directory, "--data", out / "predictions.csv", "--output", out, "--overwrite",
+         words=["predictions.csv"])
+
+
+def same_metrics(out, data, *more):
+    """evaluate gives what the run ended with."""
+    expected = {k: v for k, v in metrics_of(out).items() if k.startswith("eval_")}
+    for model in (out, out / "model"):
+        found = json.loads(succeed("evaluate", "--model", model, "--data", data, "--json", *more).out)
+        for key, value in found.items():
+            assert abs(value - expected[key]) <= 1e-6 * max(1, abs(value)), (key, value, expected)
+        assert set(found) <= set(expected) and len(found) >= 3, (found, expected)
+
+
+def test_evaluate_equals_the_run(directory):
+    need(DATA, *MODELS)
+    out = trained(directory, "single", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category")
+    same_metrics(out, EVAL)
+    files = directory / "files"
+    result = succeed("evaluate", "--model", out, "--data", EVAL, "--output", files, "--quiet")
+    assert result.err == "" and "eval_accuracy" in result.out, result
+    for name in ("predictions.csv", "confusion.csv", "per_class.csv"):
+        assert (files / name).read_text() == (out / name).read_text(), name
+    # the label column is known from training: predict takes it as an ordinary column
+    assert rows_of(predict(EVAL, model=out).out)[0] == ["text", "category", "label", "probability"]
+
+    texts = ["red apple", "green pear", "blue sky", "red sky", "green sea", "blue apple"] * 4
+    multi = write(directory / "m.csv", "text,label\n" + "".join(f"{t},{t.replace(' ', ';')}\n" for t in texts))
+    out = trained(directory, "multi", "--model", MODEL, "--train", multi, "--eval", multi, "--multi-label", ";",
+                  "--reinit-head")
+    same_metrics(out, multi)
+    assert rows_of(predict(multi, "--all-probabilities", model=out).out)[0][2:4] == ["predicted_label", "probability"]
+    fail(2, "predict", "--model", out, "--input", multi, "--output", "-", "--top-k", 2, words=["--top-k"])
+
+    numbers = write(directory / "n.csv", "text,label\n" + "".join(f"{t},{i % 6 / 2}\n" for i, t in enumerate(texts)))
+    out = trained(directory, "number", "--model", MODEL, "--train", numbers, "--eval", numbers, "--regression",
+                  "--reinit-head")
+    same_metrics(out, numbers)
+    rows = rows_of(predict(numbers, model=out).out)
+    assert rows[0] == ["text", "label", "predicted_label"] and float(rows[1][2]) == float(rows[1][2]), rows
+    fail(2, "predict", "--model", out, "--input", numbers, "--output", "-", "--top-k", 2, words=["regression"])
+
+    pairs = write(directory / "p.csv", "a,b,label\n" + "".join(f"{t},{t[::-1]},{i % 2}\n" for i, t in enumerate(texts)))
+    out = trained(directory, "pair", "--model", MODEL, "--train", pairs, "--eval", pairs, "--text-column", "a",
+                  "--text-pair-column", "b", "--reinit-head")
+    same_metrics(out, pairs)
+
+
+def test_evaluate_equals_the_run_of_questions(directory):
+    need("golden/trajectory-qa-train.json", *MODELS)
+    out = trained(directory, "v1", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD,
+                  "--max-train-samples", 40, "--max-eval-samples", 20, "--batch-size", 4, "--max-length", 128,
+                  "--doc-stride", 32)
+    same_metrics(out, SQUAD, "--max-eval-samples", 20)
+    context = "The cat sat on the mat in the old house by the river."
+    mixed = [(f"q{i}", "Where did the cat sit?", context, [None, "the mat"][i % 2]) for i in range(8)]
+    both = write(directory / "v2.json", squad(mixed, "v2.0"))
+    v2 = trained(directory, "v2", "--task", "qa", "--model", QA_MODEL, "--train", both, "--eval", both,
+                 "--batch-size", 4, "--max-length", 64, "--doc-stride", 16)
+    same_metrics(v2, both)
+    # The rules follow the data unless stated.
+    only_v1 = write(directory / "v1.json", squad([q for q in mixed if q[3]]))
+    v1_keys = set(json.loads(succeed("evaluate", "--model", v2, "--data", only_v1, "--json").out))
+    v2_keys = set(json.loads(succeed("evaluate", "--model", out, "--data", both, "--json", "--max-length", 64,
+                                     "--doc-stride", 16).out))
+    assert "eval_no_answer_f1" in v2_keys and "eval_no_answer_f1" not in v1_keys, (v1_keys, v2_keys)
+    forced = succeed("evaluate", "--model", v2, "--data", only_v1, "--json", "--squad-version", 2)
+    assert "eval_has_answer_f1" in forced.out, forced
+
+
+def test_evaluate_bad_inputs(directory):
+    need(*MODELS)
+    base = ["evaluate", "--model", MODEL, "--data"]
+    fail(3, *base, write(directory / "h.csv", "text,label\n"), words=["h.csv"])
+    fail(3, *base, write(directory / "u.csv", "text,label\nx,zebra\n"), words=["zebra", "--ignore-unknown-labels"])
+    succeed(*base, write(directory / "v.csv", "text,label\nx,zebra\ny,Utilities\n"), "--ignore-unknown-labels")
+    fail(3, *base, SQUAD, words=["questions", "classification"])
+    fail(3, *base, EVAL, words=["label", "category"])
+    fail(3, "evaluate", "--model", QA_MODEL, "--data", EVAL, words=[EVAL.name])
+    fail(2, *base, EVAL, "--label-column", "category", "--output", EVAL, words=["--output"])
+    fail(2, *base, EVAL, "--label-column", "category", "--max-length", 1000, words=["--max-length"])
+    fail(3, "evaluate", "--model", QA_MODEL, "--data",
+         write(directory / "n.json", '{"data":[{"paragraphs":[{"context":"c","qas":[{"id":"1","question":"q"}]}]}]}'),
+         words=["n.json", "answers"])
+
+
+main(globals())

@@ -1,0 +1,48 @@
+"""What the black-box tests of a finished model share: models, data, and calls of predict and evaluate."""
+import csv
+import io
+import json
+from pathlib import Path
+
+from harness import GOLDEN, succeed
+
+MODEL = GOLDEN / "tiny-bert-classification"
+QA_MODEL = GOLDEN / "tiny-bert-qa"
+TRAIN = GOLDEN / "trajectory-classification-train.csv"
+EVAL = GOLDEN / "trajectory-classification-eval.csv"
+SQUAD = GOLDEN / "trajectory-qa-train.json"
+MODELS = ("golden/tiny-bert-classification", "golden/tiny-bert-qa")
+
+
+def write(path, data):
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def rows_of(text):
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def predict(data, *more, model=MODEL, **options):
+    return succeed("predict", "--model", model, "--input", data, "--output", "-", *more, **options)
+
+
+def evaluate(data, *more, model=MODEL, **options):
+    return succeed("evaluate", "--model", model, "--data", *([data] if isinstance(data, Path) else data), *more,
+                   **options)
+
+
+def trained(directory, name, *arguments):
+    out = directory / name
+    succeed("train", "--output", out, "--lr", "1e-3", "--max-steps", 6, "--quiet", *arguments)
+    return out
+
+
+def squad(questions, version="1.1"):
+    """questions: (id, question, context, answer or None for unanswerable)"""
+    entries = []
+    for name, question, context, answer in questions:
+        answers = [] if answer is None else [{"text": answer, "answer_start": context.index(answer)}]
+        entries.append({"context": context, "qas": [{"id": name, "question": question, "answers": answers,
+                                                     "is_impossible": answer is None}]})
+    return json.dumps({"version": version, "data": [{"title": "t", "paragraphs": entries}]})

@@ -1,0 +1,54 @@
+"""evaluate and predict take memory that does not grow with the data."""
+import subprocess
+
+from fixtures import MODEL, MODELS, QA_MODEL, predict, rows_of, squad, write
+from harness import BINARY, main, need
+
+
+def peak_memory(arguments, directory):
+    """MiB of the highest resident memory."""
+    script = ("import resource, subprocess, sys; c = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode; "
+              "print(c, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)")
+    done = subprocess.run(["python3", "-c", script, BINARY, *map(str, arguments)], capture_output=True, text=True)
+    code, memory = done.stdout.split()
+    assert code == "0", done
+    return int(memory)
+
+
+def test_memory_of_predict_does_not_grow(directory):
+    need(*MODELS)
+    peaks = []
+    for count in (5000, 200000):
+        data = write(directory / "big.csv", "text,n\n" + "".join(f"words {i} here,{i}\n" for i in range(count)))
+        out = directory / f"out-{count}.csv"
+        peaks.append(peak_memory(["predict", "--model", MODEL, "--input", data, "--output", out, "--max-length", 8],
+                                 directory))
+        assert sum(1 for _ in open(out)) == count + 1
+    # Rows that were held would take 440 bytes each: 80 MiB. Allocation of threads varies by 10.
+    assert peaks[1] < peaks[0] + 24, peaks
+
+
+def test_memory_of_evaluate_does_not_grow(directory):
+    need(*MODELS)
+    peaks = []
+    label = rows_of(predict("-", stdin="hello").out)[1][1]
+    for count in (5000, 200000):
+        data = write(directory / "big.csv", "text,label,n\n" +
+                     "".join(f'words {i} here,"{label}",{i}\n' for i in range(count)))
+        out = directory / f"out-{count}"
+        peaks.append(peak_memory(["evaluate", "--model", MODEL, "--data", data, "--output", out, "--max-length", 8],
+                                 directory))
+        assert sum(1 for _ in open(out / "predictions.csv")) == count + 1
+    assert peaks[1] < peaks[0] + 24, peaks
+    # Questions are held, and what they and their context take in the file; no windows, logits or n-best lists,
+    # which would be 28 MiB here.
+    peaks = []
+    context = "The cat sat on the mat . " * 30
+    for count in (500, 4500):
+        data = write(directory / "big.json", squad([(f"{i}", f"Who is {i}?", context, "The cat") for i in range(count)]))
+        peaks.append(peak_memory(["evaluate", "--model", QA_MODEL, "--data", data, "--max-length", 32, "--doc-stride",
+                                  8, "--output", directory / f"qa-{count}"], directory))
+    assert peaks[1] < peaks[0] + 18, peaks
+
+
+main(globals())

@@ -1,0 +1,166 @@
+"""Predictions: inputs, outputs, columns, answers."""
+import csv
+import json
+import shutil
+from pathlib import Path
+
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, predict, rows_of, write
+from harness import GOLDEN, fail, main, need, succeed
+
+
+def test_predict_inputs(directory):
+    need(*MODELS)
+    header = ["text", "label", "probability"]
+    assert rows_of(predict(write(directory / "h.csv", "text\n")).out) == [header]
+    assert rows_of(predict("-", stdin="").out) == [header]
+    assert len(rows_of(predict(write(directory / "o.csv", "text\nhello\n")).out)) == 2
+    # a text per line; an empty line is a line
+    lines = rows_of(predict(write(directory / "l.txt", "b\n\na, \"c\"")).out)
+    assert [row[0] for row in lines] == ["text", "b", "", 'a, "c"'], lines
+    assert rows_of(predict("-", stdin="b\n\na, \"c\"").out) == lines
+    # BOM, CRLF, quotes, a column of our name
+    rows = rows_of(predict(write(directory / "b.csv", b'\xef\xbb\xbftext,label\r\ncaf\xc3\xa9,"x,y"\r\nz,"q""q"\r\n')).out)
+    assert rows[0] == ["text", "label", "predicted_label", "probability"], rows
+    assert [r[:2] for r in rows[1:]] == [["café", "x,y"], ["z", 'q"q']], rows
+    rows = rows_of(predict(write(directory / "c.csv", "text,label,probability\nx,1,2\n")).out)
+    assert rows[0][3:] == ["predicted_label", "predicted_probability"], rows
+    # the only column besides the label's is the text
+    only = write(directory / "only.csv", "words,kind\nhello,x\n")
+    fail(3, "predict", "--model", MODEL, "--input", only, "--output", "-", words=["--text-column"])
+    assert rows_of(predict(only, "--label-column", "kind").out)[1][2:] == rows_of(predict("-", stdin="hello").out)[1][1:]
+    # TSV and JSON Lines give the same predictions
+    tsv = rows_of(predict(write(directory / "t.tsv", "text\tn\nhello\t1\n")).out)
+    jsonl = rows_of(predict(write(directory / "t.jsonl", '{"text":"hello","n":1}\n')).out)
+    assert tsv == jsonl, (tsv, jsonl)
+
+
+def test_predict_bad_inputs(directory):
+    need(*MODELS)
+
+    def refused(code, data, words, *more):
+        fail(code, "predict", "--model", MODEL, "--input", data, "--output", "-", *more, words=words)
+        fail(code, "predict", "--model", MODEL, "--input", data, "--output", directory / "out.csv", *more, words=words)
+        assert not list(directory.glob("out.csv*"))
+
+    one = write(directory / "one.csv", "text\nhello\n")
+    refused(3, write(directory / "e.csv", ""), ["e.csv", "empty"])
+    refused(3, directory / "nothing.csv", ["nothing.csv"])
+    refused(3, directory, ["directory"])
+    refused(3, write(directory / "r.csv", "text,n\nx,1\ny,1,2\n"), ["r.csv:3"])
+    refused(3, write(directory / "u.txt", b"caf\xe9\n"), ["u.txt:1", "UTF-8"])
+    refused(3, write(directory / "q.csv", 'text,n\n"open,1\n'), ["q.csv:2", "quote"])
+    refused(3, one, ["one.csv", "'foo'"], "--text-column", "foo")
+    refused(3, SQUAD, ["questions", "classification"])
+    refused(2, write(directory / "plain.txt", "hello\n"), ["--text-column", "plain.txt"], "--text-column", "text")
+    refused(3, one, ["no column is left", "'text'"], "--text-pair-column", "text")
+    refused(2, one, ["--max-length", "512"], "--max-length", "513")
+    refused(2, one, ["--max-length"], "--max-length", "2")
+    refused(2, one, ["--top-k", "24"], "--top-k", "25")
+    refused(2, one, ["--nbest"], "--nbest", directory / "n.json")
+    result = predict(directory / "r.csv", "--skip-bad-rows")
+    assert len(rows_of(result.out)) == 2 and "1 unusable" in result.err, result
+
+
+def test_predict_outputs(directory):
+    need(*MODELS)
+    one = write(directory / "one.csv", "text\nhello\n")
+    base = ["predict", "--model", MODEL, "--input", one, "--output"]
+    fail(2, *base, one, words=["one.csv"])
+    fail(2, *base, one, "--overwrite", words=["is the input"])
+    fail(2, *base, directory, words=["directory"])
+    fail(4, *base, directory / "no" / "x.csv", words=["x.csv"])
+    fail(4, *base, "/dev/full", words=["/dev/full", "No space"])
+    succeed(*base, "/dev/null", "--overwrite")
+    assert not Path("/dev/null").is_file()
+    out = directory / "out.csv"
+    result = succeed(*base, out)
+    assert result.out == "" and "1 rows" in result.err and len(result.err.splitlines()) == 1, result
+    fail(2, *base, out, words=["out.csv", "--overwrite"])
+    assert succeed(*base, out, "--overwrite", "--quiet").err == ""
+    assert out.read_text() == predict(one).out
+    fail(4, "predict", "--model", directory / "none", "--input", one, "--output", out, "--overwrite", words=["none"])
+
+
+def test_predict_columns(directory):
+    need(*MODELS)
+    data = write(directory / "d.csv", "text\nhello\nRONA BRACKETS\n")
+    rows = rows_of(predict(data, "--top-k", 3, "--all-probabilities").out)
+    names = rows[0]
+    assert names[1:7] == ["label", "probability", "label_2", "probability_2", "label_3", "probability_3"], names
+    for row in rows[1:]:
+        values = [float(v) for v in row[7:]]
+        assert len(values) == 24 and abs(sum(values) - 1) < 1e-5
+        assert float(row[2]) == max(values) and names[7 + values.index(max(values))] == "probability:" + row[1]
+        assert [float(row[i]) for i in (2, 4, 6)] == sorted(values, reverse=True)[:3]
+
+
+def test_predictions_keep_order_and_do_not_depend_on_threads_or_batches(directory):
+    need(*MODELS)
+    data = write(directory / "e.csv", "".join(open(EVAL, encoding="utf-8").readlines()[:101]))
+    outputs = {threads: predict(data, "--all-probabilities", "--threads", threads).out for threads in (1, 2, 3)}
+    assert len(set(outputs.values())) == 1
+    rows = rows_of(outputs[1])
+    with open(data, newline="", encoding="utf-8") as file:
+        assert [row[:2] for row in rows] == list(csv.reader(file))
+    for size in (1, 7, 64):  # other shapes of the matrix products round differently
+        other = rows_of(predict(data, "--all-probabilities", "--batch-size", size).out)
+        for a, b in zip(rows[1:], other[1:], strict=True):
+            assert all(abs(float(x) - float(y)) < 1e-6 for x, y in zip(a[3:], b[3:])), (size, a, b)
+
+
+def test_models_of_others(directory):
+    need(*MODELS)
+    # no `finetune` object, Hugging Face's label names
+    model = directory / "model"
+    shutil.copytree(MODEL, model)
+    for path in model.iterdir():
+        path.chmod(0o644)
+    config = json.loads((model / "config.json").read_text())
+    assert "finetune" not in config
+    config["id2label"] = {str(i): f"LABEL_{i}" for i in range(24)}
+    config["label2id"] = {f"LABEL_{i}": i for i in range(24)}
+    (model / "config.json").write_text(json.dumps(config))
+    data = write(directory / "d.csv", "text\nhello\n")
+    row = rows_of(predict(data, model=model).out)[1]
+    assert row[1].startswith("LABEL_") and row[2] == rows_of(predict(data).out)[1][2], row
+    # sentences of others carry pairs
+    pairs = write(directory / "p.csv", "a,b\nhello,world\n")
+    single = rows_of(predict(pairs, "--text-column", "a").out)[1]
+    pair = rows_of(predict(pairs, "--text-column", "a", "--text-pair-column", "b").out)[1]
+    both = rows_of(predict(pairs, "--text-column", "a,b").out)[1]
+    assert len({single[3], pair[3], both[3]}) == 3, (single, pair, both)
+    # no head at all
+    need("golden/formats/safetensors-no-prefix-no-head")
+    fail(4, "predict", "--model", GOLDEN / "formats/safetensors-no-prefix-no-head", "--input", data, "--output", "-",
+         words=["no trained head"])
+
+
+def test_predict_answers(directory):
+    need("golden/trajectory-qa-train.json", *MODELS)
+    ids = [q["id"] for a in json.loads(SQUAD.read_text())["data"] for p in a["paragraphs"] for q in p["qas"]][:10]
+    out, n_best = directory / "a.json", directory / "n.json"
+    data = write(directory / "d.json", '{"data":[{"paragraphs":[{"context":"Der Bär saß im Café.","qas":['
+                 '{"id":"b","question":"Wer?"},{"id":"a","question":"Wo?"}]}]}]}')
+    base = ["predict", "--model", QA_MODEL, "--input", data]
+    result = succeed(*base, "--output", out, "--nbest", n_best)
+    assert "2 questions" in result.err, result
+    answers = json.loads(out.read_text())
+    assert list(answers) == ["b", "a"] and all(a in "Der Bär saß im Café." for a in answers.values()), answers
+    lists = json.loads(n_best.read_text())
+    assert list(lists) == ["b", "a"] and lists["a"][0]["text"] == answers["a"], lists
+    assert json.loads(succeed("predict", "--model", QA_MODEL, "--input", "-", "--output", "-",
+                              stdin=data.read_text()).out) == answers
+    flat = write(directory / "flat.jsonl", '{"id":"b","question":"Wer?","context":"Der Bär saß im Café."}\n')
+    assert json.loads(predict(flat, model=QA_MODEL).out) == {"b": answers["b"]}
+    for batch, threads in ((1, 1), (2, 2)):
+        assert json.loads(predict(data, "--batch-size", batch, "--threads", threads, model=QA_MODEL).out) == answers
+    fail(2, *base, "--output", directory / "x", "--nbest", directory / "x", words=["--nbest"])
+    fail(2, *base, "--output", "-", "--top-k", 2, words=["--top-k", "question"])
+    fail(2, *base, "--output", "-", "--max-length", 1000, words=["--max-length"])
+    fail(3, "predict", "--model", QA_MODEL, "--input", EVAL, "--output", "-", words=[EVAL.name])
+    fail(3, "predict", "--model", QA_MODEL, "--input", write(directory / "none.json", '{"data":[]}'), "--output", "-",
+         words=["none.json"])
+    assert not (directory / "x").exists() and ids
+
+
+main(globals())
