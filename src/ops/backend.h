@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/philox.h"
@@ -58,6 +59,20 @@ struct AdamW {
   float weight_decay = 0;    // 0 for parameters without decay
   int64_t step = 1;          // 1 for the first update
   float gradient_scale = 1;  // of clipping
+};
+
+// Some rows of a matrix, distinct and ascending. `rows` (count) is backend memory.
+struct RowList {
+  const int32_t* rows = nullptr;
+  int64_t count = 0;
+};
+
+// What is known of an arena that ends with a matrix most of whose rows are zero: all elements from
+// `first` on are, but for these rows. Row r starts at first + r * cols. cols == 0: nothing is known.
+struct SparseRows {
+  int64_t first = 0;
+  int64_t cols = 0;
+  RowList nonzero;
 };
 
 // Gradient norms are summed in double over blocks of this many elements, then the block sums are
@@ -160,14 +175,24 @@ class Backend {
                                   Tensor dlogits) = 0;
 
   // ---- optimizer --------------------------------------------------------------------------------
-  // sums[i] = sum of squares of x[i * kNormBlock ...], in double; sums lives on the host.
-  virtual void block_square_sums(Tensor x, double* sums) = 0;
+  // sums[i] = sum of squares of x[i * kNormBlock ...], in double; sums lives on the host. What
+  // `sparse` says to be zero need not be read; the sums have the same bits with and without it.
+  virtual void block_square_sums(Tensor x, const SparseRows& sparse, double* sums) = 0;
   // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as
   // torch.optim.AdamW: p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2; p -= lr/(1-b1^t) *
   // m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient. All (1, N) contiguous.
   // The gradient is set to zero.
   virtual void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                      Tensor v) = 0;
+  // adamw for these rows alone; all (V, H) contiguous. Same bits as adamw on the whole.
+  virtual void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,
+                          Tensor m, Tensor v) = 0;
+  // What rows without gradient have missed: row rows[i] takes the last missed[i] of `steps`, in
+  // their order, with g = 0: p -= lr*wd*p; m = b1*m; v = b2*v; p -= lr/(1-b1^t) * m / (sqrt(v)/
+  // sqrt(1-b2^t) + eps). Same bits as adamw on a zero gradient step by step. All (V, H) contiguous;
+  // `steps` lives on the host, missed (count), from 0 to steps.size(), is backend memory.
+  virtual void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
+                              Tensor parameter, Tensor m, Tensor v) = 0;
 };
 
 // The CPU backend (fp32): oneDNN matrix products, vector kernels chosen at run time for AVX2 or

@@ -189,15 +189,32 @@ void ProfilingBackend::span_cross_entropy(Tensor logits, Segments segments, cons
   phase_ = Phase::backward;
 }
 
-void ProfilingBackend::block_square_sums(Tensor x, double* sums) {
+void ProfilingBackend::block_square_sums(Tensor x, const SparseRows& sparse, double* sums) {
   phase_ = Phase::update;
-  record("block_square_sums", {0, bytes_of(x)}, [&] { inner_->block_square_sums(x, sums); });
+  const double read = sparse.cols == 0
+                          ? bytes_of(x)
+                          : 4.0 * double(sparse.first + sparse.nonzero.count * sparse.cols);
+  record("block_square_sums", {0, read}, [&] { inner_->block_square_sums(x, sparse, sums); });
 }
 
 void ProfilingBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                              Tensor v) {
   record("adamw", {0, 2 * bytes_of({parameter, gradient, m, v})},
          [&] { inner_->adamw(options, parameter, gradient, m, v); });
+}
+
+void ProfilingBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter,
+                                  Tensor gradient, Tensor m, Tensor v) {
+  record("adamw_rows", {0, 8 * 4.0 * double(rows.count * parameter.cols)},
+         [&] { inner_->adamw_rows(options, rows, parameter, gradient, m, v); });
+}
+
+// Most rows have no moments, which are then read and not written.
+void ProfilingBackend::adamw_catch_up(std::span<const AdamW> steps, RowList rows,
+                                      const int32_t* missed, Tensor parameter, Tensor m, Tensor v) {
+  phase_ = Phase::update;
+  record("adamw_catch_up", {0, 4 * 4.0 * double(rows.count * parameter.cols)},
+         [&] { inner_->adamw_catch_up(steps, rows, missed, parameter, m, v); });
 }
 
 }  // namespace finetune

@@ -18,7 +18,7 @@
 namespace finetune {
 
 // The phase follows from the calls: embed() opens a forward pass, the end of a loss the backward
-// pass, block_square_sums() the update. What comes before any of them belongs to the forward pass.
+// pass, block_square_sums() and adamw_catch_up() the update. What comes before any of them belongs to the forward pass.
 enum class Phase { forward, backward, update };
 const char* name_of(Phase phase);
 
@@ -103,8 +103,12 @@ class ProfilingBackend : public Backend {
   void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
                           const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
 
-  void block_square_sums(Tensor x, double* sums) override;
+  void block_square_sums(Tensor x, const SparseRows& sparse, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+  void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
+                  Tensor v) override;
+  void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
+                      Tensor parameter, Tensor m, Tensor v) override;
 
  private:
   struct Work {

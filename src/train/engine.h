@@ -45,7 +45,14 @@ class Engine {
   const BertConfig& config() const { return config_; }
   const ParameterTable& table() const { return table_; }
   Bert& bert() { return bert_; }
-  float* weights() { return static_cast<float*>(weights_.get()); }  // backend memory
+  // Backend memory. Whoever trains may keep updates back until somebody asks for the weights: then
+  // on_weights_wanted's function is called to make them complete.
+  float* weights() {
+    if (complete_weights_) complete_weights_();
+    return weights_as_they_are();
+  }
+  float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }
+  void on_weights_wanted(std::function<void()> complete) { complete_weights_ = std::move(complete); }
 
   // Buffers for micro-batches of up to `max_tokens` tokens in `max_sequences` sequences. Once.
   void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
@@ -75,6 +82,7 @@ class Engine {
   BertConfig config_;
   ParameterTable table_;
   std::shared_ptr<void> weights_;
+  std::function<void()> complete_weights_;
   Bert bert_;
   std::unique_ptr<DeviceBatch> batch_;
   int64_t evaluation_sequences_ = 512;

@@ -244,7 +244,7 @@ TrainOutcome Trainer::run() {
 TrainOutcome Trainer::finish() {
   std::vector<double> sums;  // the last update is one that no loss has seen
   double norm = gradient_norm(s_.engine->backend(),
-                              vector(s_.engine->weights(), s_.engine->table().size()), sums);
+                              vector(s_.engine->weights(), s_.engine->table().size()), {}, sums);
   if (!std::isfinite(norm)) throw diverged(state_.step, "the weights are not finite");
   save();
   Metrics metrics;

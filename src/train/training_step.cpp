@@ -12,6 +12,12 @@ namespace {
 
 constexpr double kClipEpsilon = 1e-6;  // torch.nn.utils.clip_grad_norm_
 
+const Parameter& word_embeddings(const ParameterTable& table) {
+  const Parameter* words = table.find("bert.embeddings.word_embeddings.weight");
+  FINETUNE_CHECK(words == &table.parameters().back());  // SparseRows are an arena's end
+  return *words;
+}
+
 }  // namespace
 
 TrainingStep::TrainingStep(Engine& engine, Task& task, const StepOptions& options,
@@ -19,13 +25,57 @@ TrainingStep::TrainingStep(Engine& engine, Task& task, const StepOptions& option
     : engine_(engine),
       task_(task),
       options_(options),
-      tree_(engine.backend(), engine.table().size(), options.virtual_shards) {
+      tree_(engine.backend(), engine.table().size(), options.virtual_shards),
+      words_(word_embeddings(engine.table())) {
   size_t bytes = size_t(engine.table().size()) * sizeof(float);
   m_ = engine.backend().allocate(bytes);
   v_ = engine.backend().allocate(bytes);
   MicroBatchLimits limits =
       micro_batch_limits(task.train_set().samples, options.micro_batch_tokens, batch_size);
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
+  if (words_.layer < options.lowest_layer) return;
+  auto rows = [&](void* arena) { return engine.table().view(static_cast<float*>(arena), words_); };
+  lazy_words_ = std::make_unique<LazyRows>(engine.backend(), rows(engine.weights()), rows(m_.get()),
+                                           rows(v_.get()));
+  engine.on_weights_wanted([this] { settle(); });
+}
+
+TrainingStep::~TrainingStep() {
+  if (!lazy_words_) return;
+  settle();
+  engine_.on_weights_wanted(nullptr);
+}
+
+void TrainingStep::settle() {
+  if (lazy_words_) lazy_words_->settle();
+}
+
+float* TrainingStep::first_moments() {
+  settle();
+  return static_cast<float*>(m_.get());
+}
+
+float* TrainingStep::second_moments() {
+  settle();
+  return static_cast<float*>(v_.get());
+}
+
+void TrainingStep::need_rows(std::span<const uint32_t> batch) {
+  if (!lazy_words_) return;
+  const TokenizedSamples& samples = task_.train_set().samples;
+  lazy_words_->begin_step();
+  for (uint32_t index : batch) {
+    lazy_words_->need(std::span(samples.ids)
+                          .subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
+  }
+  lazy_words_->catch_up();
+}
+
+double TrainingStep::norm_of(float* gradients) {
+  SparseRows sparse{words_.offset, words_.shape[1], {}};
+  if (lazy_words_) sparse.nonzero = lazy_words_->needed();
+  return gradient_norm(engine_.backend(), vector(gradients, engine_.table().size()), sparse,
+                       block_sums_);
 }
 
 void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
@@ -39,11 +89,11 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t 
     pack(samples, shard.subspan(size_t(range.begin), size_t(range.size())),
          first_place + uint32_t(range.begin), batch_);
     DeviceBatch& device = engine_.upload(batch_);
-    Tensor logits = engine_.bert().forward(device, engine_.weights(), dropout, true);
+    float* weights = engine_.weights_as_they_are();
+    Tensor logits = engine_.bert().forward(device, weights, dropout, true);
     Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
     task_.loss(backend, batch_, device, logits, scale, losses, logits);
-    engine_.bert().backward(device, engine_.weights(), gradients, logits, dropout,
-                            options_.lowest_layer);
+    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer);
     host_losses_.resize(size_t(batch_.sequences()));
     backend.download(host_losses_.data(), losses.data, host_losses_.size() * sizeof(float));
     for (float loss : host_losses_) sum += double(loss);
@@ -67,10 +117,15 @@ void TrainingStep::update(int64_t step, double learning_rate, float gradient_sca
     adamw.learning_rate =
         float(learning_rate * std::pow(options_.layer_lr_decay, double(top - parameter.layer)));
     adamw.weight_decay = parameter.decay ? float(options_.weight_decay) : 0.0f;
+    if (&parameter == &words_) {
+      lazy_words_->update(adamw, table.view(gradients, parameter));
+      continue;
+    }
     auto flat = [&](void* arena) {
       return vector(static_cast<float*>(arena) + parameter.offset, parameter.size());
     };
-    backend.adamw(adamw, flat(engine_.weights()), flat(gradients), flat(m_.get()), flat(v_.get()));
+    backend.adamw(adamw, flat(engine_.weights_as_they_are()), flat(gradients), flat(m_.get()),
+                  flat(v_.get()));
   }
 }
 
@@ -89,6 +144,7 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   double denominator = task_.loss_denominator(batch);
   float scale = float(1.0 / denominator);
   shard_losses_.clear();
+  need_rows(batch);
   for (int64_t k = 0; k < options_.virtual_shards; ++k) {
     IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
     add_shard_gradient(batch.subspan(size_t(shard.begin), size_t(shard.size())),
@@ -97,10 +153,12 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   }
   float* gradients = tree_.root();
   result.loss = tree_sum(shard_losses_) / denominator;
-  result.gradient_norm =
-      gradient_norm(engine_.backend(), vector(gradients, engine_.table().size()), block_sums_);
+  result.gradient_norm = norm_of(gradients);
   result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
-  if (!result.finite) return result;
+  if (!result.finite) {
+    tree_.clear(false);
+    return result;
+  }
   double clip = 1.0;
   if (options_.max_grad_norm > 0) {
     clip = std::min(1.0, options_.max_grad_norm / (result.gradient_norm + kClipEpsilon));

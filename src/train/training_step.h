@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/engine.h"
+#include "train/lazy_rows.h"
 #include "train/tree_sum.h"
 
 namespace finetune {
@@ -37,16 +38,24 @@ class TrainingStep {
  public:
   // Allocates gradients and optimizer state; `engine` and `task` must outlive this.
   TrainingStep(Engine& engine, Task& task, const StepOptions& options, int64_t batch_size);
+  ~TrainingStep();
+  TrainingStep(const TrainingStep&) = delete;
+  TrainingStep& operator=(const TrainingStep&) = delete;
 
   // Update number `step` (0 for the first) on these training samples at this learning rate.
   StepResult run(int64_t step, std::span<const uint32_t> batch, double learning_rate);
 
-  float* first_moments() { return static_cast<float*>(m_.get()); }  // arenas of engine.table()
-  float* second_moments() { return static_cast<float*>(v_.get()); }
+  // Arenas of engine.table(), complete as engine.weights() is. Pointers stay valid; what is behind
+  // them is complete until the next run().
+  float* first_moments();
+  float* second_moments();
 
  private:
   void add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
                           const DropoutPlan* dropout, float scale, float* gradients);
+  void settle();
+  void need_rows(std::span<const uint32_t> batch);
+  double norm_of(float* gradients);
   void update(int64_t step, double learning_rate, float gradient_scale, float* gradients);
 
   Engine& engine_;
@@ -54,7 +63,9 @@ class TrainingStep {
   StepOptions options_;
   GradientTree tree_;
   std::shared_ptr<void> m_, v_;
-  std::shared_ptr<void> losses_;  // (1, largest micro-batch)
+  const Parameter& words_;
+  std::unique_ptr<LazyRows> lazy_words_;  // null if the word embedding is frozen
+  std::shared_ptr<void> losses_;          // (1, largest micro-batch)
   std::vector<float> host_losses_;
   std::vector<double> shard_losses_;
   std::vector<int64_t> lengths_;

@@ -81,9 +81,10 @@ double tree_sum(std::span<const double> terms) {
   return partial[0];
 }
 
-double gradient_norm(Backend& backend, Tensor gradients, std::vector<double>& block_sums) {
+double gradient_norm(Backend& backend, Tensor gradients, const SparseRows& sparse,
+                     std::vector<double>& block_sums) {
   block_sums.resize(size_t((gradients.size() + kNormBlock - 1) / kNormBlock));
-  backend.block_square_sums(gradients, block_sums.data());
+  backend.block_square_sums(gradients, sparse, block_sums.data());
   return std::sqrt(tree_sum(block_sums));
 }
 

@@ -58,6 +58,7 @@ double tree_sum(std::span<const double> terms);
 
 // L2 norm of a gradient arena: squares in double per block of kNormBlock, then the tree over the
 // blocks. `block_sums` is working memory that is reused.
-double gradient_norm(Backend& backend, Tensor gradients, std::vector<double>& block_sums);
+double gradient_norm(Backend& backend, Tensor gradients, const SparseRows& sparse,
+                     std::vector<double>& block_sums);
 
 }  // namespace finetune

@@ -3,8 +3,11 @@
 // AVX2 and AVX-512 and chosen at run time (isa.h). One file an operation or a small family of them.
 #pragma once
 
+#include <vector>
+
 #include "ops/backend.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/optimizer.h"
 
 namespace finetune {
 
@@ -68,13 +71,18 @@ class CpuBackend : public Backend {
                           const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
 
   // optimizer.cpp
-  void block_square_sums(Tensor x, double* sums) override;
+  void block_square_sums(Tensor x, const SparseRows& sparse, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+  void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
+                  Tensor v) override;
+  void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
+                      Tensor parameter, Tensor m, Tensor v) override;
 
  private:
   void product(const cpu::Product& product);
 
   DType compute_;
+  std::vector<cpu::AdamWFactors> missed_steps_;  // of adamw_catch_up, kept for its memory
 };
 
 }  // namespace finetune

@@ -2,57 +2,150 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/optimizer.cpp"
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "hwy/foreach_target.h"
 #include "ops/backend.h"
+#include "ops/cpu/optimizer.h"
 #include "ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-// Squares are exact in double; four sums hide the latency of addition.
-double square_sum(const float* x, int64_t count) {
+using cpu::AdamWFactors;
+
+// Of elements [begin, end) of an arena. Squares are exact in double; four sums hide the latency of
+// addition. An element's sum and lane follow from its place in the block, and 0 added to a sum of
+// squares changes nothing: groups that are known to be zero are passed over.
+double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, int64_t end) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
-  const int64_t step = int64_t(hn::Lanes(d));
+  const int64_t step = int64_t(hn::Lanes(d)), group = 4 * step;
+  const float* x = arena + begin;
+  const int64_t count = end - begin, whole = count / group * group;
   hn::Vec<decltype(d)> sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  int64_t i = 0;
-  for (; i + 4 * step <= count; i += 4 * step) {
-    for (int k = 0; k < 4; ++k) {
-      const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * step));
-      sums[k] = hn::MulAdd(v, v, sums[k]);
+  int64_t done = 0;
+  auto add_groups = [&](int64_t from, int64_t to) HWY_ATTR {
+    int64_t i = HWY_MAX(done, from / group * group);
+    for (; i < whole && i < to; i += group) {
+      for (int k = 0; k < 4; ++k) {
+        const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * step));
+        sums[k] = hn::MulAdd(v, v, sums[k]);
+      }
+      done = i + group;
+    }
+  };
+  if (sparse.cols == 0) {
+    add_groups(0, count);
+  } else {
+    if (begin < sparse.first) add_groups(0, sparse.first - begin);
+    const int32_t* const rows = sparse.nonzero.rows;
+    const int32_t* const last = rows + sparse.nonzero.count;
+    const int32_t first = int32_t(HWY_MAX(0, begin - sparse.first) / sparse.cols);
+    for (const int32_t* row = std::lower_bound(rows, last, first); row != last; ++row) {
+      const int64_t start = sparse.first + *row * sparse.cols;
+      if (start >= end) break;
+      add_groups(HWY_MAX(0, start - begin), start + sparse.cols - begin);
     }
   }
   const auto both = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
   double total = hn::GetLane(hn::SumOfLanes(d, both));
-  for (; i < count; ++i) total += double(x[i]) * double(x[i]);
+  for (int64_t i = whole; i < count; ++i) total += double(x[i]) * double(x[i]);
   return total;
 }
 
-// Factors that depend on the step alone are worked out in double.
-void adamw_range(const AdamW& o, float* parameter, float* gradient, float* m, float* v,
+template <class D, class V>
+HWY_INLINE void update_moments(D d, const AdamWFactors& f, V g, V& m, V& v) {
+  m = hn::MulAdd(hn::Set(d, f.beta1), m, hn::Mul(hn::Set(d, f.rest1), g));
+  v = hn::MulAdd(hn::Set(d, f.beta2), v, hn::Mul(hn::Mul(hn::Set(d, f.rest2), g), g));
+}
+
+template <class D, class V>
+HWY_INLINE V moved(D d, const AdamWFactors& f, V p, V m, V v) {
+  const V size = hn::MulAdd(hn::Sqrt(v), hn::Set(d, f.root), hn::Set(d, f.epsilon));
+  p = hn::Mul(p, hn::Set(d, f.decay));
+  return hn::NegMulAdd(hn::Set(d, f.rate), hn::Div(m, size), p);
+}
+
+void adamw_range(const AdamWFactors& f, float* parameter, float* gradient, float* m, float* v,
                  int64_t count) {
-  const double correction1 = 1.0 - std::pow(double(o.beta1), double(o.step));
-  const double correction2 = 1.0 - std::pow(double(o.beta2), double(o.step));
-  const float decay = float(1.0 - double(o.learning_rate) * double(o.weight_decay));
-  const float rate = float(double(o.learning_rate) / correction1);
-  const float root = float(1.0 / std::sqrt(correction2));
-  const float rest1 = float(1.0 - double(o.beta1));
-  const float rest2 = float(1.0 - double(o.beta2));
   for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-    const auto g = hn::Mul(hn::Set(d, o.gradient_scale), hn::LoadU(d, gradient + i));
-    const auto first =
-        hn::MulAdd(hn::Set(d, o.beta1), hn::LoadU(d, m + i), hn::Mul(hn::Set(d, rest1), g));
-    const auto second = hn::MulAdd(hn::Set(d, o.beta2), hn::LoadU(d, v + i),
-                                   hn::Mul(hn::Mul(hn::Set(d, rest2), g), g));
-    const auto size = hn::MulAdd(hn::Sqrt(second), hn::Set(d, root), hn::Set(d, o.epsilon));
-    const auto p = hn::Mul(hn::LoadU(d, parameter + i), hn::Set(d, decay));
+    const auto g = hn::Mul(hn::Set(d, f.scale), hn::LoadU(d, gradient + i));
+    auto first = hn::LoadU(d, m + i);
+    auto second = hn::LoadU(d, v + i);
+    update_moments(d, f, g, first, second);
+    const auto p = hn::LoadU(d, parameter + i);
     hn::StoreU(first, d, m + i);
     hn::StoreU(second, d, v + i);
-    hn::StoreU(hn::NegMulAdd(hn::Set(d, rate), hn::Div(first, size), p), d, parameter + i);
+    hn::StoreU(moved(d, f, p, first, second), d, parameter + i);
     hn::StoreU(hn::Zero(d), d, gradient + i);
+  });
+}
+
+// Not for -0, whose sign can matter to a parameter that is -0.
+template <class D, class V>
+HWY_INLINE bool all_bits_zero(D, V x) {
+  const hn::RebindToSigned<D> di;
+  return hn::AllTrue(di, hn::Eq(hn::BitCast(di, x), hn::Zero(di)));
+}
+
+bool without_moments(const float* m, const float* v, int64_t count) {
+  bool none = true;
+  for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
+    none = none && all_bits_zero(d, hn::Or(hn::LoadU(d, m + i), hn::LoadU(d, v + i)));
+  });
+  return none;
+}
+
+// One multiplication waits for another: four vectors at a time.
+void decay_range(const AdamWFactors* steps, int64_t missed, float* parameter, int64_t count) {
+  const Floats d;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    auto a = hn::LoadU(d, parameter + i), b = hn::LoadU(d, parameter + i + kLanes);
+    auto c = hn::LoadU(d, parameter + i + 2 * kLanes), e = hn::LoadU(d, parameter + i + 3 * kLanes);
+    for (int64_t k = 0; k < missed; ++k) {
+      const auto decay = hn::Set(d, steps[k].decay);
+      a = hn::Mul(a, decay);
+      b = hn::Mul(b, decay);
+      c = hn::Mul(c, decay);
+      e = hn::Mul(e, decay);
+    }
+    hn::StoreU(a, d, parameter + i);
+    hn::StoreU(b, d, parameter + i + kLanes);
+    hn::StoreU(c, d, parameter + i + 2 * kLanes);
+    hn::StoreU(e, d, parameter + i + 3 * kLanes);
+  }
+  for_lanes(count - i, [=](auto tag, int64_t rest) HWY_ATTR {
+    auto p = hn::LoadU(tag, parameter + i + rest);
+    for (int64_t k = 0; k < missed; ++k) p = hn::Mul(p, hn::Set(tag, steps[k].decay));
+    hn::StoreU(p, tag, parameter + i + rest);
+  });
+}
+
+// `missed` steps with a zero gradient.
+void catch_up_range(const AdamWFactors* steps, int64_t missed, float* parameter, float* m, float* v,
+                    int64_t count) {
+  const bool rests =
+      std::all_of(steps, steps + missed, [](const AdamWFactors& f) { return f.rests_on_zero; });
+  if (rests && without_moments(m, v, count)) return decay_range(steps, missed, parameter, count);
+  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
+    auto p = hn::LoadU(d, parameter + i);
+    auto first = hn::LoadU(d, m + i);
+    auto second = hn::LoadU(d, v + i);
+    for (int64_t k = 0; k < missed; ++k) {
+      const AdamWFactors& f = steps[k];
+      update_moments(d, f, hn::Zero(d), first, second);
+      // Hundreds of steps after its last gradient a row's m has died away: no division then.
+      p = rests && all_bits_zero(d, first) ? hn::Mul(p, hn::Set(d, f.decay))
+                                           : moved(d, f, p, first, second);
+    }
+    hn::StoreU(p, d, parameter + i);
+    hn::StoreU(first, d, m + i);
+    hn::StoreU(second, d, v + i);
   });
 }
 
@@ -67,11 +160,42 @@ HWY_AFTER_NAMESPACE();
 namespace finetune {
 HWY_EXPORT(square_sum);
 HWY_EXPORT(adamw_range);
+HWY_EXPORT(catch_up_range);
 
-void CpuBackend::block_square_sums(Tensor x, double* sums) {
+namespace cpu {
+
+AdamWFactors::AdamWFactors(const AdamW& o)
+    : scale(o.gradient_scale),
+      beta1(o.beta1),
+      rest1(float(1.0 - double(o.beta1))),
+      beta2(o.beta2),
+      rest2(float(1.0 - double(o.beta2))),
+      decay(float(1.0 - double(o.learning_rate) * double(o.weight_decay))),
+      epsilon(o.epsilon) {
+  const double correction1 = 1.0 - std::pow(double(o.beta1), double(o.step));
+  const double correction2 = 1.0 - std::pow(double(o.beta2), double(o.step));
+  rate = float(double(o.learning_rate) / correction1);
+  root = float(1.0 / std::sqrt(correction2));
+  rests_on_zero = std::isfinite(rate) && rate >= 0 && std::isfinite(root) && epsilon >= FLT_MIN;
+}
+
+}  // namespace cpu
+
+namespace {
+
+void check_rows(Tensor parameter, std::initializer_list<Tensor> others) {
+  FINETUNE_CHECK(parameter.contiguous());
+  for (Tensor t : others) {
+    FINETUNE_CHECK(t.contiguous() && t.rows == parameter.rows && t.cols == parameter.cols);
+  }
+}
+
+}  // namespace
+
+void CpuBackend::block_square_sums(Tensor x, const SparseRows& sparse, double* sums) {
   FINETUNE_CHECK(x.rows == 1);
   cpu::for_ranges(x.cols, kNormBlock, [&](int64_t begin, int64_t end) {
-    sums[begin / kNormBlock] = HWY_DYNAMIC_DISPATCH(square_sum)(x.f32() + begin, end - begin);
+    sums[begin / kNormBlock] = HWY_DYNAMIC_DISPATCH(square_sum)(x.f32(), sparse, begin, end);
   });
 }
 
@@ -79,10 +203,42 @@ void CpuBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, 
                        Tensor v) {
   const int64_t n = parameter.cols;
   for (Tensor t : {parameter, gradient, m, v}) FINETUNE_CHECK(t.rows == 1 && t.cols == n);
+  const cpu::AdamWFactors factors(options);
   cpu::for_ranges(n, 1 << 14, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(adamw_range)
-    (options, parameter.f32() + begin, gradient.f32() + begin, m.f32() + begin, v.f32() + begin,
+    (factors, parameter.f32() + begin, gradient.f32() + begin, m.f32() + begin, v.f32() + begin,
      end - begin);
+  });
+}
+
+void CpuBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,
+                            Tensor m, Tensor v) {
+  check_rows(parameter, {gradient, m, v});
+  const cpu::AdamWFactors factors(options);
+  const int64_t n = parameter.cols;
+  cpu::for_ranges(rows.count, cpu::row_grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = rows.rows[i] * n;
+      HWY_DYNAMIC_DISPATCH(adamw_range)
+      (factors, parameter.f32() + at, gradient.f32() + at, m.f32() + at, v.f32() + at, n);
+    }
+  });
+}
+
+void CpuBackend::adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
+                                Tensor parameter, Tensor m, Tensor v) {
+  check_rows(parameter, {m, v});
+  missed_steps_.clear();
+  for (const AdamW& step : steps) missed_steps_.emplace_back(step);
+  const int64_t n = parameter.cols;
+  cpu::for_ranges(rows.count, cpu::row_grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      FINETUNE_CHECK(missed[i] >= 0 && size_t(missed[i]) <= missed_steps_.size());
+      const int64_t at = rows.rows[i] * n;
+      HWY_DYNAMIC_DISPATCH(catch_up_range)
+      (missed_steps_.data() + missed_steps_.size() - missed[i], missed[i], parameter.f32() + at,
+       m.f32() + at, v.f32() + at, n);
+    }
   });
 }
 

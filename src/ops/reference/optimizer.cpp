@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "ops/reference/reference_backend.h"
 
@@ -8,7 +9,7 @@ namespace finetune {
 using reference::at;
 using reference::check_shape;
 
-void ReferenceBackend::block_square_sums(Tensor x, double* sums) {
+void ReferenceBackend::block_square_sums(Tensor x, const SparseRows&, double* sums) {
   check_shape(x, 1, x.cols);
   for (int64_t begin = 0; begin < x.cols; begin += kNormBlock) {
     double sum = 0;
@@ -41,6 +42,28 @@ void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor grad
     at(m, 0, i) = float(first);
     at(v, 0, i) = float(second);
     at(gradient, 0, i) = 0;
+  }
+}
+
+void ReferenceBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter,
+                                  Tensor gradient, Tensor m, Tensor v) {
+  for (Tensor t : {gradient, m, v}) check_shape(t, parameter.rows, parameter.cols);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    auto row = [&](Tensor t) { return t.rows_from(rows.rows[i], 1); };
+    adamw(options, row(parameter), row(gradient), row(m), row(v));
+  }
+}
+
+void ReferenceBackend::adamw_catch_up(std::span<const AdamW> steps, RowList rows,
+                                      const int32_t* missed, Tensor parameter, Tensor m, Tensor v) {
+  for (Tensor t : {m, v}) check_shape(t, parameter.rows, parameter.cols);
+  std::vector<float> gradient(size_t(parameter.cols), 0.0f);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    FINETUNE_CHECK(missed[i] >= 0 && size_t(missed[i]) <= steps.size());
+    auto row = [&](Tensor t) { return t.rows_from(rows.rows[i], 1); };
+    for (const AdamW& options : steps.last(size_t(missed[i]))) {
+      adamw(options, row(parameter), vector(gradient.data(), parameter.cols), row(m), row(v));
+    }
   }
 }
 

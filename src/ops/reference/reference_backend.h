@@ -59,8 +59,12 @@ class ReferenceBackend : public Backend {
   void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
                           const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
 
-  void block_square_sums(Tensor x, double* sums) override;
+  void block_square_sums(Tensor x, const SparseRows& sparse, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+  void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
+                  Tensor v) override;
+  void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
+                      Tensor parameter, Tensor m, Tensor v) override;
 };
 
 namespace reference {

@@ -157,6 +157,6 @@ TEST_CASE("the gradient norm over several blocks") {
   gradients[size_t(kNormBlock)] = 4.0f;
   gradients[size_t(count - 1)] = 12.0f;
   std::vector<double> work;
-  CHECK(gradient_norm(*backend, vector(gradients.data(), count), work) == 13.0);
+  CHECK(gradient_norm(*backend, vector(gradients.data(), count), {}, work) == 13.0);
   CHECK(work == std::vector<double>{9.0, 16.0, 144.0});
 }
