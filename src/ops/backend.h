@@ -195,8 +195,8 @@ class Backend {
                               Tensor parameter, Tensor m, Tensor v) = 0;
 };
 
-// The CPU backend (fp32): oneDNN matrix products, vector kernels chosen at run time for AVX2 or
-// AVX-512. FINETUNE_ISA=avx2|avx512|amx forces a path; Error(usage) for an unknown or missing one.
+// The CPU backend: kernels chosen at run time for AVX2, AVX-512 or AVX-512 with AMX.
+// FINETUNE_ISA=avx2|avx512|amx forces a path; Error(usage) for an unknown or missing one.
 // With `compute` bf16 the operands of matrix products are rounded to bf16, sums and all else are
 // fp32.
 std::unique_ptr<Backend> make_cpu_backend(DType compute = DType::f32);

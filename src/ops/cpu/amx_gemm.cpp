@@ -207,20 +207,21 @@ void amx_multiply(const Product& p) {
       kMostPackedBytes / (tiles * kAmxDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel, kPanel);
   for (int64_t col = 0; col < n; col += most) {
     Packed right{col, std::min(most, n - col), tiles, nullptr};
+    const Packed largest_left{0, std::min(most, m), tiles, nullptr};
+    float* space = scratch(Scratch::operation, right.floats() + largest_left.floats());
+    right.data = reinterpret_cast<uint16_t*>(space);
+    if (p.transpose_b) {
+      pack_rows_along<true>(p.b, right, right_tile);
+    } else {
+      pack_rows_across<false>(p.b, right, right_tile);
+    }
     for (int64_t row = 0; row < m; row += most) {
-      Packed left{row, std::min(most, m - row), tiles, nullptr};
-      float* space = scratch(Scratch::operation, left.floats() + right.floats());
-      left.data = reinterpret_cast<uint16_t*>(space);
-      right.data = reinterpret_cast<uint16_t*>(space + left.floats());
+      const Packed left{row, std::min(most, m - row), tiles,
+                        reinterpret_cast<uint16_t*>(space + right.floats())};
       if (p.transpose_a) {
         pack_rows_across<true>(p.a, left, left_tile);
       } else {
         pack_rows_along<false>(p.a, left, left_tile);
-      }
-      if (p.transpose_b) {
-        pack_rows_along<true>(p.b, right, right_tile);
-      } else {
-        pack_rows_across<false>(p.b, right, right_tile);
       }
       multiply_packed(p, left, right);
     }

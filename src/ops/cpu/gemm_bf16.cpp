@@ -1,5 +1,3 @@
-#include <bit>
-
 #include "ops/cpu/amx_gemm.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/isa.h"
