@@ -1,4 +1,9 @@
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
 #include "comm/communicator.h"
+#include "core/error.h"
 
 namespace finetune {
 namespace {
@@ -7,11 +12,43 @@ class Solo final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
+  int host() const override { return 0; }
+  int hosts() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  std::string name(int) const override { return "this process"; }
+  void set_timeout(double) override {}
+  void note(const char*, int64_t) override {}
+
   void barrier() override {}
-  int64_t maximum(int64_t value) override { return value; }
-  void all_reduce(float*, int64_t) override {}
-  void all_reduce(double*, int64_t) override {}
-  void broadcast(void*, int64_t, int) override {}
+  void all_gather(const void* mine, size_t bytes, void* all) override {
+    if (all != mine && bytes > 0) std::memcpy(all, mine, bytes);
+  }
+  void broadcast(void*, size_t, int) override {}
+  std::vector<uint8_t> scatter(std::span<const std::vector<uint8_t>> parts) override {
+    FINETUNE_CHECK(parts.size() == 1);
+    return parts[0];
+  }
+  std::vector<std::vector<uint8_t>> gather(std::span<const uint8_t> mine) override {
+    return {{mine.begin(), mine.end()}};
+  }
+
+  void host_barrier() override {}
+  std::shared_ptr<void> allocate_shared(size_t bytes) override {
+    void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!memory) throw std::bad_alloc();
+    std::memset(memory, 0, bytes);
+    return {memory, std::free};
+  }
+
+  void exchange(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+    FINETUNE_CHECK(out.empty() && in.empty());
+  }
+  int columns() const override { return 1; }
+
+  bool claim_voice() override { return true; }
+  void abort(int code) override { std::_Exit(code); }
+  void finish() override {}
 };
 
 }  // namespace
