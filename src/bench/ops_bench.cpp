@@ -186,7 +186,7 @@ void OpsBench::update() {
   memory_.push_back(backend_.allocate(size_t(size) * sizeof(float)));
   Tensor v = vector(static_cast<float*>(memory_.back().get()), size);
   std::vector<double> sums(size_t((size + kNormBlock - 1) / kNormBlock));
-  measure([&] { backend_.block_square_sums(gradient, {}, sums.data()); });
+  measure([&] { backend_.block_square_sums(gradient, kNormBlock, {}, sums.data()); });
   AdamW options;
   options.learning_rate = 1e-5f;
   options.weight_decay = 0.01f;

@@ -75,9 +75,15 @@ struct SparseRows {
   RowList nonzero;
 };
 
-// Gradient norms are summed in double over blocks of this many elements, then the block sums are
-// added by a fixed binary tree: same bits however the arena is split over threads or processes.
-constexpr int64_t kNormBlock = 1 << 16;
+// to += from; afterwards from is zero.
+struct Addition {
+  float* to = nullptr;
+  float* from = nullptr;
+};
+
+// Gradient norms are summed in double over blocks of about this many elements, then the block sums
+// are added by a fixed binary tree: same bits however the arena is split over threads or processes.
+constexpr int64_t kNormBlock = 1 << 14;
 
 class Backend {
  public:
@@ -175,9 +181,14 @@ class Backend {
                                   Tensor dlogits) = 0;
 
   // ---- optimizer --------------------------------------------------------------------------------
-  // sums[i] = sum of squares of x[i * kNormBlock ...], in double; sums lives on the host. What
-  // `sparse` says to be zero need not be read; the sums have the same bits with and without it.
-  virtual void block_square_sums(Tensor x, const SparseRows& sparse, double* sums) = 0;
+  // Sums of gradients in a given order: the additions one after the other, element by element. All
+  // (count) contiguous, or rows of matrices (V, cols).
+  virtual void merge(std::span<const Addition> additions, int64_t count) = 0;
+  virtual void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) = 0;
+  // sums[i] = sum of squares of x[i * block ...], in double; sums lives on the host. What `sparse`
+  // says to be zero need not be read; the sums have the same bits with and without it.
+  virtual void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
+                                 double* sums) = 0;
   // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as
   // torch.optim.AdamW: p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2; p -= lr/(1-b1^t) *
   // m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient. All (1, N) contiguous.

@@ -192,10 +192,11 @@ void check_rows(Tensor parameter, std::initializer_list<Tensor> others) {
 
 }  // namespace
 
-void CpuBackend::block_square_sums(Tensor x, const SparseRows& sparse, double* sums) {
+void CpuBackend::block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
+                                   double* sums) {
   FINETUNE_CHECK(x.rows == 1);
-  cpu::for_ranges(x.cols, kNormBlock, [&](int64_t begin, int64_t end) {
-    sums[begin / kNormBlock] = HWY_DYNAMIC_DISPATCH(square_sum)(x.f32(), sparse, begin, end);
+  cpu::for_ranges(x.cols, block, [&](int64_t begin, int64_t end) {
+    sums[begin / block] = HWY_DYNAMIC_DISPATCH(square_sum)(x.f32(), sparse, begin, end);
   });
 }
 

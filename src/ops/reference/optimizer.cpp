@@ -9,14 +9,34 @@ namespace finetune {
 using reference::at;
 using reference::check_shape;
 
-void ReferenceBackend::block_square_sums(Tensor x, const SparseRows&, double* sums) {
+void ReferenceBackend::merge(std::span<const Addition> additions, int64_t count) {
+  for (const Addition& addition : additions) {
+    for (int64_t i = 0; i < count; ++i) {
+      addition.to[i] = float(double(addition.to[i]) + double(addition.from[i]));
+      addition.from[i] = 0;
+    }
+  }
+}
+
+void ReferenceBackend::merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) {
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int64_t at = rows.rows[i] * cols;
+    for (const Addition& addition : additions) {
+      const Addition row{addition.to + at, addition.from + at};
+      merge({&row, 1}, cols);
+    }
+  }
+}
+
+void ReferenceBackend::block_square_sums(Tensor x, int64_t block, const SparseRows&,
+                                         double* sums) {
   check_shape(x, 1, x.cols);
-  for (int64_t begin = 0; begin < x.cols; begin += kNormBlock) {
+  for (int64_t begin = 0; begin < x.cols; begin += block) {
     double sum = 0;
-    for (int64_t i = begin; i < std::min(x.cols, begin + kNormBlock); ++i) {
+    for (int64_t i = begin; i < std::min(x.cols, begin + block); ++i) {
       sum += double(at(x, 0, i)) * at(x, 0, i);
     }
-    sums[begin / kNormBlock] = sum;
+    sums[begin / block] = sum;
   }
 }
 
