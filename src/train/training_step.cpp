@@ -20,10 +20,10 @@ const Parameter& word_embeddings(const ParameterTable& table) {
 
 }  // namespace
 
-TrainingStep::TrainingStep(Engine& engine, Task& task, const StepOptions& options,
+TrainingStep::TrainingStep(Engine& engine, Objective& objective, const StepOptions& options,
                            int64_t batch_size)
     : engine_(engine),
-      task_(task),
+      objective_(objective),
       options_(options),
       tree_(engine.backend(), engine.table().size(), options.virtual_shards),
       words_(word_embeddings(engine.table())) {
@@ -31,7 +31,7 @@ TrainingStep::TrainingStep(Engine& engine, Task& task, const StepOptions& option
   m_ = engine.backend().allocate(bytes);
   v_ = engine.backend().allocate(bytes);
   MicroBatchLimits limits =
-      micro_batch_limits(task.train_set().samples, options.micro_batch_tokens, batch_size);
+      micro_batch_limits(objective.samples(), options.micro_batch_tokens, batch_size);
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
   if (words_.layer < options.lowest_layer) return;
   auto rows = [&](void* arena) { return engine.table().view(static_cast<float*>(arena), words_); };
@@ -62,11 +62,11 @@ float* TrainingStep::second_moments() {
 
 void TrainingStep::need_rows(std::span<const uint32_t> batch) {
   if (!lazy_words_) return;
-  const TokenizedSamples& samples = task_.train_set().samples;
+  const SampleView& samples = objective_.samples();
   lazy_words_->begin_step();
   for (uint32_t index : batch) {
-    lazy_words_->need(std::span(samples.ids)
-                          .subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
+    lazy_words_->need(
+        samples.ids.subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
   }
   lazy_words_->catch_up();
 }
@@ -81,7 +81,7 @@ double TrainingStep::norm_of(float* gradients) {
 void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
                                       const DropoutPlan* dropout, float scale, float* gradients) {
   Backend& backend = engine_.backend();
-  const TokenizedSamples& samples = task_.train_set().samples;
+  const SampleView& samples = objective_.samples();
   lengths_.clear();
   for (uint32_t index : shard) lengths_.push_back(samples.length(index));
   double sum = 0;
@@ -92,7 +92,7 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t 
     float* weights = engine_.weights_as_they_are();
     Tensor logits = engine_.bert().forward(device, weights, dropout, true);
     Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
-    task_.loss(backend, batch_, device, logits, scale, losses, logits);
+    objective_.loss(backend, batch_, device, logits, scale, losses, logits);
     engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer);
     host_losses_.resize(size_t(batch_.sequences()));
     backend.download(host_losses_.data(), losses.data, host_losses_.size() * sizeof(float));
@@ -140,8 +140,8 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   dropout.head = probability(config.head_dropout());
 
   StepResult result;
-  for (uint32_t index : batch) result.tokens += task_.train_set().samples.length(index);
-  double denominator = task_.loss_denominator(batch);
+  for (uint32_t index : batch) result.tokens += objective_.samples().length(index);
+  double denominator = objective_.loss_denominator(batch);
   float scale = float(1.0 / denominator);
   shard_losses_.clear();
   need_rows(batch);

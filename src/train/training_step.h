@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "tasks/objective.h"
 #include "train/engine.h"
 #include "train/lazy_rows.h"
 #include "train/tree_sum.h"
@@ -36,8 +37,9 @@ struct StepResult {
 
 class TrainingStep {
  public:
-  // Allocates gradients and optimizer state; `engine` and `task` must outlive this.
-  TrainingStep(Engine& engine, Task& task, const StepOptions& options, int64_t batch_size);
+  // Allocates gradients and optimizer state; `engine` and `objective` must outlive this.
+  TrainingStep(Engine& engine, Objective& objective, const StepOptions& options,
+               int64_t batch_size);
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
@@ -59,7 +61,7 @@ class TrainingStep {
   void update(int64_t step, double learning_rate, float gradient_scale, float* gradients);
 
   Engine& engine_;
-  Task& task_;
+  Objective& objective_;
   StepOptions options_;
   GradientTree tree_;
   std::shared_ptr<void> m_, v_;
