@@ -9,6 +9,7 @@
 #include "bench/synthetic_task.h"
 #include "core/parallel.h"
 #include "data/packing.h"
+#include "tasks/objective.h"
 #include "train/engine.h"
 
 namespace finetune {
@@ -22,14 +23,15 @@ constexpr PhiloxKey kKey = {0x6F707362, 0x656E6368};
 class OpsBench {
  public:
   OpsBench(std::unique_ptr<Backend> backend, Clock clock, const BertConfig& config,
-           const PackedBatch& batch, Task& task)
+           const PackedBatch& batch, const Task& task)
       : backend_(std::move(backend), clock),
         config_(config),
         batch_(backend_, batch.tokens(), batch.sequences()),
         host_(batch),
-        task_(task) {
+        task_(task),
+        objective_(make_objective(task.training_arrays())) {
     batch_.upload(batch);
-    task_.reserve(backend_, batch.sequences());
+    objective_->reserve(backend_, batch.sequences());
   }
 
   std::vector<OpLine> run() {
@@ -71,7 +73,8 @@ class OpsBench {
   const BertConfig& config_;
   DeviceBatch batch_;
   const PackedBatch& host_;
-  Task& task_;
+  const Task& task_;
+  std::unique_ptr<Objective> objective_;
   std::vector<std::shared_ptr<void>> memory_;
   std::vector<OpLine> lines_;
 };
@@ -135,7 +138,7 @@ void OpsBench::loss() {
   const bool qa = task_.kind() == TaskKind::qa;
   Tensor logits = make(qa ? batch_.tokens() : batch_.sequences(), task_.head().outputs);
   Tensor losses = make(1, batch_.sequences()), dlogits = make(logits.rows, logits.cols);
-  measure([&] { task_.loss(backend_, host_, batch_, logits, 0.1f, losses, dlogits); });
+  measure([&] { objective_->loss(backend_, host_, batch_, logits, 0.1f, losses, dlogits); });
   lines_.back().key.phase = Phase::forward;
   memory_.clear();
 }

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "ops/cpu/machine_peaks.h"
+#include "tasks/objective.h"
 #include "train/process_stats.h"
 #include "train/training_step.h"
 
@@ -83,6 +84,7 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
 
   const int64_t count = result.batch_size * kBatches;
   std::unique_ptr<Task> task = make_synthetic_task(kind, lengths, count, config.vocab_size);
+  std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
   auto profiling = std::make_unique<ProfilingBackend>(
       make_backend("cpu", options.threads, options.precision), options.clock);
   ProfilingBackend& profiler = *profiling;
@@ -99,11 +101,11 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
   step_options.micro_batch_tokens = options.micro_batch_tokens > 0
                                         ? options.micro_batch_tokens
                                         : auto_micro_batch_tokens(config, lengths.longest);
-  const MicroBatchLimits limits = micro_batch_limits(
-      task->train_set().samples, step_options.micro_batch_tokens, result.batch_size);
+  const MicroBatchLimits limits =
+      micro_batch_limits(objective->samples(), step_options.micro_batch_tokens, result.batch_size);
   engine.reserve(limits.tokens, limits.sequences, true);
-  task->reserve(engine.backend(), limits.sequences);
-  TrainingStep step(engine, *task, step_options, result.batch_size);
+  objective->reserve(engine.backend(), limits.sequences);
+  TrainingStep step(engine, *objective, step_options, result.batch_size);
 
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);

@@ -17,13 +17,13 @@ namespace {
 constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
 constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
 
-std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
+std::vector<int64_t> lengths_of(const SampleView& samples) {
   std::vector<int64_t> lengths(size_t(samples.size()));
   for (int64_t i = 0; i < samples.size(); ++i) lengths[size_t(i)] = samples.length(i);
   return lengths;
 }
 
-void append(const TokenizedSamples& from, TokenizedSamples& to) {
+void append(const SampleView& from, TokenizedSamples& to) {
   const int64_t shift = to.offsets.back();
   to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
   to.second.insert(to.second.end(), from.second.begin(), from.second.end());
@@ -59,8 +59,7 @@ std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_co
     throw device_error("--device cuda: ",
                        module.functions ? "this version computes on the CPU only" : module.problem);
   }
-  const bool bf16 =
-      precision == "bf16" || (precision == "auto" && cpu_multiplies_bf16_fast());
+  const bool bf16 = precision == "bf16" || (precision == "auto" && cpu_multiplies_bf16_fast());
   return make_cpu_backend(bf16 ? DType::bf16 : DType::f32);
 }
 
@@ -123,7 +122,7 @@ void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
 }
 
 // Samples of one micro-batch: at most evaluation_sequences_ of them at once.
-void Engine::evaluate(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
+void Engine::evaluate(const SampleView& samples, IndexRange range, int64_t samples_before,
                       Evaluation& evaluation) {
   PackedBatch batch;
   std::vector<float> logits;
@@ -167,7 +166,7 @@ void Engine::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
   }
 }
 
-MicroBatchLimits micro_batch_limits(const TokenizedSamples& samples, int64_t micro_batch_tokens,
+MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
                                     int64_t most_sequences) {
   int64_t longest = 0, shortest = micro_batch_tokens;
   for (int64_t i = 0; i < samples.size(); ++i) {

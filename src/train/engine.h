@@ -52,7 +52,9 @@ class Engine {
     return weights_as_they_are();
   }
   float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }
-  void on_weights_wanted(std::function<void()> complete) { complete_weights_ = std::move(complete); }
+  void on_weights_wanted(std::function<void()> complete) {
+    complete_weights_ = std::move(complete);
+  }
 
   // Buffers for micro-batches of up to `max_tokens` tokens in `max_sequences` sequences. Once.
   void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
@@ -75,7 +77,7 @@ class Engine {
                 const std::function<void(double)>& progress);
 
  private:
-  void evaluate(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
+  void evaluate(const SampleView& samples, IndexRange range, int64_t samples_before,
                 Evaluation& evaluation);
 
   std::unique_ptr<Backend> backend_;
@@ -93,7 +95,7 @@ struct MicroBatchLimits {
   int64_t tokens = 0;
   int64_t sequences = 0;
 };
-MicroBatchLimits micro_batch_limits(const TokenizedSamples& samples, int64_t micro_batch_tokens,
+MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
                                     int64_t most_sequences);
 
 }  // namespace finetune

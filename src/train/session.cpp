@@ -108,7 +108,7 @@ std::vector<fs::path> input_files(const Session& session, const WeightSource& so
 // Buffers for the largest micro-batch of training and evaluation.
 void reserve_buffers(Session& s) {
   MicroBatchLimits training =
-      micro_batch_limits(s.task->train_set().samples, s.micro_batch_tokens, s.options.batch_size);
+      micro_batch_limits(s.objective->samples(), s.micro_batch_tokens, s.options.batch_size);
   MicroBatchLimits largest = training;
   if (const SampleSet* eval = s.task->eval_set()) {
     MicroBatchLimits evaluation =
@@ -117,7 +117,7 @@ void reserve_buffers(Session& s) {
     largest.sequences = std::max(largest.sequences, evaluation.sequences);
   }
   s.engine->reserve(largest.tokens, largest.sequences, true);
-  s.task->reserve(s.engine->backend(), training.sequences);
+  s.objective->reserve(s.engine->backend(), training.sequences);
 }
 
 StepOptions step_options(const Session& session, int lowest_layer) {
@@ -213,9 +213,10 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
   auto source = open_weights(s.model.directory.weights);
   if (options.overwrite) check_inputs_survive(options.output, input_files(s, *source));
   s.task = read_task(options, s.model, *source);
+  s.objective = make_objective(s.task->training_arrays());
   s.assertions = read_assertions(options, metrics_of_run(*s.task));
   s.best_metric = checked_best_metric(options, *s.task);
-  s.schedule = make_schedule(options, s.task->train_set().samples.size());
+  s.schedule = make_schedule(options, s.objective->samples().size());
   s.micro_batch_tokens = options.micro_batch_tokens.value_or(
       auto_micro_batch_tokens(s.model.config, s.task->max_length()));
   options.task = name_of(s.task->kind());
@@ -233,7 +234,7 @@ std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
   s.model_fingerprint = std::make_unique<Fingerprint>(model_files(s.model, *source));
   source.reset();  // its mapping is as large as the weights
   reserve_buffers(s);
-  s.step = std::make_unique<TrainingStep>(*s.engine, *s.task, step_options(s, lowest_layer),
+  s.step = std::make_unique<TrainingStep>(*s.engine, *s.objective, step_options(s, lowest_layer),
                                           options.batch_size);
   if (found) {
     s.state = std::move(found->state);

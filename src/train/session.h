@@ -28,6 +28,7 @@ struct Session {
   std::unique_ptr<RunDirectory> directory;
   std::unique_ptr<MetricsLog> metrics_log;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<Objective> objective;  // of `task`'s training samples
   std::unique_ptr<TrainingStep> step;
   Schedule schedule;
   CheckpointState state;  // of the checkpoint that is continued, or the beginning

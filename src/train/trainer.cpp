@@ -49,7 +49,7 @@ class Trainer {
       : s_(session),
         signals_(signals),
         state_(session.state),
-        count_(session.task->train_set().samples.size()),
+        count_(session.objective->samples().size()),
         per_epoch_(steps_per_epoch(count_, session.options.batch_size)) {}
 
   TrainOutcome run();
