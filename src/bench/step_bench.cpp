@@ -101,7 +101,7 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
                                         : auto_micro_batch_tokens(config, lengths.longest);
   const MicroBatchLimits limits = micro_batch_limits(
       task->train_set().samples, step_options.micro_batch_tokens, result.batch_size);
-  engine.reserve(limits.tokens, limits.sequences, true);
+  engine.reserve(limits.tokens, limits.sequences, true, options.recompute);
   task->reserve(engine.backend(), limits.sequences);
   TrainingStep step(engine, *task, step_options, result.batch_size);
 

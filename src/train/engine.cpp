@@ -59,8 +59,7 @@ std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_co
     throw device_error("--device cuda: ",
                        module.functions ? "this version computes on the CPU only" : module.problem);
   }
-  const bool bf16 =
-      precision == "bf16" || (precision == "auto" && cpu_multiplies_bf16_fast());
+  const bool bf16 = precision == "bf16" || (precision == "auto" && cpu_multiplies_bf16_fast());
   return make_cpu_backend(bf16 ? DType::bf16 : DType::f32);
 }
 
@@ -99,8 +98,8 @@ Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head 
       weights_(backend_->allocate(size_t(table_.size()) * sizeof(float))),
       bert_(*backend_, config_, table_) {}
 
-void Engine::reserve(int64_t max_tokens, int64_t max_sequences, bool training) {
-  bert_.reserve(max_tokens, max_sequences, training);
+void Engine::reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute) {
+  bert_.reserve(max_tokens, max_sequences, training, recompute);
   batch_ = std::make_unique<DeviceBatch>(*backend_, max_tokens, max_sequences);
 }
 

@@ -52,10 +52,12 @@ class Engine {
     return weights_as_they_are();
   }
   float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }
-  void on_weights_wanted(std::function<void()> complete) { complete_weights_ = std::move(complete); }
+  void on_weights_wanted(std::function<void()> complete) {
+    complete_weights_ = std::move(complete);
+  }
 
   // Buffers for micro-batches of up to `max_tokens` tokens in `max_sequences` sequences. Once.
-  void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
+  void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false);
   DeviceBatch& upload(const PackedBatch& batch);
 
   // Logits of a micro-batch without dropout, copied to the host.

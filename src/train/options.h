@@ -70,6 +70,7 @@ struct TrainOptions {
   std::string precision = "auto";
   std::string device = "auto";
   std::optional<int64_t> threads;
+  bool recompute = false;
   std::optional<int64_t> virtual_shards;
 
   std::string time_limit;
@@ -215,6 +216,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);
   visit({"threads", machine, run, "threads (all: the cores this process may use)", "all"},
         o.threads);
+  visit({"recompute", machine, run,
+         "compute activations again in the backward pass: less memory, same result"},
+        o.recompute);
   visit({"time-limit", machine, session,
          "stop cleanly with a checkpoint after 90s, 10m, 1h30m; exit 8", "", "TIME"},
         o.time_limit);

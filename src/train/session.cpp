@@ -116,7 +116,7 @@ void reserve_buffers(Session& s) {
     largest.tokens = std::max(largest.tokens, evaluation.tokens);
     largest.sequences = std::max(largest.sequences, evaluation.sequences);
   }
-  s.engine->reserve(largest.tokens, largest.sequences, true);
+  s.engine->reserve(largest.tokens, largest.sequences, true, s.options.recompute);
   s.task->reserve(s.engine->backend(), training.sequences);
 }
 
