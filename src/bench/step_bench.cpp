@@ -101,11 +101,19 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
   step_options.micro_batch_tokens = options.micro_batch_tokens > 0
                                         ? options.micro_batch_tokens
                                         : auto_micro_batch_tokens(config, lengths.longest);
+<<<<<<< HEAD
   const MicroBatchLimits limits =
       micro_batch_limits(objective->samples(), step_options.micro_batch_tokens, result.batch_size);
   engine.reserve(limits.tokens, limits.sequences, true);
   objective->reserve(engine.backend(), limits.sequences);
   TrainingStep step(engine, *objective, step_options, result.batch_size);
+=======
+  const MicroBatchLimits limits = micro_batch_limits(
+      task->train_set().samples, step_options.micro_batch_tokens, result.batch_size);
+  engine.reserve(limits.tokens, limits.sequences, true, options.recompute);
+  task->reserve(engine.backend(), limits.sequences);
+  TrainingStep step(engine, *task, step_options, result.batch_size);
+>>>>>>> plan
 
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);

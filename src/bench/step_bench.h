@@ -20,7 +20,8 @@ struct StepBenchOptions {
   int64_t threads = 0;             // 0: all cores
   std::string precision = "auto";  // auto, fp32, bf16
   int64_t micro_batch_tokens = 0;  // 0: as train chooses
-  Clock clock = Clock::wall;       // cpu: with one thread only
+  bool recompute = false;
+  Clock clock = Clock::wall;  // cpu: with one thread only
 };
 
 struct MachinePeaks {

@@ -121,6 +121,8 @@ void add_bench_command(CLI::App& app, int&) {
                    "most tokens computed at once (default: as train)")
       ->type_name("N")
       ->take_last();
+  step->add_flag("--recompute", options->step.recompute,
+                 "compute activations again in the backward pass");
   add_machine_options(*step, *options);
   step->footer(kStepFooter);
   step->callback([options] { print(bench_step(resolved(*options)), options->json); });

@@ -29,10 +29,28 @@ void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
   plan.logits = memory.take((sequence ? sequences : tokens) * head.outputs);
 }
 
+// What a layer computes between its input and its output.
+LayerPlaces take_results(Allocator& memory, const BertConfig& config, int64_t tokens, int64_t rows,
+                         bool first_only) {
+  const int64_t h = config.hidden_size, inner = config.intermediate_size;
+  LayerPlaces places;
+  places.qkv = memory.take(tokens * (first_only ? 2 : 3) * h);
+  places.context = memory.take(rows * h);
+  places.log_sums = memory.take(config.num_attention_heads * rows);
+  places.attention_sum = memory.take(rows * h);
+  places.attention_stats = memory.take(rows * 2);
+  places.middle = memory.take(rows * h);
+  places.inner = memory.take(rows * inner);
+  places.activated = memory.take(rows * inner);
+  places.output_sum = memory.take(rows * h);
+  places.output_stats = memory.take(rows * 2);
+  return places;
+}
+
 }  // namespace
 
 ActivationPlan ActivationPlan::training(const BertConfig& config, Head head, int64_t tokens,
-                                        int64_t sequences) {
+                                        int64_t sequences, bool recompute) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size;
   ActivationPlan plan;
   Allocator memory;
@@ -40,26 +58,18 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head, int
   plan.embedding_stats = memory.take(tokens * 2);
   int64_t input = memory.take(tokens * h);
   int64_t most_rows = sequences;  // of the gradients that have R rows
+  LayerPlaces places;
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
     const bool first_only = head.kind == HeadKind::sequence && l + 1 == config.num_hidden_layers;
     const int64_t rows = first_only ? sequences : tokens;
     most_rows = std::max(most_rows, rows);
-    LayerPlaces places;
+    // The first layer's places are large enough for every layer's results: no later one has more.
+    if (l == 0 || !recompute) places = take_results(memory, config, tokens, rows, first_only);
     places.input = input;
     if (first_only) {
       places.first = memory.take(sequences * h);
       places.first_query = memory.take(sequences * h);
     }
-    places.qkv = memory.take(tokens * (first_only ? 2 : 3) * h);
-    places.context = memory.take(rows * h);
-    places.log_sums = memory.take(config.num_attention_heads * rows);
-    places.attention_sum = memory.take(rows * h);
-    places.attention_stats = memory.take(rows * 2);
-    places.middle = memory.take(rows * h);
-    places.inner = memory.take(rows * inner);
-    places.activated = memory.take(rows * inner);
-    places.output_sum = memory.take(rows * h);
-    places.output_stats = memory.take(rows * 2);
     places.output = memory.take(rows * h);
     input = places.output;
     plan.layers.push_back(places);

@@ -50,10 +50,11 @@ struct ActivationPlan {
 
   int64_t floats = 0;  // in all
 
-  // Training keeps a layer's results for its backward pass; inference has a handful of buffers for
-  // all layers.
+  // Training keeps a layer's results for its backward pass; with `recompute` it keeps each layer's
+  // input, and all layers share the places of the rest. Inference has a handful of buffers for all
+  // layers.
   static ActivationPlan training(const BertConfig& config, Head head, int64_t tokens,
-                                 int64_t sequences);
+                                 int64_t sequences, bool recompute);
   static ActivationPlan inference(const BertConfig& config, Head head, int64_t tokens,
                                   int64_t sequences);
 };

@@ -44,7 +44,7 @@ struct Bert::State {
   Slot pooler_weight, pooler_bias, head_weight, head_bias;
 
   ActivationPlan training, inference;
-  bool can_train = false;
+  bool can_train = false, recompute = false;
   std::shared_ptr<void> memory;
   int64_t max_tokens = 0, max_sequences = 0;
   int64_t kept_tokens = 0, kept_sequences = 0;  // of the last kept forward; 0: none
@@ -180,25 +180,29 @@ Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& tab
 
 Bert::~Bert() = default;
 
-int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training) const {
+int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training,
+                               bool recompute) const {
   const State& s = *state_;
   int64_t floats = ActivationPlan::inference(s.config, s.head, tokens, sequences).floats;
   if (training) {
-    floats = std::max(floats, ActivationPlan::training(s.config, s.head, tokens, sequences).floats);
+    floats = std::max(
+        floats, ActivationPlan::training(s.config, s.head, tokens, sequences, recompute).floats);
   }
   return floats * int64_t(sizeof(float));
 }
 
-void Bert::reserve(int64_t max_tokens, int64_t max_sequences, bool training) {
+void Bert::reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute) {
   State& s = *state_;
   s.max_tokens = max_tokens;
   s.max_sequences = max_sequences;
   s.can_train = training;
+  s.recompute = recompute;
   s.kept_tokens = s.kept_sequences = 0;
-  s.training = ActivationPlan::training(s.config, s.head, max_tokens, max_sequences);
+  s.training = ActivationPlan::training(s.config, s.head, max_tokens, max_sequences, recompute);
   s.inference = ActivationPlan::inference(s.config, s.head, max_tokens, max_sequences);
   s.memory.reset();
-  s.memory = s.backend.allocate(size_t(activation_bytes(max_tokens, max_sequences, training)));
+  s.memory =
+      s.backend.allocate(size_t(activation_bytes(max_tokens, max_sequences, training, recompute)));
 }
 
 Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
@@ -235,7 +239,10 @@ void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, 
                           plan.wide_gradient,
                           plan.query_gradient,
                           plan.gradient};
-    layer_backward(s.pass(plan, batch, l, sites), places, weights, gradients, l >= lowest_layer);
+    const LayerPass pass = s.pass(plan, batch, l, sites);
+    // The last layer's results are those of the forward pass still.
+    if (s.recompute && l + 1 < count) layer_forward(pass, weights);
+    layer_backward(pass, places, weights, gradients, l >= lowest_layer);
   }
   if (lowest_layer <= 0) s.embed_backward(batch, weights, gradients, sites);
 }

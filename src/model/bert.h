@@ -58,10 +58,13 @@ class Bert {
   ~Bert();
 
   // Bytes of activations for a micro-batch of T tokens in B sequences, as reserve() allocates them.
-  // Training keeps what the backward pass needs, and has room for inference as well.
-  int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training) const;
+  // Training keeps what the backward pass needs, and has room for inference as well; with
+  // `recompute` it keeps the layers' inputs, and the backward pass computes the rest again: the
+  // same bits, since dropout has no state.
+  int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training,
+                           bool recompute = false) const;
   // Allocates for micro-batches up to this size, in place of what was reserved before.
-  void reserve(int64_t max_tokens, int64_t max_sequences, bool training);
+  void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false);
 
   // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head; valid until the next
   // call of forward or backward.

@@ -6,10 +6,6 @@
 
 namespace finetune {
 
-std::shared_ptr<void> allocate_for_host(Backend& backend, Communicator& comm, size_t bytes) {
-  return comm.local_size() > 1 ? comm.allocate_shared(bytes) : backend.allocate(bytes);
-}
-
 NeededRows::NeededRows(Backend& backend, int64_t rows)
     : backend_(backend),
       is_needed_(size_t(rows), false),

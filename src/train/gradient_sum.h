@@ -13,13 +13,11 @@
 
 #include "comm/communicator.h"
 #include "ops/backend.h"
+#include "train/host_memory.h"
 #include "train/ownership.h"
 #include "train/tree_sum.h"
 
 namespace finetune {
-
-// Memory for all processes of this host, or this process's own where it is alone.
-std::shared_ptr<void> allocate_for_host(Backend& backend, Communicator& comm, size_t bytes);
 
 // Rows of the word embedding that a global batch has: ascending, also in the backend's memory.
 class NeededRows {

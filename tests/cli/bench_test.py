@@ -31,7 +31,8 @@ def check_step(result, samples_per_step):
                       ("update", "adamw"), ("update", "block_square_sums")):
         assert by_name[phase, op]["calls"] > 0 and by_name[phase, op]["bytes_per_second"] > 0, (phase, op)
     # Matrix products are the details of their operations.
-    linear = sum(part["seconds"] for part in result["matrix_products"] if part["op"] == "linear")
+    linear = sum(part["seconds"] for part in result["matrix_products"]
+                 if (part["phase"], part["op"]) == ("forward", "linear"))
     assert abs(linear / by_name["forward", "linear"]["seconds"] - 1) < 1e-9
     return by_name
 
@@ -52,6 +53,8 @@ def test_fixed_lengths(_):
     assert abs(flops_of_a_step(result, by_name["forward", "linear"]) / (whole + cls_only + head) - 1) < 1e-9
     for gradient in ("linear_backward_weight", "linear_backward_input"):
         assert abs(flops_of_a_step(result, by_name["backward", gradient]) / (whole + cls_only + head) - 1) < 1e-9
+    again = bench("step", "--shape", "tiny", "--lengths", 10, "--batch-size", 4, "--steps", 2, "--recompute")
+    assert check_step(again, 4)["backward", "linear"]["calls"] == 4  # the first layer's
     attention = 4 * h * (b * 10 * 10 + b * 1 * 10)
     assert abs(flops_of_a_step(result, by_name["forward", "attention"]) / attention - 1) < 1e-9
     assert abs(flops_of_a_step(result, by_name["backward", "attention_backward"]) / (2 * attention) - 1) < 1e-9

@@ -81,6 +81,31 @@ def test_virtual_shards_and_micro_batches(directory):
     assert losses["micro"] == losses["micro-again"]
 
 
+def test_recomputed_activations_give_the_same_bits(directory):
+    need("golden/tiny-bert-qa", DATA)
+    question_answering = ["train", "--model", GOLDEN / "tiny-bert-qa", "--train", GOLDEN / "trajectory-qa-train.json",
+                          "--lr", "1e-3", "--max-steps", 8, "--batch-size", 8]
+    for name, options in (("whole", []), ("micro", ["--micro-batch-tokens", 60, "--virtual-shards", 2]),
+                          ("frozen", ["--freeze", 1, "--dropout", 0.2])):
+        for task, command in (("classification", lambda out: train_arguments(out, "--max-steps", 8)),
+                              ("qa", lambda out: [*question_answering, "--output", out])):
+            kept, again = directory / f"{task}-{name}", directory / f"{task}-{name}-again"
+            succeed(*command(kept), *options)
+            succeed(*command(again), *options, "--recompute")
+            assert weights(kept) == weights(again), (task, name)
+            losses = [[(s["loss"], s["grad_norm"]) for s in steps_of(run)] for run in (kept, again)]
+            assert losses[0] == losses[1], (task, name)
+    assert "recompute = true" in (directory / "qa-whole-again/config.toml").read_text()
+    # A run may change its mind.
+    changed = directory / "changed"
+    command = train_arguments(changed, "--max-steps", 8, "--save-every", 3)
+    succeed(*command)
+    (changed / "metrics.json").unlink()
+    (changed / "checkpoints/step-00000008.h5").unlink()
+    succeed(*command, "--recompute", "--resume")
+    assert len(steps_of(changed)) == 8 and weights(changed) == weights(directory / "classification-whole")
+
+
 def test_kill_and_resume_give_the_same_bits(directory):
     need(DATA)
     straight = directory / "straight"

@@ -244,6 +244,44 @@ TEST_CASE("frozen layers get no gradient, the others get the same") {
   }
 }
 
+TEST_CASE("recomputed activations give the same bits, over several micro-batches") {
+  const std::vector<std::vector<int>> micro_batches = {{7, 1, 24}, {2}, {13, 9, 5, 1}};
+  for (const NamedBackend& named : model_backends()) {
+    for (Head head : kHeads) {
+      for (int64_t layers : {1, 2, 4}) {
+        for (int lowest = 0; lowest <= int(layers) + 1; ++lowest) {
+          INFO(named.name, ", ", text(head), " head, ", layers, " layers, lowest ", lowest);
+          Backend& backend = *named.backend;
+          BertConfig config = small_config(layers);
+          ParameterTable table(config, head);
+          Arena weights(backend, random_weights(table, 0.3));
+          auto gradients_and_logits = [&](bool recompute) {
+            Arena gradients(backend, table.size());
+            DeviceBatch device(backend, 32, 4);
+            Bert bert(backend, config, table);
+            bert.reserve(32, 4, true, recompute);
+            std::vector<float> values;
+            for (const std::vector<int>& lengths : micro_batches) {
+              PackedBatch batch = pack(random_sequences(config, lengths));
+              device.upload(batch);
+              Tensor logits = bert.forward(device, weights.data(), &kDropout, true);
+              std::vector<float> kept = download(backend, logits);
+              values.insert(values.end(), kept.begin(), kept.end());
+              Arena dlogits(backend, logit_coefficients(batch, head));
+              bert.backward(device, weights.data(), gradients.data(),
+                            matrix(dlogits.data(), logits.rows, logits.cols), &kDropout, lowest);
+            }
+            std::vector<float> sums = gradients.values();
+            values.insert(values.end(), sums.begin(), sums.end());
+            return values;
+          };
+          CHECK(gradients_and_logits(true) == gradients_and_logits(false));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("gradients are added to what is there") {
   auto backend = make_reference_backend();
   BertConfig config = small_config(2);
@@ -322,9 +360,12 @@ class CountingBackend : public ReferenceBackend {
 }  // namespace
 
 TEST_CASE("activations take the planned memory, no more and no less") {
+  struct Use {
+    bool training, recompute;
+  };
   for (Head head : kHeads) {
-    for (int64_t layers : {1, 2}) {
-      for (bool training : {false, true}) {
+    for (int64_t layers : {1, 2, 3}) {
+      for (auto [training, recompute] : {Use{false, false}, Use{true, false}, Use{true, true}}) {
         for (const std::vector<int>& lengths : {std::vector<int>{1}, {24, 24, 24}, {1, 1, 1, 1}}) {
           CountingBackend backend;
           BertConfig config = small_config(layers);
@@ -337,8 +378,8 @@ TEST_CASE("activations take the planned memory, no more and no less") {
           device.upload(batch);
           Bert bert(backend, config, table);
           const int64_t before = backend.allocated;
-          bert.reserve(t, b, training);
-          CHECK(backend.allocated - before == bert.activation_bytes(t, b, training));
+          bert.reserve(t, b, training, recompute);
+          CHECK(backend.allocated - before == bert.activation_bytes(t, b, training, recompute));
           const int64_t reserved = backend.allocated;
           Tensor logits = bert.forward(device, weights.data(), &kDropout, training);
           if (training) {
@@ -362,6 +403,8 @@ TEST_CASE("memory grows with the batch and is least for inference") {
     CHECK(bert.activation_bytes(512, 32, true) > 2 * bert.activation_bytes(512, 32, false));
     CHECK(bert.activation_bytes(513, 32, true) > bert.activation_bytes(512, 32, true));
     CHECK(bert.activation_bytes(512, 33, true) >= bert.activation_bytes(512, 32, true));
+    // Six layers keep an input each and share the rest.
+    CHECK(3 * bert.activation_bytes(512, 32, true, true) < bert.activation_bytes(512, 32, true));
   }
 }
 
