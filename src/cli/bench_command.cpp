@@ -10,6 +10,7 @@
 #include "bench/tokenizer_bench.h"
 #include "cli/command.h"
 #include "cli/usage.h"
+#include "cli/world.h"
 
 namespace finetune {
 namespace {
@@ -18,6 +19,7 @@ constexpr const char* kStepFooter = R"(Examples:
   finetune bench step --shape minilm --lengths bank
   finetune bench step --shape base --lengths squad --batch-size 8 --steps 10 --json
   finetune bench step --shape bert-base-uncased/ --lengths 128 --threads 1
+  mpirun -n 4 finetune bench step
 
 Weights and samples are random: no data is read, and of a directory the config alone. bank has the
 lengths of card transactions (mean 13 tokens), squad those of SQuAD's windows (mean 171, at most
@@ -41,6 +43,7 @@ are made. The fastest pass over the file counts.)";
 
 template <typename Result>
 void print(const Result& result, bool as_json) {
+  if (world().rank() > 0) return;
   const std::string text = as_json ? to_json(result).dump(2) + "\n" : to_text(result);
   std::fputs(text.c_str(), stdout);
 }
@@ -121,11 +124,15 @@ void add_bench_command(CLI::App& app, int&) {
                    "most tokens computed at once (default: as train)")
       ->type_name("N")
       ->take_last();
+  step->add_option("--virtual-shards", options->step.virtual_shards,
+                   "shards of the batch (default: one a process)")
+      ->type_name("K")
+      ->take_last();
   step->add_flag("--recompute", options->step.recompute,
                  "compute activations again in the backward pass");
   add_machine_options(*step, *options);
   step->footer(kStepFooter);
-  step->callback([options] { print(bench_step(resolved(*options)), options->json); });
+  step->callback([options] { print(bench_step(resolved(*options), world()), options->json); });
 
   CLI::App* ops = bench->add_subcommand("ops", "Each operation of a step on its own");
   add_shape_options(*ops, *options);
@@ -149,7 +156,7 @@ void add_bench_command(CLI::App& app, int&) {
   });
 
   bench->callback([bench, options] {
-    if (bench->get_subcommands().empty()) print(bench_step(options->step), options->json);
+    if (bench->get_subcommands().empty()) print(bench_step(options->step, world()), options->json);
   });
 }
 

@@ -56,10 +56,10 @@ struct Subject {
   std::unique_ptr<FileEvaluation> evaluation;
 };
 
-Subject open_subject(const EvaluateOptions& o) {
+std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   check_output(o);
-  Subject subject;
-  FineTuned& model = subject.model;
+  auto subject = std::make_unique<Subject>();
+  FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
   if (model.kind == TaskKind::classification && task_of_data(o.data[0]) == TaskKind::qa) {
     throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
@@ -71,20 +71,20 @@ Subject open_subject(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.skip_bad_rows = o.skip_bad_rows;
   options.ignore_unknown_labels = o.ignore_unknown_labels;
-  subject.evaluation =
+  subject->evaluation =
       make_file_evaluation(model.kind, options, *model.model.tokenizer, model.model.config);
   return subject;
 }
 
 void run(const EvaluateOptions& o) {
   Communicator& comm = world();
-  Subject subject;
+  std::unique_ptr<Subject> subject;
   together(comm, [&] {
     if (comm.rank() == 0) subject = open_subject(o);
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
-  FineTuned& model = subject.model;
-  FileEvaluation* evaluation = subject.evaluation.get();
+  FineTuned& model = subject->model;
+  FileEvaluation* evaluation = subject->evaluation.get();
   load_fine_tuned(model, o.inference, evaluation->head(), evaluation->max_length(), comm);
   if (!o.output.empty()) {
     create_directories(o.output);

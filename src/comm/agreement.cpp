@@ -78,8 +78,9 @@ void detail::agree(Communicator& communicator, std::exception_ptr failure) {
   }
   if (speaker != size_t(communicator.rank())) throw PeerFailed{ExitCode(all[speaker].code)};
   if (!error) std::rethrow_exception(failure);
-  throw same ? *error
-             : Error(error->code(), concat(communicator.name(int(speaker)), ": ", error->what()));
+  throw AgreedError(error->code(),
+                    same ? std::string(error->what())
+                         : concat(communicator.name(int(speaker)), ": ", error->what()));
 }
 
 }  // namespace finetune

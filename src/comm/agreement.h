@@ -15,6 +15,13 @@ struct PeerFailed {
   ExitCode code;
 };
 
+// Thrown where this process is the one to tell: all have agreed on it and end in good order, each
+// with this exit code.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
+
 namespace detail {
 // Of all processes, collective: throws in all of them if one has failed.
 void agree(Communicator& communicator, std::exception_ptr failure);

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "core/packed_batch.h"
+#include "data/plan.h"
 #include "tasks/file_evaluation.h"
 #include "tasks/task.h"
 #include "train/engine.h"

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/files.h"
 #include "data/plan.h"
 #include "tasks/registry.h"
+#include "train/assertions.h"
 #include "train/option_values.h"
 
 namespace finetune {

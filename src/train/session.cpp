@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/sha256.h"
+#include "tasks/registry.h"
 #include "train/checkpoint_transfer.h"
 #include "train/config_file.h"
 #include "train/dealing.h"
@@ -65,6 +66,7 @@ class Preparation {
   PretrainedReport loaded_;
   TrainingArrays arrays_;
   Facts facts_;
+  std::string advice_;  // on how the launcher has bound the processes
   int lowest_layer_ = 0;
 };
 
@@ -103,6 +105,7 @@ void Preparation::choose_machine() {
   if (options.precision == "auto") {
     options.precision = everybody(comm_, cpu_multiplies_bf16_fast()) ? "bf16" : "fp32";
   }
+  advice_ = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
   together(comm_,
            [&] { backend_ = make_backend(options.device, threads, options.precision); });
@@ -141,7 +144,7 @@ void Preparation::resolve_options() {
   TrainOptions& options = s_.options;
   if (s_.leads()) {
     const Task& task = *s_.task;
-    options.task = name_of(task.kind());
+    options.task = finetune::name_of(task.kind());
     options.max_length = task.max_length();
     options.best_metric = s_.best_metric;
     if (!options.micro_batch_tokens) {
@@ -164,10 +167,8 @@ void Preparation::resolve_options() {
 
 void Preparation::share_samples() {
   if (reads()) arrays_ = s_.task->training_arrays();
-  if (comm_.local_size() > 1) {
-    s_.shared_samples = share_with_host(comm_, reads() ? &arrays_ : nullptr, arrays_);
-    if (reads()) s_.task->release_training_arrays();
-  }
+  s_.shared_samples = share_with_host(comm_, reads() ? &arrays_ : nullptr, arrays_);
+  if (s_.shared_samples && reads()) s_.task->release_training_arrays();
   s_.objective = make_objective(arrays_);
   s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
 }
@@ -189,7 +190,7 @@ void Preparation::load() {
     s_.model_fingerprint = std::make_unique<Fingerprint>(model_files(s_.model, *source_));
   }
   source_.reset();  // its mapping is as large as the weights
-  if (!s_.leads()) s_.task.reset();
+  if (!s_.leads() && s_.shared_samples) s_.task.reset();
 }
 
 // Buffers for the largest micro-batch of training and evaluation.
@@ -233,7 +234,7 @@ void Preparation::continue_run() {
     s_.wait_for_fingerprints();  // other data: to be said now, not after hours
   });
   s_.state.step = facts_.step;
-  load_checkpoint(s_, found_ ? found_->file.path : fs::path(), true);
+  load_checkpoint(s_, found_ ? found_->file.path : fs::path(), true, true);
 }
 
 void Preparation::describe() const {
@@ -246,6 +247,7 @@ void Preparation::describe() const {
   log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
       s_.micro_batch_tokens, " tokens");
   for (const auto& line : describe_processes(comm_, *s_.options.virtual_shards)) log(line);
+  if (!advice_.empty()) log(advice_);
   log(s_.schedule.total_steps, " steps of ", s_.options.batch_size, " samples, ",
       s_.schedule.warmup_steps, " of them warm-up");
 }

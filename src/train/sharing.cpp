@@ -32,6 +32,7 @@ std::shared_ptr<void> share_with_host(Communicator& comm, const TrainingArrays* 
   for (const Size& size : sizes) {
     if (size.host == comm.host()) bytes = std::max(bytes, size.bytes);
   }
+  if (comm.local_size() == 1) return nullptr;
   std::shared_ptr<void> block = comm.allocate_shared(size_t(bytes));
   if (own) copy_arrays(*own, block.get());
   comm.host_barrier();

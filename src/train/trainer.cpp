@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "comm/agreement.h"
+#include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "data/plan.h"
@@ -128,9 +130,11 @@ int Trainer::step() {
   StepResult result = s_.step->run(
       state_.step, std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
       learning_rate, [this] { return wish(); });
-  if (!result.finite) {
-    throw diverged(state_.step + 1,
-                   concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
+  if (!result.finite) {  // the same on every process
+    together(s_.comm, [&] {
+      throw diverged(state_.step + 1,
+                     concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
+    });
   }
   double seconds = seconds_since(start);
   total("loss") += result.loss;
@@ -299,9 +303,10 @@ TrainOutcome Trainer::run() {
 
 TrainOutcome Trainer::finish() {
   s_.step->settle();
-  if (s_.leads() && !all_finite(s_)) {  // the last update is one that no loss has seen
+  together(s_.comm, [&] {  // the last update is one that no loss has seen
+    if (!s_.leads() || all_finite(s_)) return;
     throw diverged(state_.step, "the weights are not finite");
-  }
+  });
   save();
   Metrics metrics;
   double seconds = std::max(1e-9, total("seconds"));
