@@ -1,9 +1,11 @@
-// finetune bench: throughput here of training steps, single operations and the tokenizer.
+// finetune bench: throughput here of training steps, single operations, the tokenizer and
+// processes.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/comm_bench.h"
 #include "bench/ops_bench.h"
 #include "bench/report.h"
 #include "bench/step_bench.h"
@@ -41,6 +43,14 @@ constexpr const char* kTokenizerFooter = R"(Examples:
 Each line of the file is a text. megabytes_per_second counts the bytes of the lines; ids and offsets
 are made. The fastest pass over the file counts.)";
 
+constexpr const char* kCommFooter = R"(Examples:
+  mpirun -n 2 --bind-to none finetune bench comm
+  mpirun -n 4 --host a:2,b:2 finetune bench comm --megabytes 256 --json
+
+The ordered sum is what processes of one host do with their gradients: each adds its slice of a
+neighbour's arena to its own, in shared memory; GB/s counts reading both and writing one. An exchange
+is between processes of two hosts, both ways at once.)";
+
 template <typename Result>
 void print(const Result& result, bool as_json) {
   if (world().rank() > 0) return;
@@ -52,6 +62,7 @@ struct Options {
   StepBenchOptions step;
   std::string model, input;
   std::string clock = "wall";
+  int64_t megabytes = 64;
   bool json = false;
 };
 
@@ -112,7 +123,8 @@ void add_bench_command(CLI::App& app, int&) {
       "  finetune bench                      a training step of MiniLM's shape on bank text\n"
       "  finetune bench step --shape base --lengths squad --json\n"
       "  finetune bench ops --shape base\n"
-      "  finetune bench tokenizer --model DIR --input texts.txt");
+      "  finetune bench tokenizer --model DIR --input texts.txt\n"
+      "  mpirun -n 2 --bind-to none finetune bench comm");
 
   CLI::App* step = bench->add_subcommand("step", "Training steps and the time of each operation");
   add_shape_options(*step, *options);
@@ -153,6 +165,21 @@ void add_bench_command(CLI::App& app, int&) {
     const StepBenchOptions& machine = resolved(*options);
     print(bench_tokenizer(options->model, options->input, machine.threads, machine.clock),
           options->json);
+  });
+
+  CLI::App* comm = bench->add_subcommand("comm", "Processes of mpirun: latency and bandwidth");
+  comm->add_option("--megabytes", options->megabytes, "MiB of each process's arena")
+      ->type_name("N")
+      ->capture_default_str()
+      ->take_last();
+  comm->add_flag("--json", options->json, "one JSON object");
+  comm->footer(kCommFooter);
+  comm->callback([options] {
+    const auto communicator = make_communicator();
+    const Bandwidth result = bench_comm(*communicator, options->megabytes);
+    if (communicator->rank() == 0) print(result, options->json);
+    std::fflush(stdout);
+    communicator->finish();
   });
 
   bench->callback([bench, options] {

@@ -52,6 +52,9 @@ void start_mpi() {
   ::setenv("OMPI_MCA_btl_base_warn_component_unused", "0", 0);
   ::setenv("OMPI_MCA_mpi_warn_on_fork", "0", 0);
   ::setenv("OMPI_MCA_opal_warn_on_missing_libcuda", "0", 0);
+  // Where processes outnumber cores every look of Open MPI's offers the core to others:
+  // milliseconds each on a busy machine. Waiting here sleeps soon enough (comm/mpi_transfers.cpp).
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
   // Copies by process_vm_readv, which containers forbid.
   ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   int provided = 0;

@@ -22,6 +22,7 @@ constexpr int kNeighbours = 2;     // that each process looks at, so that two ma
 constexpr double kSecondLook = 0.1;
 constexpr double kOtherHosts = 0.5;  // the first host speaks first if the fault is everywhere
 constexpr double kLauncher = 3;      // in which a launcher ends the job after a death
+constexpr double kAbort = 1;         // in which it does so after MPI_Abort
 constexpr double kSpeaker = 2;       // in which who has the voice speaks and ends the job
 // A process that was stopped, or had no processor, has not waited all that time.
 constexpr double kLongestSlice = 1;
@@ -93,13 +94,20 @@ bool Liveness::end_comes_within(double seconds) const {
 
 void Liveness::leave_if_ending() const {
   const uint32_t ending = control_.block().ending.load(std::memory_order_relaxed);
-  if (ending != 0) ::_exit(int(ending & 0xFF));
+  if (ending == 0 || ending_here_) return;
+  // Who ends the job tells the launcher, which ends the processes of all hosts at once. To go
+  // before would be a failure of its own to the launcher, which it takes longer over.
+  ::usleep(useconds_t(kAbort * 1e6));
+  ::_exit(int(ending & 0xFF));
 }
 
 void Liveness::end(int code) {
   ControlBlock& block = control_.block();
   const uint32_t voice = block.voice.load();
   if (voice != 0 && voice != uint32_t(local_rank_) + 1) end_comes_within(kSpeaker);
+  leave_if_ending();
+  // The other thread of this process may be here too, or would leave in the midst of this.
+  if (ending_here_.exchange(true)) ::sleep(unsigned(kLauncher));
   uint32_t nobody = 0;
   block.ending.compare_exchange_strong(nobody, kEnding | uint32_t(code & 0xFF));
   futex_wake_all(block.ending);

@@ -47,6 +47,7 @@ class Liveness {
   std::vector<std::string> names_;
   std::atomic<double> timeout_{600};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> ending_here_{false};
   const char* last_phase_ = nullptr;
   std::thread thread_;
 };

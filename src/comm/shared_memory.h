@@ -22,11 +22,13 @@ class Descriptor {
   int number_;
 };
 
-// All three: Error(device) that names the size, or the process whose memory cannot be opened.
+// Each: Error(device) that names the size, or the process whose memory cannot be opened.
 Descriptor create_memory(size_t bytes);
 Descriptor open_memory(int pid, int descriptor);
 // Zeroed, 64-byte aligned; huge pages where the kernel gives them. Pages come when they are
 // written.
 std::shared_ptr<void> map_memory(const Descriptor& memory, size_t bytes);
+// The same of this process alone.
+std::shared_ptr<void> map_private_memory(size_t bytes);
 
 }  // namespace finetune

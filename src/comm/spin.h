@@ -4,26 +4,42 @@
 #include <sched.h>
 
 #include "comm/placement.h"
+#include "core/clock.h"
 
 namespace finetune {
 
 class Spin {
  public:
   // processes: of this host. Where they outnumber its cores, who looks takes the core from the one
-  // that it looks for: it offers the core between its looks.
+  // that it looks for: it offers the core between its looks. That is quick while all wait, but
+  // where somebody computes, a whole time slice may pass, and a sleeper would have come back
+  // earlier: then it sleeps, this time and many more.
   explicit Spin(int processes) : core_for_each_(processes <= host_cores()) {}
 
   // Whether what is looked for has come.
   template <typename Done>
-  bool until(Done done) const {
-    const int looks = core_for_each_ ? kLooks : kYields;
-    for (int i = 0; i < looks; ++i) {
-      if (done()) return true;
-      if (core_for_each_) {
+  bool until(Done done) {
+    if (core_for_each_) {
+      for (int i = 0; i < kLooks; ++i) {
+        if (done()) return true;
         __builtin_ia32_pause();
-      } else {
-        ::sched_yield();
       }
+      return false;
+    }
+    if (sleeps_left_ > 0) {
+      --sleeps_left_;
+      return done();
+    }
+    double last = seconds_now();
+    for (int i = 0; i < kYields; ++i) {
+      if (done()) return true;
+      ::sched_yield();
+      const double now = seconds_now();
+      if (now - last > kLongYield) {
+        sleeps_left_ = kSleeps;
+        return done();
+      }
+      last = now;
     }
     return false;
   }
@@ -31,7 +47,10 @@ class Spin {
  private:
   static constexpr int kLooks = 400;
   static constexpr int kYields = 50;
+  static constexpr int kSleeps = 1000;
+  static constexpr double kLongYield = 100e-6;
   bool core_for_each_;
+  int sleeps_left_ = 0;
 };
 
 }  // namespace finetune
