@@ -175,11 +175,7 @@ void add_bench_command(CLI::App& app, int&) {
   comm->add_flag("--json", options->json, "one JSON object");
   comm->footer(kCommFooter);
   comm->callback([options] {
-    const auto communicator = make_communicator();
-    const Bandwidth result = bench_comm(*communicator, options->megabytes);
-    if (communicator->rank() == 0) print(result, options->json);
-    std::fflush(stdout);
-    communicator->finish();
+    print(bench_comm(world(), options->megabytes), options->json);
   });
 
   bench->callback([bench, options] {

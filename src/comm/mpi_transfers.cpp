@@ -1,8 +1,11 @@
 #include "comm/mpi_transfers.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <ctime>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace finetune {
@@ -11,6 +14,9 @@ namespace {
 constexpr size_t kPieceBytes = size_t(16) << 20;
 constexpr int kLooks = 40;                                    // some ten microseconds
 constexpr long kLongestSleep = 100'000, kFirstSleep = 1'000;  // nanoseconds
+// MPI moves data only while somebody asks how far it is: while much is on its way, for as long as it
+// takes at this rate, the core is offered to others but not left.
+constexpr double kSlowBytesPerSecond = 100e6;
 // A host on which somebody is late speaks at the time limit, one that only sees another host later.
 constexpr double kBeyond = 2;
 
@@ -25,6 +31,7 @@ void check_mpi(int result, const char* what) {
 }
 
 void Transfers::receive(void* data, size_t bytes, int from, int tag) {
+  bytes_ += bytes;
   for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
     const int count = int(std::min(kPieceBytes, bytes - begin));
     requests_.emplace_back();
@@ -36,6 +43,7 @@ void Transfers::receive(void* data, size_t bytes, int from, int tag) {
 }
 
 void Transfers::send(const void* data, size_t bytes, int to, int tag) {
+  bytes_ += bytes;
   for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
     const int count = int(std::min(kPieceBytes, bytes - begin));
     requests_.emplace_back();
@@ -61,6 +69,10 @@ void Transfers::wait(HostGroup& group, const Wait::Late& late,
     return all != 0;
   };
   if (group.spin().until(ended)) return;
+  for (double end = seconds_now() + double(bytes_) / kSlowBytesPerSecond; seconds_now() < end;) {
+    ::sched_yield();
+    if (ended()) return;
+  }
   Wait wait(group.liveness(), late, kBeyond, [&] { return somebody(first_pending()); });
   for (long sleep = kFirstSleep; !ended(); sleep = std::min(2 * sleep, kLongestSleep)) {
     const timespec time{0, sleep};

@@ -37,6 +37,7 @@ class Transfers {
   const char* what_;
   std::vector<MPI_Request> requests_;
   std::vector<int> peers_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace finetune
