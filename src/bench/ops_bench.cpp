@@ -148,7 +148,7 @@ void OpsBench::backward() {
   for (auto [in, out] : {std::pair(h, 3 * h), {h, h}, {h, inner}, {inner, h}}) {
     Tensor x = make(t, in), w = make(out, in), dy = make(t, out), dx = make(t, in);
     Tensor dw = make(out, in), dbias = make(1, out);
-    measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias); });
+    measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias, false); });
     measure([&] { backend_.linear_backward_input(dy, w, dx, false); });
     memory_.clear();
   }

@@ -44,14 +44,14 @@ class GradientSum {
               int64_t shards);
 
   IndexRange shards() const { return shards_; }  // this process's
-  // Arena for the gradient of this process's next shard: zero in the rows needed and all dense
-  // elements. push() takes it in.
+  // Arena for the gradient of this process's next shard: zero in all rows of the word embedding;
+  // the dense part is what an earlier step has left, to be overwritten. push() takes it in.
   float* leaf();
   void push(const NeededRows& needed);
   // Collective, after the last push. Afterwards the sums of what this process owns are in sum(), and
-  // all else that the batch has touched is zero.
+  // all other rows that the batch has touched are zero.
   void reduce(const NeededRows& needed);
-  // An arena; the same for all processes of the host. Who uses a sum leaves zeros.
+  // An arena; the same for all processes of the host. Who uses the rows of a sum leaves zeros.
   float* sum() const { return arena(sum_place_); }
 
   // Arenas that a process with these shards needs.

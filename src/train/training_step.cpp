@@ -104,6 +104,8 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t 
   lengths_.clear();
   for (uint32_t index : shard) lengths_.push_back(samples.length(index));
   double sum = 0;
+  bool accumulate = false;  // the first micro-batch overwrites what an earlier step has left
+  if (shard.empty()) backend.fill_zero(vector(gradients, ownership_.dense_elements()));
   for (IndexRange range : micro_batches(lengths_, options_.micro_batch_tokens)) {
     pack(samples, shard.subspan(size_t(range.begin), size_t(range.size())),
          first_place + uint32_t(range.begin), batch_);
@@ -112,7 +114,9 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t 
     Tensor logits = engine_.bert().forward(device, weights, dropout, true);
     Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
     objective_.loss(backend, batch_, device, logits, scale, losses, logits);
-    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer);
+    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
+                            accumulate);
+    accumulate = true;
     host_losses_.resize(size_t(batch_.sequences()));
     backend.download(host_losses_.data(), losses.data, host_losses_.size() * sizeof(float));
     for (float loss : host_losses_) sum += double(loss);
@@ -229,7 +233,7 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
     gather_sums(result, denominator, wish());
   });
   result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
-  if (!result.finite) return result;  // the run is over: gradients are not zero any more
+  if (!result.finite) return result;  // the run is over: rows of the sum are not zero
   double clip = 1.0;
   if (options_.max_grad_norm > 0) {
     clip = std::min(1.0, options_.max_grad_norm / (result.gradient_norm + kClipEpsilon));
