@@ -129,7 +129,7 @@ int exchanged_text(int from_host, int to_host, int local_rank, int turn) {
 
 void check_exchange(Communicator& c) {
   std::vector<size_t> sizes = kSizes;
-  sizes.push_back((size_t(33) << 20) + 3);  // more than one piece of MPI's
+  if (c.size() <= 4) sizes.push_back((size_t(33) << 20) + 3);  // more than one piece of MPI's
   for (size_t bytes : sizes) {
     if (c.local_rank() >= c.columns() || c.hosts() == 1) break;
     std::map<std::pair<int, int>, std::vector<uint8_t>> sent, got;
