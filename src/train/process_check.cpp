@@ -76,6 +76,21 @@ void require_equal_content(Communicator& comm, const TrainingArrays& arrays,
   }
 }
 
+std::string code_path_warning(Communicator& comm, const std::string& code_path) {
+  Digest mine{};
+  std::memcpy(mine.data(), code_path.data(), std::min(code_path.size(), mine.size() - 1));
+  std::vector<Digest> all(size_t(comm.size()));
+  comm.all_gather(mine.data(), mine.size(), all.data());
+  for (int rank = 1; rank < comm.size(); ++rank) {
+    if (all[size_t(rank)] == all[0]) continue;
+    return concat("warning: ", comm.name(rank), " computes with ", all[size_t(rank)].data(), ", ",
+                  comm.name(0), " with ", all[0].data(),
+                  ": the result depends on who computes what; FINETUNE_ISA=avx2 (or avx512) on all "
+                  "hosts makes them equal");
+  }
+  return "";
+}
+
 std::vector<std::string> describe_processes(Communicator& comm, int64_t shards) {
   std::vector<std::string> lines;
   if (comm.size() == 1 && shards == 1) return lines;

@@ -66,6 +66,7 @@ class Preparation {
   PretrainedReport loaded_;
   TrainingArrays arrays_;
   Facts facts_;
+  std::string differing_;  // processes that compute in another way
   std::string advice_;  // on how the launcher has bound the processes
   int lowest_layer_ = 0;
 };
@@ -109,6 +110,8 @@ void Preparation::choose_machine() {
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
   together(comm_,
            [&] { backend_ = make_backend(options.device, threads, options.precision); });
+  const std::string code_path = backend_->description();  // "CPU, AVX-512, fp32, 2 threads"
+  differing_ = code_path_warning(comm_, code_path.substr(0, code_path.rfind(',')));
 }
 
 void Preparation::read() {
@@ -247,7 +250,9 @@ void Preparation::describe() const {
   log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
       s_.micro_batch_tokens, " tokens");
   for (const auto& line : describe_processes(comm_, *s_.options.virtual_shards)) log(line);
-  if (!advice_.empty()) log(advice_);
+  for (const std::string* line : {&differing_, &advice_}) {
+    if (!line->empty()) log(*line);
+  }
   log(s_.schedule.total_steps, " steps of ", s_.options.batch_size, " samples, ",
       s_.schedule.warmup_steps, " of them warm-up");
 }
