@@ -130,6 +130,8 @@ void Preparation::read() {
       if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
       check_inputs_survive(options.output, inputs);
     }
+    // --max-train-samples may leave the last of them unread, but the run's fingerprint has all.
+    for (const fs::path& file : data_files(options)) require_readable(file);
     s_.task = read_task(options, s_.model, *source_);
     if (s_.leads()) {
       s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
