@@ -26,7 +26,7 @@ SMALL = [*BASE, "--eval", EVAL, "--max-eval-samples", 100, "--max-train-samples"
 QA = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--lr", "1e-3", "--max-length",
       128, "--doc-stride", 32, "--max-train-samples", 21, "--max-eval-samples", 8, "--batch-size", 16, "--dropout",
       "0.1", "--max-steps", 5, "--eval-every", 3, "--no-progress", "--quiet"]
-LONG = [*BASE, "--eval", EVAL, "--max-eval-samples", 60, "--eval-every", 25, "--save-every", 10, "--max-steps", 90,
+LONG = [*BASE, "--eval", EVAL, "--max-eval-samples", 60, "--eval-every", 20, "--save-every", 10, "--max-steps", 60,
         "--virtual-shards", 8]
 
 
@@ -171,6 +171,21 @@ def test_time_limit(directory):
     result = run_on(3, *line, "--time-limit", "1s")
     assert result.code == 8, result
     assert len(list((out / "checkpoints").iterdir())) > 0 and "finetune: error:" not in result.err
+
+
+def test_signal_to_one_process(directory):
+    """All stop after the same step."""
+    prepared()
+    for hosts, number, code in ((1, signal.SIGUSR2, 85), (2, signal.SIGINT, 130)):
+        out = directory / f"run-{hosts}"
+        job = Job("-n", 3, BINARY, *LONG, "--max-steps", 9999, "--output", out, hosts=hosts)
+        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
+        os.kill(ranks_of(out)[2], number)
+        result = job.wait()
+        assert result.code == code and "finetune: error:" not in result.err, result
+        steps = lines_in(out / "metrics.jsonl") - sum("eval_loss" in line for line in open(out / "metrics.jsonl"))
+        assert (out / f"checkpoints/step-{steps:08}.h5").exists(), steps
+        nothing_left(out)
 
 
 def test_gates_and_json(directory):
