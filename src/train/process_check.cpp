@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "comm/agreement.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/sha256.h"
@@ -30,6 +31,11 @@ int first_different(Communicator& comm, const Digest& mine) {
   return -1;
 }
 
+// All processes have found the same: one of them tells it.
+void refuse(Communicator& comm, const Error& error) {
+  together(comm, [&] { throw error; });
+}
+
 template <typename T>
 void add(Sha256& sum, std::span<const T> values) {
   sum.update(values.data(), values.size_bytes());
@@ -41,11 +47,12 @@ void require_equal_processes(Communicator& comm, const TrainOptions& options) {
   if (comm.size() == 1) return;
   const std::string program = sha256_of_file("/proc/self/exe");
   if (int rank = first_different(comm, digest(program)); rank >= 0) {
-    throw usage_error(comm.name(rank), " runs another program (version or build) than ",
-                      comm.name(0), "; install the same finetune on all hosts");
+    refuse(comm, usage_error(comm.name(rank), " runs another program (version or build) than ",
+                             comm.name(0), "; install the same finetune on all hosts"));
   }
   if (int rank = first_different(comm, digest(options_to_text(options))); rank >= 0) {
-    throw usage_error(comm.name(rank), " was started with other options than ", comm.name(0));
+    refuse(comm, usage_error(comm.name(rank), " was started with other options than ",
+                             comm.name(0)));
   }
 }
 
@@ -65,14 +72,14 @@ void require_equal_content(Communicator& comm, const TrainingArrays& arrays,
   add(samples, arrays.set_ids);
   add(samples, arrays.class_weights);
   if (int rank = first_different(comm, digest(samples.hex())); rank >= 0) {
-    throw data_error("--train: ", comm.name(rank), " has read other samples than ", comm.name(0),
-                     "; give all hosts the same files");
+    refuse(comm, data_error("--train: ", comm.name(rank), " has read other samples than ",
+                            comm.name(0), "; give all hosts the same files"));
   }
   Sha256 values;
   add(values, weights);
   if (int rank = first_different(comm, digest(values.hex())); rank >= 0) {
-    throw model_error("--model: ", comm.name(rank), " has read other weights than ", comm.name(0),
-                      "; give all hosts the same files");
+    refuse(comm, model_error("--model: ", comm.name(rank), " has read other weights than ",
+                             comm.name(0), "; give all hosts the same files"));
   }
 }
 

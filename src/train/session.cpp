@@ -133,6 +133,8 @@ void Preparation::read() {
       if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
       check_inputs_survive(options.output, inputs);
     }
+    // --max-train-samples may leave the last of them unread, but the run's fingerprint has all.
+    for (const fs::path& file : data_files(options)) require_readable(file);
     s_.task = read_task(options, s_.model, *source_);
     if (s_.leads()) {
       s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
@@ -262,6 +264,10 @@ void Preparation::open_files() {
   if (!s_.directory) {
     s_.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
   }
+  // First of all files: it makes the directory a run's, which --resume takes up whatever happens.
+  s_.state.options =
+      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
+  write_file(s_.directory->config(), s_.state.options);
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
@@ -271,11 +277,8 @@ void Preparation::open_files() {
   } else if (options.resume) {
     log("--resume: no checkpoint yet, starting from the beginning");
   }
-  s_.state.options =
-      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
   s_.state.labels = s_.task->labels();
   s_.state.version = FINETUNE_VERSION;
-  write_file(s_.directory->config(), s_.state.options);
   finetune::create_directories(s_.directory->checkpoints());
   s_.metrics_log = std::make_unique<MetricsLog>(
       s_.directory->metrics_log(), found_ ? s_.state.step : -1, evaluated_step(s_.state));
