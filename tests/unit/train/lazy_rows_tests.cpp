@@ -104,6 +104,7 @@ void compare(Backend& backend, const Setting& s, int settle_every) {
   auto update = [&](const AdamW& options, const Arenas& a, int64_t begin, int64_t end) {
     backend.adamw(options, flat(a, 0, begin, end), flat(a, 1, begin, end), flat(a, 2, begin, end),
                   flat(a, 3, begin, end));
+    backend.fill_zero(flat(a, 1, begin, end));
   };
   for (int step = 0; step < s.steps; ++step) {
     CAPTURE(step);
