@@ -64,6 +64,11 @@ def test_few_shards(directory):
     same_on(directory, [*SMALL, "--virtual-shards", 3], (2, 1), (3, 1, "--threads", 2), (8, 1), (4, 2), (5, 3), (4, 4))
 
 
+def test_last_batch_smaller_than_the_shards(directory):
+    prepared()
+    same_on(directory, [*SMALL, "--max-train-samples", 69, "--epochs", 2, "--virtual-shards", 8], (3, 1), (8, 2))
+
+
 def test_one_shard(directory):
     prepared()
     same_on(directory, [*SMALL, "--epochs", 1, "--virtual-shards", 1], (2, 1), (3, 3))
