@@ -34,7 +34,8 @@ void drop_first(int64_t count, TokenizedSamples& samples) {
 }
 
 // A micro-batch on its way to another process: the number of its sequences, their lengths, where
-// their second parts begin, and the tokens. Empty: nothing to do in this round; one number: the end.
+// their second parts begin, and the tokens. Empty: nothing to do in this round; one number: the
+// end.
 enum class Message : int32_t { end, batch };
 
 std::vector<uint8_t> to_bytes(const PackedBatch& batch) {

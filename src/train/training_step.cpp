@@ -35,13 +35,10 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
   int64_t most_sums = 0;
   for (int owner = 0; owner < ownership_.owners(); ++owner) {
-    most_sums =
-        std::max(most_sums, ownership_.dense_blocks(owner) + ownership_.row_blocks(owner));
+    most_sums = std::max(most_sums, ownership_.dense_blocks(owner) + ownership_.row_blocks(owner));
   }
-  local_ranks_.resize(size_t(comm.size()));
-  const int32_t local_rank = comm.local_rank();
-  comm.all_gather(&local_rank, sizeof local_rank, local_ranks_.data());
-  message_doubles_ = 1 + part(options.virtual_shards, comm.size(), 0).size() + most_sums;
+  most_losses_ = part(options.virtual_shards, comm.size(), 0).size();
+  message_doubles_ = 1 + most_losses_ + most_sums;
   if (words_move_ && owns() && ownership_.rows(own()).size() > 0) {
     const IndexRange rows = ownership_.rows(own());
     lazy_words_ = std::make_unique<LazyRows>(
@@ -130,9 +127,8 @@ void TrainingStep::gather_sums(StepResult& result, double denominator, int wish)
   message_.assign(size_t(message_doubles_), 0.0);
   message_[0] = double(wish);
   std::copy(shard_losses_.begin(), shard_losses_.end(), message_.begin() + 1);
-  const int64_t most_losses = part(options_.virtual_shards, comm_.size(), 0).size();
   if (owns()) {
-    double* sums = message_.data() + 1 + most_losses;
+    double* sums = message_.data() + 1 + most_losses_;
     const IndexRange dense = ownership_.dense(own()), rows = ownership_.rows(own());
     const int64_t cols = ownership_.cols();
     engine_.backend().block_square_sums(vector(sum_.sum() + dense.begin, dense.size()), kNormBlock,
@@ -145,22 +141,24 @@ void TrainingStep::gather_sums(StepResult& result, double denominator, int wish)
   messages_.resize(size_t(message_doubles_ * comm_.size()));
   comm_.all_gather(message_.data(), message_.size() * sizeof(double), messages_.data());
 
+  auto message_of = [&](int rank) { return messages_.data() + rank * message_doubles_; };
   shard_losses_.clear();
-  block_sums_.clear();
-  std::vector<double> row_sums;
-  for (int rank = 0, owner = 0; rank < comm_.size(); ++rank) {
-    const double* from = messages_.data() + rank * message_doubles_;
+  for (int rank = 0; rank < comm_.size(); ++rank) {
+    const double* from = message_of(rank);
     result.wish = std::max(result.wish, int(*from));
     const int64_t losses = part(options_.virtual_shards, comm_.size(), rank).size();
     shard_losses_.insert(shard_losses_.end(), from + 1, from + 1 + losses);
-    if (local_ranks_[size_t(rank)] >= comm_.columns()) continue;
-    from += 1 + most_losses;
-    const int64_t dense = ownership_.dense_blocks(owner), rows = ownership_.row_blocks(owner);
-    block_sums_.insert(block_sums_.end(), from, from + dense);
-    row_sums.insert(row_sums.end(), from + dense, from + dense + rows);
-    owner += 1;
   }
-  block_sums_.insert(block_sums_.end(), row_sums.begin(), row_sums.end());
+  block_sums_.clear();
+  for (bool of_rows : {false, true}) {
+    for (int owner = 0; owner < ownership_.owners(); ++owner) {
+      const int rank = comm_.first_rank(owner / comm_.columns()) + owner % comm_.columns();
+      const int64_t dense = ownership_.dense_blocks(owner);
+      const double* sums = message_of(rank) + 1 + most_losses_ + (of_rows ? dense : 0);
+      block_sums_.insert(block_sums_.end(), sums,
+                         sums + (of_rows ? ownership_.row_blocks(owner) : dense));
+    }
+  }
   result.loss = tree_sum(shard_losses_) / denominator;
   result.gradient_norm = std::sqrt(tree_sum(block_sums_));
 }

@@ -42,8 +42,8 @@ struct StepResult {
 class TrainingStep {
  public:
   // Allocates gradients and optimizer state; `engine`, `objective` and `comm` must outlive this.
-  TrainingStep(Engine& engine, Objective& objective, Communicator& comm,
-               const StepOptions& options, int64_t batch_size);
+  TrainingStep(Engine& engine, Objective& objective, Communicator& comm, const StepOptions& options,
+               int64_t batch_size);
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
@@ -54,8 +54,8 @@ class TrainingStep {
       int64_t step, std::span<const uint32_t> batch, double learning_rate,
       const std::function<int()>& wish = [] { return 0; });
 
-  // Collective: afterwards the weights and moments are complete until the next run(), the weights on
-  // every host.
+  // Collective: afterwards the weights and moments are complete until the next run(), the weights
+  // on every host.
   void settle();
   // What this host has of the moments; of everything where there is one host.
   const HostArena& first_moments() const { return m_; }
@@ -96,8 +96,7 @@ class TrainingStep {
   std::vector<double> shard_losses_;
   std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
-  std::vector<int32_t> local_ranks_;  // of all processes
-  int64_t message_doubles_ = 0;
+  int64_t most_losses_ = 0, message_doubles_ = 0;
   std::vector<double> message_, messages_, block_sums_;
   std::vector<float> outgoing_, incoming_;
   PackedBatch batch_;
