@@ -67,7 +67,7 @@ TokenizedSamples from_bytes(std::span<const int32_t> words) {
 void pack_all(const TokenizedSamples& samples, IndexRange range, PackedBatch& batch) {
   std::vector<uint32_t> indices(size_t(range.size()));
   std::iota(indices.begin(), indices.end(), uint32_t(range.begin));
-  pack(samples, indices, 0, batch);
+  pack(samples, indices, {}, batch);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.h"
 #include "data/packing.h"
@@ -94,18 +95,23 @@ void TrainingStep::need_rows(std::span<const uint32_t> batch) {
   lazy_words_->catch_up();
 }
 
-void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
-                                      const DropoutPlan* dropout, float scale, float* gradients) {
+void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
+                                      std::span<const uint32_t> places, const DropoutPlan* dropout,
+                                      float scale, float* gradients) {
   Backend& backend = engine_.backend();
   const SampleView& samples = objective_.samples();
+  shard_.clear();
   lengths_.clear();
-  for (uint32_t index : shard) lengths_.push_back(samples.length(index));
+  for (uint32_t place : places) {
+    shard_.push_back(batch[place]);
+    lengths_.push_back(samples.length(batch[place]));
+  }
   double sum = 0;
   bool accumulate = false;  // the first micro-batch overwrites what an earlier step has left
-  if (shard.empty()) backend.fill_zero(vector(gradients, ownership_.dense_elements()));
+  if (places.empty()) backend.fill_zero(vector(gradients, ownership_.dense_elements()));
   for (IndexRange range : micro_batches(lengths_, options_.micro_batch_tokens)) {
-    pack(samples, shard.subspan(size_t(range.begin), size_t(range.size())),
-         first_place + uint32_t(range.begin), batch_);
+    const size_t first = size_t(range.begin), count = size_t(range.size());
+    pack(samples, std::span(shard_).subspan(first, count), places.subspan(first, count), batch_);
     DeviceBatch& device = engine_.upload(batch_);
     float* weights = engine_.weights_as_they_are();
     Tensor logits = engine_.bert().forward(device, weights, dropout, true);
@@ -209,7 +215,10 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   dropout.head = probability(config.head_dropout());
 
   StepResult result;
-  for (uint32_t index : batch) result.tokens += objective_.samples().length(index);
+  lengths_.clear();
+  for (uint32_t index : batch) lengths_.push_back(objective_.samples().length(index));
+  result.tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
+  const std::vector<uint32_t> places = shard_places(lengths_, options_.virtual_shards);
   double denominator = objective_.loss_denominator(batch);
   float scale = float(1.0 / denominator);
   shard_losses_.clear();
@@ -222,8 +231,8 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   comm_.note("forward and backward pass", step + 1);
   for (int64_t k = sum_.shards().begin; k < sum_.shards().end; ++k) {
     IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
-    add_shard_gradient(batch.subspan(size_t(shard.begin), size_t(shard.size())),
-                       uint32_t(shard.begin), &dropout, scale, sum_.leaf());
+    add_shard_gradient(batch, std::span(places).subspan(size_t(shard.begin), size_t(shard.size())),
+                       &dropout, scale, sum_.leaf());
     sum_.push(needed_);
   }
   communicate("summing gradients", step + 1, [&] {

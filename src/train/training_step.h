@@ -68,7 +68,8 @@ class TrainingStep {
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return ownership_.owner(comm_.host(), comm_.local_rank()); }
   void need_rows(std::span<const uint32_t> batch);
-  void add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
+  // places: of the shard's samples in the global batch.
+  void add_shard_gradient(std::span<const uint32_t> batch, std::span<const uint32_t> places,
                           const DropoutPlan* dropout, float scale, float* gradients);
   void gather_sums(StepResult& result, double denominator, int wish);
   void update(int64_t step, double learning_rate, float gradient_scale);
@@ -94,6 +95,7 @@ class TrainingStep {
   std::shared_ptr<void> losses_;  // (1, largest micro-batch)
   std::vector<float> host_losses_;
   std::vector<double> shard_losses_;
+  std::vector<uint32_t> shard_;
   std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
   int64_t most_losses_ = 0, message_doubles_ = 0;

@@ -107,7 +107,7 @@ struct Fixture {
         std::vector<uint32_t> indices(size_t(std::min(range.end - begin, most_sequences)));
         std::iota(indices.begin(), indices.end(), uint32_t(begin));
         PackedBatch batch;
-        pack(set.samples, indices, 0, batch);
+        pack(set.samples, indices, {}, batch);
         std::vector<float> logits;
         engine.infer(batch, logits);
         came.add(batch, logits.data(), 3);
