@@ -84,7 +84,7 @@ void check_hidden_states(Backend& backend, const Bert& bert, const Golden& golde
         download(backend, hidden), golden.at(concat("hidden.", i)), batch, hidden.cols, first_only);
     INFO("hidden state ", i);
     MESSAGE("hidden state ", i, ": largest difference ", difference);
-    CHECK(difference <= 1e-6);
+    CHECK(difference <= 2e-6);  // values of up to 4, whose own rounding is 2.4e-7
   }
 }
 
