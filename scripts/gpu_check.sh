@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that needs an NVIDIA GPU, in one report: the machine, the op table on the GPU in fp32 and
-# bf16 against the double-precision reference, two runs with the same bits, the model's tests on the
+# Everything that needs an NVIDIA GPU, in one report: the machine, the op table on the GPU in fp32
+# and bf16 against the double-precision reference, two runs with the same bits, the model's tests on the
 # GPU, and compute-sanitizer over the op table where it is installed. Its last line is
 # "N passed, N failed, N skipped"; without a GPU all are skips.
 #   scripts/gpu_check.sh [BUILD_DIRECTORY]
@@ -11,8 +11,11 @@ logs=$build/gpu-check
 mkdir -p "$logs"
 rm -f "$logs"/*.log
 
-if ! { scripts/configure.sh "$build" -Dcuda=enabled &&
-       meson compile -C "$build" finetune finetune_cuda test_ops test_model; } > "$logs/build.txt" 2>&1; then
+build_all() {
+  scripts/configure.sh "$build" -Dcuda=enabled &&
+    meson compile -C "$build" finetune finetune_cuda test_ops test_model
+}
+if ! build_all > "$logs/build.txt" 2>&1; then
   tail -n 20 "$logs/build.txt"
   echo "gpu_check: error: the build failed ($logs/build.txt)"
   echo "0 passed, 1 failed, 0 skipped"
