@@ -148,7 +148,7 @@ void OpsBench::backward() {
   for (auto [in, out] : {std::pair(h, 3 * h), {h, h}, {h, inner}, {inner, h}}) {
     Tensor x = make(t, in), w = make(out, in), dy = make(t, out), dx = make(t, in);
     Tensor dw = make(out, in), dbias = make(1, out);
-    measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias); });
+    measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias, false); });
     measure([&] { backend_.linear_backward_input(dy, w, dx, false); });
     memory_.clear();
   }
@@ -214,7 +214,7 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
   std::vector<uint32_t> order(static_cast<size_t>(result.batch_size));
   std::iota(order.begin(), order.end(), 0u);
   PackedBatch batch;
-  pack(task->train_set().samples, order, 0, batch);
+  pack(task->train_set().samples, order, {}, batch);
   result.tokens = batch.tokens();
 
   std::unique_ptr<Backend> backend = make_backend("cpu", options.threads, options.precision);

@@ -25,8 +25,10 @@ using finetune::ExitCode;
 void report(const std::string& message) {
   std::string line = "finetune: error: ";
   for (char c : message) {  // one line, whatever a value says
-    if (c == '\n' || c == '\r') line += c == '\n' ? "\\n" : "\\r";
-    else line += c;
+    if (c == '\n' || c == '\r')
+      line += c == '\n' ? "\\n" : "\\r";
+    else
+      line += c;
   }
   finetune::clear_progress();
   std::fprintf(stderr, "%s\n", line.c_str());

@@ -170,12 +170,13 @@ void CudaBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool acc
        accumulate);
 }
 
-void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) {
+void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                                         bool accumulate) {
   check_shape(dw, dy.cols, x.cols);
   check_shape(x, dy.rows, dw.cols);
   if (dbias) check_vector(dbias, dy.cols);
   call("linear_backward_weight", functions_.linear_backward_weight, of(dy), of(x), of(dw),
-       of(dbias));
+       of(dbias), accumulate);
 }
 
 // ---- elementwise, rows ------------------------------------------------------------------------
@@ -335,8 +336,7 @@ void CudaBackend::span_cross_entropy(Tensor logits, Segments segments, const int
        scale, of(losses), of(dlogits));
 }
 
-// ---- optimizer
-// ------------------------------------------------------------------------------------
+// ---- optimizer ----------------------------------------------------------------------------------
 
 void CudaBackend::merge(std::span<const Addition> additions, int64_t count) {
   for (const Addition& a : additions) {

@@ -27,7 +27,8 @@ class CpuBackend : public Backend {
   // linear.cpp
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
-  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) override;
+  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                              bool accumulate) override;
 
   // activation.cpp
   void activation(Activation f, Tensor x, Tensor y) override;

@@ -11,15 +11,24 @@ HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-void merge_range(const Addition* additions, int64_t additions_count, int64_t at, int64_t count) {
+template <bool kClear>
+void add_all(const Addition* additions, int64_t additions_count, int64_t at, int64_t count) {
   for (int64_t k = 0; k < additions_count; ++k) {
     float* to = additions[k].to + at;
     float* from = additions[k].from + at;
     for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
       hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
-      hn::StoreU(hn::Zero(d), d, from + i);
+      if (kClear) hn::StoreU(hn::Zero(d), d, from + i);
     });
   }
+}
+
+void merge_range(const Addition* additions, int64_t additions_count, int64_t at, int64_t count) {
+  add_all<false>(additions, additions_count, at, count);
+}
+
+void merge_row(const Addition* additions, int64_t additions_count, int64_t at, int64_t count) {
+  add_all<true>(additions, additions_count, at, count);
 }
 
 }  // namespace
@@ -32,6 +41,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace finetune {
 HWY_EXPORT(merge_range);
+HWY_EXPORT(merge_row);
 
 namespace {
 constexpr int64_t kPiece = 1 << 13;  // of one arena: what several of them need fits a core's cache
@@ -49,7 +59,7 @@ void CpuBackend::merge_rows(std::span<const Addition> additions, RowList rows, i
   if (additions.empty()) return;
   cpu::for_ranges(rows.count, cpu::row_grain(cols), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      HWY_DYNAMIC_DISPATCH(merge_range)
+      HWY_DYNAMIC_DISPATCH(merge_row)
       (additions.data(), int64_t(additions.size()), rows.rows[i] * cols, cols);
     }
   });

@@ -55,7 +55,7 @@ struct RowList {
   int64_t count;
 };
 
-// to += from; from = 0
+// to += from
 struct Addition {
   float* to;
   float* from;
@@ -94,7 +94,8 @@ struct Functions {
 
   int (*linear)(Context*, Matrix x, Matrix w, Matrix bias, Matrix y);
   int (*linear_backward_input)(Context*, Matrix dy, Matrix w, Matrix dx, bool accumulate);
-  int (*linear_backward_weight)(Context*, Matrix dy, Matrix x, Matrix dw, Matrix dbias);
+  int (*linear_backward_weight)(Context*, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+                                bool accumulate);
 
   int (*activation)(Context*, int kind, Matrix x, Matrix y);
   int (*activation_backward)(Context*, int kind, Matrix x, Matrix dy, Matrix dx);

@@ -40,6 +40,11 @@ void multiply(Context& context, Matrix a, bool transpose_a, Matrix b, bool trans
   context.matmul->run(context, p);
 }
 
+void clear(Context& context, Matrix x) {
+  fill_zero(context, x.data, x.rows, size_t(x.cols) * sizeof(float),
+            size_t(x.stride) * sizeof(float));
+}
+
 }  // namespace
 
 // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out)
@@ -52,10 +57,13 @@ void linear_backward_input(Context& context, Matrix dy, Matrix w, Matrix dx, boo
   multiply(context, dy, false, w, false, Matrix{}, dx, accumulate);
 }
 
-// dw (out, in) += dy (R, out)^T * x (R, in); dbias (1, out) += column sums of dy
-void linear_backward_weight(Context& context, Matrix dy, Matrix x, Matrix dw, Matrix dbias) {
+// dw (out, in) = or += dy (R, out)^T * x (R, in); dbias (1, out) = or += column sums of dy
+void linear_backward_weight(Context& context, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+                            bool accumulate) {
+  if (!accumulate && dy.rows == 0) clear(context, dw);
+  if (!accumulate && dbias.data) clear(context, dbias);
   if (dy.rows == 0) return;
-  multiply(context, dy, true, x, false, Matrix{}, dw, true);
+  multiply(context, dy, true, x, false, Matrix{}, dw, accumulate);
   if (dbias.data) column_sums(context, dy, dbias.data);
 }
 

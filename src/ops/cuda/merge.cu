@@ -1,4 +1,4 @@
-// Gradient arenas added to each other: to += from, from = 0.
+// Gradient arenas added to each other: to += from. Rows of `from` are zero afterwards.
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -10,7 +10,6 @@ __global__ void merge_kernel(Addition addition, int64_t count) {
   const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   addition.to[i] += addition.from[i];
-  addition.from[i] = 0;
 }
 
 // Of the given rows of matrices (V, cols): block x is a row, block y a strip of columns.

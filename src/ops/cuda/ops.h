@@ -17,7 +17,8 @@ void synchronize(Context& context);
 // linear.cu
 void linear(Context& context, Matrix x, Matrix w, Matrix bias, Matrix y);
 void linear_backward_input(Context& context, Matrix dy, Matrix w, Matrix dx, bool accumulate);
-void linear_backward_weight(Context& context, Matrix dy, Matrix x, Matrix dw, Matrix dbias);
+void linear_backward_weight(Context& context, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+                            bool accumulate);
 
 // activation.cu
 void activation(Context& context, int kind, Matrix x, Matrix y);

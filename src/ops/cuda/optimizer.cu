@@ -35,28 +35,29 @@ __device__ float moved(const AdamWStep& f, float p, float m, float v) {
   return fmaf(-f.rate, m / size, p * f.decay);
 }
 
-__device__ void update(const AdamWStep& f, float& p, float& g, float& m, float& v) {
+__device__ void update(const AdamWStep& f, float& p, float g, float& m, float& v) {
   float first = m, second = v;
   update_moments(f, f.scale * g, first, second);
   m = first;
   v = second;
   p = moved(f, p, first, second);
-  g = 0;
 }
 
-__global__ void adamw_kernel(AdamWStep step, float* p, float* g, float* m, float* v,
+__global__ void adamw_kernel(AdamWStep step, float* p, const float* g, float* m, float* v,
                              int64_t count) {
   const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count) update(step, p[i], g[i], m[i], v[i]);
 }
 
-// Of the given rows of matrices (V, cols): block x is a row, block y a strip of columns.
+// Of the given rows of matrices (V, cols), whose gradient is zero afterwards: block x is a row,
+// block y a strip of columns.
 __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float* g, float* m,
                                   float* v, int64_t cols) {
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= cols) return;
   const int64_t i = rows.rows[blockIdx.x] * cols + c;
   update(step, p[i], g[i], m[i], v[i]);
+  g[i] = 0;
 }
 
 // Row rows[x] takes the last missed[x] of `count` steps, in their order, with a zero gradient.

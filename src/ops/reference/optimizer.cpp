@@ -13,7 +13,6 @@ void ReferenceBackend::merge(std::span<const Addition> additions, int64_t count)
   for (const Addition& addition : additions) {
     for (int64_t i = 0; i < count; ++i) {
       addition.to[i] = float(double(addition.to[i]) + double(addition.from[i]));
-      addition.from[i] = 0;
     }
   }
 }
@@ -24,6 +23,7 @@ void ReferenceBackend::merge_rows(std::span<const Addition> additions, RowList r
     for (const Addition& addition : additions) {
       const Addition row{addition.to + at, addition.from + at};
       merge({&row, 1}, cols);
+      std::fill_n(row.from, cols, 0.0f);
     }
   }
 }
@@ -61,7 +61,6 @@ void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor grad
     at(parameter, 0, i) = float(p);
     at(m, 0, i) = float(first);
     at(v, 0, i) = float(second);
-    at(gradient, 0, i) = 0;
   }
 }
 
@@ -71,6 +70,7 @@ void ReferenceBackend::adamw_rows(const AdamW& options, RowList rows, Tensor par
   for (int64_t i = 0; i < rows.count; ++i) {
     auto row = [&](Tensor t) { return t.rows_from(rows.rows[i], 1); };
     adamw(options, row(parameter), row(gradient), row(m), row(v));
+    std::fill_n(row(gradient).f32(), gradient.cols, 0.0f);
   }
 }
 

@@ -22,7 +22,8 @@ class ReferenceBackend : public Backend {
 
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
-  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) override;
+  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                              bool accumulate) override;
 
   void activation(Activation f, Tensor x, Tensor y) override;
   void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;

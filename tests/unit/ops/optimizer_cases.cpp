@@ -59,7 +59,7 @@ void add_merges(std::vector<OpCase>& table, int64_t cols) {
   };
   table.push_back(maker("merge").run(
       [=](Backend& backend, OpData& t) { backend.merge(additions(t), kRows * cols); },
-      {"a", "b", "c"}));
+      {"a", "b"}));
   table.push_back(maker("merge_rows")
                       .run(
                           [=](Backend& backend, OpData& t) {
@@ -134,7 +134,7 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
             [options](Backend& backend, OpData& t) {
               backend.adamw(options, t["p"], t["g"], t["m"], t["v"]);
             },
-            {"p", "g", "m", "v"}));
+            {"p", "m", "v"}));
       }
     }
   }
