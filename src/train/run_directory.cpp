@@ -27,7 +27,7 @@ constexpr std::string_view kMarker = "# finetune ";
 constexpr std::array kRunFiles{
     "config.toml",   "run.json",        "metrics.jsonl",    "metrics.json",
     "log.txt",       "predictions.csv", "predictions.json", "nbest_predictions.json",
-    "confusion.csv", "null_odds.json"};
+    "confusion.csv", "per_class.csv",   "null_odds.json"};
 bool is_run_file(std::string_view name) {
   return std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
 }

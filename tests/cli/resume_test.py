@@ -163,6 +163,35 @@ def unfinished(directory, *options):
     return out, expected
 
 
+def files_in(out):
+    return {path.relative_to(out) for path in out.rglob("*") if path.is_file()}
+
+
+def test_abandoned_files(directory):
+    """Whatever a run was writing when it was killed is removed by the next one, and --overwrite by a run of the other
+    task leaves nothing of it."""
+    need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
+    out, _ = unfinished(directory)
+    shutil.copytree(out / "model", out / "model.tmp.77")
+    written = [path for path in out.rglob("*") if path.is_file()]
+    assert len(written) > 12, written
+    for path in written:
+        shutil.copy(path, f"{path}.tmp.77")
+    shutil.rmtree(out / "model")
+    succeed(*arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9, "--resume"))
+    left = [path for path in out.rglob("*") if ".tmp" in path.name]
+    assert not left, left
+    squad = GOLDEN / "trajectory-qa-train.json"
+    questions = ["train", "--task", "qa", "--model", GOLDEN / "tiny-bert-qa", "--train", squad, "--eval", squad,
+                 "--max-steps", 2, "--max-train-samples", 8, "--max-eval-samples", 4, "--no-progress", "--output"]
+    succeed(*questions, directory / "questions")
+    succeed(*questions, out, "--overwrite")
+    assert files_in(out) == files_in(directory / "questions"), files_in(out) ^ files_in(directory / "questions")
+    (directory / "questions").rename(directory / "labels")
+    succeed(*arguments(directory / "labels", "--eval", EVAL, "--overwrite", "--max-steps", 2))
+    assert not (directory / "labels/predictions.json").exists()
+
+
 def test_changed_data_and_model(directory):
     need(DATA)
     data = directory / "train.csv"
