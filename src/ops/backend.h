@@ -68,7 +68,8 @@ struct RowList {
 };
 
 // What is known of an arena that ends with a matrix most of whose rows are zero: all elements from
-// `first` on are, but for these rows. Row r starts at first + r * cols. cols == 0: nothing is known.
+// `first` on are, but for these rows. Row r starts at first + r * cols. cols == 0: nothing is
+// known.
 struct SparseRows {
   int64_t first = 0;
   int64_t cols = 0;
@@ -93,6 +94,8 @@ class Backend {
 
   // ---- memory -------------------------------------------------------------------------------
   virtual std::shared_ptr<void> allocate(size_t bytes) = 0;  // 64-byte aligned, zeroed
+  // False: only upload() and download() reach that memory.
+  virtual bool uses_host_memory() const { return true; }
   virtual void upload(void* to, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* from, size_t bytes) = 0;
   virtual void fill_zero(Tensor x) = 0;

@@ -24,6 +24,7 @@ class CudaBackend : public Backend {
   DType compute_type() const override { return compute_; }
 
   std::shared_ptr<void> allocate(size_t bytes) override;
+  bool uses_host_memory() const override { return false; }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
   void fill_zero(Tensor x) override;

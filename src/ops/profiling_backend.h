@@ -18,7 +18,8 @@
 namespace finetune {
 
 // The phase follows from the calls: embed() opens a forward pass, the end of a loss the backward
-// pass, block_square_sums() and adamw_catch_up() the update. What comes before any of them belongs to the forward pass.
+// pass, block_square_sums() and adamw_catch_up() the update. What comes before any of them belongs
+// to the forward pass.
 enum class Phase { forward, backward, update };
 const char* name_of(Phase phase);
 
@@ -59,6 +60,7 @@ class ProfilingBackend : public Backend {
 
   std::string description() const override { return inner_->description(); }
   DType compute_type() const override { return inner_->compute_type(); }
+  bool uses_host_memory() const override { return inner_->uses_host_memory(); }
   std::shared_ptr<void> allocate(size_t bytes) override { return inner_->allocate(bytes); }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
@@ -106,8 +108,7 @@ class ProfilingBackend : public Backend {
 
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
-  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
-                         double* sums) override;
+  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;

@@ -1,7 +1,6 @@
 #include "train/checkpoint_transfer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "train/hdf5_store.h"
 
@@ -13,6 +12,7 @@ class SpreadArenas {
  public:
   explicit SpreadArenas(Session& session)
       : comm_(session.comm),
+        backend_(session.engine->backend()),
         ownership_(session.step->ownership()),
         weights_(session.engine->weights()),
         m_(session.step->first_moments()),
@@ -69,6 +69,7 @@ class SpreadArenas {
   }
 
   Communicator& comm_;
+  Backend& backend_;
   const Ownership& ownership_;
   float* weights_;
   const HostArena& m_;
@@ -85,13 +86,17 @@ class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
   const float* contents(Arena arena, IndexRange range) override {
     const std::vector<Part> all = parts(range);
     if (arena == Arena::weights || (all.size() == 1 && all[0].host == 0)) {
-      return at(arena, range.begin);
+      const float* own = at(arena, range.begin);
+      if (backend_.uses_host_memory()) return own;
+      staging_.resize(size_t(range.size()));
+      backend_.download(staging_.data(), own, bytes(range));
+      return staging_.data();
     }
     staging_.resize(size_t(range.size()));
     for (const Part& part : all) {
       float* to = staging_.data() + (part.elements.begin - range.begin);
       if (part.host == 0) {
-        std::memcpy(to, at(arena, part.elements.begin), bytes(part.elements));
+        backend_.download(to, at(arena, part.elements.begin), bytes(part.elements));
       } else {
         const Communicator::Incoming in{part.host, to, bytes(part.elements)};
         comm_.exchange({}, {&in, 1});
@@ -101,20 +106,21 @@ class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
   }
 
   float* room(Arena arena, IndexRange range) override {
-    if (arena == Arena::weights) return at(arena, range.begin);
+    if (arena == Arena::weights && backend_.uses_host_memory()) return at(arena, range.begin);
     staging_.resize(size_t(range.size()));
     return staging_.data();
   }
 
   void filled(Arena arena, IndexRange range, const float* data) override {
     if (arena == Arena::weights) {
+      if (!backend_.uses_host_memory()) backend_.upload(at(arena, range.begin), data, bytes(range));
       for (int host = 1; host < comm_.hosts(); ++host) send_to(host, data, range);
       return;
     }
     for (const Part& part : parts(range)) {
       const float* from = data + (part.elements.begin - range.begin);
       if (part.host == 0) {
-        std::memcpy(at(arena, part.elements.begin), from, bytes(part.elements));
+        backend_.upload(at(arena, part.elements.begin), from, bytes(part.elements));
       } else {
         send_to(part.host, from, part.elements);
       }

@@ -6,7 +6,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
-#include "ops/cuda_module.h"
+#include "ops/cuda_backend.h"
 #include "train/host_memory.h"
 
 namespace finetune {
@@ -28,16 +28,23 @@ void check_embedding(const PackedBatch& batch, const BertConfig& config) {
 
 }  // namespace
 
+bool multiplies_bf16_fast(std::string_view device) {
+  return device == "cuda" || cpu_multiplies_bf16_fast();
+}
+
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count,
                                       std::string_view precision) {
   set_threads(thread_count > 0 ? int(thread_count) : available_cores());
-  if (device == "cuda") {
-    const CudaModule& module = cuda_module();
-    throw device_error("--device cuda: ",
-                       module.functions ? "this version computes on the CPU only" : module.problem);
+  const bool bf16 = precision == "bf16" || (precision == "auto" && multiplies_bf16_fast(device));
+  const DType compute = bf16 ? DType::bf16 : DType::f32;
+  if (device != "cuda") return make_cpu_backend(compute);
+  if (launched_in_parallel()) {
+    throw device_error("--device cuda: in this version a GPU works for one process alone");
   }
-  const bool bf16 = precision == "bf16" || (precision == "auto" && cpu_multiplies_bf16_fast());
-  return make_cpu_backend(bf16 ? DType::bf16 : DType::f32);
+  std::string problem;
+  std::unique_ptr<Backend> backend = make_cuda_backend(compute, &problem);
+  if (!backend) throw device_error("--device cuda: ", problem);
+  return backend;
 }
 
 ModelFiles open_model_config(const std::string& path, bool need_weights) {
@@ -80,6 +87,22 @@ Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head 
       table_(config, head),
       weights_(allocate_for_host(*backend_, comm, size_t(table_.size()) * sizeof(float))),
       bert_(*backend_, config_, table_) {}
+
+std::shared_ptr<const float> Engine::weights_on_host() {
+  const float* own = weights();
+  if (backend_->uses_host_memory()) return {weights_, own};
+  const size_t count = size_t(table_.size());
+  std::shared_ptr<float[]> copy(new float[count]);
+  backend_->download(copy.get(), own, count * sizeof(float));
+  return {copy, copy.get()};
+}
+
+void Engine::set_weights(const std::function<void(float*)>& fill) {
+  if (backend_->uses_host_memory()) return fill(weights_as_they_are());
+  std::vector<float> arena(size_t(table_.size()), 0);
+  fill(arena.data());
+  backend_->upload(weights_as_they_are(), arena.data(), arena.size() * sizeof(float));
+}
 
 void Engine::reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute) {
   bert_.reserve(max_tokens, max_sequences, training, recompute);

@@ -18,8 +18,10 @@
 
 namespace finetune {
 
-// --device auto|cpu|cuda, --threads (0: all cores) and --precision auto|fp32|bf16, where auto is
-// bf16 if the device multiplies it fast. Error(device) for a GPU that is not there.
+// --device auto|cpu|cuda, where auto is the CPU still, --threads (0: all cores) and --precision
+// auto|fp32|bf16, where auto is bf16 if the device multiplies it fast. Error(device) for a GPU that
+// is not there.
+bool multiplies_bf16_fast(std::string_view device);
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads,
                                       std::string_view precision);
 
@@ -54,6 +56,10 @@ class Engine {
     if (complete_weights_) complete_weights_();
     return weights_as_they_are();
   }
+  // The same where the program can read them: backend memory itself, or a copy.
+  std::shared_ptr<const float> weights_on_host();
+  // fill(arena) writes all weights.
+  void set_weights(const std::function<void(float*)>& fill);
   float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }
   void on_weights_wanted(std::function<void()> complete) {
     complete_weights_ = std::move(complete);

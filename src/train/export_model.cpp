@@ -146,7 +146,7 @@ std::string exported_config(const ModelExport& model, DType dtype) {
   return config.dump(2) + "\n";
 }
 
-std::vector<WeightView> weight_views(const ParameterTable& table, float* weights) {
+std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights) {
   std::vector<WeightView> views;
   for (const auto& parameter : table.parameters()) {
     views.push_back({parameter.name, parameter.shape, weights + parameter.offset});

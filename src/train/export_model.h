@@ -15,9 +15,9 @@ namespace finetune {
 
 struct ModelExport {
   const ParameterTable& table;
-  float* weights = nullptr;   // host arena
-  std::string source_config;  // the pretrained model's config.json as read
-  std::string task_config;    // JSON object (Task::config_json): overrides and joins its keys
+  const float* weights = nullptr;  // host arena
+  std::string source_config;       // the pretrained model's config.json as read
+  std::string task_config;         // JSON object (Task::config_json): overrides and joins its keys
   std::vector<std::filesystem::path> tokenizer_files;  // copied under their names
 };
 
@@ -26,7 +26,7 @@ struct ModelExport {
 std::string exported_config(const ModelExport& model, DType dtype);
 
 // The table's parameters, for write_safetensors and safetensors_sha256.
-std::vector<WeightView> weight_views(const ParameterTable& table, float* weights);
+std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights);
 
 // Writes a directory beside `directory` and exchanges the two: a kill leaves the old or the new
 // model whole. Files of others in an old `directory` are carried over. Error(model).

@@ -77,7 +77,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
   const ParameterTable& table = s.engine->table();
   if (s.leads()) {
     s.wait_for_fingerprints();
-    sha256 = safetensors_sha256(weight_views(table, s.engine->weights()), DType::f32);
+    sha256 = safetensors_sha256(weight_views(table, s.engine->weights_on_host().get()), DType::f32);
   }
   std::unique_ptr<Evaluation> again;
   if (s.has_eval) {
@@ -91,7 +91,8 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     metrics["best_step"] = double(s.state.best_step);
     best_evaluation->write_files(s.directory->path());
   }
-  export_model(s.directory->model(), {table, s.engine->weights(), s.model.config.source_json,
+  const auto weights = s.engine->weights_on_host();
+  export_model(s.directory->model(), {table, weights.get(), s.model.config.source_json,
                                       s.task->config_json(), s.model.tokenizer->files()});
   write_run_facts(s, sha256);
   metrics["peak_memory_mb"] = peak_memory_mb();

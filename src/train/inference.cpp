@@ -59,9 +59,9 @@ struct Loading {
 void load(FineTuned& model, const InferenceOptions& options, Loading loading, Communicator& comm) {
   comm.note("loading weights", -1);
   std::unique_ptr<Backend> backend;
-  const std::string precision = options.precision != "auto"                   ? options.precision
-                                : everybody(comm, cpu_multiplies_bf16_fast()) ? "bf16"
-                                                                              : "fp32";
+  const std::string precision = options.precision != "auto" ? options.precision
+                                : everybody(comm, multiplies_bf16_fast(options.device)) ? "bf16"
+                                                                                        : "fp32";
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
   together(comm, [&] { backend = make_backend(options.device, threads, precision); });
   model.engine =
@@ -69,8 +69,10 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   together(comm, [&] {
     if (comm.local_rank() > 0) return;
     auto source = open_weights(model.model.directory.weights);
-    load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,
-                    HeadPolicy::require, model.engine->weights());
+    model.engine->set_weights([&](float* arena) {
+      load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,
+                      HeadPolicy::require, arena);
+    });
   });
   model.micro_batch_tokens = auto_micro_batch_tokens(model.model.config, loading.max_length);
   model.engine->set_evaluation_sequences(options.batch_size);

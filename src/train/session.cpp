@@ -102,7 +102,7 @@ void Preparation::look_at_output() {
 void Preparation::choose_machine() {
   TrainOptions& options = s_.options;
   if (options.precision == "auto") {
-    options.precision = everybody(comm_, cpu_multiplies_bf16_fast()) ? "bf16" : "fp32";
+    options.precision = everybody(comm_, multiplies_bf16_fast(options.device)) ? "bf16" : "fp32";
   }
   advice_ = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
@@ -177,9 +177,11 @@ void Preparation::load() {
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
   together(comm_, [&] {
     if (!reads()) return;
-    loaded_ = load_pretrained(
-        s_.engine->table(), *source_, s_.model.config.initializer_range, s_.options.seed,
-        s_.options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, s_.engine->weights());
+    s_.engine->set_weights([&](float* arena) {
+      loaded_ = load_pretrained(
+          s_.engine->table(), *source_, s_.model.config.initializer_range, s_.options.seed,
+          s_.options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, arena);
+    });
   });
   require_equal_content(comm_, arrays_, {s_.engine->weights(), size_t(s_.engine->table().size())});
   if (s_.leads()) {

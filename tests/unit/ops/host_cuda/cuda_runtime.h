@@ -42,6 +42,14 @@ T from_lane(T value, unsigned lane) {
   return out;
 }
 
+// While one lives, device memory can be touched. Else it faults, if HOST_CUDA_PROTECT is in the
+// environment: the program has no business there.
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  ~DeviceAccess();
+};
+
 }  // namespace host_cuda
 
 inline void __syncthreads() {
@@ -134,15 +142,18 @@ inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                                    cudaStream_t) {
+  const host_cuda::DeviceAccess access;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
+  const host_cuda::DeviceAccess access;
   std::memset(memory, value, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemset2DAsync(void* memory, size_t pitch, int value, size_t width,
                                      size_t height, cudaStream_t) {
+  const host_cuda::DeviceAccess access;
   for (size_t r = 0; r < height; ++r)
     std::memset(static_cast<char*>(memory) + r * pitch, value, width);
   return cudaSuccess;
@@ -157,6 +168,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       grid.z > 65535) {
     return cudaErrorInvalidValue;
   }
+  const host_cuda::DeviceAccess access;
   host_cuda::run_grid(grid, block, [&] { kernel(arguments...); });
   return cudaSuccess;
 }

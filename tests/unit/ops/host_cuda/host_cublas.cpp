@@ -142,6 +142,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algo, void*, size_t, cudaStream_t) {
+  const host_cuda::DeviceAccess access;
   const void* operands[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i) {
     if (!aligned(operands[i], algo->alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;

@@ -153,34 +153,52 @@ namespace {
 
 struct Mapping {
   void* begin;
-  size_t bytes;
+  size_t bytes;  // without the page behind the end
 };
 std::map<void*, Mapping>& mappings() {
   static std::map<void*, Mapping> all;
   return all;
 }
 
+int accesses = 0;
+
+void protect_all(int protection) {
+  static const bool wanted = std::getenv("HOST_CUDA_PROTECT") != nullptr;  // it takes time
+  if (!wanted) return;
+  for (const auto& [memory, mapping] : mappings()) {
+    mprotect(mapping.begin, mapping.bytes, protection);
+  }
+}
+
 }  // namespace
+
+host_cuda::DeviceAccess::DeviceAccess() {
+  if (accesses++ == 0) protect_all(PROT_READ | PROT_WRITE);
+}
+
+host_cuda::DeviceAccess::~DeviceAccess() {
+  if (--accesses == 0) protect_all(PROT_NONE);
+}
 
 // The block ends where a page that nobody may touch begins, but for the 64 bytes of alignment that
 // ops/backend.h promises. New memory is full of NaN.
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   const size_t page = size_t(sysconf(_SC_PAGESIZE));
-  const size_t size = (bytes + 63) / 64 * 64, whole = (size + page - 1) / page * page + page;
-  void* begin = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const size_t size = (bytes + 63) / 64 * 64, whole = (size + page - 1) / page * page;
+  void* begin =
+      mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
-  mprotect(static_cast<char*>(begin) + whole - page, page, PROT_NONE);
-  *memory = static_cast<char*>(begin) + whole - page - size;
-  std::memset(*memory, 0xFF, size);
+  mprotect(static_cast<char*>(begin) + whole, page, PROT_NONE);
+  *memory = static_cast<char*>(begin) + whole - size;
   mappings()[*memory] = {begin, whole};
-  return cudaSuccess;
+  return cudaMemsetAsync(*memory, 0xFF, size, nullptr);
 }
 
 cudaError_t cudaFree(void* memory) {
   if (!memory) return cudaSuccess;
   const auto found = mappings().find(memory);
   if (found == mappings().end()) return cudaErrorInvalidValue;
-  munmap(found->second.begin, found->second.bytes);
+  munmap(found->second.begin, found->second.bytes + size_t(sysconf(_SC_PAGESIZE)));
   mappings().erase(found);
   return cudaSuccess;
 }

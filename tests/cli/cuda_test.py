@@ -1,0 +1,104 @@
+"""The whole program on the CUDA module, whose kernels run on the host: what it computes there is what the CPU
+computes, and it touches the device's memory through the module alone (anything else is a fault here)."""
+import os
+import shutil
+from pathlib import Path
+
+import harness
+from harness import GOLDEN, fail, main, metrics_of, need, steps_of, succeed
+
+MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
+TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
+SQUAD = GOLDEN / "trajectory-qa-train.json"
+NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/trajectory-classification-train.csv")
+OPTIONS = ["--lr", "1e-3", "--dropout", "0.1", "--max-steps", 5, "--no-progress", "--quiet"]
+LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--batch-size", 8,
+          "--max-eval-samples", 10, "--virtual-shards", 2, *OPTIONS]
+ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-length", 96,
+           "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 3, "--batch-size", 4, *OPTIONS]
+
+
+def program_with_module():
+    """A copy of the program, with the module beside it where it looks for one."""
+    module = os.environ.get("FINETUNE_HOST_CUDA_MODULE")
+    if not module:
+        raise harness.Skip("FINETUNE_HOST_CUDA_MODULE is not set")
+    need(*NAMES)
+    place = Path(module).parent / "program-with-cuda-on-host"
+    place.mkdir(exist_ok=True)
+    for source, name in ((CPU_BINARY, "finetune"), (module, "finetune_cuda.so")):
+        target = place / name
+        if not target.exists() or target.stat().st_mtime_ns < Path(source).stat().st_mtime_ns:
+            shutil.copy2(source, target)
+    harness.BINARY = str(place / "finetune")
+    os.environ["HOST_CUDA_PROTECT"] = "1"
+
+
+def close(a, b, tolerance):
+    assert len(a) == len(b) and all(abs(x - y) <= tolerance * max(1, abs(y)) for x, y in zip(a, b)), (a, b)
+
+
+def same_training(directory, line):
+    for device in ("cpu", "cuda"):
+        succeed(*line, "--precision", "fp32", "--device", device, "--output", directory / device)
+    cpu, cuda = (steps_of(directory / device) for device in ("cpu", "cuda"))
+    assert len(cpu) == 5
+    for name in ("loss", "grad_norm"):
+        close([step[name] for step in cuda], [step[name] for step in cpu], 1e-5)
+    measured = [name for name in metrics_of(directory / "cpu") if name.startswith("eval_") and "runtime" not in name
+                and "per_second" not in name]
+    assert measured
+    close([metrics_of(directory / "cuda")[name] for name in measured],
+          [metrics_of(directory / "cpu")[name] for name in measured], 1e-4)
+
+
+def test_classification(directory):
+    program_with_module()
+    same_training(directory, LABELS)
+    # The run once more, continued from the middle, ends with the same bits.
+    out = directory / "parts"
+    line = [*LABELS, "--precision", "fp32", "--device", "cuda", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
+    succeed(*line)
+    (out / "metrics.json").unlink()
+    shutil.rmtree(out / "model")
+    for checkpoint in (out / "checkpoints").iterdir():
+        if checkpoint.name > "step-00000002.h5":
+            checkpoint.unlink()
+    succeed(*line, "--resume")
+    for name in ("model/model.safetensors", "predictions.csv"):
+        assert (out / name).read_bytes() == (directory / "cuda" / name).read_bytes(), name
+    text = directory / "text.csv"
+    text.write_text("text\nCOFFEE SHOP 12\nhardware store\n")
+    line = ["predict", "--model", directory / "cuda/model", "--input", text, "--precision", "fp32", "--output", "-"]
+    cpu, cuda = ([row.split(",") for row in succeed(*line, "--device", device).out.splitlines()[1:]]
+                 for device in ("cpu", "cuda"))
+    assert [row[:2] for row in cpu] == [row[:2] for row in cuda] and len(cpu) == 2
+    close([float(row[2]) for row in cuda], [float(row[2]) for row in cpu], 1e-5)
+
+
+def test_questions(directory):
+    program_with_module()
+    same_training(directory, ANSWERS)
+
+
+def test_bf16(directory):
+    """auto is bf16 on a GPU: losses as far from fp32's as the CPU's bf16 is."""
+    program_with_module()
+    line = [*LABELS, "--dropout", 0]
+    succeed(*line, "--device", "cuda", "--output", directory / "auto")
+    succeed(*line, "--device", "cpu", "--precision", "bf16", "--output", directory / "cpu")
+    close([step["loss"] for step in steps_of(directory / "auto")],
+          [step["loss"] for step in steps_of(directory / "cpu")], 3e-3)
+
+
+def test_refusals(directory):
+    need(*NAMES)
+    harness.BINARY = CPU_BINARY
+    line = [*LABELS, "--device", "cuda", "--output", directory / "run"]
+    if not Path("/dev/nvidiactl").exists():
+        fail(5, *line, words=["--device cuda"])
+        assert not (directory / "run").exists()
+
+
+CPU_BINARY = harness.BINARY
+main(globals())
