@@ -56,17 +56,19 @@ start() {
 finish() {
   local looks=0
   hung=
-  while kill -0 "$job" 2> /dev/null; do
-    sleep 0.1
-    looks=$((looks + 1))
-    if [ -n "$(processes_of "$1")" ]; then looks=0; fi
-    if [ "$looks" -eq 200 ]; then
-      hung=yes
-      kill "$job"
-    fi
-  done
   code=0
-  { wait "$job" || code=$?; } 2> /dev/null  # bash would tell of the kill
+  {  # bash would tell of every kill
+    while kill -0 "$job"; do
+      sleep 0.1
+      looks=$((looks + 1))
+      if [ -n "$(processes_of "$1")" ]; then looks=0; fi
+      if [ "$looks" -eq 200 ]; then
+        hung=yes
+        kill "$job"
+      fi
+    done
+    wait "$job" || code=$?
+  } 2> /dev/null
   job=
 }
 
