@@ -23,8 +23,10 @@ using finetune::ExitCode;
 int fail(ExitCode code, const std::string& message) {
   std::string line = "finetune: error: ";
   for (char c : message) {  // one line, whatever a value says
-    if (c == '\n' || c == '\r') line += c == '\n' ? "\\n" : "\\r";
-    else line += c;
+    if (c == '\n' || c == '\r')
+      line += c == '\n' ? "\\n" : "\\r";
+    else
+      line += c;
   }
   finetune::clear_progress();
   std::fprintf(stderr, "%s\n", line.c_str());
@@ -84,6 +86,7 @@ int main(int argc, char** argv) {
   finetune::add_convert_command(app, exit_code);
   finetune::add_score_command(app, exit_code);
   finetune::add_bench_command(app, exit_code);
+  finetune::add_plan_command(app, exit_code);
   finetune::add_doctor_command(app, exit_code);
   app.footer(kFooter);
   finetune::let_last_value_count(app);

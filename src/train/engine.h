@@ -64,6 +64,7 @@ class Engine {
   void infer(const PackedBatch& batch, std::vector<float>& logits);
 
   // Most sequences of one micro-batch without gradients; 0: the default.
+  static constexpr int64_t kEvaluationSequences = 512;
   void set_evaluation_sequences(int64_t count);
   int64_t evaluation_sequences() const { return evaluation_sequences_; }
 
@@ -87,7 +88,7 @@ class Engine {
   std::function<void()> complete_weights_;
   Bert bert_;
   std::unique_ptr<DeviceBatch> batch_;
-  int64_t evaluation_sequences_ = 512;
+  int64_t evaluation_sequences_ = kEvaluationSequences;
 };
 
 // The largest micro-batch that samples with these lengths can need.

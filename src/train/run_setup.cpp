@@ -1,0 +1,92 @@
+#include "train/run_setup.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/files.h"
+#include "data/plan.h"
+#include "tasks/registry.h"
+#include "train/assertions.h"
+#include "train/option_values.h"
+
+namespace finetune {
+
+OutputMode output_mode(const TrainOptions& options) {
+  if (options.resume) return OutputMode::resume;
+  return options.overwrite ? OutputMode::overwrite : OutputMode::create;
+}
+
+std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
+                                const WeightSource& source) {
+  TaskKind kind = options.task.empty() ? task_of_data(options.train[0]) : *task_named(options.task);
+  bool has_head = source.find(head_weight(kind)) != nullptr;
+  auto task = make_task(kind, task_options(options), *model.tokenizer, model.config,
+                        has_head && !options.reinit_head);
+  if (has_head && !options.reinit_head && !task->keeps_head()) {
+    throw model_error(source.path().string(), ": the model has a head for other labels (",
+                      model.config.labels.size(), " of its own, the data has ",
+                      task->labels().size(), "); --reinit-head starts a new one");
+  }
+  return task;
+}
+
+std::vector<std::string> metrics_of_run(const Task& task) {
+  std::vector<std::string> names = run_metric_names();
+  if (!task.eval_set()) return names;
+  for (const auto& more : {task.metric_names(), evaluation_metric_names()}) {
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
+std::string checked_best_metric(const TrainOptions& options, const Task& task) {
+  if (!task.eval_set()) return "";
+  if (options.best_metric.empty()) return task.best_metric();
+  std::vector<std::string> names = task.metric_names();
+  for (const std::string& name : {options.best_metric, "eval_" + options.best_metric}) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+  }
+  throw usage_error("--best-metric ", options.best_metric, ": this run gives ", join(names, ", "));
+}
+
+int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) {
+  if (options.freeze == "none") return 0;
+  if (options.freeze == "embeddings") return 1;
+  auto layers = parse_int(options.freeze);
+  if (!layers || *layers < 0 || *layers > config.num_hidden_layers) {
+    throw usage_error("--freeze ", options.freeze,
+                      ": must be none, embeddings, or a number of layers up to ",
+                      config.num_hidden_layers);
+  }
+  return int(*layers) + 1;
+}
+
+Schedule make_schedule(const TrainOptions& options, int64_t samples) {
+  int64_t per_epoch = steps_per_epoch(samples, options.batch_size);
+  Schedule schedule;
+  schedule.kind = options.schedule == "linear"     ? ScheduleKind::linear
+                  : options.schedule == "cosine"   ? ScheduleKind::cosine
+                  : options.schedule == "constant" ? ScheduleKind::constant
+                                                   : ScheduleKind::polynomial;
+  schedule.learning_rate = options.learning_rate;
+  auto by_epochs = int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
+  schedule.total_steps = options.max_steps.value_or(std::max<int64_t>(1, by_epochs));
+  schedule.warmup_steps =
+      options.warmup_steps.value_or(warmup_steps_for(schedule.total_steps, options.warmup_ratio));
+  return schedule;
+}
+
+std::vector<fs::path> data_files(const TrainOptions& options) {
+  std::vector<fs::path> files(options.train.begin(), options.train.end());
+  files.insert(files.end(), options.eval.begin(), options.eval.end());
+  return files;
+}
+
+std::vector<fs::path> model_files(const ModelFiles& model, const WeightSource& source) {
+  std::vector<fs::path> files = {model.directory.config};
+  for (const auto& file : model.tokenizer->files()) files.push_back(file);
+  for (const auto& file : source.files()) files.push_back(file);
+  return files;
+}
+
+}  // namespace finetune

@@ -1,0 +1,37 @@
+// A training run's options made into what the run works with, each checked on the way.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+#include "train/engine.h"
+#include "train/options.h"
+#include "train/run_directory.h"
+#include "train/schedule.h"
+#include "weights/weights.h"
+
+namespace finetune {
+
+OutputMode output_mode(const TrainOptions& options);
+
+// Reads and tokenizes the data. Error(model) if the model has a head for other labels.
+std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
+                                const WeightSource& source);
+
+// All names in the run's metrics.json.
+std::vector<std::string> metrics_of_run(const Task& task);
+// --best-metric, or the task's; empty without evaluation data. Error(usage) for an unknown one.
+std::string checked_best_metric(const TrainOptions& options, const Task& task);
+
+// --freeze: layers below are frozen (0: none is). Error(usage).
+int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
+Schedule make_schedule(const TrainOptions& options, int64_t samples);
+
+// Files that the run reads.
+std::vector<std::filesystem::path> data_files(const TrainOptions& options);
+std::vector<std::filesystem::path> model_files(const ModelFiles& model, const WeightSource& source);
+
+}  // namespace finetune
