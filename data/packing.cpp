@@ -41,7 +41,7 @@ void sort_by_id(const std::vector<int32_t>& ids, std::vector<int32_t>& order) {
 
 }  // namespace
 
-void pack(const TokenizedSamples& set, std::span<const uint32_t> indices, uint32_t first_place,
+void pack(const SampleView& set, std::span<const uint32_t> indices, uint32_t first_place,
           PackedBatch& out) {
   const size_t sequences = indices.size();
   out.offsets.resize(sequences + 1);

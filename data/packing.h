@@ -10,7 +10,7 @@ namespace finetune {
 
 // Lays the samples `indices` of `set` end to end; sample i of the batch has place first_place + i
 // in the global batch. Reuses out's memory.
-void pack(const TokenizedSamples& set, std::span<const uint32_t> indices, uint32_t first_place,
+void pack(const SampleView& set, std::span<const uint32_t> indices, uint32_t first_place,
           PackedBatch& out);
 
 }  // namespace finetune

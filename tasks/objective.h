@@ -2,6 +2,7 @@
 // It is made of flat arrays, which one process of a host reads and tokenizes and all of them share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,23 +14,26 @@
 
 namespace finetune {
 
+enum class ProblemType;  // tasks/classification/dataset.h; the first is single-label
+
 // Views; who holds the memory is the caller's business. What a task does not have is empty.
 struct TrainingArrays {
   TaskKind kind = TaskKind::classification;
-  int64_t problem = 0;  // classification: ProblemType
+  ProblemType problem{};  // classification
   Head head;
   float label_smoothing = 0;
-  SampleView samples;                      // core/packed_batch.h: views of ids, offsets, second
-  std::span<const int32_t> labels;         // (N) single-label; qa: first answer's start
-  std::span<const int32_t> ends;           // (N) qa
-  std::span<const float> targets;          // (N) regression
-  std::span<const int64_t> set_offsets;    // (N+1) multi-label: sample i has set_ids[o[i], o[i+1])
+  SampleView samples;
+  std::span<const int32_t> labels;       // (N) single-label; qa: first answer's start
+  std::span<const int32_t> ends;         // (N) qa
+  std::span<const float> targets;        // (N) regression
+  std::span<const int64_t> set_offsets;  // (N+1) multi-label: sample i has set_ids[o[i], o[i+1])
   std::span<const int32_t> set_ids;
-  std::span<const float> class_weights;    // (C)
+  std::span<const float> class_weights;  // (C)
 };
 
-// All arrays in one block of memory, which can be shared: its size, copying into it (`block` is
-// 64-byte aligned), and the views of a block that was filled by copy_arrays.
+// All arrays in one block of memory, which processes can share: it has no pointers, so each may map
+// it where it likes (64-byte aligned). Its size, copying into it, and the views of a block that
+// copy_arrays has filled.
 size_t block_bytes(const TrainingArrays& arrays);
 TrainingArrays copy_arrays(const TrainingArrays& arrays, void* block);
 TrainingArrays arrays_in(const void* block);
@@ -48,7 +52,7 @@ class Objective {
                     Tensor logits, float scale, Tensor losses, Tensor dlogits) = 0;
 };
 
-// `arrays` must outlive the objective.
+// In registry.cpp. The memory that `arrays` views must outlive the objective.
 std::unique_ptr<Objective> make_objective(const TrainingArrays& arrays);
 
 }  // namespace finetune

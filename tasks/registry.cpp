@@ -4,8 +4,11 @@
 #include "data/squad.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/file_evaluation.h"
+#include "tasks/classification/objective.h"
+#include "tasks/objective.h"
 #include "tasks/pair_types.h"
 #include "tasks/qa/file_evaluation.h"
+#include "tasks/qa/objective.h"
 #include "tasks/qa/qa_task.h"
 
 namespace finetune {
@@ -33,6 +36,11 @@ std::unique_ptr<Task> make_task(TaskKind kind, const TaskOptions& options,
     return make_qa_task(options, tokenizer, config.max_position_embeddings);
   }
   return std::make_unique<ClassificationTask>(options, tokenizer, config, model_head);
+}
+
+std::unique_ptr<Objective> make_objective(const TrainingArrays& arrays) {
+  return arrays.kind == TaskKind::qa ? make_qa_objective(arrays)
+                                     : make_classification_objective(arrays);
 }
 
 std::unique_ptr<FileEvaluation> make_file_evaluation(TaskKind kind, const TaskOptions& options,

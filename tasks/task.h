@@ -1,6 +1,6 @@
 // What is to be learnt: the interface between a task and the training loop. A task reads its data,
-// turns it into tokenized samples, computes the loss on the model's logits, and turns logits into
-// metrics and files. A new task is a new folder and one line in the registry (task.cpp).
+// turns it into tokenized samples and targets, and logits into metrics and files. Its loss is an
+// Objective (objective.h). A new task is a new folder and a line a function in the registry.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@
 
 #include "core/packed_batch.h"
 #include "model/bert.h"
-#include "ops/backend.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {
+
+struct TrainingArrays;  // tasks/objective.h
 
 enum class TaskKind { classification, qa };
 
@@ -89,14 +90,11 @@ class Task {
   // Lines for the log about the data: sizes, labels, truncation, dropped rows.
   virtual std::vector<std::string> describe() const = 0;
 
-  // The denominator of the loss over these training samples (by index): their number, or with class
-  // weights the sum of the weights of their labels.
-  virtual double loss_denominator(std::span<const uint32_t> indices) const = 0;
-  // The largest per-micro-batch label memory is reserved here.
-  virtual void reserve(Backend& backend, int64_t max_sequences) = 0;
-  // Losses of a training micro-batch: (1, B) of `losses`, and dlogits = scale * gradient.
-  virtual void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device,
-                    Tensor logits, float scale, Tensor losses, Tensor dlogits) = 0;
+  // Views of this task's memory: what make_objective takes.
+  virtual TrainingArrays training_arrays() const = 0;
+  // Frees that memory, once the arrays have been copied elsewhere: train_set() keeps its counts,
+  // but has no samples any more. describe() still says what has been read.
+  virtual void release_training_arrays() = 0;
 
   virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
   virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...

@@ -9,6 +9,7 @@
 #include "bench/synthetic_task.h"
 #include "core/parallel.h"
 #include "data/packing.h"
+#include "tasks/objective.h"
 #include "train/engine.h"
 
 namespace finetune {
@@ -22,14 +23,15 @@ constexpr PhiloxKey kKey = {0x6F707362, 0x656E6368};
 class OpsBench {
  public:
   OpsBench(std::unique_ptr<Backend> backend, Clock clock, const BertConfig& config,
-           const PackedBatch& batch, Task& task)
+           const PackedBatch& batch, const Task& task)
       : backend_(std::move(backend), clock),
         config_(config),
         batch_(backend_, batch.tokens(), batch.sequences()),
         host_(batch),
-        task_(task) {
+        task_(task),
+        objective_(make_objective(task.training_arrays())) {
     batch_.upload(batch);
-    task_.reserve(backend_, batch.sequences());
+    objective_->reserve(backend_, batch.sequences());
   }
 
   std::vector<OpLine> run() {
@@ -71,7 +73,8 @@ class OpsBench {
   const BertConfig& config_;
   DeviceBatch batch_;
   const PackedBatch& host_;
-  Task& task_;
+  const Task& task_;
+  std::unique_ptr<Objective> objective_;
   std::vector<std::shared_ptr<void>> memory_;
   std::vector<OpLine> lines_;
 };
@@ -135,7 +138,7 @@ void OpsBench::loss() {
   const bool qa = task_.kind() == TaskKind::qa;
   Tensor logits = make(qa ? batch_.tokens() : batch_.sequences(), task_.head().outputs);
   Tensor losses = make(1, batch_.sequences()), dlogits = make(logits.rows, logits.cols);
-  measure([&] { task_.loss(backend_, host_, batch_, logits, 0.1f, losses, dlogits); });
+  measure([&] { objective_->loss(backend_, host_, batch_, logits, 0.1f, losses, dlogits); });
   lines_.back().key.phase = Phase::forward;
   memory_.clear();
 }
@@ -145,7 +148,7 @@ void OpsBench::backward() {
   for (auto [in, out] : {std::pair(h, 3 * h), {h, h}, {h, inner}, {inner, h}}) {
     Tensor x = make(t, in), w = make(out, in), dy = make(t, out), dx = make(t, in);
     Tensor dw = make(out, in), dbias = make(1, out);
-    measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias); });
+    measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias, false); });
     measure([&] { backend_.linear_backward_input(dy, w, dx, false); });
     memory_.clear();
   }
@@ -186,7 +189,7 @@ void OpsBench::update() {
   memory_.push_back(backend_.allocate(size_t(size) * sizeof(float)));
   Tensor v = vector(static_cast<float*>(memory_.back().get()), size);
   std::vector<double> sums(size_t((size + kNormBlock - 1) / kNormBlock));
-  measure([&] { backend_.block_square_sums(gradient, {}, sums.data()); });
+  measure([&] { backend_.block_square_sums(gradient, kNormBlock, {}, sums.data()); });
   AdamW options;
   options.learning_rate = 1e-5f;
   options.weight_decay = 0.01f;

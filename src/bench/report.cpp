@@ -108,6 +108,8 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["backend"] = result.backend;
   out["precision"] = result.precision == DType::bf16 ? "bf16" : "fp32";
   out["threads"] = result.threads;
+  out["processes"] = result.processes;
+  out["virtual_shards"] = result.virtual_shards;
   out["clock"] = result.clock == Clock::cpu ? "cpu" : "wall";
   out["parameters"] = result.parameters;
   out["batch_size"] = result.batch_size;
@@ -124,6 +126,7 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["step_seconds_median"] = spread.median;
   out["step_seconds_max"] = spread.most;
   out["peak_memory_mb"] = result.peak_memory_mb;
+  out["communication_share"] = result.communication_seconds / seconds;
   out["between_operations_share"] = 1 - seconds_in_operations(result) / seconds;
   out["ops"] = nlohmann::ordered_json::array();
   for (const OpLine& line : lines_of(result, false)) out["ops"].push_back(to_json(line));
@@ -178,6 +181,13 @@ std::string to_text(const StepBenchResult& result) {
       100 * flops / seconds / result.peaks.matmul,
       result.precision == DType::bf16 ? "peak of bf16 multiplications" : "matrix-product rate",
       result.peaks.matmul / 1e9, result.peaks.memory / 1e9);
+  if (result.processes > 1) {
+    out += format(
+        "%lld processes of %lld threads, %lld virtual shards; this process's operations, of which "
+        "%.1f ms a step (%.1f %%) in communication:\n",
+        (long long)result.processes, (long long)result.threads, (long long)result.virtual_shards,
+        1e3 * result.communication_seconds / steps, 100 * result.communication_seconds / seconds);
+  }
   out += table_of(lines_of(result, true), result.peaks, "ms a step");
   const double between = seconds - seconds_in_operations(result);
   out += format("%-*s %7s %10.3f %6.1f%%\n", kNameWidth, "between operations", "",

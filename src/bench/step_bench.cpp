@@ -5,10 +5,12 @@
 #include <numeric>
 
 #include "bench/synthetic_task.h"
+#include "comm/placement.h"
 #include "core/files.h"
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "ops/cpu/machine_peaks.h"
+#include "tasks/objective.h"
 #include "train/process_stats.h"
 #include "train/training_step.h"
 
@@ -67,7 +69,7 @@ BertConfig shape_config(const std::string& shape) {
   return parse_config(read_text_file(directory.config, ExitCode::model), directory.config);
 }
 
-StepBenchResult bench_step(const StepBenchOptions& options) {
+StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) {
   check(options);
   BertConfig config = shape_config(options.shape);
   const LengthDistribution lengths =
@@ -84,26 +86,31 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
   const int64_t count = result.batch_size * kBatches;
   std::unique_ptr<Task> task = make_synthetic_task(kind, lengths, count, config.vocab_size);
   auto profiling = std::make_unique<ProfilingBackend>(
-      make_backend("cpu", options.threads, options.precision), options.clock);
+      make_backend("cpu", options.threads > 0 ? options.threads : cores_for_process(comm),
+                   options.precision), options.clock);
   ProfilingBackend& profiler = *profiling;
   result.backend = profiler.description();
   result.precision = profiler.compute_type();
   result.threads = threads();
-  Engine engine(std::move(profiling), config, task->head());
+  result.processes = comm.size();
+  result.virtual_shards = options.virtual_shards > 0 ? options.virtual_shards : comm.size();
+  Engine engine(std::move(profiling), config, task->head(), comm);
   result.parameters = engine.table().count();
   for (const Parameter& parameter : engine.table().parameters()) {
     initialize(engine.table(), parameter, config.initializer_range, 1, engine.weights());
   }
 
   StepOptions step_options;
+  step_options.virtual_shards = options.virtual_shards > 0 ? options.virtual_shards : comm.size();
   step_options.micro_batch_tokens = options.micro_batch_tokens > 0
                                         ? options.micro_batch_tokens
                                         : auto_micro_batch_tokens(config, lengths.longest);
+  std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
   const MicroBatchLimits limits = micro_batch_limits(
-      task->train_set().samples, step_options.micro_batch_tokens, result.batch_size);
+      objective->samples(), step_options.micro_batch_tokens, result.batch_size);
   engine.reserve(limits.tokens, limits.sequences, true, options.recompute);
-  task->reserve(engine.backend(), limits.sequences);
-  TrainingStep step(engine, *task, step_options, result.batch_size);
+  objective->reserve(engine.backend(), limits.sequences);
+  TrainingStep step(engine, *objective, comm, step_options, result.batch_size);
 
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);
@@ -119,13 +126,16 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
 
   keep_best(result.peaks, options.clock, result.precision);
   for (int64_t i = 0; i < kWarmUpSteps; ++i) run_step();
-  engine.weights();  // what these steps have put off is not the timed steps' work
+  step.settle();  // what these steps have put off is not the timed steps' work
   profiler.clear();
   const double start = seconds_now();
+  const double communication_before = step.communication_seconds();
   auto enough = [&] {
     const int64_t timed = int64_t(result.step_seconds.size());
     if (options.steps > 0) return timed >= options.steps;
-    return timed >= kLeastSteps && seconds_now() - start >= kSeconds;
+    bool is_enough = timed >= kLeastSteps && seconds_now() - start >= kSeconds;
+    comm.broadcast(&is_enough, sizeof is_enough, 0);
+    return is_enough;
   };
   while (!enough()) {
     const double step_start = seconds_now(options.clock);
@@ -134,8 +144,9 @@ StepBenchResult bench_step(const StepBenchOptions& options) {
     result.samples += double(result.batch_size);
   }
   const double settle_start = seconds_now(options.clock);
-  engine.weights();  // what they have put off is; the last one bears it
+  step.settle();  // what they have put off is; the last one bears it
   result.step_seconds.back() += seconds_now(options.clock) - settle_start;
+  result.communication_seconds = step.communication_seconds() - communication_before;
   result.profile = profiler.profile();
   result.peak_memory_mb = peak_memory_mb();
   keep_best(result.peaks, options.clock, result.precision);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "model/config.h"
 #include "ops/profiling_backend.h"
 #include "tasks/task.h"
@@ -20,6 +21,7 @@ struct StepBenchOptions {
   int64_t threads = 0;             // 0: all cores
   std::string precision = "auto";  // auto, fp32, bf16
   int64_t micro_batch_tokens = 0;  // 0: as train chooses
+  int64_t virtual_shards = 0;      // 0: as many as processes
   bool recompute = false;
   Clock clock = Clock::wall;  // cpu: with one thread only
 };
@@ -34,17 +36,21 @@ struct StepBenchResult {
   DType precision = DType::f32;
   int64_t batch_size = 0;
   int64_t threads = 0;
+  int64_t processes = 1;
+  int64_t virtual_shards = 1;
   int64_t parameters = 0;
   std::vector<double> step_seconds;  // timed steps in order
   double samples = 0;                // of all timed steps
   double tokens = 0;
+  double communication_seconds = 0;  // of all timed steps: waiting for others, moving data
   Clock clock = Clock::wall;
   Profile profile;
   double peak_memory_mb = 0;  // of the steps, the machine's peaks not counted
   MachinePeaks peaks;         // the best of before and after
 };
 
-StepBenchResult bench_step(const StepBenchOptions& options);
+// Collective: every process computes its shards of the batch.
+StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm);
 
 // The config of --shape. Error(usage) for a name that is neither a shape nor a directory.
 BertConfig shape_config(const std::string& shape);

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "tasks/objective.h"
 
 namespace finetune {
 namespace {
@@ -29,6 +30,8 @@ class SyntheticTask : public Task {
       }
       samples.offsets.push_back(int64_t(samples.ids.size()));
       samples.second.push_back(uint32_t(kind == TaskKind::qa ? length / 10 : length));
+      const int64_t values = kind == TaskKind::qa ? length : kClasses;
+      targets_.push_back(int32_t(bits(i, -1) % uint32_t(values)));
     }
   }
 
@@ -41,32 +44,18 @@ class SyntheticTask : public Task {
   const SampleSet& train_set() const override { return set_; }
   const SampleSet* eval_set() const override { return nullptr; }
   std::vector<std::string> describe() const override { return {}; }
-  double loss_denominator(std::span<const uint32_t> indices) const override {
-    return double(indices.size());
+  TrainingArrays training_arrays() const override {
+    TrainingArrays arrays;
+    arrays.kind = kind_;
+    arrays.head = head();
+    arrays.samples = set_.samples;
+    arrays.labels = targets_;
+    if (kind_ == TaskKind::qa) arrays.ends = targets_;
+    return arrays;
   }
-
-  void reserve(Backend& backend, int64_t max_sequences) override {
-    targets_ = backend.allocate(size_t(2 * max_sequences) * sizeof(int32_t));
-    host_.reserve(size_t(2 * max_sequences));
-  }
-
-  void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device, Tensor logits,
-            float scale, Tensor losses, Tensor dlogits) override {
-    const size_t count = size_t(batch.sequences());
-    host_.assign(2 * count, 0);
-    for (size_t b = 0; b < count; ++b) {
-      const uint32_t index = batch.indices[b];
-      const int64_t values = kind_ == TaskKind::qa ? set_.samples.length(int64_t(index)) : kClasses;
-      host_[b] = host_[count + b] = int32_t(bits(index, -1) % uint32_t(values));
-    }
-    int32_t* targets = static_cast<int32_t*>(targets_.get());
-    backend.upload(targets, host_.data(), host_.size() * sizeof(int32_t));
-    if (kind_ == TaskKind::qa) {
-      backend.span_cross_entropy(logits, device.segments(), targets, targets + count, scale, losses,
-                                 dlogits);
-    } else {
-      backend.cross_entropy(logits, targets, {}, 0, scale, losses, dlogits);
-    }
+  void release_training_arrays() override {
+    set_.samples = {};
+    targets_ = {};
   }
 
   std::unique_ptr<Evaluation> start_evaluation() override {
@@ -85,8 +74,7 @@ class SyntheticTask : public Task {
   TaskKind kind_;
   int64_t longest_;
   SampleSet set_;
-  std::shared_ptr<void> targets_;  // (2, B) int32: labels, or starts and ends
-  std::vector<int32_t> host_;
+  std::vector<int32_t> targets_;  // (N) labels; or answers of one token, starts and ends
 };
 
 }  // namespace

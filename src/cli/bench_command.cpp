@@ -1,15 +1,18 @@
-// finetune bench: throughput here of training steps, single operations and the tokenizer.
+// finetune bench: throughput here of training steps, single operations, the tokenizer and
+// processes.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/comm_bench.h"
 #include "bench/ops_bench.h"
 #include "bench/report.h"
 #include "bench/step_bench.h"
 #include "bench/tokenizer_bench.h"
 #include "cli/command.h"
 #include "cli/usage.h"
+#include "cli/world.h"
 
 namespace finetune {
 namespace {
@@ -18,6 +21,7 @@ constexpr const char* kStepFooter = R"(Examples:
   finetune bench step --shape minilm --lengths bank
   finetune bench step --shape base --lengths squad --batch-size 8 --steps 10 --json
   finetune bench step --shape bert-base-uncased/ --lengths 128 --threads 1
+  mpirun -n 4 finetune bench step
 
 Weights and samples are random: no data is read, and of a directory the config alone. bank has the
 lengths of card transactions (mean 13 tokens), squad those of SQuAD's windows (mean 171, at most
@@ -39,8 +43,17 @@ constexpr const char* kTokenizerFooter = R"(Examples:
 Each line of the file is a text. megabytes_per_second counts the bytes of the lines; ids and offsets
 are made. The fastest pass over the file counts.)";
 
+constexpr const char* kCommFooter = R"(Examples:
+  mpirun -n 2 --bind-to none finetune bench comm
+  mpirun -n 4 --host a:2,b:2 finetune bench comm --megabytes 256 --json
+
+The ordered sum is what processes of one host do with their gradients: each adds its slice of a
+neighbour's arena to its own, in shared memory; GB/s counts reading both and writing one. An exchange
+is between processes of two hosts, both ways at once.)";
+
 template <typename Result>
 void print(const Result& result, bool as_json) {
+  if (world().rank() > 0) return;
   const std::string text = as_json ? to_json(result).dump(2) + "\n" : to_text(result);
   std::fputs(text.c_str(), stdout);
 }
@@ -49,6 +62,7 @@ struct Options {
   StepBenchOptions step;
   std::string model, input;
   std::string clock = "wall";
+  int64_t megabytes = 64;
   bool json = false;
 };
 
@@ -109,7 +123,8 @@ void add_bench_command(CLI::App& app, int&) {
       "  finetune bench                      a training step of MiniLM's shape on bank text\n"
       "  finetune bench step --shape base --lengths squad --json\n"
       "  finetune bench ops --shape base\n"
-      "  finetune bench tokenizer --model DIR --input texts.txt");
+      "  finetune bench tokenizer --model DIR --input texts.txt\n"
+      "  mpirun -n 2 --bind-to none finetune bench comm");
 
   CLI::App* step = bench->add_subcommand("step", "Training steps and the time of each operation");
   add_shape_options(*step, *options);
@@ -121,11 +136,15 @@ void add_bench_command(CLI::App& app, int&) {
                    "most tokens computed at once (default: as train)")
       ->type_name("N")
       ->take_last();
+  step->add_option("--virtual-shards", options->step.virtual_shards,
+                   "shards of the batch (default: one a process)")
+      ->type_name("K")
+      ->take_last();
   step->add_flag("--recompute", options->step.recompute,
                  "compute activations again in the backward pass");
   add_machine_options(*step, *options);
   step->footer(kStepFooter);
-  step->callback([options] { print(bench_step(resolved(*options)), options->json); });
+  step->callback([options] { print(bench_step(resolved(*options), world()), options->json); });
 
   CLI::App* ops = bench->add_subcommand("ops", "Each operation of a step on its own");
   add_shape_options(*ops, *options);
@@ -148,8 +167,19 @@ void add_bench_command(CLI::App& app, int&) {
           options->json);
   });
 
+  CLI::App* comm = bench->add_subcommand("comm", "Processes of mpirun: latency and bandwidth");
+  comm->add_option("--megabytes", options->megabytes, "MiB of each process's arena")
+      ->type_name("N")
+      ->capture_default_str()
+      ->take_last();
+  comm->add_flag("--json", options->json, "one JSON object");
+  comm->footer(kCommFooter);
+  comm->callback([options] {
+    print(bench_comm(world(), options->megabytes), options->json);
+  });
+
   bench->callback([bench, options] {
-    if (bench->get_subcommands().empty()) print(bench_step(options->step), options->json);
+    if (bench->get_subcommands().empty()) print(bench_step(options->step, world()), options->json);
   });
 }
 

@@ -5,9 +5,12 @@
 #include "cli/command.h"
 #include "cli/inference_binding.h"
 #include "cli/standard_output.h"
+#include "cli/world.h"
+#include "comm/agreement.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "tasks/registry.h"
+#include "train/dealing.h"
 #include "train/metrics_files.h"
 #include "train/run_directory.h"
 
@@ -47,9 +50,17 @@ void check_output(const EvaluateOptions& o) {
   check_inputs_survive(output, {o.data.begin(), o.data.end()});
 }
 
-void run(const EvaluateOptions& o) {
+// What is to be evaluated: the model without its weights, and its data.
+struct Subject {
+  FineTuned model;
+  std::unique_ptr<FileEvaluation> evaluation;
+};
+
+std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   check_output(o);
-  FineTuned model = open_fine_tuned(o.inference);
+  auto subject = std::make_unique<Subject>();
+  FineTuned& model = subject->model;
+  model = open_fine_tuned(o.inference);
   if (model.kind == TaskKind::classification && task_of_data(o.data[0]) == TaskKind::qa) {
     throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
   }
@@ -60,10 +71,21 @@ void run(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.skip_bad_rows = o.skip_bad_rows;
   options.ignore_unknown_labels = o.ignore_unknown_labels;
-  auto evaluation =
+  subject->evaluation =
       make_file_evaluation(model.kind, options, *model.model.tokenizer, model.model.config);
-  load_fine_tuned(model, o.inference, evaluation->head());
-  model.reserve(evaluation->max_length());
+  return subject;
+}
+
+void run(const EvaluateOptions& o) {
+  Communicator& comm = world();
+  std::unique_ptr<Subject> subject;
+  together(comm, [&] {
+    if (comm.rank() == 0) subject = open_subject(o);
+  });
+  if (comm.rank() != 0) return serve_inference(o.inference, comm);
+  FineTuned& model = subject->model;
+  FileEvaluation* evaluation = subject->evaluation.get();
+  load_fine_tuned(model, o.inference, evaluation->head(), evaluation->max_length(), comm);
   if (!o.output.empty()) {
     create_directories(o.output);
     evaluation->open_files(o.output);
@@ -71,9 +93,11 @@ void run(const EvaluateOptions& o) {
   enable_progress(!o.no_progress);
   open_console(o.quiet);
   for (const auto& line : evaluation->describe()) log(line);
-  model.engine->evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
+  Dealer dealer(*model.engine, comm);
+  dealer.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
     if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
   });
+  dealer.done();
   clear_progress();
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();

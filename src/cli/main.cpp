@@ -13,6 +13,8 @@
 #include "cli/command.h"
 #include "cli/standard_output.h"
 #include "cli/usage.h"
+#include "cli/world.h"
+#include "comm/agreement.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -20,7 +22,7 @@ namespace {
 
 using finetune::ExitCode;
 
-int fail(ExitCode code, const std::string& message) {
+void report(const std::string& message) {
   std::string line = "finetune: error: ";
   for (char c : message) {  // one line, whatever a value says
     if (c == '\n' || c == '\r')
@@ -31,7 +33,26 @@ int fail(ExitCode code, const std::string& message) {
   finetune::clear_progress();
   std::fprintf(stderr, "%s\n", line.c_str());
   finetune::log_to_file(line);
-  return int(code);
+}
+
+// An error that only this process may know of: it speaks, unless another one has, and the whole job
+// ends with it.
+int fail(finetune::Communicator& world, ExitCode code, const std::string& message) {
+  if (world.size() == 1) {
+    report(message);
+    return int(code);
+  }
+  if (world.claim_voice()) report(finetune::concat(world.name(world.rank()), ": ", message));
+  world.abort(int(code));
+  return int(code);  // not reached
+}
+
+// One of several processes whose command is for one.
+bool is_for_all(const std::string& command) {
+  for (const char* name : {"train", "evaluate", "predict", "bench", "doctor"}) {
+    if (command == name) return true;
+  }
+  return false;
 }
 
 // A file must not become the standard output or error of a caller that has closed them, and a
@@ -70,49 +91,95 @@ constexpr const char* kFooter =
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  prepare_standard_streams();
+namespace finetune {
+namespace {
+
+void add_commands(CLI::App& app, int& exit_code) {
+  add_train_command(app, exit_code);
+  add_evaluate_command(app, exit_code);
+  add_predict_command(app, exit_code);
+  add_tokenize_command(app, exit_code);
+  add_inspect_command(app, exit_code);
+  add_convert_command(app, exit_code);
+  add_score_command(app, exit_code);
+  add_bench_command(app, exit_code);
+  add_plan_command(app, exit_code);
+  add_doctor_command(app, exit_code);
+}
+
+// The command line, from its words to the exit code.
+int run(std::vector<std::string> arguments, Communicator& world) {
   CLI::App app{"Fine-tunes BERT for text classification and question answering.", "finetune"};
-  finetune::set_help_style(app);
+  set_help_style(app);
   app.set_version_flag("--version", FINETUNE_VERSION, "show the version");
   app.require_subcommand(1);
   app.fallthrough(false);
   int exit_code = 0;
-  finetune::add_train_command(app, exit_code);
-  finetune::add_evaluate_command(app, exit_code);
-  finetune::add_predict_command(app, exit_code);
-  finetune::add_tokenize_command(app, exit_code);
-  finetune::add_inspect_command(app, exit_code);
-  finetune::add_convert_command(app, exit_code);
-  finetune::add_score_command(app, exit_code);
-  finetune::add_bench_command(app, exit_code);
-  finetune::add_plan_command(app, exit_code);
-  finetune::add_doctor_command(app, exit_code);
+  add_commands(app, exit_code);
   app.footer(kFooter);
-  finetune::let_last_value_count(app);
+  let_last_value_count(app);
+  check_names(app, arguments);
+  arguments = with_config_file(std::move(arguments));
+  std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
   try {
-    auto arguments = normalized_arguments(argc, argv);
-    finetune::check_names(app, arguments);
-    arguments = finetune::with_config_file(std::move(arguments));
-    std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
-    try {
-      app.parse(std::move(arguments));
-    } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() != 0) {
-        return fail(ExitCode::usage, finetune::usage_message(app, error));
-      }
-      const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
-      finetune::write_standard_output(version ? std::string(error.what()) + "\n" : app.help());
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw usage_error(usage_message(app, error));
+    const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
+    if (world.rank() == 0) {
+      write_standard_output(version ? std::string(error.what()) + "\n" : app.help());
     }
-    finetune::flush_standard_output();
-  } catch (const finetune::ReaderGone&) {
-    return finetune::kReaderGoneCode;
-  } catch (const finetune::Error& error) {
-    return fail(error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(ExitCode::device, "out of memory; a smaller --micro-batch-tokens needs less");
-  } catch (const std::exception& error) {
-    return fail(ExitCode::internal, error.what());
   }
+  flush_standard_output();
   return exit_code;
+}
+
+// All processes come to their end together.
+int finish(Communicator& world, int code) {
+  world.finish();
+  return code;
+}
+
+int run_and_report(std::vector<std::string> arguments, Communicator& world) {
+  try {
+    return finish(world, run(std::move(arguments), world));
+  } catch (const ReaderGone&) {
+    if (world.size() > 1) world.abort(kReaderGoneCode);
+    return kReaderGoneCode;
+  } catch (const PeerFailed& peer) {
+    return finish(world, int(peer.code));
+  } catch (const AgreedError& error) {
+    report(error.what());
+    return finish(world, int(error.code()));
+  } catch (const Error& error) {
+    return fail(world, error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(world, ExitCode::device,
+                "out of memory; a smaller --micro-batch-tokens needs less");
+  } catch (const std::exception& error) {
+    return fail(world, ExitCode::internal, error.what());
+  }
+}
+
+}  // namespace
+}  // namespace finetune
+
+int main(int argc, char** argv) {
+  prepare_standard_streams();
+  try {
+    finetune::Communicator& world = finetune::world();
+    std::vector<std::string> arguments = normalized_arguments(argc, argv);
+    if (world.rank() > 0) {
+      finetune::mute_log();
+      // Of what is for one process alone the others await the end, however long it takes.
+      world.set_timeout(0);
+      if (arguments.empty() || !is_for_all(arguments[0])) return finetune::finish(world, 0);
+    }
+    return finetune::run_and_report(std::move(arguments), world);
+  } catch (const finetune::PeerFailed& peer) {
+    return int(peer.code);
+  } catch (const finetune::Error& error) {  // the processes could not find each other
+    report(error.what());
+    return int(error.code());
+  }
 }

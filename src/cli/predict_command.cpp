@@ -10,6 +10,8 @@
 #include "cli/command.h"
 #include "cli/inference_binding.h"
 #include "cli/standard_output.h"
+#include "cli/world.h"
+#include "comm/agreement.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "data/records.h"
@@ -19,6 +21,7 @@
 #include "tasks/pair_types.h"
 #include "tasks/qa/file_evaluation.h"
 #include "tasks/registry.h"
+#include "train/dealing.h"
 
 namespace finetune {
 namespace {
@@ -125,28 +128,54 @@ void check_plain_text(const PredictOptions& o) {
       " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file");
 }
 
-void predict_labels(FineTuned& model, const PredictOptions& o) {
+// A prediction in progress: opened before the weights are loaded, so that faults show first.
+class Prediction {
+ public:
+  virtual ~Prediction() = default;
+  virtual Head head() const = 0;
+  virtual int64_t max_length() const = 0;
+  virtual void run(FineTuned& model, Dealer& dealer, const PredictOptions& o) = 0;
+};
+
+class LabelPrediction final : public Prediction {
+ public:
+  LabelPrediction(const FineTuned& model, const PredictOptions& o);
+  Head head() const override { return predictor_->head(); }
+  int64_t max_length() const override { return predictor_->max_length(); }
+  void run(FineTuned& model, Dealer& dealer, const PredictOptions& o) override;
+
+ private:
+  std::optional<ClassificationPredictor> predictor_;
+  std::optional<RowReader> reader_;
+  std::string header_;
+};
+
+LabelPrediction::LabelPrediction(const FineTuned& model, const PredictOptions& o) {
   if (!o.n_best.empty()) {
     throw usage_error("--nbest is for question answering; this is a classification model");
   }
   if (o.input != "-" && !is_stream(o.input) && looks_like_squad(o.input)) {
     throw data_error(o.input, ": holds questions, but the model was trained for classification");
   }
-  ClassificationPredictor predictor(model.options, *model.model.tokenizer, model.model.config,
-                                    o.top_k.value_or(1), o.all_probabilities);
-  RowReader reader(o.input, o.skip_bad_rows);
-  if (reader.format() == RowFormat::plain_text) check_plain_text(o);
-  std::string text =
-      predictor.begin(reader.columns(), o.input, reader.format() == RowFormat::plain_text);
-  load_fine_tuned(model, o.inference, predictor.head());
-  model.reserve(predictor.max_length());
+  predictor_.emplace(model.options, *model.model.tokenizer, model.model.config,
+                     o.top_k.value_or(1), o.all_probabilities);
+  reader_.emplace(o.input, o.skip_bad_rows);
+  const bool plain = reader_->format() == RowFormat::plain_text;
+  if (plain) check_plain_text(o);
+  header_ = predictor_->begin(reader_->columns(), o.input, plain);
+}
+
+void LabelPrediction::run(FineTuned& model, Dealer& dealer, const PredictOptions& o) {
+  ClassificationPredictor& predictor = *predictor_;
+  RowReader& reader = *reader_;
+  std::string text = std::move(header_);
   Output output(o.output);
   RowChunk chunk;
   // The header goes with the first rows, so that a fault in these leaves no output at all.
   while (chunk.read(reader, kPredictionChunk)) {
     SampleSet set = predictor.tokenize(chunk.rows());
     LogitStore logits(predictor.head().outputs);
-    model.engine->evaluate(set, logits, model.micro_batch_tokens, [](double) { return true; });
+    dealer.evaluate(set, logits, model.micro_batch_tokens, [](double) { return true; });
     text += predictor.format(chunk.rows(), logits.values);
     output.write(text);
     text.clear();
@@ -163,7 +192,18 @@ void predict_labels(FineTuned& model, const PredictOptions& o) {
     log("warning: ", reader.skipped_rows(), " unusable rows were dropped");
 }
 
-void predict_answers(FineTuned& model, const PredictOptions& o) {
+class AnswerPrediction final : public Prediction {
+ public:
+  AnswerPrediction(const FineTuned& model, const PredictOptions& o);
+  Head head() const override { return questions_->head(); }
+  int64_t max_length() const override { return questions_->max_length(); }
+  void run(FineTuned& model, Dealer& dealer, const PredictOptions& o) override;
+
+ private:
+  std::optional<QaFileEvaluation> questions_;
+};
+
+AnswerPrediction::AnswerPrediction(const FineTuned& model, const PredictOptions& o) {
   if (o.top_k || o.all_probabilities) {
     throw usage_error(
         "--top-k and --all-probabilities are for classification; this is a question-answering "
@@ -172,10 +212,12 @@ void predict_answers(FineTuned& model, const PredictOptions& o) {
   TaskOptions options = model.options;
   options.eval_files = {o.input == "-" ? "/dev/stdin" : o.input};
   require_pair_types(model.model.config, "question answering");
-  QaFileEvaluation questions(options, *model.model.tokenizer,
-                             model.model.config.max_position_embeddings, false);
-  load_fine_tuned(model, o.inference, questions.head());
-  model.reserve(questions.max_length());
+  questions_.emplace(options, *model.model.tokenizer, model.model.config.max_position_embeddings,
+                     false);
+}
+
+void AnswerPrediction::run(FineTuned& model, Dealer& dealer, const PredictOptions& o) {
+  QaFileEvaluation& questions = *questions_;
   Output output(o.output);
   std::optional<Output> n_best_output;
   JsonObjectWriter answers([&](std::string_view text) { output.write(text); });
@@ -185,7 +227,7 @@ void predict_answers(FineTuned& model, const PredictOptions& o) {
     n_best.emplace([&](std::string_view text) { n_best_output->write(text); });
   }
   questions.write_to({&answers, n_best ? &*n_best : nullptr, nullptr});
-  model.engine->evaluate(questions, model.micro_batch_tokens, [](double) {});
+  dealer.evaluate(questions, model.micro_batch_tokens, [](double) {});
   answers.finish();
   output.commit();
   if (n_best) {
@@ -216,12 +258,21 @@ void check_paths(const PredictOptions& o) {
 }
 
 void run(const PredictOptions& o) {
-  check_paths(o);
-  FineTuned model = open_fine_tuned(o.inference);
-  if (model.kind == TaskKind::qa)
-    predict_answers(model, o);
-  else
-    predict_labels(model, o);
+  Communicator& comm = world();
+  FineTuned model;
+  std::unique_ptr<Prediction> prediction;
+  together(comm, [&] {
+    if (comm.rank() != 0) return;
+    check_paths(o);
+    model = open_fine_tuned(o.inference);
+    if (model.kind == TaskKind::qa) prediction = std::make_unique<AnswerPrediction>(model, o);
+    else prediction = std::make_unique<LabelPrediction>(model, o);
+  });
+  if (comm.rank() != 0) return serve_inference(o.inference, comm);
+  load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);
+  Dealer dealer(*model.engine, comm);
+  prediction->run(model, dealer, o);
+  dealer.done();
   open_console(o.quiet);
 }
 

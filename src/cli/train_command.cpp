@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/option_binding.h"
+#include "cli/world.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "train/config_file.h"
@@ -25,7 +26,7 @@ constexpr const char* kFooter =
     "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse";
 
 void run(const TrainOptions& options, int& exit_code) {
-  TrainOutcome outcome = run_training(options);
+  TrainOutcome outcome = run_training(options, world());
   exit_code = int(outcome.code);
   std::fputs(options.json ? outcome.metrics_json.c_str() : outcome.summary.c_str(), stdout);
   std::fputs(outcome.gate_table.c_str(), options.json ? stderr : stdout);

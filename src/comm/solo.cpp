@@ -1,8 +1,8 @@
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "comm/communicator.h"
+#include "comm/shared_memory.h"
 #include "core/error.h"
 
 namespace finetune {
@@ -34,12 +34,7 @@ class Solo final : public Communicator {
   }
 
   void host_barrier() override {}
-  std::shared_ptr<void> allocate_shared(size_t bytes) override {
-    void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (!memory) throw std::bad_alloc();
-    std::memset(memory, 0, bytes);
-    return {memory, std::free};
-  }
+  std::shared_ptr<void> allocate_shared(size_t bytes) override { return map_private_memory(bytes); }
 
   void exchange(std::span<const Outgoing> out, std::span<const Incoming> in) override {
     FINETUNE_CHECK(out.empty() && in.empty());

@@ -23,6 +23,7 @@ struct State {
   std::mutex mutex;
   bool console_open = false;
   bool quiet = false;
+  bool muted = false;
   bool progress = true;
   bool terminal =
       ::isatty(2) && !(std::getenv("TERM") && std::string(std::getenv("TERM")) == "dumb");
@@ -73,6 +74,7 @@ void log_to_file(std::string_view line) {
 void log_line(std::string_view line) {
   State& s = state();
   std::lock_guard lock(s.mutex);
+  if (s.muted) return;
   to_file(s, line);
   if (s.quiet) return;
   if (!s.console_open) {
@@ -81,6 +83,12 @@ void log_line(std::string_view line) {
   }
   erase_line(s);
   put(concat(line, "\n"));
+}
+
+void mute_log() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.muted = true;
 }
 
 void open_console(bool quiet) {
@@ -117,7 +125,7 @@ void enable_progress(bool on) {
 void show_progress(std::string_view line, bool force) {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  if (!s.progress || !s.console_open) return;
+  if (!s.progress || !s.console_open || s.muted) return;
   auto now = Clock::now();
   if (s.file && (force || now >= s.next_file_progress)) {
     write_to_file(s, line);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace finetune {
@@ -25,11 +26,23 @@ struct PackedBatch {
 
 // Tokenized samples, flat: sample i owns ids [offsets[i], offsets[i+1]), special tokens included.
 // Token types are 0 before second[i] (counted from the sample's first token) and 1 from there on.
+// What reads samples takes this view: they may lie in memory that processes share.
+struct SampleView {
+  std::span<const int32_t> ids;
+  std::span<const int64_t> offsets;  // (N+1); may be empty where there is no sample
+  std::span<const uint32_t> second;  // (N)
+
+  int64_t size() const { return int64_t(second.size()); }
+  int64_t length(int64_t i) const { return offsets[size_t(i) + 1] - offsets[size_t(i)]; }
+};
+
 struct TokenizedSamples {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets{0};
   std::vector<uint32_t> second;
 
+  operator SampleView() const& { return {ids, offsets, second}; }
+  operator SampleView() const&& = delete;  // it would be a view of nothing
   int64_t size() const { return int64_t(second.size()); }
   int64_t length(int64_t i) const { return offsets[size_t(i) + 1] - offsets[size_t(i)]; }
 };

@@ -18,7 +18,9 @@ namespace {
 
 int thread_count = 0;
 
-// cgroup v2 ("max 100000") or v1 quota in cores, rounded up; a large number where there is none.
+}  // namespace
+
+// cgroup v2 ("max 100000") or v1.
 int quota_cores() {
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string quota;
@@ -32,8 +34,6 @@ int quota_cores() {
   if (q1 >> q && p1 >> p && q > 0 && p > 0) return std::max(1, int(q / p + 0.999));
   return std::numeric_limits<int>::max();
 }
-
-}  // namespace
 
 int available_cores() {
   cpu_set_t set;

@@ -10,6 +10,8 @@ namespace finetune {
 
 // The cores that this process may use: affinity mask and cgroup quota, at least 1.
 int available_cores();
+// The cgroup's quota in cores, rounded up; a large number where there is none.
+int quota_cores();
 
 void set_threads(int count);  // used by every later parallel_for
 int threads();

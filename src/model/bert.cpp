@@ -74,9 +74,9 @@ struct Bert::State {
   void embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites, bool keep);
   Tensor logits(const DeviceBatch& batch, float* weights, const DropoutSites& sites);
   void head_backward(const DeviceBatch& batch, float* weights, float* arena, Tensor dlogits,
-                     const DropoutSites& sites, Tensor dencoder);
+                     const DropoutSites& sites, Tensor dencoder, bool accumulate);
   void embed_backward(const DeviceBatch& batch, float* weights, float* arena,
-                      const DropoutSites& sites);
+                      const DropoutSites& sites, bool accumulate);
 };
 
 Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
@@ -132,11 +132,13 @@ Tensor Bert::State::logits(const DeviceBatch& batch, float* weights, const Dropo
 // Gradients of the head; `dencoder` (B or T, H) is that of the encoder's output, absent if the
 // whole encoder is frozen.
 void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float* arena,
-                                Tensor dlogits, const DropoutSites& sites, Tensor dencoder) {
+                                Tensor dlogits, const DropoutSites& sites, Tensor dencoder,
+                                bool accumulate) {
   const int64_t rows = dlogits.rows, h = config.hidden_size;
   Tensor output = at(plan.layers.back().output, rows, h);
   if (!sequence_head()) {
-    backend.linear_backward_weight(dlogits, output, head_weight.in(arena), head_bias.in(arena));
+    backend.linear_backward_weight(dlogits, output, head_weight.in(arena), head_bias.in(arena),
+                                   accumulate);
     if (dencoder) {
       backend.linear_backward_input(dlogits, head_weight.in(weights), dencoder, false);
     }
@@ -144,21 +146,29 @@ void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float*
   }
   Tensor before_tanh = at(plan.pooler_input, rows, h), pooled = at(plan.pooled, rows, h);
   Tensor dpooled = at(plan.branch_gradient, rows, h);
-  backend.linear_backward_weight(dlogits, pooled, head_weight.in(arena), head_bias.in(arena));
+  backend.linear_backward_weight(dlogits, pooled, head_weight.in(arena), head_bias.in(arena),
+                                 accumulate);
   backend.linear_backward_input(dlogits, head_weight.in(weights), dpooled, false);
   if (Dropout dropout = sites.head(); dropout.on()) {
     backend.dropout(dpooled, dropout, batch.first_names(), dpooled);
   }
   backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled);
-  backend.linear_backward_weight(dpooled, output, pooler_weight.in(arena), pooler_bias.in(arena));
+  backend.linear_backward_weight(dpooled, output, pooler_weight.in(arena), pooler_bias.in(arena),
+                                 accumulate);
   if (dencoder) {
     backend.linear_backward_input(dpooled, pooler_weight.in(weights), dencoder, false);
   }
 }
 
 void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float* arena,
-                                 const DropoutSites& sites) {
+                                 const DropoutSites& sites, bool accumulate) {
   const int64_t t = batch.tokens(), h = config.hidden_size;
+  if (!accumulate) {  // the word embedding has zeros where no token was
+    for (const Slot& slot :
+         {embeddings.gamma, embeddings.beta, embeddings.position, embeddings.type}) {
+      backend.fill_zero(slot.in(arena));
+    }
+  }
   Tensor gradient = at(plan.gradient, t, h);
   if (Dropout dropout = sites.embeddings(); dropout.on()) {
     backend.dropout(gradient, dropout, batch.token_names(), gradient);
@@ -219,7 +229,7 @@ Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan
 }
 
 void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
-                    const DropoutPlan* dropout, int lowest_layer) {
+                    const DropoutPlan* dropout, int lowest_layer, bool accumulate) {
   State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens == batch.tokens() && s.kept_sequences == batch.sequences());
   const int64_t h = s.config.hidden_size, count = s.config.num_hidden_layers;
@@ -228,7 +238,7 @@ void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, 
   if (lowest_layer > count + 1) return;
   const int64_t top = s.sequence_head() ? plan.first_gradient : plan.gradient;
   s.head_backward(batch, weights, gradients, dlogits, sites,
-                  lowest_layer <= count ? s.at(top, dlogits.rows, h) : Tensor{});
+                  lowest_layer <= count ? s.at(top, dlogits.rows, h) : Tensor{}, accumulate);
   for (int64_t l = count; l-- > 0 && l + 1 >= lowest_layer;) {
     LayerGradients places{s.first_only(l) ? plan.first_gradient : plan.gradient,
                           plan.branch_gradient,
@@ -236,12 +246,13 @@ void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, 
                           plan.wide_gradient,
                           plan.query_gradient,
                           plan.gradient};
-    const LayerPass pass = s.pass(batch, l, sites);
+    LayerPass pass = s.pass(batch, l, sites);
+    pass.accumulate = accumulate;
     // The last layer's results are those of the forward pass still.
     if (s.recompute && l + 1 < count) layer_forward(pass, weights);
     layer_backward(pass, places, weights, gradients, l >= lowest_layer);
   }
-  if (lowest_layer <= 0) s.embed_backward(batch, weights, gradients, sites);
+  if (lowest_layer <= 0) s.embed_backward(batch, weights, gradients, sites, accumulate);
 }
 
 Tensor Bert::hidden_state(int64_t i) const {

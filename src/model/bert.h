@@ -75,8 +75,10 @@ class Bert {
   // Adds the gradients of the last forward (kept, same batch, weights and dropout) to `gradients`.
   // dlogits may be the logits' own memory. `lowest_layer`: layers below it are frozen and get no
   // gradient (0: embeddings too, l: encoder layer l and above, L+1: the head alone).
+  // With `accumulate` false they overwrite what is there, except in the word embedding, which is
+  // always added to.
   void backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
-                const DropoutPlan* dropout, int lowest_layer = 0);
+                const DropoutPlan* dropout, int lowest_layer = 0, bool accumulate = true);
 
   // For tests: hidden state after the embeddings (0) or layer i (1..L) of the last kept forward,
   // (T, H); of the last layer of a sequence head (B, H), first tokens alone.

@@ -75,14 +75,16 @@ void projection_backward(const LayerPass& pass, const LayerGradients& g, float* 
   Tensor dweight = pass.slots.qkv_weight.in(arena), dbias = pass.slots.qkv_bias.in(arena);
   if (!pass.first_only) {
     Tensor dqkv = pass.at(g.wide, t, 3 * h);
-    backend.linear_backward_weight(dqkv, input, dweight, dbias);
+    backend.linear_backward_weight(dqkv, input, dweight, dbias, pass.accumulate);
     if (input_wanted) backend.linear_backward_input(dqkv, weight, dinput, true);
     return;
   }
   Tensor dq = pass.at(g.query, pass.rows(), h), dkv = pass.at(g.wide, t, 2 * h);
   Tensor first = pass.at(pass.places.first, pass.rows(), h);
-  backend.linear_backward_weight(dq, first, query_rows(dweight, h), query_part(dbias, h));
-  backend.linear_backward_weight(dkv, input, key_value_rows(dweight, h), key_value_part(dbias, h));
+  backend.linear_backward_weight(dq, first, query_rows(dweight, h), query_part(dbias, h),
+                                 pass.accumulate);
+  backend.linear_backward_weight(dkv, input, key_value_rows(dweight, h), key_value_part(dbias, h),
+                                 pass.accumulate);
   if (!input_wanted) return;
   backend.linear_backward_input(dkv, key_value_rows(weight, h), dinput, false);
   backend.linear_backward_input(dq, query_rows(weight, h), gradient, true);
@@ -163,6 +165,11 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   const LayerPlaces& p = pass.places;
   const LayerSlots& s = pass.slots;
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
+  if (!pass.accumulate) {
+    for (const Slot& slot : {s.attention_gamma, s.attention_beta, s.output_gamma, s.output_beta}) {
+      backend.fill_zero(slot.in(arena));
+    }
+  }
   // `gradient` is that of the tensor on the residual path, from the output downwards; a branch
   // without dropout has the same gradient as the residual until its dense layer.
   Tensor gradient = pass.at(g.gradient, rows, h);
@@ -179,11 +186,11 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   Tensor inner = pass.at(p.inner, rows, pass.config.intermediate_size);
   Tensor dinner = pass.at(g.wide, rows, pass.config.intermediate_size);
   backend.linear_backward_weight(branch, pass.at(p.activated, rows, inner.cols),
-                                 s.output_weight.in(arena), s.output_bias.in(arena));
+                                 s.output_weight.in(arena), s.output_bias.in(arena), pass.accumulate);
   backend.linear_backward_input(branch, s.output_weight.in(weights), dinner, false);
   backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner);
   backend.linear_backward_weight(dinner, pass.at(p.middle, rows, h), s.inner_weight.in(arena),
-                                 s.inner_bias.in(arena));
+                                 s.inner_bias.in(arena), pass.accumulate);
   backend.linear_backward_input(dinner, s.inner_weight.in(weights), gradient, true);
 
   branch = branch_of(pass.dropout.attention_output);
@@ -194,7 +201,7 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   if (!branch) branch = gradient;
   Tensor context = pass.at(p.context, rows, h), dcontext = pass.at(g.context, rows, h);
   backend.linear_backward_weight(branch, context, s.attention_weight.in(arena),
-                                 s.attention_bias.in(arena));
+                                 s.attention_bias.in(arena), pass.accumulate);
   backend.linear_backward_input(branch, s.attention_weight.in(weights), dcontext, false);
 
   Heads heads = heads_at(pass, p.first_query, p.qkv);

@@ -45,6 +45,7 @@ struct LayerPass {
   LayerDropout dropout;
   bool first_only = false;
   float* memory = nullptr;  // the activation block
+  bool accumulate = true;   // backward: gradients are added to what is there, else written
 
   int64_t rows() const { return first_only ? batch.sequences() : batch.tokens(); }
   RowNames names() const { return first_only ? batch.first_names() : batch.token_names(); }
@@ -65,7 +66,7 @@ struct LayerGradients {
   int64_t input = kAbsent;  // (T, H): out: of the input; the same as `gradient` unless first_only
 };
 
-// Adds the layer's gradients to `arena`. With `input_wanted` false the gradient of the layer's
+// Adds the layer's gradients to `arena`, or writes them there. With `input_wanted` false the gradient of the layer's
 // input is not computed.
 void layer_backward(const LayerPass& pass, const LayerGradients& places, float* weights,
                     float* arena, bool input_wanted);

@@ -76,9 +76,15 @@ struct SparseRows {
   RowList nonzero;
 };
 
-// Gradient norms are summed in double over blocks of this many elements, then the block sums are
-// added by a fixed binary tree: same bits however the arena is split over threads or processes.
-constexpr int64_t kNormBlock = 1 << 16;
+// to += from
+struct Addition {
+  float* to = nullptr;
+  float* from = nullptr;
+};
+
+// Gradient norms are summed in double over blocks of about this many elements, then the block sums
+// are added by a fixed binary tree: same bits however the arena is split over threads or processes.
+constexpr int64_t kNormBlock = 1 << 14;
 
 class Backend {
  public:
@@ -98,8 +104,10 @@ class Backend {
   virtual void linear(Tensor x, Tensor w, Tensor bias, Tensor y) = 0;
   // dx (R, in) = dy (R, out) * w (out, in); with `accumulate` dx +=
   virtual void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) = 0;
-  // dw (out, in) += dy^T * x; dbias (1, out) += column sums of dy; dbias may be absent
-  virtual void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) = 0;
+  // dw (out, in) = dy^T * x; dbias (1, out) = column sums of dy; with `accumulate` both +=; dbias
+  // may be absent
+  virtual void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                                      bool accumulate) = 0;
 
   // ---- elementwise --------------------------------------------------------------------------
   // y = f(x); gelu is the exact erf form, gelu_tanh is "gelu_new". x and y (R, N), may be one.
@@ -176,16 +184,21 @@ class Backend {
                                   Tensor dlogits) = 0;
 
   // ---- optimizer --------------------------------------------------------------------------------
-  // sums[i] = sum of squares of x[i * kNormBlock ...], in double; sums lives on the host. What
-  // `sparse` says to be zero need not be read; the sums have the same bits with and without it.
-  virtual void block_square_sums(Tensor x, const SparseRows& sparse, double* sums) = 0;
+  // Sums of gradients in a given order: the additions one after the other, element by element. All
+  // (count) contiguous, or rows of matrices (V, cols); of these `from` is zero afterwards.
+  virtual void merge(std::span<const Addition> additions, int64_t count) = 0;
+  virtual void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) = 0;
+  // sums[i] = sum of squares of x[i * block ...], in double; sums lives on the host. What `sparse`
+  // says to be zero need not be read; the sums have the same bits with and without it.
+  virtual void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
+                                 double* sums) = 0;
   // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as
   // torch.optim.AdamW: p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2; p -= lr/(1-b1^t) *
   // m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient. All (1, N) contiguous.
-  // The gradient is set to zero.
   virtual void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                      Tensor v) = 0;
-  // adamw for these rows alone; all (V, H) contiguous. Same bits as adamw on the whole.
+  // adamw for these rows alone, whose gradient is set to zero; all (V, H) contiguous. Same bits as
+  // adamw on the whole.
   virtual void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,
                           Tensor m, Tensor v) = 0;
   // What rows without gradient have missed: row rows[i] takes the last missed[i] of `steps`, in
@@ -206,8 +219,8 @@ bool cpu_multiplies_bf16_fast();
 // Working memory of the CPU backend beside its tensors, in bytes, once a BERT of this shape has
 // been trained with micro-batches of up to `tokens` tokens, and evaluated with up to
 // `forward_tokens`.
-int64_t cpu_scratch_bytes(DType compute, int64_t tokens, int64_t forward_tokens, int64_t hidden,
-                          int64_t inner);
+int64_t cpu_scratch_bytes(DType compute, int64_t threads, int64_t tokens, int64_t forward_tokens,
+                          int64_t hidden, int64_t inner);
 // Plain loops in double precision over float data, for tests.
 std::unique_ptr<Backend> make_reference_backend();
 

@@ -76,11 +76,12 @@ void ProfilingBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, boo
          [&] { inner_->linear_backward_input(dy, w, dx, accumulate); });
 }
 
-void ProfilingBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) {
+void ProfilingBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                                              bool accumulate) {
   record("linear_backward_weight",
-         {product_flops(dy.rows, x.cols, dy.cols), bytes_of({dy, x, dw, dw, dbias, dbias}),
+         {product_flops(dy.rows, x.cols, dy.cols), bytes_of({dy, x, dw, dbias}) + (accumulate ? bytes_of({dw, dbias}) : 0),
           concat(x.cols, " -> ", dy.cols)},
-         [&] { inner_->linear_backward_weight(dy, x, dw, dbias); });
+         [&] { inner_->linear_backward_weight(dy, x, dw, dbias, accumulate); });
 }
 
 void ProfilingBackend::activation(Activation f, Tensor x, Tensor y) {
@@ -189,17 +190,30 @@ void ProfilingBackend::span_cross_entropy(Tensor logits, Segments segments, cons
   phase_ = Phase::backward;
 }
 
-void ProfilingBackend::block_square_sums(Tensor x, const SparseRows& sparse, double* sums) {
+void ProfilingBackend::merge(std::span<const Addition> additions, int64_t count) {
+  phase_ = Phase::update;
+  record("merge", {0, 3 * 4.0 * double(count) * double(additions.size())},
+         [&] { inner_->merge(additions, count); });
+}
+
+void ProfilingBackend::merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) {
+  phase_ = Phase::update;
+  record("merge_rows", {0, 4 * 4.0 * double(rows.count * cols) * double(additions.size())},
+         [&] { inner_->merge_rows(additions, rows, cols); });
+}
+
+void ProfilingBackend::block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
+                                         double* sums) {
   phase_ = Phase::update;
   const double read = sparse.cols == 0
                           ? bytes_of(x)
                           : 4.0 * double(sparse.first + sparse.nonzero.count * sparse.cols);
-  record("block_square_sums", {0, read}, [&] { inner_->block_square_sums(x, sparse, sums); });
+  record("block_square_sums", {0, read}, [&] { inner_->block_square_sums(x, block, sparse, sums); });
 }
 
 void ProfilingBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                              Tensor v) {
-  record("adamw", {0, 2 * bytes_of({parameter, gradient, m, v})},
+  record("adamw", {0, 2 * bytes_of({parameter, m, v}) + bytes_of(gradient)},
          [&] { inner_->adamw(options, parameter, gradient, m, v); });
 }
 

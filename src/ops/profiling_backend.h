@@ -67,7 +67,8 @@ class ProfilingBackend : public Backend {
 
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
-  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) override;
+  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                              bool accumulate) override;
 
   void activation(Activation f, Tensor x, Tensor y) override;
   void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
@@ -103,7 +104,10 @@ class ProfilingBackend : public Backend {
   void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
                           const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
 
-  void block_square_sums(Tensor x, const SparseRows& sparse, double* sums) override;
+  void merge(std::span<const Addition> additions, int64_t count) override;
+  void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
+  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
+                         double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;

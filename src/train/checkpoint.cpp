@@ -32,9 +32,30 @@ constexpr std::pair<const char*, std::string CheckpointState::*> kTexts[] = {
     {"version", &CheckpointState::version},
 };
 
-using NamedArena = std::pair<const char*, float*>;
-std::vector<NamedArena> named(const CheckpointArenas& arenas) {
-  return {{"weights", arenas.weights}, {"m", arenas.m}, {"v", arenas.v}};
+constexpr std::pair<const char*, Arena> kArenas[] = {
+    {"weights", Arena::weights}, {"m", Arena::m}, {"v", Arena::v}};
+
+class HostMemory final : public CheckpointMemory {
+ public:
+  explicit HostMemory(const CheckpointArenas& arenas) : arenas_(arenas) {}
+  bool has(Arena arena) const override { return start(arena) != nullptr; }
+  const float* contents(Arena arena, IndexRange elements) override {
+    return start(arena) + elements.begin;
+  }
+  float* room(Arena arena, IndexRange elements) override { return start(arena) + elements.begin; }
+  void filled(Arena, IndexRange, const float*) override {}
+
+ private:
+  float* start(Arena arena) const {
+    return arena == Arena::weights ? arenas_.weights : arena == Arena::m ? arenas_.m : arenas_.v;
+  }
+  CheckpointArenas arenas_;
+};
+
+// Elements of rows [first, first + count) of a parameter.
+IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count) {
+  const int64_t cols = parameter.size() / parameter.shape[0];
+  return {parameter.offset + first * cols, parameter.offset + (first + count) * cols};
 }
 
 uint64_t size_estimate(const CheckpointState& state, const ParameterTable& table) {
@@ -97,6 +118,12 @@ int64_t evaluated_step(const CheckpointState& state) {
 
 void write_checkpoint(const fs::path& path, const CheckpointState& state,
                       const ParameterTable& table, const CheckpointArenas& arenas) {
+  HostMemory memory(arenas);
+  write_checkpoint(path, state, table, memory);
+}
+
+void write_checkpoint(const fs::path& path, const CheckpointState& state,
+                      const ParameterTable& table, CheckpointMemory& memory) {
   fs::path directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
   uint64_t bytes = size_estimate(state, table);
   require_free_space(directory, bytes, "a checkpoint");
@@ -105,10 +132,13 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
   Hdf5Store file = Hdf5Store::create(atomic.temporary(), kSealBytes);
   reserve_blocks(atomic.temporary(), path, bytes);  // creating it gave the blocks back
   write_state(file, state);
-  for (auto [group, arena] : named(arenas)) {
+  for (auto [group, arena] : kArenas) {
     file.make_group(concat("/", group));
     for (const auto& parameter : table.parameters()) {
-      file.write_floats(dataset_name(group, parameter), parameter.shape, arena + parameter.offset);
+      file.write_floats(dataset_name(group, parameter), parameter.shape,
+                        [&, a = arena](int64_t first, int64_t count) {
+                          return memory.contents(a, elements_of(parameter, first, count));
+                        });
     }
   }
   file.close();
@@ -123,13 +153,29 @@ CheckpointState read_checkpoint_state(const fs::path& path) {
 
 CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
                                 const CheckpointArenas& arenas, bool verified) {
+  HostMemory memory(arenas);
+  return read_checkpoint(path, table, memory, verified);
+}
+
+CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
+                                CheckpointMemory& memory, bool verified) {
   if (!verified) verify_seal(path);
   Hdf5Store file = Hdf5Store::open(path);
   CheckpointState state = read_state(file, path);
-  for (auto [group, arena] : named(arenas)) {
-    if (!arena) continue;
+  for (auto [group, arena] : kArenas) {
+    if (!memory.has(arena)) continue;
     for (const auto& parameter : table.parameters()) {
-      file.read_floats(dataset_name(group, parameter), parameter.shape, arena + parameter.offset);
+      auto elements = [&](int64_t first, int64_t count) {
+        return elements_of(parameter, first, count);
+      };
+      file.read_floats(
+          dataset_name(group, parameter), parameter.shape,
+          [&, a = arena](int64_t first, int64_t count) {
+            return memory.room(a, elements(first, count));
+          },
+          [&, a = arena](int64_t first, int64_t count, const float* data) {
+            memory.filled(a, elements(first, count), data);
+          });
     }
   }
   return state;
@@ -139,7 +185,7 @@ std::vector<CheckpointTensor> checkpoint_tensors(const fs::path& path) {
   verify_seal(path);
   Hdf5Store file = Hdf5Store::open(path);
   std::vector<CheckpointTensor> tensors;
-  for (auto [group, arena] : named({})) {
+  for (auto [group, arena] : kArenas) {
     for (const auto& entry : file.datasets(concat("/", group))) {
       tensors.push_back({concat(group, "/", entry.name), entry.shape});
     }

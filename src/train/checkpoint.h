@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "data/plan.h"
 #include "model/parameters.h"
 
 namespace finetune {
@@ -50,18 +51,35 @@ struct CheckpointArenas {
   float* v = nullptr;
 };
 
+// The same where not all of it is in this process's memory. Elements are counted as in the table's
+// arenas; a range lies inside one parameter and is of bounded size; ranges come in one fixed order.
+enum class Arena { weights, m, v };
+class CheckpointMemory {
+ public:
+  virtual ~CheckpointMemory() = default;
+  virtual bool has(Arena arena) const = 0;
+  // Each valid until the next call.
+  virtual const float* contents(Arena arena, IndexRange elements) = 0;
+  virtual float* room(Arena arena, IndexRange elements) = 0;
+  virtual void filled(Arena arena, IndexRange elements, const float* data) = 0;
+};
+
 // Error(model) if the disk is too small (checked before, and reserved) or fails: then nothing is
 // left behind and other checkpoints are as they were.
 void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,
                       const ParameterTable& table, const CheckpointArenas& arenas);
+void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,
+                      const ParameterTable& table, CheckpointMemory& memory);
 
-// Both verify the seal first (sealed_file.h). Error(model) for a file that is damaged, no
+// All verify the seal first (sealed_file.h). Error(model) for a file that is damaged, no
 // checkpoint, or of another model (a tensor missing or of another shape; the arenas may then be
 // partly overwritten). `verified`: the seal has just been verified (newest_valid_checkpoint), once
 // is enough.
 CheckpointState read_checkpoint_state(const std::filesystem::path& path);
 CheckpointState read_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
                                 const CheckpointArenas& arenas, bool verified = false);
+CheckpointState read_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
+                                CheckpointMemory& memory, bool verified = false);
 
 // What `inspect` prints: names ("weights/bert...") and shapes.
 struct CheckpointTensor {

@@ -1,42 +1,19 @@
 #include "train/engine.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
-#include "data/packing.h"
-#include "data/plan.h"
 #include "ops/cuda_module.h"
+#include "train/host_memory.h"
 
 namespace finetune {
 namespace {
 
 constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
 constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
-
-std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
-  std::vector<int64_t> lengths(size_t(samples.size()));
-  for (int64_t i = 0; i < samples.size(); ++i) lengths[size_t(i)] = samples.length(i);
-  return lengths;
-}
-
-void append(const TokenizedSamples& from, TokenizedSamples& to) {
-  const int64_t shift = to.offsets.back();
-  to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
-  to.second.insert(to.second.end(), from.second.begin(), from.second.end());
-  for (int64_t i = 1; i <= from.size(); ++i) to.offsets.push_back(shift + from.offsets[size_t(i)]);
-}
-
-void drop_first(int64_t count, TokenizedSamples& samples) {
-  const int64_t tokens = samples.offsets[size_t(count)];
-  samples.ids.erase(samples.ids.begin(), samples.ids.begin() + tokens);
-  samples.second.erase(samples.second.begin(), samples.second.begin() + count);
-  samples.offsets.erase(samples.offsets.begin(), samples.offsets.begin() + count);
-  for (int64_t& offset : samples.offsets) offset -= tokens;
-}
 
 // Every token has a row in the embeddings. Data that could break this are refused when they are
 // read (open_model, require_pair_types, the tasks' max-length).
@@ -63,11 +40,17 @@ std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_co
   return make_cpu_backend(bf16 ? DType::bf16 : DType::f32);
 }
 
-ModelFiles open_model(const std::string& path, bool need_weights) {
+ModelFiles open_model_config(const std::string& path) {
   ModelFiles files;
-  files.directory = find_model(path, need_weights);
+  files.directory = find_model(path, false);
   files.config =
       parse_config(read_text_file(files.directory.config, ExitCode::model), files.directory.config);
+  return files;
+}
+
+ModelFiles open_model(const std::string& path, bool need_weights) {
+  ModelFiles files = open_model_config(path);
+  if (need_weights) files.directory = find_model(path, true);
   files.tokenizer = Tokenizer::load(files.directory.directory);
   if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
     throw model_error(files.directory.directory.string(), ": the vocabulary has ",
@@ -91,11 +74,12 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length) {
   return std::max(tokens, max_length);
 }
 
-Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head)
+Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
+               Communicator& comm)
     : backend_(std::move(backend)),
       config_(config),
       table_(config, head),
-      weights_(backend_->allocate(size_t(table_.size()) * sizeof(float))),
+      weights_(allocate_for_host(*backend_, comm, size_t(table_.size()) * sizeof(float))),
       bert_(*backend_, config_, table_) {}
 
 void Engine::reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute) {
@@ -121,52 +105,7 @@ void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
   backend_->download(logits.data(), out.data, logits.size() * sizeof(float));
 }
 
-// Samples of one micro-batch: at most evaluation_sequences_ of them at once.
-void Engine::evaluate(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
-                      Evaluation& evaluation) {
-  PackedBatch batch;
-  std::vector<float> logits;
-  std::vector<uint32_t> indices;
-  for (int64_t begin = range.begin; begin < range.end; begin += evaluation_sequences_) {
-    indices.resize(size_t(std::min(range.end - begin, evaluation_sequences_)));
-    std::iota(indices.begin(), indices.end(), uint32_t(begin));
-    pack(samples, indices, 0, batch);
-    for (uint32_t& index : batch.indices) index += uint32_t(samples_before);
-    infer(batch, logits);
-    evaluation.add(batch, logits.data());
-  }
-}
-
-bool Engine::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
-                      const std::function<bool(double)>& poll) {
-  for (IndexRange range : micro_batches(lengths_of(set.samples), micro_batch_tokens)) {
-    if (!poll(double(range.begin) / double(set.samples.size()))) return false;
-    evaluate(set.samples, range, 0, evaluation);
-  }
-  return true;
-}
-
-void Engine::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                      const std::function<void(double)>& progress) {
-  TokenizedSamples waiting;
-  int64_t done = 0;
-  for (bool more = true; more;) {
-    const SampleSet* piece = evaluation.next();
-    more = piece != nullptr;
-    if (more) append(piece->samples, waiting);
-    std::vector<IndexRange> ranges = micro_batches(lengths_of(waiting), micro_batch_tokens);
-    if (more && !ranges.empty()) ranges.pop_back();  // later samples may still fill it
-    for (IndexRange range : ranges) {
-      progress(evaluation.share() * double(done + range.begin) / double(done + waiting.size()));
-      evaluate(waiting, range, done, evaluation);
-    }
-    if (ranges.empty()) continue;
-    drop_first(ranges.back().end, waiting);
-    done += ranges.back().end;
-  }
-}
-
-MicroBatchLimits micro_batch_limits(const TokenizedSamples& samples, int64_t micro_batch_tokens,
+MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
                                     int64_t most_sequences) {
   int64_t longest = 0, shortest = micro_batch_tokens;
   for (int64_t i = 0; i < samples.size(); ++i) {

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "core/packed_batch.h"
-#include "data/plan.h"
 #include "model/bert.h"
 #include "ops/backend.h"
-#include "tasks/file_evaluation.h"
 #include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/model_directory.h"
@@ -32,6 +31,7 @@ struct ModelFiles {
   std::unique_ptr<Tokenizer> tokenizer;
 };
 ModelFiles open_model(const std::string& path, bool need_weights);
+ModelFiles open_model_config(const std::string& path);  // without tokenizer
 
 // --micro-batch-tokens auto: a fixed function of the model's shape and the longest input, never of
 // free memory or processes, since equal values give equal bits.
@@ -39,7 +39,10 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length);
 
 class Engine {
  public:
-  Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head);
+  static constexpr int64_t kEvaluationSequences = 512;
+
+  // Collective on the host, whose processes share the weights.
+  Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm);
 
   Backend& backend() { return *backend_; }
   const BertConfig& config() const { return config_; }
@@ -64,23 +67,10 @@ class Engine {
   void infer(const PackedBatch& batch, std::vector<float>& logits);
 
   // Most sequences of one micro-batch without gradients; 0: the default.
-  static constexpr int64_t kEvaluationSequences = 512;
   void set_evaluation_sequences(int64_t count);
   int64_t evaluation_sequences() const { return evaluation_sequences_; }
 
-  // Runs samples [0, size) of `set` through the model in fixed micro-batches and gives the logits
-  // to `evaluation`. `poll` is called between micro-batches with the share done; false stops.
-  bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
-                const std::function<bool(double)>& poll);
-  // The same of samples that come piece by piece, in the same micro-batches. `progress` is called
-  // with the share done.
-  void evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                const std::function<void(double)>& progress);
-
  private:
-  void evaluate(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
-                Evaluation& evaluation);
-
   std::unique_ptr<Backend> backend_;
   BertConfig config_;
   ParameterTable table_;
@@ -96,7 +86,7 @@ struct MicroBatchLimits {
   int64_t tokens = 0;
   int64_t sequences = 0;
 };
-MicroBatchLimits micro_batch_limits(const TokenizedSamples& samples, int64_t micro_batch_tokens,
+MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
                                     int64_t most_sequences);
 
 }  // namespace finetune

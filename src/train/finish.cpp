@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "train/checkpoint_store.h"
+#include "train/checkpoint_transfer.h"
 #include "train/export_model.h"
 #include "train/process_stats.h"
 #include "weights/weights.h"
@@ -39,7 +40,8 @@ void write_run_facts(const Session& session, const std::string& weights_sha256) 
       {"precision", session.options.precision},
       {"seed", concat(session.options.seed)},
       {"virtual_shards", concat(*session.options.virtual_shards)},
-      {"processes", "1"},
+      {"processes", concat(session.comm.size())},
+      {"hosts", concat(session.comm.hosts())},
   };
   const dnnl_version_t* dnnl = dnnl_version();
   facts.emplace_back("onednn", concat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch));
@@ -50,10 +52,14 @@ void write_run_facts(const Session& session, const std::string& weights_sha256) 
   write_facts(session.directory->facts(), facts);
 }
 
-// The best step's weights in place of the last step's.
+// The best step's weights in place of the last step's, on all processes.
 void load_best(Session& session) {
-  fs::path path = checkpoint_path(session.directory->checkpoints(), session.state.best_step);
-  read_checkpoint(path, session.engine->table(), {session.engine->weights(), nullptr, nullptr});
+  fs::path path;
+  if (session.leads()) {
+    path = checkpoint_path(session.directory->checkpoints(), session.state.best_step);
+  }
+  load_checkpoint(session, path, false, false);
+  if (!session.leads()) return;
   log("exporting the best model: step ", session.state.best_step, ", ", session.best_metric, " ",
       format_number(session.state.best_value));
 }
@@ -62,16 +68,25 @@ void load_best(Session& session) {
 
 TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
                         Evaluation* best_evaluation) {
-  s.wait_for_fingerprints();
+  // Of rank 0, for all: is the best model another one, and must it be evaluated again?
+  struct Best {
+    int64_t step, evaluate;
+  } best{s.state.best_step, best_evaluation == nullptr};
+  s.comm.broadcast(&best, sizeof best, 0);
+  std::string sha256;
   const ParameterTable& table = s.engine->table();
-  std::string sha256 = safetensors_sha256(weight_views(table, s.engine->weights()), DType::f32);
+  if (s.leads()) {
+    s.wait_for_fingerprints();
+    sha256 = safetensors_sha256(weight_views(table, s.engine->weights()), DType::f32);
+  }
   std::unique_ptr<Evaluation> again;
-  if (s.task->eval_set()) {
-    if (s.state.best_step != s.state.step) load_best(s);
-    if (!best_evaluation) {
-      again = s.evaluate(best_metrics, [](double) { return true; });
-      best_evaluation = again.get();
-    }
+  if (s.has_eval) {
+    if (best.step != s.state.step) load_best(s);
+    if (best.evaluate) again = s.evaluate(best_metrics, [](double) { return true; });
+  }
+  if (!s.leads()) return {};
+  if (s.has_eval) {
+    if (again) best_evaluation = again.get();
     for (const auto& metric : best_metrics) metrics.insert(metric);
     metrics["best_step"] = double(s.state.best_step);
     best_evaluation->write_files(s.directory->path());

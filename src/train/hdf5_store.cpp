@@ -202,8 +202,39 @@ std::vector<std::string> Hdf5Store::read_strings(const std::string& name) const 
   return values;
 }
 
+namespace {
+
+constexpr int64_t kSlabFloats = int64_t{1} << 22;
+
+int64_t row_floats(const std::vector<int64_t>& shape) {
+  int64_t floats = 1;
+  for (size_t d = 1; d < shape.size(); ++d) floats *= shape[d];
+  return std::max<int64_t>(floats, 1);
+}
+
+// Rows [first, first + count) of a dataset, in the file and in memory.
+struct Slab {
+  Hdf5Handle file, memory;
+};
+
+Slab slab_of(hid_t dataset, const std::vector<int64_t>& shape, int64_t first, int64_t count) {
+  std::vector<hsize_t> start(shape.size(), 0), extent(shape.begin(), shape.end());
+  start[0] = hsize_t(first);
+  extent[0] = hsize_t(count);
+  Slab slab{Hdf5Handle(H5Dget_space(dataset), H5Sclose),
+            Hdf5Handle(H5Screate_simple(int(extent.size()), extent.data(), nullptr), H5Sclose)};
+  H5Sselect_hyperslab(slab.file, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr);
+  return slab;
+}
+
+}  // namespace
+
+int64_t checkpoint_rows(const std::vector<int64_t>& shape) {
+  return std::max<int64_t>(1, kSlabFloats / row_floats(shape));
+}
+
 void Hdf5Store::write_floats(const std::string& name, const std::vector<int64_t>& shape,
-                             const float* data) {
+                             const Source& next) {
   std::vector<hsize_t> extent(shape.begin(), shape.end());
   std::string failure = "cannot be written (is the disk full?)";
   Hdf5Handle space =
@@ -211,11 +242,17 @@ void Hdf5Store::write_floats(const std::string& name, const std::vector<int64_t>
   Hdf5Handle dataset = check(H5Dcreate2(file_, name.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT,
                                         dataset_properties(), H5P_DEFAULT),
                              H5Dclose, failure);
-  check(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), failure);
+  for (int64_t first = 0; first < shape[0]; first += checkpoint_rows(shape)) {
+    const int64_t count = std::min(checkpoint_rows(shape), shape[0] - first);
+    Slab slab = slab_of(dataset, shape, first, count);
+    check(H5Dwrite(dataset, H5T_NATIVE_FLOAT, slab.memory, slab.file, H5P_DEFAULT,
+                   next(first, count)),
+          failure);
+  }
 }
 
 void Hdf5Store::read_floats(const std::string& name, const std::vector<int64_t>& shape,
-                            float* data) const {
+                            const Room& next, const Filled& filled) const {
   Hdf5Handle dataset =
       check(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, concat("has no tensor ", name));
   std::vector<int64_t> found = shape_of(dataset);
@@ -223,8 +260,14 @@ void Hdf5Store::read_floats(const std::string& name, const std::vector<int64_t>&
     throw model_error(path_, ": tensor ", name, " has shape ", shape_text(found),
                       ", the model needs ", shape_text(shape));
   }
-  check(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data),
-        concat("tensor ", name, " cannot be read"));
+  for (int64_t first = 0; first < shape[0]; first += checkpoint_rows(shape)) {
+    const int64_t count = std::min(checkpoint_rows(shape), shape[0] - first);
+    Slab slab = slab_of(dataset, shape, first, count);
+    float* data = next(first, count);
+    check(H5Dread(dataset, H5T_NATIVE_FLOAT, slab.memory, slab.file, H5P_DEFAULT, data),
+          concat("tensor ", name, " cannot be read"));
+    filled(first, count, data);
+  }
 }
 
 std::vector<Hdf5Store::Entry> Hdf5Store::datasets(const std::string& group) const {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "weights/hdf5_file.h"
 
 namespace finetune {
+
+// Rows (of the first dimension) of a slab, in which tensors of this shape are written and read.
+int64_t checkpoint_rows(const std::vector<int64_t>& shape);
 
 // A file opened for reading, or a new one behind a user block of `user_block` bytes. It holds the
 // library's lock while it exists.
@@ -36,10 +40,16 @@ class Hdf5Store {
   void write_strings(const std::string& name, const std::vector<std::string>& values);
   std::vector<std::string> read_strings(const std::string& name) const;
 
-  // Contiguous little-endian float32, straight from and to memory.
-  void write_floats(const std::string& name, const std::vector<int64_t>& shape, const float* data);
-  // Error(model) if the dataset is missing or has another shape or type.
-  void read_floats(const std::string& name, const std::vector<int64_t>& shape, float* data) const;
+  // Contiguous little-endian float32, in slabs of whole rows (of the first dimension) one after the
+  // other: `next` gives the memory of rows [first, first + count) to write from.
+  using Source = std::function<const float*(int64_t first, int64_t count)>;
+  void write_floats(const std::string& name, const std::vector<int64_t>& shape, const Source& next);
+  // `next` gives the memory to read into, `filled` is called when it has been. Error(model) if the
+  // dataset is missing or has another shape or type.
+  using Room = std::function<float*(int64_t first, int64_t count)>;
+  using Filled = std::function<void(int64_t first, int64_t count, const float* data)>;
+  void read_floats(const std::string& name, const std::vector<int64_t>& shape, const Room& next,
+                   const Filled& filled) const;
 
   struct Entry {
     std::string name;

@@ -2,9 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "comm/agreement.h"
+#include "comm/placement.h"
 #include "core/error.h"
 #include "tasks/registry.h"
+#include "train/dealing.h"
 #include "train/pretrained.h"
+#include "train/sharing.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -41,22 +45,60 @@ FineTuned open_fine_tuned(const InferenceOptions& options) {
   if (options.squad_version) {
     out.options.squad_version = int(parse_int(*options.squad_version).value_or(0));  // auto: 0
   }
-  out.batch_size = options.batch_size;
   return out;
 }
 
-void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head) {
-  model.engine = std::make_unique<Engine>(make_backend(options.device, options.threads, options.precision),
-                                          model.model.config, head);
-  auto source = open_weights(model.model.directory.weights);
-  load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,
-                  HeadPolicy::require, model.engine->weights());
+namespace {
+
+struct Loading {
+  Head head;
+  int64_t max_length = 0;
+};
+
+// What every process does once rank 0 knows what to load.
+void load(FineTuned& model, const InferenceOptions& options, Loading loading, Communicator& comm) {
+  comm.note("loading weights", -1);
+  std::unique_ptr<Backend> backend;
+  const std::string precision =
+      options.precision != "auto"                       ? options.precision
+      : everybody(comm, cpu_multiplies_bf16_fast()) ? "bf16"
+                                                        : "fp32";
+  const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
+  together(comm, [&] { backend = make_backend(options.device, threads, precision); });
+  model.engine =
+      std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, comm);
+  together(comm, [&] {
+    if (comm.local_rank() > 0) return;
+    auto source = open_weights(model.model.directory.weights);
+    load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,
+                    HeadPolicy::require, model.engine->weights());
+  });
+  model.micro_batch_tokens = auto_micro_batch_tokens(model.model.config, loading.max_length);
+  model.engine->set_evaluation_sequences(options.batch_size);
+  model.engine->reserve(model.micro_batch_tokens, model.engine->evaluation_sequences(), false);
 }
 
-void FineTuned::reserve(int64_t max_length) {
-  micro_batch_tokens = auto_micro_batch_tokens(model.config, max_length);
-  engine->set_evaluation_sequences(batch_size);
-  engine->reserve(micro_batch_tokens, engine->evaluation_sequences(), false);
+}  // namespace
+
+void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
+                     int64_t max_length, Communicator& comm) {
+  Loading loading{head, max_length};
+  comm.broadcast(&loading, sizeof loading, 0);
+  together(comm, [] {});  // the others open the model now
+  load(model, options, loading, comm);
+}
+
+void serve_inference(const InferenceOptions& options, Communicator& comm) {
+  comm.note("waiting for the data", -1);
+  Loading loading;
+  comm.broadcast(&loading, sizeof loading, 0);
+  FineTuned model;
+  together(comm, [&] {
+    model.model = open_model_config(options.model);
+    if (comm.local_rank() == 0) model.model.directory = find_model(options.model, true);
+  });
+  load(model, options, loading, comm);
+  Dealer(*model.engine, comm).serve();
 }
 
 }  // namespace finetune

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "tasks/task.h"
 #include "train/engine.h"
 
@@ -33,18 +34,17 @@ struct FineTuned {
   TaskKind kind = TaskKind::classification;
   TaskOptions options;  // without files
   std::unique_ptr<Engine> engine;
-  int64_t batch_size = 0;
-
   int64_t micro_batch_tokens = 0;
-
-  // Makes room for micro-batches of samples of up to `max_length` tokens. Once.
-  void reserve(int64_t max_length);
 };
 
 // Which task the model was trained for: its config says, or its weights. Error(model) for a model
 // without a trained head, Error(usage) for options that cannot be.
 FineTuned open_fine_tuned(const InferenceOptions& options);
-// Loads the weights for `head`; after the data have been checked.
-void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head);
+// Loads the weights for `head` and makes room; after the data have been checked. Collective: rank 0
+// calls load_fine_tuned, computes with a Dealer and ends with its done(); the others are served by
+// serve_inference until then. One process of each host reads the file.
+void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
+                     int64_t max_length, Communicator& comm);
+void serve_inference(const InferenceOptions& options, Communicator& comm);
 
 }  // namespace finetune

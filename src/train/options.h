@@ -72,6 +72,8 @@ struct TrainOptions {
   std::optional<int64_t> threads;
   bool recompute = false;
   std::optional<int64_t> virtual_shards;
+  bool shard_optimizer = false;
+  std::string comm_timeout = "10m";
 
   std::string time_limit;
   std::vector<std::string> assertions;
@@ -219,6 +221,13 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"recompute", machine, run,
          "compute activations again in the backward pass: less memory, same result"},
         o.recompute);
+  visit({"shard-optimizer", machine, run,
+         "each process keeps a part of the optimizer's state (always so on the CPU)"},
+        o.shard_optimizer);
+  visit({"comm-timeout", machine, run,
+         "under mpirun: how long a process waits for another before the job ends; 0: for ever", "",
+         "TIME"},
+        o.comm_timeout);
   visit({"time-limit", machine, session,
          "stop cleanly with a checkpoint after 90s, 10m, 1h30m; exit 8", "", "TIME"},
         o.time_limit);

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "data/packing.h"
+#include "data/plan.h"
 #include "tasks/registry.h"
 #include "train/duration.h"
 #include "train/plan_time.h"
@@ -20,21 +22,27 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-// What comes of the program and its libraries after it has started: pages of kernels, tokenizer,
-// HDF5 and libcrypto, and state of theirs and of the threads. Measured: 6.5 MiB and 2 MiB.
-constexpr int64_t kLaterProgram = int64_t{17} << 19;
+// What comes of the program and its libraries after it has started, measured: pages of kernels,
+// tokenizer, HDF5 and libcrypto, and state of theirs and of the threads; more of both where MPI
+// connects several processes.
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kLaterPages = 13 * kMiB / 2, kLaterState = 2 * kMiB;
+constexpr int64_t kMpiPages = 3 * kMiB, kMpiState = 7 * kMiB;
 
 int64_t bytes_of_mb(double mb) {
   return int64_t(mb * 1024 * 1024);
 }
 
-// Of an arena: what the kernel gives at once where it is touched (CpuBackend::allocate asks for
-// large pages).
-int64_t arena_page() {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+// What the kernel gives at once where memory is touched that asks for large pages, as arenas do:
+// those of one process, or the ones that processes share.
+int64_t arena_page(bool shared) {
+  std::ifstream file(shared ? "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+                            : "/sys/kernel/mm/transparent_hugepage/enabled");
   std::string text;
   std::getline(file, text);
-  return text.empty() || text.find("[never]") != std::string::npos ? 4096 : int64_t{2} << 20;
+  const bool small = text.empty() || text.find("[never]") != std::string::npos ||
+                     text.find("[deny]") != std::string::npos;
+  return small ? 4096 : 2 * kMiB;
 }
 
 // What a training run has ready before it allocates.
@@ -46,7 +54,8 @@ struct Prepared {
   int lowest_layer = 0;
   Schedule schedule;
   int64_t weight_file_bytes = 0;
-  int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
+  // Resident, measured; of the program's bytes those that are pages of files.
+  int64_t program_bytes = 0, program_pages = 0, data_bytes = 0;
 };
 
 Prepared prepare(const TrainOptions& given) {
@@ -56,9 +65,11 @@ Prepared prepare(const TrainOptions& given) {
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
   if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
+  parse_duration(o.comm_timeout, "--comm-timeout");
   for (const std::string& text : o.assertions) parse_assertion(text);
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
   p.program_bytes = bytes_of_mb(resident_memory_mb());
+  p.program_pages = bytes_of_mb(resident_file_mb());
   p.model = open_model(o.model, true);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
   auto source = open_weights(p.model.directory.weights);
@@ -76,8 +87,8 @@ Prepared prepare(const TrainOptions& given) {
 
 // Elements of a gradient arena that training writes, in whole pages: parameters that are not
 // frozen, of the word embedding the rows that occur.
-int64_t gradient_bytes(const Prepared& p, const ParameterTable& table, int64_t steps) {
-  const int64_t page = arena_page();
+int64_t gradient_bytes(const Prepared& p, const ParameterTable& table, int64_t steps,
+                       int64_t page) {
   std::vector<bool> pages(size_t(table.size() * kFloat / page + 1), false);
   auto touch = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * kFloat / page; i <= (end * kFloat - 1) / page; ++i) {
@@ -141,31 +152,36 @@ MicroBatchLimits larger(const MicroBatchLimits& a, const MicroBatchLimits& b) {
 }
 
 // The formula: parts that do not depend on micro-batches are `fixed`'s.
-MemoryForecast forecast(const MemoryForecast& fixed, const Prepared& p, const ParameterTable& table,
-                        const Bert& bert, const Workload& work, bool recompute, int64_t processes) {
-  MemoryForecast m = fixed;
-  m.activations = std::max(
-      bert.activation_bytes(work.training.tokens, work.training.sequences, true, recompute),
-      bert.activation_bytes(work.evaluation.tokens, work.evaluation.sequences, false));
-  m.activations += arena_page();  // in the mean: a block begins and ends within a page
+MemoryForecast forecast(const MemoryForecast& fixed, const Prepared& p, const Bert& bert,
+                        const Workload& work, bool recompute, int64_t processes) {
+  const BertConfig& config = p.model.config;
   const MicroBatchLimits largest = larger(work.training, work.evaluation);
-  m.scratch =
-      cpu_scratch_bytes(p.backend->compute_type(), work.training.tokens, work.evaluation.tokens,
-                        p.model.config.hidden_size, p.model.config.intermediate_size);
+  // A block begins and ends within a page: in the mean it touches one more than it fills.
+  auto activations = [&](const MicroBatchLimits& size, bool training) {
+    return bert.activation_bytes(size.tokens, size.sequences, training, recompute) +
+           arena_page(false);
+  };
+  const int64_t training = activations(work.training, true);
+  MemoryForecast m = fixed;
+  m.activations = std::max(training, activations(work.evaluation, false));
+  m.scratch = cpu_scratch_bytes(
+      p.backend->compute_type(), std::max<int64_t>(1, threads() / processes), work.training.tokens,
+      work.evaluation.tokens, config.hidden_size, config.intermediate_size);
   m.data += batch_bytes(largest);
-  // The samples are copied to where all processes see them.
-  const TokenizedSamples& samples = p.task->train_set().samples;
-  const int64_t block = processes > 1 ? int64_t(samples.ids.size()) * 4 + samples.size() * 16 : 0;
-  m.data += block;
-  const int64_t shared = m.weights + m.gradients * processes + m.optimizer;
-  const int64_t apart = m.program + m.activations + m.scratch;
+
   // A process that sums its part of all gradients touches that part of the others' arenas.
-  const int64_t others = processes > 1 ? table.size() * kFloat * (processes - 1) / processes : 0;
-  const int64_t running =
-      m.weights + m.gradients + others + m.optimizer + apart + m.data + m.evaluation;
+  const int64_t of_others = m.gradients * (processes - 1) / processes;
+  const int64_t running = m.weights + m.gradients + of_others + m.optimizer + m.activations +
+                          m.scratch + m.data + m.evaluation + m.program;
   const int64_t loading = m.program + m.data + m.weights + p.weight_file_bytes;
   m.peak = std::max({running, loading, bytes_of_mb(peak_memory_mb())});
-  m.host = processes == 1 ? m.peak : shared + processes * apart + m.data + m.evaluation;
+  m.host = m.peak;
+  if (processes == 1) return m;
+  const int64_t pages = p.program_pages + kLaterPages + kMpiPages;
+  const int64_t evaluating = std::min(processes, work.evaluation_batches);
+  m.host = m.weights + m.gradients * processes + m.optimizer + m.data + m.evaluation + pages +
+           processes * (m.program - pages + m.scratch) + evaluating * m.activations +
+           (processes - evaluating) * training;
   return m;
 }
 
@@ -197,8 +213,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   const ParameterTable table(p.model.config, p.task->head());
   const Bert bert(*p.backend, p.model.config, table);
   plan.parameters = table.count();
-  const int64_t own_shards = (plan.shards + processes - 1) / processes;
-  plan.gradient_arenas = GradientTree::arenas_needed(own_shards);
+  plan.gradient_arenas = TreeCounter::places_needed(part(plan.shards, processes, 0));
   auto work_at = [&](int64_t micro_batch_tokens) {
     return workload_of(*p.task, options, p.schedule.total_steps, micro_batch_tokens,
                        Engine::kEvaluationSequences);
@@ -207,21 +222,23 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
 
   MemoryForecast fixed;
   fixed.weights = table.size() * kFloat;
-  fixed.gradients = plan.gradient_arenas * gradient_bytes(p, table, plan.work.steps);
+  fixed.gradients =
+      plan.gradient_arenas * gradient_bytes(p, table, plan.work.steps, arena_page(processes > 1));
   fixed.optimizer = optimizer_bytes(p, table);
-  fixed.program = p.program_bytes + kLaterProgram;
+  fixed.program =
+      p.program_bytes + kLaterPages + kLaterState + (processes > 1 ? kMpiPages + kMpiState : 0);
   fixed.data = p.data_bytes;
   // The best one is kept while another one is at work.
   fixed.evaluation =
       std::min<int64_t>(plan.work.evaluations, 2) * evaluation_bytes(*p.task, p.task->head());
-  plan.memory = forecast(fixed, p, table, bert, plan.work, options.recompute, processes);
+  plan.memory = forecast(fixed, p, bert, plan.work, options.recompute, processes);
 
   const int64_t largest = std::max(plan.work.training.tokens, plan.work.evaluation.tokens);
   for (int64_t tokens : {plan.micro_batch_tokens, largest / 2, largest / 4}) {
     if (tokens < plan.micro_batch_tokens && tokens < p.task->max_length()) continue;
     const Workload work = work_at(tokens);
     auto peak = [&](bool recompute) {
-      return forecast(fixed, p, table, bert, work, recompute, processes).peak;
+      return forecast(fixed, p, bert, work, recompute, processes).peak;
     };
     plan.alternatives.push_back({tokens, peak(false), peak(true)});
   }

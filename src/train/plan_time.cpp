@@ -112,17 +112,19 @@ double evaluation_seconds(Engine& engine, const SampleSet& set, int64_t micro_ba
 }  // namespace
 
 TimeForecast measure_time_of(TimedRun run, const Workload& work) {
-  Engine engine(std::move(run.backend), run.config, run.task.head());
+  const std::unique_ptr<Communicator> comm = make_solo_communicator();
+  Engine engine(std::move(run.backend), run.config, run.task.head(), *comm);
+  const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
   for (const Parameter& parameter : engine.table().parameters()) {
     initialize(engine.table(), parameter, run.config.initializer_range, 1, engine.weights());
   }
   engine.reserve(std::max(work.training.tokens, work.evaluation.tokens),
                  std::max(work.training.sequences, work.evaluation.sequences), true,
                  run.options.recompute);
-  run.task.reserve(engine.backend(), work.training.sequences);
+  objective->reserve(engine.backend(), work.training.sequences);
   TimeForecast time;
   {
-    TrainingStep step(engine, run.task, step_options(run), run.options.batch_size);
+    TrainingStep step(engine, *objective, *comm, step_options(run), run.options.batch_size);
     Stopwatch watch(step, run);
     time.step =
         step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);

@@ -67,6 +67,10 @@ double resident_memory_mb() {
   return exact > 0 ? exact : proc_mb("/proc/self/status", "VmRSS");
 }
 
+double resident_file_mb() {
+  return proc_mb("/proc/self/status", "RssFile");
+}
+
 double available_memory_mb() {
   return proc_mb("/proc/meminfo", "MemAvailable");
 }

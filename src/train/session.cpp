@@ -1,131 +1,221 @@
 #include "train/session.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 
+#include "comm/agreement.h"
+#include "comm/placement.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
-#include "data/plan.h"
+#include "core/sha256.h"
 #include "tasks/registry.h"
+#include "train/checkpoint_transfer.h"
 #include "train/config_file.h"
+#include "train/dealing.h"
 #include "train/duration.h"
+#include "train/option_transfer.h"
 #include "train/option_values.h"
 #include "train/pretrained.h"
+#include "train/process_check.h"
 #include "train/process_stats.h"
 #include "train/resume.h"
+#include "train/run_setup.h"
+#include "train/sharing.h"
 #include "weights/weights.h"
 
 namespace finetune {
 namespace {
 
-OutputMode output_mode(const TrainOptions& options) {
-  if (options.resume) return OutputMode::resume;
-  return options.overwrite ? OutputMode::overwrite : OutputMode::create;
-}
+// What rank 0 has found out, besides the options.
+struct Facts {
+  MicroBatchLimits evaluation{1, 1};
+  int64_t has_eval = 0;
+  int64_t found = 0;  // there is a checkpoint to continue
+  int64_t step = 0;   // its step
+};
 
-std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
-                                const WeightSource& source) {
-  TaskKind kind = options.task.empty() ? task_of_data(options.train[0]) : *task_named(options.task);
-  bool has_head = source.find(head_weight(kind)) != nullptr;
-  auto task = make_task(kind, task_options(options), *model.tokenizer, model.config,
-                        has_head && !options.reinit_head);
-  if (has_head && !options.reinit_head && !task->keeps_head()) {
-    throw model_error(source.path().string(), ": the model has a head for other labels (",
-                      model.config.labels.size(), " of its own, the data has ",
-                      task->labels().size(), "); --reinit-head starts a new one");
+class Preparation {
+ public:
+  Preparation(Session& session, const TrainOptions& options) : s_(session), comm_(session.comm) {
+    s_.options = options;
   }
-  return task;
+
+  void run();
+
+ private:
+  bool reads() const { return comm_.local_rank() == 0; }  // one process of each host does
+  void check_options();
+  void look_at_output();
+  void choose_machine();
+  void read();
+  void resolve_options();
+  void share_samples();
+  void load();
+  void reserve_buffers();
+  void make_step();
+  void continue_run();
+  void open_files();
+  void describe() const;
+
+  Session& s_;
+  Communicator& comm_;
+  std::optional<FoundCheckpoint> found_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<WeightSource> source_;
+  PretrainedReport loaded_;
+  TrainingArrays arrays_;
+  Facts facts_;
+  std::string differing_;  // processes that compute in another way
+  std::string advice_;  // on how the launcher has bound the processes
+  int lowest_layer_ = 0;
+};
+
+void Preparation::check_options() {
+  together(comm_, [&] {
+    validate(s_.options);
+    if (!s_.options.time_limit.empty()) {
+      s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
+    }
+    comm_.set_timeout(parse_duration(s_.options.comm_timeout, "--comm-timeout"));
+    for (const std::string& text : s_.options.assertions) parse_assertion(text);
+  });
+  require_equal_processes(comm_, s_.options);
 }
 
-std::vector<std::string> metrics_of_run(const Task& task) {
-  std::vector<std::string> names = run_metric_names();
-  if (!task.eval_set()) return names;
-  for (const auto& more : {task.metric_names(), evaluation_metric_names()}) {
-    names.insert(names.end(), more.begin(), more.end());
+void Preparation::look_at_output() {
+  TrainOptions& options = s_.options;
+  together(comm_, [&] {
+    if (!s_.leads()) return;
+    check_output(options.output, output_mode(options));
+    if (!options.resume || output_state(options.output) != OutputState::run) return;
+    s_.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
+    if ((s_.finished = is_finished(*s_.directory))) {
+      s_.assertions = finished_assertions(*s_.directory, options);
+      return;
+    }
+    found_ = checkpoint_to_continue(*s_.directory);
+    if (found_) continue_with_options(options, found_->state.options, found_->file.path.string());
+  });
+  comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
+  if (!s_.finished) options = options_from_text(from_rank_0(comm_, options_to_text(options)));
+}
+
+void Preparation::choose_machine() {
+  TrainOptions& options = s_.options;
+  if (options.precision == "auto") {
+    options.precision = everybody(comm_, cpu_multiplies_bf16_fast()) ? "bf16" : "fp32";
   }
-  return names;
+  advice_ = binding_advice(comm_);
+  const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
+  together(comm_,
+           [&] { backend_ = make_backend(options.device, threads, options.precision); });
+  const std::string code_path = backend_->description();  // "CPU, AVX-512, fp32, 2 threads"
+  differing_ = code_path_warning(comm_, code_path.substr(0, code_path.rfind(',')));
 }
 
-std::string checked_best_metric(const TrainOptions& options, const Task& task) {
-  if (!task.eval_set()) return "";
-  if (options.best_metric.empty()) return task.best_metric();
-  std::vector<std::string> names = task.metric_names();
-  for (const std::string& name : {options.best_metric, "eval_" + options.best_metric}) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+void Preparation::read() {
+  comm_.note("reading data and model", -1);
+  TrainOptions& options = s_.options;
+  const int own_threads = threads();
+  together(comm_, [&] {
+    if (!reads()) {
+      s_.model = open_model_config(options.model);
+      return;
+    }
+    set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
+    s_.model = open_model(options.model, true);
+    lowest_layer_ = lowest_trained_layer(options, s_.model.config);
+    source_ = open_weights(s_.model.directory.weights);
+    if (s_.leads() && options.overwrite) {
+      std::vector<fs::path> inputs = data_files(options);
+      for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
+      if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
+      check_inputs_survive(options.output, inputs);
+    }
+    s_.task = read_task(options, s_.model, *source_);
+    if (s_.leads()) {
+      s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
+      s_.best_metric = checked_best_metric(options, *s_.task);
+    }
+  });
+  if (!reads()) lowest_layer_ = lowest_trained_layer(options, s_.model.config);
+}
+
+// Rank 0 knows the data: what follows from them goes to all.
+void Preparation::resolve_options() {
+  TrainOptions& options = s_.options;
+  if (s_.leads()) {
+    const Task& task = *s_.task;
+    options.task = finetune::name_of(task.kind());
+    options.max_length = task.max_length();
+    options.best_metric = s_.best_metric;
+    if (!options.micro_batch_tokens) {
+      options.micro_batch_tokens = auto_micro_batch_tokens(s_.model.config, task.max_length());
+    }
+    if (!options.virtual_shards) options.virtual_shards = comm_.size();
+    if (const SampleSet* eval = task.eval_set()) {
+      facts_.has_eval = 1;
+      facts_.evaluation = micro_batch_limits(eval->samples, *options.micro_batch_tokens,
+                                             Engine::kEvaluationSequences);
+    }
+    facts_.found = found_.has_value();
+    if (found_) facts_.step = found_->state.step;
   }
-  throw usage_error("--best-metric ", options.best_metric, ": this run gives ", join(names, ", "));
+  options = options_from_text(from_rank_0(comm_, options_to_text(options)));
+  comm_.broadcast(&facts_, sizeof facts_, 0);
+  s_.micro_batch_tokens = *options.micro_batch_tokens;
+  s_.has_eval = facts_.has_eval != 0;
 }
 
-int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) {
-  if (options.freeze == "none") return 0;
-  if (options.freeze == "embeddings") return 1;
-  auto layers = parse_int(options.freeze);
-  if (!layers || *layers < 0 || *layers > config.num_hidden_layers) {
-    throw usage_error("--freeze ", options.freeze,
-                      ": must be none, embeddings, or a number of layers up to ",
-                      config.num_hidden_layers);
+void Preparation::share_samples() {
+  if (reads()) arrays_ = s_.task->training_arrays();
+  s_.shared_samples = share_with_host(comm_, reads() ? &arrays_ : nullptr, arrays_);
+  if (s_.shared_samples && reads()) s_.task->release_training_arrays();
+  s_.objective = make_objective(arrays_);
+  s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
+}
+
+void Preparation::load() {
+  comm_.note("loading weights", -1);
+  s_.engine =
+      std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
+  together(comm_, [&] {
+    if (!reads()) return;
+    loaded_ = load_pretrained(
+        s_.engine->table(), *source_, s_.model.config.initializer_range, s_.options.seed,
+        s_.options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, s_.engine->weights());
+  });
+  require_equal_content(comm_, arrays_,
+                        {s_.engine->weights(), size_t(s_.engine->table().size())});
+  if (s_.leads()) {
+    s_.data_fingerprint = std::make_unique<Fingerprint>(data_files(s_.options));
+    s_.model_fingerprint = std::make_unique<Fingerprint>(model_files(s_.model, *source_));
   }
-  return int(*layers) + 1;
-}
-
-Schedule make_schedule(const TrainOptions& options, int64_t samples) {
-  int64_t per_epoch = steps_per_epoch(samples, options.batch_size);
-  Schedule schedule;
-  schedule.kind = options.schedule == "linear"     ? ScheduleKind::linear
-                  : options.schedule == "cosine"   ? ScheduleKind::cosine
-                  : options.schedule == "constant" ? ScheduleKind::constant
-                                                   : ScheduleKind::polynomial;
-  schedule.learning_rate = options.learning_rate;
-  auto by_epochs = int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
-  schedule.total_steps = options.max_steps.value_or(std::max<int64_t>(1, by_epochs));
-  schedule.warmup_steps =
-      options.warmup_steps.value_or(warmup_steps_for(schedule.total_steps, options.warmup_ratio));
-  return schedule;
-}
-
-std::vector<fs::path> data_files(const TrainOptions& options) {
-  std::vector<fs::path> files(options.train.begin(), options.train.end());
-  files.insert(files.end(), options.eval.begin(), options.eval.end());
-  return files;
-}
-
-std::vector<fs::path> model_files(const ModelFiles& model, const WeightSource& source) {
-  std::vector<fs::path> files = {model.directory.config};
-  for (const auto& file : model.tokenizer->files()) files.push_back(file);
-  for (const auto& file : source.files()) files.push_back(file);
-  return files;
-}
-
-// What the run reads besides its checkpoints.
-std::vector<fs::path> input_files(const Session& session, const WeightSource& source) {
-  std::vector<fs::path> files = data_files(session.options);
-  for (auto& file : model_files(session.model, source)) files.push_back(std::move(file));
-  if (!session.options.baseline.empty()) files.emplace_back(session.options.baseline);
-  return files;
+  source_.reset();  // its mapping is as large as the weights
+  if (!s_.leads() && s_.shared_samples) s_.task.reset();
 }
 
 // Buffers for the largest micro-batch of training and evaluation.
-void reserve_buffers(Session& s) {
-  MicroBatchLimits training =
-      micro_batch_limits(s.task->train_set().samples, s.micro_batch_tokens, s.options.batch_size);
+void Preparation::reserve_buffers() {
+  const int64_t shard = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
+  const MicroBatchLimits training =
+      micro_batch_limits(s_.objective->samples(), s_.micro_batch_tokens, shard);
   MicroBatchLimits largest = training;
-  if (const SampleSet* eval = s.task->eval_set()) {
-    MicroBatchLimits evaluation =
-        micro_batch_limits(eval->samples, s.micro_batch_tokens, s.engine->evaluation_sequences());
-    largest.tokens = std::max(largest.tokens, evaluation.tokens);
-    largest.sequences = std::max(largest.sequences, evaluation.sequences);
+  if (s_.has_eval) {
+    largest.tokens = std::max(largest.tokens, facts_.evaluation.tokens);
+    largest.sequences = std::max(largest.sequences, facts_.evaluation.sequences);
   }
-  s.engine->reserve(largest.tokens, largest.sequences, true, s.options.recompute);
-  s.task->reserve(s.engine->backend(), training.sequences);
+  s_.engine->reserve(largest.tokens, largest.sequences, true, s_.options.recompute);
+  s_.objective->reserve(s_.engine->backend(), training.sequences);
 }
 
-StepOptions step_options(const Session& session, int lowest_layer) {
-  const TrainOptions& o = session.options;
+void Preparation::make_step() {
+  const TrainOptions& o = s_.options;
   StepOptions step;
   step.seed = o.seed;
   step.virtual_shards = *o.virtual_shards;
-  step.micro_batch_tokens = session.micro_batch_tokens;
+  step.micro_batch_tokens = s_.micro_batch_tokens;
   step.dropout = o.dropout.value_or(-1);
   step.max_grad_norm = o.max_grad_norm;
   step.weight_decay = o.weight_decay;
@@ -133,21 +223,85 @@ StepOptions step_options(const Session& session, int lowest_layer) {
   step.adam_beta2 = o.adam_beta2;
   step.adam_epsilon = o.adam_epsilon;
   step.layer_lr_decay = o.layer_lr_decay;
-  step.lowest_layer = lowest_layer;
-  return step;
+  step.lowest_layer = lowest_layer_;
+  s_.step =
+      std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
 }
 
-void describe(const Session& session, const PretrainedReport& loaded) {
-  const Engine& engine = *session.engine;
-  log("model: ", session.model.directory.directory.string(), ", ",
-      engine.config().num_hidden_layers, " layers, hidden ", engine.config().hidden_size, ", ",
-      engine.table().count(), " parameters");
-  for (const auto& line : loaded.lines) log(line);
-  for (const auto& line : session.task->describe()) log(line);
-  log("computing on ", session.engine->backend().description(), ", micro-batches of up to ",
-      session.micro_batch_tokens, " tokens");
-  log(session.schedule.total_steps, " steps of ", session.options.batch_size, " samples, ",
-      session.schedule.warmup_steps, " of them warm-up");
+void Preparation::continue_run() {
+  if (!facts_.found) return;
+  comm_.note("reading the checkpoint", -1);
+  together(comm_, [&] {
+    if (!s_.leads()) return;
+    s_.state = std::move(found_->state);
+    s_.wait_for_fingerprints();  // other data: to be said now, not after hours
+  });
+  s_.state.step = facts_.step;
+  load_checkpoint(s_, found_ ? found_->file.path : fs::path(), true, true);
+}
+
+void Preparation::describe() const {
+  const Engine& engine = *s_.engine;
+  log("model: ", s_.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
+      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(),
+      " parameters");
+  for (const auto& line : loaded_.lines) log(line);
+  for (const auto& line : s_.task->describe()) log(line);
+  log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
+      s_.micro_batch_tokens, " tokens");
+  for (const auto& line : describe_processes(comm_, *s_.options.virtual_shards)) log(line);
+  for (const std::string* line : {&differing_, &advice_}) {
+    if (!line->empty()) log(*line);
+  }
+  log(s_.schedule.total_steps, " steps of ", s_.options.batch_size, " samples, ",
+      s_.schedule.warmup_steps, " of them warm-up");
+}
+
+void Preparation::open_files() {
+  const TrainOptions& options = s_.options;
+  if (!s_.directory) {
+    s_.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
+  }
+  open_console(options.quiet);
+  enable_progress(!options.no_progress);
+  open_log_file(s_.directory->log());
+  describe();
+  if (found_) {
+    log("continuing from ", found_->file.path.string(), ", step ", s_.state.step);
+  } else if (options.resume) {
+    log("--resume: no checkpoint yet, starting from the beginning");
+  }
+  s_.state.options =
+      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
+  s_.state.labels = s_.task->labels();
+  s_.state.version = FINETUNE_VERSION;
+  write_file(s_.directory->config(), s_.state.options);
+  finetune::create_directories(s_.directory->checkpoints());
+  s_.metrics_log = std::make_unique<MetricsLog>(
+      s_.directory->metrics_log(), found_ ? s_.state.step : -1, evaluated_step(s_.state));
+  s_.startup_seconds = seconds_since_start();
+}
+
+void Preparation::run() {
+  check_options();
+  look_at_output();
+  if (s_.finished) {
+    if (s_.leads()) open_console(s_.options.quiet);
+    return;
+  }
+  choose_machine();
+  const int own_threads = threads();
+  read();
+  resolve_options();
+  share_samples();
+  load();
+  set_threads(own_threads);
+  reserve_buffers();
+  make_step();
+  continue_run();
+  together(comm_, [&] {
+    if (s_.leads()) open_files();
+  });
 }
 
 }  // namespace
@@ -166,16 +320,21 @@ void Session::wait_for_fingerprints() {
   check(state.model_sha256, weights, "--model");
 }
 
-CheckpointArenas Session::arenas() {
-  return {engine->weights(), step->first_moments(), step->second_moments()};
-}
-
 std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
                                               const std::function<bool(double)>& poll) {
+  Dealer dealer(*engine, comm);
+  step->settle();
+  if (!leads()) {
+    dealer.serve();
+    return nullptr;
+  }
+  comm.note("evaluation", state.step);
   double start = seconds_since_start();
   auto evaluation = task->start_evaluation();
   const SampleSet& set = *task->eval_set();
-  if (!engine->evaluate(set, *evaluation, micro_batch_tokens, poll)) return nullptr;
+  const bool whole = dealer.evaluate(set, *evaluation, micro_batch_tokens, poll);
+  dealer.done();
+  if (!whole) return nullptr;
   metrics = evaluation->metrics();
   double seconds = std::max(1e-9, seconds_since_start() - start);
   metrics["eval_runtime"] = seconds;
@@ -183,85 +342,9 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   return evaluation;
 }
 
-std::unique_ptr<Session> prepare_session(const TrainOptions& given) {
-  auto session = std::make_unique<Session>();
-  Session& s = *session;
-  s.options = given;
-  TrainOptions& options = s.options;
-  validate(options);
-  if (!options.time_limit.empty()) {
-    s.time_limit = parse_duration(options.time_limit, "--time-limit");
-  }
-  for (const std::string& text : options.assertions) parse_assertion(text);
-  check_output(options.output, output_mode(options));
-
-  std::optional<FoundCheckpoint> found;
-  if (options.resume && output_state(options.output) == OutputState::run) {
-    s.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
-    if ((s.finished = is_finished(*s.directory))) {
-      s.assertions = finished_assertions(*s.directory, options);
-      open_console(options.quiet);
-      return session;
-    }
-    found = checkpoint_to_continue(*s.directory);
-    if (found) continue_with_options(options, found->state.options, found->file.path.string());
-  }
-
-  auto backend = make_backend(options.device, options.threads.value_or(0), options.precision);
-  s.model = open_model(options.model, true);
-  int lowest_layer = lowest_trained_layer(options, s.model.config);
-  auto source = open_weights(s.model.directory.weights);
-  if (options.overwrite) check_inputs_survive(options.output, input_files(s, *source));
-  s.task = read_task(options, s.model, *source);
-  s.assertions = read_assertions(options, metrics_of_run(*s.task));
-  s.best_metric = checked_best_metric(options, *s.task);
-  s.schedule = make_schedule(options, s.task->train_set().samples.size());
-  s.micro_batch_tokens = options.micro_batch_tokens.value_or(
-      auto_micro_batch_tokens(s.model.config, s.task->max_length()));
-  options.task = name_of(s.task->kind());
-  options.max_length = s.task->max_length();
-  options.precision = backend->compute_type() == DType::bf16 ? "bf16" : "fp32";
-  options.best_metric = s.best_metric;
-  options.micro_batch_tokens = s.micro_batch_tokens;
-  options.virtual_shards = options.virtual_shards.value_or(1);
-
-  s.engine = std::make_unique<Engine>(std::move(backend), s.model.config, s.task->head());
-  PretrainedReport loaded = load_pretrained(
-      s.engine->table(), *source, s.model.config.initializer_range, options.seed,
-      options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, s.engine->weights());
-  s.data_fingerprint = std::make_unique<Fingerprint>(data_files(options));
-  s.model_fingerprint = std::make_unique<Fingerprint>(model_files(s.model, *source));
-  source.reset();  // its mapping is as large as the weights
-  reserve_buffers(s);
-  s.step = std::make_unique<TrainingStep>(*s.engine, *s.task, step_options(s, lowest_layer),
-                                          options.batch_size);
-  if (found) {
-    s.state = std::move(found->state);
-    s.wait_for_fingerprints();  // other data: to be said now, not after hours
-    read_checkpoint(found->file.path, s.engine->table(), s.arenas(), true);
-  }
-
-  if (!s.directory) {
-    s.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
-  }
-  open_console(options.quiet);
-  enable_progress(!options.no_progress);
-  open_log_file(s.directory->log());
-  describe(s, loaded);
-  if (found) {
-    log("continuing from ", found->file.path.string(), ", step ", s.state.step);
-  } else if (options.resume) {
-    log("--resume: no checkpoint yet, starting from the beginning");
-  }
-  s.state.options =
-      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
-  s.state.labels = s.task->labels();
-  s.state.version = FINETUNE_VERSION;
-  write_file(s.directory->config(), s.state.options);
-  finetune::create_directories(s.directory->checkpoints());
-  s.metrics_log = std::make_unique<MetricsLog>(s.directory->metrics_log(),
-                                               found ? s.state.step : -1, evaluated_step(s.state));
-  s.startup_seconds = seconds_since_start();
+std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm) {
+  auto session = std::make_unique<Session>(comm);
+  Preparation(*session, options).run();
   return session;
 }
 

@@ -5,10 +5,13 @@
 #include <cmath>
 #include <optional>
 
+#include "comm/agreement.h"
+#include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "train/checkpoint_store.h"
+#include "train/checkpoint_transfer.h"
 #include "train/finish.h"
 #include "train/process_stats.h"
 #include "train/session.h"
@@ -42,14 +45,24 @@ Error diverged(int64_t step, const std::string& what) {
                                           "; a smaller --lr or a longer --warmup-ratio may help"));
 }
 
-// The loop, from a prepared session to its end.
+bool all_finite(Session& s) {
+  const int64_t count = s.engine->table().size();
+  std::vector<double> sums(size_t((count + kNormBlock - 1) / kNormBlock));
+  s.engine->backend().block_square_sums(vector(s.engine->weights(), count), kNormBlock, {},
+                                        sums.data());
+  return std::isfinite(tree_sum(sums));
+}
+
+// The loop, from a prepared session to its end. Every process runs it; what only rank 0 can know
+// (metrics, the clock, the files) it tells the others at fixed places (Verdict), and wishes to stop
+// travel with the step's own sums: all processes take the same turns.
 class Trainer {
  public:
   Trainer(Session& session, const SignalGuard& signals)
       : s_(session),
         signals_(signals),
         state_(session.state),
-        count_(session.task->train_set().samples.size()),
+        count_(session.objective->samples().size()),
         per_epoch_(steps_per_epoch(count_, session.options.batch_size)) {}
 
   TrainOutcome run();
@@ -64,15 +77,31 @@ class Trainer {
   }
   double& total(const char* name) { return state_.totals[name]; }
 
-  void step();
+  // What rank 0 makes of an evaluation, or of the state in which the loop begins.
+  struct Verdict {
+    int stop = 0;  // exit code of a stop that was asked for; 0: none
+    int stop_early = 0;
+    int save = 0;
+    int evaluate = 0;
+  };
+  Verdict agree(Verdict verdict) {
+    s_.comm.broadcast(&verdict, sizeof verdict, 0);
+    return verdict;
+  }
+  int wish() const { return int(stop_requested()); }
+
+  // Each gives the exit code of a stop that all have agreed on; 0: none.
+  int step();
+  int evaluate();
   void log_step(const StepResult& result, double learning_rate, double seconds);
   void show(double loss);
-  bool evaluate();
-  void note_result(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation);
+  Verdict judge(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation);
+  Verdict evaluate_on_rank_0();
+  Verdict beginning() const;
   void save();
   ExitCode stop_requested() const;
   TrainOutcome finish();
-  TrainOutcome stop(ExitCode code);
+  TrainOutcome stop(int code);
 
   Session& s_;
   const SignalGuard& signals_;
@@ -89,7 +118,7 @@ class Trainer {
   Metrics best_metrics_;
 };
 
-void Trainer::step() {
+int Trainer::step() {
   int64_t epoch = state_.step / per_epoch_;
   if (epoch != order_epoch_) {
     order_ = epoch_order(count_, s_.options.seed, epoch, !s_.options.no_shuffle);
@@ -100,10 +129,12 @@ void Trainer::step() {
   double learning_rate = s_.schedule.at(state_.step);
   StepResult result = s_.step->run(
       state_.step, std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
-      learning_rate);
-  if (!result.finite) {
-    throw diverged(state_.step + 1,
-                   concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
+      learning_rate, [this] { return wish(); });
+  if (!result.finite) {  // the same on every process
+    together(s_.comm, [&] {
+      throw diverged(state_.step + 1,
+                     concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
+    });
   }
   double seconds = seconds_since(start);
   total("loss") += result.loss;
@@ -113,10 +144,12 @@ void Trainer::step() {
   state_.step += 1;
   state_.epoch = state_.step / per_epoch_;
   state_.step_in_epoch = state_.step % per_epoch_;
+  if (!s_.leads()) return result.wish;
   if (state_.step % s_.options.log_every == 0 || is_last(state_.step)) {
     log_step(result, learning_rate, seconds);
   }
   show(result.loss);
+  return result.wish;
 }
 
 void Trainer::log_step(const StepResult& result, double learning_rate, double seconds) {
@@ -141,26 +174,40 @@ void Trainer::show(double loss) {
       is_last(state_.step));
 }
 
-// False if a stop was requested before it was done.
-bool Trainer::evaluate() {
+Trainer::Verdict Trainer::evaluate_on_rank_0() {
   Metrics metrics;
   auto evaluation = s_.evaluate(metrics, [&](double share) {
     show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
     return stop_requested() == ExitCode::done;
   });
   clear_progress();
-  if (!evaluation) return false;
+  if (!evaluation) return {.stop = wish()};
   NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
   entry.insert(entry.end(), metrics.begin(), metrics.end());
   s_.metrics_log->append(entry);
   log("evaluation at step ", state_.step, ":", metric_list(metrics));
   total("evaluated") = double(state_.step);
-  saved_step_ = -1;  // the state is another one now
-  note_result(metrics, std::move(evaluation));
-  return true;
+  return judge(metrics, std::move(evaluation));
 }
 
-void Trainer::note_result(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation) {
+int Trainer::evaluate() {
+  Verdict verdict;
+  if (s_.leads()) {
+    verdict = evaluate_on_rank_0();
+  } else {
+    Metrics none;
+    s_.evaluate(none, nullptr);
+  }
+  verdict = agree(verdict);
+  if (verdict.stop != 0) return verdict.stop;
+  saved_step_ = -1;  // the state is another one now
+  stop_early_ = verdict.stop_early != 0;
+  if (verdict.save) save();
+  return 0;
+}
+
+Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation) {
+  Verdict verdict;
   double value = metrics.at(s_.best_metric);
   bool larger = s_.task->larger_is_better(s_.best_metric);
   bool better = state_.best_step < 0 || !std::isfinite(state_.best_value) ||
@@ -171,27 +218,30 @@ void Trainer::note_result(const Metrics& metrics, std::unique_ptr<Evaluation> ev
     state_.evaluations_without_improvement = 0;
     best_metrics_ = metrics;
     best_evaluation_ = std::move(evaluation);
-    if (!is_last(state_.step)) save();
-    return;
+    verdict.save = !is_last(state_.step);
+    return verdict;
   }
   state_.evaluations_without_improvement += 1;
-  if (s_.options.early_stopping > 0 &&
-      state_.evaluations_without_improvement >= s_.options.early_stopping) {
-    stop_early_ = true;
-  }
+  verdict.stop_early = s_.options.early_stopping > 0 &&
+                       state_.evaluations_without_improvement >= s_.options.early_stopping;
+  return verdict;
 }
 
 void Trainer::save() {
   if (saved_step_ == state_.step) return;
-  clear_progress();
-  total("runtime") = runtime_before_ + seconds_since(started_);
-  s_.metrics_log->sync();
-  s_.wait_for_fingerprints();
-  write_checkpoint(checkpoint_path(s_.directory->checkpoints(), state_.step), state_,
-                   s_.engine->table(), s_.arenas());
+  fs::path path;
+  if (s_.leads()) {
+    clear_progress();
+    total("runtime") = runtime_before_ + seconds_since(started_);
+    s_.metrics_log->sync();
+    s_.wait_for_fingerprints();
+    path = checkpoint_path(s_.directory->checkpoints(), state_.step);
+  }
+  save_checkpoint(s_, path);
+  saved_step_ = state_.step;
+  if (!s_.leads()) return;
   prune_checkpoints(s_.directory->checkpoints(), state_.step, s_.options.keep_checkpoints,
                     state_.best_step);
-  saved_step_ = state_.step;
 }
 
 ExitCode Trainer::stop_requested() const {
@@ -202,39 +252,49 @@ ExitCode Trainer::stop_requested() const {
   return late ? ExitCode::time_limit : ExitCode::done;
 }
 
-TrainOutcome Trainer::stop(ExitCode code) {
+TrainOutcome Trainer::stop(int wanted) {
   save();
-  const char* why = code == ExitCode::time_limit    ? "time limit reached"
-                    : code == ExitCode::interrupted ? "interrupted"
-                                                    : "asked to stop by a signal";
+  TrainOutcome outcome;
+  outcome.code = ExitCode(wanted);
+  if (!s_.leads()) return outcome;
+  const char* why = outcome.code == ExitCode::time_limit    ? "time limit reached"
+                    : outcome.code == ExitCode::interrupted ? "interrupted"
+                                                            : "asked to stop by a signal";
   log(why, ": stopped after step ", state_.step, " of ", total_steps(), ", checkpoint ",
       checkpoint_path(s_.directory->checkpoints(), state_.step).string(),
       "; continue with --resume");
-  TrainOutcome outcome;
-  outcome.code = code;
   return outcome;
+}
+
+Trainer::Verdict Trainer::beginning() const {
+  Verdict verdict;
+  verdict.stop = wish();
+  verdict.stop_early = s_.options.early_stopping > 0 &&
+                       state_.evaluations_without_improvement >= s_.options.early_stopping;
+  verdict.evaluate = state_.step > 0 && s_.has_eval && due(state_.step, s_.options.eval_every) &&
+                     evaluated_step(state_) != state_.step;
+  return verdict;
 }
 
 TrainOutcome Trainer::run() {
   runtime_before_ = total("runtime");
-  bool has_eval = s_.task->eval_set() != nullptr;
-  stop_early_ = s_.options.early_stopping > 0 &&
-                state_.evaluations_without_improvement >= s_.options.early_stopping;
-  if (state_.step > 0) {
-    saved_step_ = state_.step;
-    if (has_eval && due(state_.step, s_.options.eval_every) &&
-        evaluated_step(state_) != state_.step) {
-      if (!evaluate()) return stop(stop_requested());
-    }
+  const Verdict verdict = agree(beginning());
+  stop_early_ = verdict.stop_early != 0;
+  int code = verdict.stop;
+  if (state_.step > 0) saved_step_ = state_.step;
+  if (code == 0 && verdict.evaluate) code = evaluate();
+  while (code == 0 && state_.step < total_steps() && !stop_early_) {
+    if (s_.comm.size() == 1 && (code = wish()) != 0) break;
+    code = step();
+    // What is due after the last step is done whatever is asked for: the run is over then.
+    const bool last = is_last(state_.step);
+    if (code != 0 && !last) break;
+    if (s_.has_eval && due(state_.step, s_.options.eval_every)) code = evaluate();
+    else if (last) code = 0;
+    if (code == 0 && !last && due(state_.step, s_.options.save_every)) save();
   }
-  while (state_.step < total_steps() && !stop_early_) {
-    if (ExitCode code = stop_requested(); code != ExitCode::done) return stop(code);
-    step();
-    bool evaluation_due = has_eval && due(state_.step, s_.options.eval_every);
-    if (evaluation_due && !evaluate()) return stop(stop_requested());
-    if (!is_last(state_.step) && due(state_.step, s_.options.save_every)) save();
-  }
-  if (stop_early_) {
+  if (code != 0) return stop(code);
+  if (stop_early_ && s_.leads()) {
     log("stopped early at step ", state_.step, ": ", s_.best_metric, " has not improved for ",
         s_.options.early_stopping, " evaluations");
   }
@@ -242,10 +302,11 @@ TrainOutcome Trainer::run() {
 }
 
 TrainOutcome Trainer::finish() {
-  std::vector<double> sums;  // the last update is one that no loss has seen
-  double norm = gradient_norm(s_.engine->backend(),
-                              vector(s_.engine->weights(), s_.engine->table().size()), {}, sums);
-  if (!std::isfinite(norm)) throw diverged(state_.step, "the weights are not finite");
+  s_.step->settle();
+  together(s_.comm, [&] {  // the last update is one that no loss has seen
+    if (!s_.leads() || all_finite(s_)) return;
+    throw diverged(state_.step, "the weights are not finite");
+  });
   save();
   Metrics metrics;
   double seconds = std::max(1e-9, total("seconds"));
@@ -261,16 +322,20 @@ TrainOutcome Trainer::finish() {
 
 }  // namespace
 
-TrainOutcome run_training(const TrainOptions& options) {
+TrainOutcome run_training(const TrainOptions& options, Communicator& comm) {
   // From here on a signal ends with a checkpoint, while data are read too. Kept until the process
   // ends: a signal that comes after the last step must not make a finished run look failed.
   static const SignalGuard& signals = *new SignalGuard;
-  std::unique_ptr<Session> session = prepare_session(options);
-  if (session->finished) {
+  std::unique_ptr<Session> session = prepare_session(options, comm);
+  TrainOutcome outcome;
+  if (!session->finished) {
+    outcome = Trainer(*session, signals).run();
+  } else if (session->leads()) {
     log(session->directory->path().string(), ": the run is finished; nothing to resume");
-    return finished_outcome(*session);
+    outcome = finished_outcome(*session);
   }
-  return Trainer(*session, signals).run();
+  comm.broadcast(&outcome.code, sizeof outcome.code, 0);
+  return outcome;
 }
 
 }  // namespace finetune

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "train/options.h"
 
@@ -18,6 +19,7 @@ struct TrainOutcome {
 
 // Throws Error for everything that ends the run with one line. Stopping by a signal or the time
 // limit is no error: the outcome's code says so.
-TrainOutcome run_training(const TrainOptions& options);
+// Collective: every process has the same code, rank 0 alone the texts.
+TrainOutcome run_training(const TrainOptions& options, Communicator& comm);
 
 }  // namespace finetune

@@ -1,6 +1,7 @@
 #include "train/training_step.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "core/error.h"
@@ -12,79 +13,99 @@ namespace {
 
 constexpr double kClipEpsilon = 1e-6;  // torch.nn.utils.clip_grad_norm_
 
-const Parameter& word_embeddings(const ParameterTable& table) {
-  const Parameter* words = table.find("bert.embeddings.word_embeddings.weight");
-  FINETUNE_CHECK(words == &table.parameters().back());  // SparseRows are an arena's end
-  return *words;
-}
-
 }  // namespace
 
-TrainingStep::TrainingStep(Engine& engine, Task& task, const StepOptions& options,
-                           int64_t batch_size)
+TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& comm,
+                           const StepOptions& options, int64_t batch_size)
     : engine_(engine),
-      task_(task),
+      objective_(objective),
+      comm_(comm),
       options_(options),
-      tree_(engine.backend(), engine.table().size(), options.virtual_shards),
-      words_(word_embeddings(engine.table())) {
-  size_t bytes = size_t(engine.table().size()) * sizeof(float);
-  m_ = engine.backend().allocate(bytes);
-  v_ = engine.backend().allocate(bytes);
+      ownership_(engine.table(), comm.hosts(), comm.columns()),
+      needed_(engine.backend(), word_embeddings(engine.table()).shape[0]),
+      sum_(engine.backend(), comm, ownership_, engine.table().size(), options.virtual_shards),
+      m_(engine.backend(), comm, ownership_),
+      v_(engine.backend(), comm, ownership_),
+      words_(word_embeddings(engine.table())),
+      words_move_(words_.layer >= options.lowest_layer) {
+  const int64_t most_sequences =
+      part(batch_size, options.virtual_shards, 0).size();  // the first part is the largest
   MicroBatchLimits limits =
-      micro_batch_limits(task.train_set().samples, options.micro_batch_tokens, batch_size);
+      micro_batch_limits(objective.samples(), options.micro_batch_tokens, most_sequences);
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
-  if (words_.layer < options.lowest_layer) return;
-  auto rows = [&](void* arena) { return engine.table().view(static_cast<float*>(arena), words_); };
-  lazy_words_ = std::make_unique<LazyRows>(engine.backend(), rows(engine.weights()), rows(m_.get()),
-                                           rows(v_.get()));
-  engine.on_weights_wanted([this] { settle(); });
+  int64_t most_sums = 0;
+  for (int owner = 0; owner < ownership_.owners(); ++owner) {
+    most_sums =
+        std::max(most_sums, ownership_.dense_blocks(owner) + ownership_.row_blocks(owner));
+  }
+  local_ranks_.resize(size_t(comm.size()));
+  const int32_t local_rank = comm.local_rank();
+  comm.all_gather(&local_rank, sizeof local_rank, local_ranks_.data());
+  message_doubles_ = 1 + part(options.virtual_shards, comm.size(), 0).size() + most_sums;
+  if (words_move_ && owns() && ownership_.rows(own()).size() > 0) {
+    const IndexRange rows = ownership_.rows(own());
+    lazy_words_ = std::make_unique<LazyRows>(
+        engine.backend(),
+        engine.table().view(engine.weights(), words_).rows_from(rows.begin, rows.size()),
+        matrix(m_.row(rows.begin), rows.size(), ownership_.cols()),
+        matrix(v_.row(rows.begin), rows.size(), ownership_.cols()));
+  }
+  engine.on_weights_wanted([this] {
+    if (comm_.size() == 1) settle();
+    FINETUNE_CHECK(settled_);  // with others it must have been agreed on
+  });
 }
 
 TrainingStep::~TrainingStep() {
-  if (!lazy_words_) return;
-  settle();
+  if (comm_.size() == 1) settle();
   engine_.on_weights_wanted(nullptr);
 }
 
+template <typename Action>
+void TrainingStep::communicate(const char* phase, int64_t step, Action&& action) {
+  const auto start = std::chrono::steady_clock::now();
+  comm_.note(phase, step);
+  action();
+  communication_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 void TrainingStep::settle() {
-  if (lazy_words_) lazy_words_->settle();
-}
-
-float* TrainingStep::first_moments() {
-  settle();
-  return static_cast<float*>(m_.get());
-}
-
-float* TrainingStep::second_moments() {
-  settle();
-  return static_cast<float*>(v_.get());
+  if (settled_) return;
+  communicate("completing the weights", -1, [&] {
+    if (lazy_words_) lazy_words_->settle();
+    engine_.backend().synchronize();
+    send_rows(true);
+    comm_.host_barrier();
+  });
+  settled_ = true;
 }
 
 void TrainingStep::need_rows(std::span<const uint32_t> batch) {
-  if (!lazy_words_) return;
-  const TokenizedSamples& samples = task_.train_set().samples;
-  lazy_words_->begin_step();
+  const SampleView& samples = objective_.samples();
+  needed_.clear();
   for (uint32_t index : batch) {
-    lazy_words_->need(std::span(samples.ids)
-                          .subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
+    needed_.add(samples.ids.subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
   }
+  needed_.complete();
+  if (!lazy_words_) return;
+  const IndexRange rows = ownership_.rows(own());
+  own_rows_.clear();
+  for (int32_t row : needed_.within(rows)) own_rows_.push_back(row - int32_t(rows.begin));
+  lazy_words_->begin_step();
+  lazy_words_->need(own_rows_);
   lazy_words_->catch_up();
-}
-
-double TrainingStep::norm_of(float* gradients) {
-  SparseRows sparse{words_.offset, words_.shape[1], {}};
-  if (lazy_words_) sparse.nonzero = lazy_words_->needed();
-  return gradient_norm(engine_.backend(), vector(gradients, engine_.table().size()), sparse,
-                       block_sums_);
 }
 
 void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
                                       const DropoutPlan* dropout, float scale, float* gradients) {
   Backend& backend = engine_.backend();
-  const TokenizedSamples& samples = task_.train_set().samples;
+  const SampleView& samples = objective_.samples();
   lengths_.clear();
   for (uint32_t index : shard) lengths_.push_back(samples.length(index));
   double sum = 0;
+  bool accumulate = false;  // the first micro-batch overwrites what an earlier step has left
+  if (shard.empty()) backend.fill_zero(vector(gradients, ownership_.dense_elements()));
   for (IndexRange range : micro_batches(lengths_, options_.micro_batch_tokens)) {
     pack(samples, shard.subspan(size_t(range.begin), size_t(range.size())),
          first_place + uint32_t(range.begin), batch_);
@@ -92,8 +113,10 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t 
     float* weights = engine_.weights_as_they_are();
     Tensor logits = engine_.bert().forward(device, weights, dropout, true);
     Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
-    task_.loss(backend, batch_, device, logits, scale, losses, logits);
-    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer);
+    objective_.loss(backend, batch_, device, logits, scale, losses, logits);
+    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
+                            accumulate);
+    accumulate = true;
     host_losses_.resize(size_t(batch_.sequences()));
     backend.download(host_losses_.data(), losses.data, host_losses_.size() * sizeof(float));
     for (float loss : host_losses_) sum += double(loss);
@@ -101,10 +124,53 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> shard, uint32_t 
   shard_losses_.push_back(sum);
 }
 
-void TrainingStep::update(int64_t step, double learning_rate, float gradient_scale,
-                          float* gradients) {
+// Everybody's wish, losses of shards and sums of squares, to everybody: then all processes know the
+// loss and the norm, to the same bits.
+void TrainingStep::gather_sums(StepResult& result, double denominator, int wish) {
+  message_.assign(size_t(message_doubles_), 0.0);
+  message_[0] = double(wish);
+  std::copy(shard_losses_.begin(), shard_losses_.end(), message_.begin() + 1);
+  const int64_t most_losses = part(options_.virtual_shards, comm_.size(), 0).size();
+  if (owns()) {
+    double* sums = message_.data() + 1 + most_losses;
+    const IndexRange dense = ownership_.dense(own()), rows = ownership_.rows(own());
+    const int64_t cols = ownership_.cols();
+    engine_.backend().block_square_sums(vector(sum_.sum() + dense.begin, dense.size()), kNormBlock,
+                                        {}, sums);
+    engine_.backend().block_square_sums(
+        vector(sum_.sum() + words_.offset + rows.begin * cols, rows.size() * cols),
+        ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)},
+        sums + ownership_.dense_blocks(own()));
+  }
+  messages_.resize(size_t(message_doubles_ * comm_.size()));
+  comm_.all_gather(message_.data(), message_.size() * sizeof(double), messages_.data());
+
+  shard_losses_.clear();
+  block_sums_.clear();
+  std::vector<double> row_sums;
+  for (int rank = 0, owner = 0; rank < comm_.size(); ++rank) {
+    const double* from = messages_.data() + rank * message_doubles_;
+    result.wish = std::max(result.wish, int(*from));
+    const int64_t losses = part(options_.virtual_shards, comm_.size(), rank).size();
+    shard_losses_.insert(shard_losses_.end(), from + 1, from + 1 + losses);
+    if (local_ranks_[size_t(rank)] >= comm_.columns()) continue;
+    from += 1 + most_losses;
+    const int64_t dense = ownership_.dense_blocks(owner), rows = ownership_.row_blocks(owner);
+    block_sums_.insert(block_sums_.end(), from, from + dense);
+    row_sums.insert(row_sums.end(), from + dense, from + dense + rows);
+    owner += 1;
+  }
+  block_sums_.insert(block_sums_.end(), row_sums.begin(), row_sums.end());
+  result.loss = tree_sum(shard_losses_) / denominator;
+  result.gradient_norm = std::sqrt(tree_sum(block_sums_));
+}
+
+void TrainingStep::update(int64_t step, double learning_rate, float gradient_scale) {
+  settled_ = false;
+  if (!owns()) return;
   Backend& backend = engine_.backend();
   const ParameterTable& table = engine_.table();
+  const IndexRange mine = ownership_.dense(own());
   int64_t top = engine_.config().num_hidden_layers + 1;
   AdamW adamw;
   adamw.beta1 = float(options_.adam_beta1);
@@ -118,18 +184,23 @@ void TrainingStep::update(int64_t step, double learning_rate, float gradient_sca
         float(learning_rate * std::pow(options_.layer_lr_decay, double(top - parameter.layer)));
     adamw.weight_decay = parameter.decay ? float(options_.weight_decay) : 0.0f;
     if (&parameter == &words_) {
-      lazy_words_->update(adamw, table.view(gradients, parameter));
+      if (!lazy_words_) continue;
+      const IndexRange rows = ownership_.rows(own());
+      lazy_words_->update(adamw,
+                          table.view(sum_.sum(), parameter).rows_from(rows.begin, rows.size()));
       continue;
     }
-    auto flat = [&](void* arena) {
-      return vector(static_cast<float*>(arena) + parameter.offset, parameter.size());
-    };
-    backend.adamw(adamw, flat(engine_.weights_as_they_are()), flat(gradients), flat(m_.get()),
-                  flat(v_.get()));
+    const int64_t begin = std::max(parameter.offset, mine.begin);
+    const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
+    if (count <= 0) continue;
+    backend.adamw(adamw, vector(engine_.weights_as_they_are() + begin, count),
+                  vector(sum_.sum() + begin, count), vector(m_.dense(begin), count),
+                  vector(v_.dense(begin), count));
   }
 }
 
-StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, double learning_rate) {
+StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, double learning_rate,
+                             const std::function<int()>& wish) {
   const BertConfig& config = engine_.config();
   auto probability = [&](double own) { return options_.dropout >= 0 ? options_.dropout : own; };
   DropoutPlan dropout;
@@ -140,31 +211,36 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   dropout.head = probability(config.head_dropout());
 
   StepResult result;
-  for (uint32_t index : batch) result.tokens += task_.train_set().samples.length(index);
-  double denominator = task_.loss_denominator(batch);
+  for (uint32_t index : batch) result.tokens += objective_.samples().length(index);
+  double denominator = objective_.loss_denominator(batch);
   float scale = float(1.0 / denominator);
   shard_losses_.clear();
   need_rows(batch);
-  for (int64_t k = 0; k < options_.virtual_shards; ++k) {
+  communicate("waiting for the weights", step + 1, [&] {
+    engine_.backend().synchronize();
+    send_rows(false);
+    comm_.host_barrier();
+  });
+  comm_.note("forward and backward pass", step + 1);
+  for (int64_t k = sum_.shards().begin; k < sum_.shards().end; ++k) {
     IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
     add_shard_gradient(batch.subspan(size_t(shard.begin), size_t(shard.size())),
-                       uint32_t(shard.begin), &dropout, scale, tree_.leaf());
-    tree_.push();
+                       uint32_t(shard.begin), &dropout, scale, sum_.leaf());
+    sum_.push(needed_);
   }
-  float* gradients = tree_.root();
-  result.loss = tree_sum(shard_losses_) / denominator;
-  result.gradient_norm = norm_of(gradients);
+  communicate("summing gradients", step + 1, [&] {
+    sum_.reduce(needed_);
+    gather_sums(result, denominator, wish());
+  });
   result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
-  if (!result.finite) {
-    tree_.clear(false);
-    return result;
-  }
+  if (!result.finite) return result;  // the run is over: rows of the sum are not zero
   double clip = 1.0;
   if (options_.max_grad_norm > 0) {
     clip = std::min(1.0, options_.max_grad_norm / (result.gradient_norm + kClipEpsilon));
   }
-  update(step, learning_rate, float(clip), gradients);
-  tree_.clear(true);
+  comm_.note("updating weights", step + 1);
+  update(step, learning_rate, float(clip));
+  if (comm_.hosts() > 1) communicate("sending weights", step + 1, [&] { send_dense(); });
   return result;
 }
 

@@ -1,15 +1,19 @@
 // One update: forward and backward over the global batch's shards and micro-batches, ordered sum,
-// clipping, AdamW.
+// clipping, AdamW. Collective: every process computes its shards, sums and updates what it owns.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "comm/communicator.h"
+#include "tasks/objective.h"
 #include "train/engine.h"
+#include "train/gradient_sum.h"
+#include "train/host_arena.h"
 #include "train/lazy_rows.h"
-#include "train/tree_sum.h"
 
 namespace finetune {
 
@@ -32,44 +36,70 @@ struct StepResult {
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;
   bool finite = true;  // false: loss or norm is not, and nothing was updated
+  int wish = 0;        // the largest of all processes' wishes
 };
 
 class TrainingStep {
  public:
-  // Allocates gradients and optimizer state; `engine` and `task` must outlive this.
-  TrainingStep(Engine& engine, Task& task, const StepOptions& options, int64_t batch_size);
+  // Allocates gradients and optimizer state; `engine`, `objective` and `comm` must outlive this.
+  TrainingStep(Engine& engine, Objective& objective, Communicator& comm,
+               const StepOptions& options, int64_t batch_size);
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // Update number `step` (0 for the first) on these training samples at this learning rate.
-  StepResult run(int64_t step, std::span<const uint32_t> batch, double learning_rate);
+  // Update number `step` (0 for the first) on these training samples at this learning rate. `wish`:
+  // what this process would like all to agree on (to stop), 0 for nothing; asked late in the step.
+  StepResult run(
+      int64_t step, std::span<const uint32_t> batch, double learning_rate,
+      const std::function<int()>& wish = [] { return 0; });
 
-  // Arenas of engine.table(), complete as engine.weights() is. Pointers stay valid; what is behind
-  // them is complete until the next run().
-  float* first_moments();
-  float* second_moments();
+  // Collective: afterwards the weights and moments are complete until the next run(), the weights on
+  // every host.
+  void settle();
+  // What this host has of the moments; of everything where there is one host.
+  const HostArena& first_moments() const { return m_; }
+  const HostArena& second_moments() const { return v_; }
+  const Ownership& ownership() const { return ownership_; }
+  // Seconds that this process has waited for others or moved data between them, in all.
+  double communication_seconds() const { return communication_seconds_; }
 
  private:
+  bool owns() const { return comm_.local_rank() < comm_.columns(); }
+  int own() const { return ownership_.owner(comm_.host(), comm_.local_rank()); }
+  void need_rows(std::span<const uint32_t> batch);
   void add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
                           const DropoutPlan* dropout, float scale, float* gradients);
-  void settle();
-  void need_rows(std::span<const uint32_t> batch);
-  double norm_of(float* gradients);
-  void update(int64_t step, double learning_rate, float gradient_scale, float* gradients);
+  void gather_sums(StepResult& result, double denominator, int wish);
+  void update(int64_t step, double learning_rate, float gradient_scale);
+  void clear_gradients();
+  void send_rows(bool all);
+  void send_dense();
+  template <typename Action>
+  void communicate(const char* phase, int64_t step, Action&& action);
 
   Engine& engine_;
-  Task& task_;
+  Objective& objective_;
+  Communicator& comm_;
   StepOptions options_;
-  GradientTree tree_;
-  std::shared_ptr<void> m_, v_;
+  Ownership ownership_;
+  NeededRows needed_;
+  GradientSum sum_;
+  HostArena m_, v_;
   const Parameter& words_;
-  std::unique_ptr<LazyRows> lazy_words_;  // null if the word embedding is frozen
-  std::shared_ptr<void> losses_;          // (1, largest micro-batch)
+  std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
+  bool words_move_ = false;               // the word embedding is trained
+  bool settled_ = true;
+  double communication_seconds_ = 0;
+  std::shared_ptr<void> losses_;  // (1, largest micro-batch)
   std::vector<float> host_losses_;
   std::vector<double> shard_losses_;
   std::vector<int64_t> lengths_;
-  std::vector<double> block_sums_;
+  std::vector<int32_t> own_rows_;
+  std::vector<int32_t> local_ranks_;  // of all processes
+  int64_t message_doubles_ = 0;
+  std::vector<double> message_, messages_, block_sums_;
+  std::vector<float> outgoing_, incoming_;
   PackedBatch batch_;
 };
 

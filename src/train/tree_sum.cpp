@@ -2,69 +2,44 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "core/error.h"
 
 namespace finetune {
+namespace {
 
-int64_t GradientTree::arenas_needed(int64_t shards) {
-  return std::bit_width(uint64_t(std::max<int64_t>(shards, 1)));
+bool siblings(const TreeNode& left, const TreeNode& right) {
+  return left.level == right.level && left.first % (int64_t{2} << left.level) == 0;
 }
 
-GradientTree::GradientTree(Backend& backend, int64_t elements, int64_t shards)
-    : backend_(backend), elements_(elements) {
-  for (int64_t i = 0; i < arenas_needed(shards); ++i) {
-    arenas_.push_back({backend.allocate(size_t(elements) * sizeof(float))});
-    free_.push_back(size_t(i));
+}  // namespace
+
+TreeCombination combine_nodes(std::span<const TreeNode> nodes, bool all) {
+  TreeCombination out;
+  auto add_last_two = [&] {
+    out.additions.push_back({out.left[out.left.size() - 2], out.left.back()});
+    out.left.pop_back();
+    out.nodes.pop_back();
+    out.nodes.back().level += 1;
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i > 0) {
+      FINETUNE_CHECK(nodes[i - 1].first + (int64_t{1} << nodes[i - 1].level) == nodes[i].first);
+    }
+    out.left.push_back(int(i));
+    out.nodes.push_back(nodes[i]);
+    while (out.nodes.size() >= 2 && siblings(out.nodes[out.nodes.size() - 2], out.nodes.back())) {
+      add_last_two();
+    }
   }
+  while (all && out.left.size() > 1) add_last_two();
+  return out;
 }
 
-size_t GradientTree::take_free() {
-  FINETUNE_CHECK(!free_.empty());
-  size_t arena = free_.back();
-  free_.pop_back();
-  if (!arenas_[arena].zero) backend_.fill_zero(vector(arenas_[arena].data(), elements_));
-  arenas_[arena].zero = false;
-  return arena;
-}
-
-float* GradientTree::leaf() {
-  if (leaf_ < 0) leaf_ = int64_t(take_free());
-  return arenas_[size_t(leaf_)].data();
-}
-
-void GradientTree::combine_last_two() {
-  Partial right = partials_.back();
-  partials_.pop_back();
-  Partial& left = partials_.back();
-  backend_.add(vector(arenas_[right.arena].data(), elements_),
-               vector(arenas_[left.arena].data(), elements_));
-  left.level += 1;
-  free_.push_back(right.arena);
-}
-
-void GradientTree::push() {
-  FINETUNE_CHECK(leaf_ >= 0);
-  partials_.push_back({size_t(leaf_), 0});
-  leaf_ = -1;
-  while (partials_.size() >= 2 && partials_.back().level == partials_[partials_.size() - 2].level) {
-    combine_last_two();
-  }
-}
-
-float* GradientTree::root() {
-  FINETUNE_CHECK(leaf_ < 0 && !partials_.empty());
-  while (partials_.size() > 1) combine_last_two();
-  return arenas_[partials_[0].arena].data();
-}
-
-void GradientTree::clear(bool root_is_zero) {
-  FINETUNE_CHECK(leaf_ < 0 && partials_.size() <= 1);
-  if (partials_.empty()) return;
-  arenas_[partials_[0].arena].zero = root_is_zero;
-  free_.push_back(partials_[0].arena);
-  partials_.clear();
+std::vector<TreeNode> subtrees(IndexRange range) {
+  std::vector<TreeNode> leaves;
+  for (int64_t leaf = range.begin; leaf < range.end; ++leaf) leaves.push_back({leaf, 0});
+  return combine_nodes(leaves, false).nodes;
 }
 
 double tree_sum(std::span<const double> terms) {
@@ -81,11 +56,58 @@ double tree_sum(std::span<const double> terms) {
   return partial[0];
 }
 
-double gradient_norm(Backend& backend, Tensor gradients, const SparseRows& sparse,
-                     std::vector<double>& block_sums) {
-  block_sums.resize(size_t((gradients.size() + kNormBlock - 1) / kNormBlock));
-  backend.block_square_sums(gradients, sparse, block_sums.data());
-  return std::sqrt(tree_sum(block_sums));
+TreeCounter::TreeCounter(IndexRange leaves) : leaves_(leaves), next_(leaves.begin) {}
+
+int TreeCounter::take_free() {
+  if (free_.empty()) return count_++;
+  auto least = std::min_element(free_.begin(), free_.end());
+  const int place = *least;
+  free_.erase(least);
+  return place;
+}
+
+int TreeCounter::leaf() {
+  if (leaf_ < 0) leaf_ = take_free();
+  return leaf_;
+}
+
+std::vector<TreeAddition> TreeCounter::push() {
+  FINETUNE_CHECK(leaf_ >= 0 && next_ < leaves_.end);
+  entries_.push_back({{next_++, 0}, leaf_});
+  leaf_ = -1;
+  std::vector<TreeAddition> additions;
+  while (entries_.size() >= 2) {
+    Entry& left = entries_[entries_.size() - 2];
+    const Entry right = entries_.back();
+    if (!siblings(left.node, right.node)) break;
+    additions.push_back({left.place, right.place});
+    left.node.level += 1;
+    free_.push_back(right.place);
+    entries_.pop_back();
+  }
+  return additions;
+}
+
+std::vector<int> TreeCounter::places() const {
+  FINETUNE_CHECK(leaf_ < 0 && next_ == leaves_.end);
+  std::vector<int> places;
+  for (const Entry& entry : entries_) places.push_back(entry.place);
+  return places;
+}
+
+void TreeCounter::clear() {
+  for (const Entry& entry : entries_) free_.push_back(entry.place);
+  entries_.clear();
+  next_ = leaves_.begin;
+}
+
+int TreeCounter::places_needed(IndexRange range) {
+  TreeCounter counter(range);
+  for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
+    counter.leaf();
+    counter.push();
+  }
+  return counter.count_;
 }
 
 }  // namespace finetune

@@ -73,8 +73,9 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
   if (const SampleSet* eval = task.eval_set()) {
     std::vector<uint32_t> all(size_t(eval->samples.size()));
     for (size_t i = 0; i < all.size(); ++i) all[i] = uint32_t(i);
-    work.evaluation =
-        largest_of(lengths_of(eval->samples, all), micro_batch_tokens, evaluation_sequences);
+    const std::vector<int64_t> lengths = lengths_of(eval->samples, all);
+    work.evaluation = largest_of(lengths, micro_batch_tokens, evaluation_sequences);
+    work.evaluation_batches = int64_t(micro_batches(lengths, micro_batch_tokens).size());
     work.evaluations = times_due(steps, options.eval_every, per_epoch);
   }
   return work;

@@ -16,6 +16,7 @@ struct Workload {
   // Most tokens and most sequences of any micro-batch; zeros without evaluation data.
   MicroBatchLimits training, evaluation;
   int64_t evaluations = 0;
+  int64_t evaluation_batches = 0;  // micro-batches of one
   int64_t saves = 0;
 };
 

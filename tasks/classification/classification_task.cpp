@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "tasks/classification/evaluation.h"
 #include "tasks/classification/model_options.h"
+#include "tasks/objective.h"
 
 namespace finetune {
 namespace {
@@ -41,6 +42,23 @@ int64_t rows_with_unknown(const ClassificationData& data) {
   return rows;
 }
 
+std::vector<std::string> describe_data(const ClassificationData& data, const TaskOptions& options) {
+  std::vector<std::string> lines;
+  bool trains = !options.train_files.empty();
+  if (trains) lines.push_back(describe_side("train", data.train, data.max_length));
+  if (data.has_eval) lines.push_back(describe_side("eval", data.eval, data.max_length));
+  lines.push_back(describe_labels(data, options));
+  if (trains && data.keeps_head) {
+    lines.push_back(
+        "the model's head fits and is kept, with its label order (--reinit-head "
+        "starts with a new one)");
+  }
+  if (!data.unknown_labels.empty()) {
+    lines.push_back(describe_unknown_labels(data, rows_with_unknown(data), data.eval.set.examples));
+  }
+  return lines;
+}
+
 }  // namespace
 
 ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokenizer& tokenizer,
@@ -51,95 +69,35 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
   } else if (options.balanced_class_weights) {
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
   }
+  train_targets_.assign(data_.train.targets.begin(), data_.train.targets.end());
+  data_.train.targets = {};
+  lines_ = describe_data(data_, options_);
 }
 
-std::vector<std::string> ClassificationTask::describe() const {
-  std::vector<std::string> lines;
-  bool trains = !options_.train_files.empty();
-  if (trains) lines.push_back(describe_side("train", data_.train, data_.max_length));
-  if (data_.has_eval) lines.push_back(describe_side("eval", data_.eval, data_.max_length));
-  lines.push_back(describe_labels(data_, options_));
-  if (trains && data_.keeps_head) {
-    lines.push_back(
-        "the model's head fits and is kept, with its label order (--reinit-head "
-        "starts with a new one)");
+TrainingArrays ClassificationTask::training_arrays() const {
+  const ClassificationSide& train = data_.train;
+  TrainingArrays arrays;
+  arrays.kind = kind();
+  arrays.problem = data_.problem;
+  arrays.head = head();
+  arrays.label_smoothing = float(options_.label_smoothing);
+  arrays.samples = train.set.samples;
+  arrays.labels = train.labels;
+  arrays.targets = train_targets_;
+  if (data_.problem == ProblemType::multi_label) {
+    arrays.set_offsets = train.label_sets.offsets;
+    arrays.set_ids = train.label_sets.ids;
   }
-  if (!data_.unknown_labels.empty()) {
-    lines.push_back(
-        describe_unknown_labels(data_, rows_with_unknown(data_), data_.eval.set.examples));
-  }
-  return lines;
+  arrays.class_weights = class_weights_;
+  return arrays;
 }
 
-double ClassificationTask::loss_denominator(std::span<const uint32_t> indices) const {
-  if (class_weights_.empty()) return double(indices.size());
-  double sum = 0;
-  for (uint32_t i : indices) sum += double(class_weights_[size_t(data_.train.labels[i])]);
-  return sum;
-}
-
-void ClassificationTask::reserve(Backend& backend, int64_t max_sequences) {
-  max_sequences_ = max_sequences;
-  size_t count = size_t(max_sequences);
-  if (data_.problem == ProblemType::single_label) {
-    targets_ = backend.allocate(count * sizeof(int32_t));
-    label_staging_.resize(count);
-  } else {
-    size_t values = count * size_t(data_.outputs());
-    targets_ = backend.allocate(values * sizeof(float));
-    target_staging_.resize(values);
-  }
-  if (class_weights_.empty()) return;
-  size_t bytes = class_weights_.size() * sizeof(float);
-  device_weights_ = backend.allocate(bytes);
-  backend.upload(device_weights_.get(), class_weights_.data(), bytes);
-}
-
-void ClassificationTask::upload_targets(Backend& backend, const PackedBatch& batch) {
-  FINETUNE_CHECK(batch.sequences() <= max_sequences_);
-  size_t count = batch.indices.size();
-  size_t outputs = size_t(data_.outputs());
-  if (data_.problem == ProblemType::single_label) {
-    for (size_t b = 0; b < count; ++b) label_staging_[b] = data_.train.labels[batch.indices[b]];
-    backend.upload(targets_.get(), label_staging_.data(), count * sizeof(int32_t));
-    return;
-  }
-  std::fill_n(target_staging_.begin(), count * outputs, 0.0f);
-  for (size_t b = 0; b < count; ++b) {
-    if (data_.problem == ProblemType::regression) {
-      target_staging_[b] = float(data_.train.targets[batch.indices[b]]);
-    } else {
-      for (int32_t id : data_.train.label_sets[batch.indices[b]]) {
-        target_staging_[b * outputs + size_t(id)] = 1.0f;
-      }
-    }
-  }
-  backend.upload(targets_.get(), target_staging_.data(), count * outputs * sizeof(float));
-}
-
-void ClassificationTask::loss(Backend& backend, const PackedBatch& batch, const DeviceBatch&,
-                              Tensor logits, float scale, Tensor losses, Tensor dlogits) {
-  upload_targets(backend, batch);
-  int64_t rows = batch.sequences();
-  auto* floats = static_cast<float*>(targets_.get());
-  switch (data_.problem) {
-    case ProblemType::single_label: {
-      Tensor weights;
-      if (device_weights_) {
-        weights = vector(static_cast<float*>(device_weights_.get()), data_.outputs());
-      }
-      backend.cross_entropy(logits, static_cast<const int32_t*>(targets_.get()), weights,
-                            float(options_.label_smoothing), scale, losses, dlogits);
-      break;
-    }
-    case ProblemType::multi_label:
-      backend.binary_cross_entropy(logits, matrix(floats, rows, data_.outputs()), Tensor{}, scale,
-                                   losses, dlogits);
-      break;
-    case ProblemType::regression:
-      backend.squared_error(logits, vector(floats, rows), scale, losses, dlogits);
-      break;
-  }
+void ClassificationTask::release_training_arrays() {
+  ClassificationSide& train = data_.train;
+  train.set.samples = {};
+  train.labels = {};
+  train.label_sets = {};
+  train_targets_ = {};
 }
 
 std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {

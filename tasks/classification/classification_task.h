@@ -31,12 +31,9 @@ class ClassificationTask final : public Task {
 
   const SampleSet& train_set() const override { return data_.train.set; }
   const SampleSet* eval_set() const override { return data_.has_eval ? &data_.eval.set : nullptr; }
-  std::vector<std::string> describe() const override;
-
-  double loss_denominator(std::span<const uint32_t> indices) const override;
-  void reserve(Backend& backend, int64_t max_sequences) override;
-  void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device, Tensor logits,
-            float scale, Tensor losses, Tensor dlogits) override;
+  std::vector<std::string> describe() const override { return lines_; }
+  TrainingArrays training_arrays() const override;
+  void release_training_arrays() override;
 
   std::unique_ptr<Evaluation> start_evaluation() override;
   // As Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared
@@ -47,17 +44,11 @@ class ClassificationTask final : public Task {
   std::string config_json() const override;
 
  private:
-  void upload_targets(Backend& backend, const PackedBatch& batch);
-
   TaskOptions options_;
   ClassificationData data_;
   std::vector<float> class_weights_;
-  // Of the largest micro-batch: labels, or rows of float targets.
-  int64_t max_sequences_ = 0;
-  std::shared_ptr<void> targets_;
-  std::shared_ptr<void> device_weights_;
-  std::vector<int32_t> label_staging_;
-  std::vector<float> target_staging_;
+  std::vector<float> train_targets_;  // regression: data_.train.targets as training takes them
+  std::vector<std::string> lines_;
 };
 
 // The options of a classification model's training run, from the object `finetune` in its

@@ -11,7 +11,7 @@
 namespace finetune {
 
 void compute_logits(Backend& backend, Bert& bert, float* weights, DeviceBatch& device,
-                    const TokenizedSamples& samples, int64_t max_tokens, int64_t max_sequences,
+                    const SampleView& samples, int64_t max_tokens, int64_t max_sequences,
                     std::vector<float>& logits) {
   std::vector<int64_t> lengths;
   for (int64_t i = 0; i < samples.size(); ++i) lengths.push_back(samples.length(i));

@@ -16,7 +16,7 @@ namespace finetune {
 // must have been made for these. Resizes `logits` to (samples, outputs), row-major, for a sequence
 // head.
 void compute_logits(Backend& backend, Bert& bert, float* weights, DeviceBatch& device,
-                    const TokenizedSamples& samples, int64_t max_tokens, int64_t max_sequences,
+                    const SampleView& samples, int64_t max_tokens, int64_t max_sequences,
                     std::vector<float>& logits);
 
 }  // namespace finetune

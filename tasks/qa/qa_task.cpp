@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "data/plan.h"
+#include "tasks/objective.h"
 #include "tasks/qa/summary.h"
 
 namespace finetune {
@@ -61,28 +62,21 @@ class QaTask : public Task {
   const SampleSet* eval_set() const override { return eval_.windows() > 0 ? &eval_.set : nullptr; }
   std::vector<std::string> describe() const override { return lines_; }
 
-  double loss_denominator(std::span<const uint32_t> indices) const override {
-    return double(indices.size());
+  TrainingArrays training_arrays() const override {
+    TrainingArrays arrays;
+    arrays.kind = kind();
+    arrays.head = head();
+    arrays.samples = train_.set.samples;
+    arrays.labels = train_.starts;
+    arrays.ends = train_.ends;
+    return arrays;
   }
 
-  void reserve(Backend& backend, int64_t max_sequences) override {
-    positions_ = backend.allocate(size_t(2 * max_sequences) * sizeof(int32_t));
-    max_sequences_ = max_sequences;
-  }
-
-  void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device, Tensor logits,
-            float scale, Tensor losses, Tensor dlogits) override {
-    const size_t count = size_t(batch.sequences());
-    FINETUNE_CHECK(int64_t(count) <= max_sequences_);
-    host_positions_.resize(2 * count);
-    for (size_t b = 0; b < count; ++b) {
-      host_positions_[b] = train_.starts[batch.indices[b]];
-      host_positions_[count + b] = train_.ends[batch.indices[b]];
-    }
-    int32_t* positions = static_cast<int32_t*>(positions_.get());
-    backend.upload(positions, host_positions_.data(), 2 * count * sizeof(int32_t));
-    backend.span_cross_entropy(logits, device.segments(), positions, positions + count, scale,
-                               losses, dlogits);
+  void release_training_arrays() override {
+    QaWindows counts;
+    counts.set.examples = train_.set.examples;
+    counts.set.truncated = train_.set.truncated;
+    train_ = std::move(counts);
   }
 
   std::unique_ptr<Evaluation> start_evaluation() override {
@@ -157,9 +151,6 @@ class QaTask : public Task {
   SquadData train_data_, eval_data_;
   QaWindows train_, eval_;
   std::vector<std::string> lines_;
-  std::shared_ptr<void> positions_;  // (2, B) int32: starts, ends
-  std::vector<int32_t> host_positions_;
-  int64_t max_sequences_ = 0;
 };
 
 }  // namespace

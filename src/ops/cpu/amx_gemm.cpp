@@ -133,6 +133,11 @@ void pack_rows_across(Tensor x, const Packed& packed, const Place& place) {
   });
 }
 
+// c's row = sums, past the caches: it is read a whole backward pass later.
+void stream_row(const float* sums, int64_t cols, float* c) {
+  for (int64_t i = 0; i < cols; i += 16) _mm512_stream_ps(c + i, _mm512_load_ps(sums + i));
+}
+
 // c's row = sums + bias, or += sums
 void write_row(const float* sums, const float* bias, bool accumulate, int64_t cols, float* c) {
   for (int64_t i = 0; i < cols; i += 16) {
@@ -167,9 +172,17 @@ void task_product(const Product& p, const Packed& left, int64_t row, int64_t row
       }
     }
   }
+  float* const to = p.c.f32() + (left.begin + row) * p.c.stride + col;
+  const bool whole_lines = reinterpret_cast<uintptr_t>(to) % 64 == 0 && p.c.stride % 16 == 0 &&
+                           cols % 16 == 0;
+  if (p.transpose_a && !p.accumulate && whole_lines) {
+    for (int64_t r = 0; r < rows; ++r) stream_row(sums + r * width, cols, to + r * p.c.stride);
+    _mm_sfence();
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r) {
     write_row(sums + r * width, p.bias ? p.bias.f32() + col : nullptr, p.accumulate, cols,
-              p.c.f32() + (left.begin + row + r) * p.c.stride + col);
+              to + r * p.c.stride);
   }
 }
 

@@ -50,7 +50,7 @@ void sgemm(char transpose_a, char transpose_b, const Tile& t, int64_t depth, con
   FINETUNE_CHECK(status == dnnl_success);
 }
 
-// c += a^T * b, for weight gradients. a's rows lie a few KB apart and oneDNN reads short pieces of
+// c = or += a^T * b, for weight gradients. a's rows lie a few KB apart and oneDNN reads short pieces of
 // them again and again, which costs a third of the rate: its columns are packed first.
 void add_transposed(const Product& p, const Tile& t, float* c) {
   const int64_t depth = p.a.rows;
@@ -62,7 +62,8 @@ void add_transposed(const Product& p, const Tile& t, float* c) {
       std::memcpy(packed + k * t.rows, from + k * p.a.stride, size_t(t.rows) * sizeof(float));
     }
     const float* b = p.b.f32() + first * p.b.stride + t.col;
-    sgemm('T', 'N', t, count, packed, t.rows, b, p.b.stride, 1.0f, c, p.c.stride);
+    const float beta = first > 0 || p.accumulate ? 1.0f : 0.0f;
+    sgemm('T', 'N', t, count, packed, t.rows, b, p.b.stride, beta, c, p.c.stride);
   }
 }
 
@@ -87,7 +88,7 @@ void check(const Product& p) {
   FINETUNE_CHECK((p.transpose_b ? p.b.cols : p.b.rows) == p.depth());
   FINETUNE_CHECK(p.b_cols() == n);
   FINETUNE_CHECK(!p.bias || (p.bias.size() == n && !p.accumulate));
-  FINETUNE_CHECK(!p.transpose_a || (p.accumulate && !p.transpose_b));
+  FINETUNE_CHECK(!p.transpose_a || (!p.bias && !p.transpose_b));
 }
 
 void multiply(const Product& p) {

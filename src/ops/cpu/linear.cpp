@@ -2,6 +2,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/linear.cpp"
+#include <algorithm>
+
 #include "hwy/foreach_target.h"
 #include "ops/backend.h"
 #include "ops/cpu/simd-inl.h"
@@ -13,9 +15,10 @@ namespace {
 
 constexpr int64_t kRowsOfASum = 64;  // rows that are added up before they join the total
 
-// sums[begin, end) += column sums of x
-void column_sums(Tensor x, float* sums, int64_t begin, int64_t end) {
+// sums[begin, end) = or += column sums of x
+void column_sums(Tensor x, float* sums, int64_t begin, int64_t end, bool accumulate) {
   const int64_t count = end - begin;
+  if (!accumulate) std::fill(sums + begin, sums + end, 0.0f);
   for (int64_t first = 0; first < x.rows; first += kRowsOfASum) {
     HWY_ALIGN float block[cpu::kColumnStrip] = {};
     for (int64_t r = first; r < HWY_MIN(first + kRowsOfASum, x.rows); ++r) {
@@ -48,12 +51,13 @@ void CpuBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accu
   product({.a = dy, .b = w, .c = dx, .accumulate = accumulate});
 }
 
-void CpuBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) {
-  product({.a = dy, .transpose_a = true, .b = x, .c = dw, .accumulate = true});
+void CpuBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                                        bool accumulate) {
+  product({.a = dy, .transpose_a = true, .b = x, .c = dw, .accumulate = accumulate});
   if (!dbias) return;
   FINETUNE_CHECK(dbias.size() == dy.cols);
   cpu::for_ranges(dy.cols, cpu::kColumnStrip, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(column_sums)(dy, dbias.f32(), begin, end);
+    HWY_DYNAMIC_DISPATCH(column_sums)(dy, dbias.f32(), begin, end, accumulate);
   });
 }
 

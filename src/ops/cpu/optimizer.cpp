@@ -70,8 +70,8 @@ HWY_INLINE V moved(D d, const AdamWFactors& f, V p, V m, V v) {
   return hn::NegMulAdd(hn::Set(d, f.rate), hn::Div(m, size), p);
 }
 
-void adamw_range(const AdamWFactors& f, float* parameter, float* gradient, float* m, float* v,
-                 int64_t count) {
+void adamw_range(const AdamWFactors& f, float* parameter, const float* gradient, float* m,
+                 float* v, int64_t count) {
   for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
     const auto g = hn::Mul(hn::Set(d, f.scale), hn::LoadU(d, gradient + i));
     auto first = hn::LoadU(d, m + i);
@@ -81,7 +81,6 @@ void adamw_range(const AdamWFactors& f, float* parameter, float* gradient, float
     hn::StoreU(first, d, m + i);
     hn::StoreU(second, d, v + i);
     hn::StoreU(moved(d, f, p, first, second), d, parameter + i);
-    hn::StoreU(hn::Zero(d), d, gradient + i);
   });
 }
 
@@ -154,6 +153,8 @@ void catch_up_range(const AdamWFactors* steps, int64_t missed, float* parameter,
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <cstring>
+
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/tasks.h"
 
@@ -192,10 +193,11 @@ void check_rows(Tensor parameter, std::initializer_list<Tensor> others) {
 
 }  // namespace
 
-void CpuBackend::block_square_sums(Tensor x, const SparseRows& sparse, double* sums) {
+void CpuBackend::block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
+                                   double* sums) {
   FINETUNE_CHECK(x.rows == 1);
-  cpu::for_ranges(x.cols, kNormBlock, [&](int64_t begin, int64_t end) {
-    sums[begin / kNormBlock] = HWY_DYNAMIC_DISPATCH(square_sum)(x.f32(), sparse, begin, end);
+  cpu::for_ranges(x.cols, block, [&](int64_t begin, int64_t end) {
+    sums[begin / block] = HWY_DYNAMIC_DISPATCH(square_sum)(x.f32(), sparse, begin, end);
   });
 }
 
@@ -221,6 +223,7 @@ void CpuBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter
       const int64_t at = rows.rows[i] * n;
       HWY_DYNAMIC_DISPATCH(adamw_range)
       (factors, parameter.f32() + at, gradient.f32() + at, m.f32() + at, v.f32() + at, n);
+      std::memset(gradient.f32() + at, 0, size_t(n) * sizeof(float));
     }
   });
 }

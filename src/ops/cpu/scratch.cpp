@@ -67,8 +67,8 @@ float* scratch(Scratch use, int64_t floats) {
 
 namespace finetune {
 
-int64_t cpu_scratch_bytes(DType compute, int64_t tokens, int64_t forward_tokens, int64_t hidden,
-                          int64_t inner) {
+int64_t cpu_scratch_bytes(DType compute, int64_t threads, int64_t tokens, int64_t forward_tokens,
+                          int64_t hidden, int64_t inner) {
   const bool amx = compute == DType::bf16 && select_isa() == Isa::amx;
   int64_t operation = 0, task = 0;
   auto product = [&](int64_t m, int64_t n, int64_t depth) {
@@ -84,7 +84,7 @@ int64_t cpu_scratch_bytes(DType compute, int64_t tokens, int64_t forward_tokens,
     product(wide, hidden, tokens);
     product(hidden, wide, tokens);
   }
-  return cpu::touched_bytes(operation) + threads() * cpu::touched_bytes(task) +
+  return cpu::touched_bytes(operation) + threads * cpu::touched_bytes(task) +
          (amx ? 0 : cpu::kOneDnnBytes);
 }
 

@@ -9,14 +9,34 @@ namespace finetune {
 using reference::at;
 using reference::check_shape;
 
-void ReferenceBackend::block_square_sums(Tensor x, const SparseRows&, double* sums) {
+void ReferenceBackend::merge(std::span<const Addition> additions, int64_t count) {
+  for (const Addition& addition : additions) {
+    for (int64_t i = 0; i < count; ++i) {
+      addition.to[i] = float(double(addition.to[i]) + double(addition.from[i]));
+    }
+  }
+}
+
+void ReferenceBackend::merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) {
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const int64_t at = rows.rows[i] * cols;
+    for (const Addition& addition : additions) {
+      const Addition row{addition.to + at, addition.from + at};
+      merge({&row, 1}, cols);
+      std::fill_n(row.from, cols, 0.0f);
+    }
+  }
+}
+
+void ReferenceBackend::block_square_sums(Tensor x, int64_t block, const SparseRows&,
+                                         double* sums) {
   check_shape(x, 1, x.cols);
-  for (int64_t begin = 0; begin < x.cols; begin += kNormBlock) {
+  for (int64_t begin = 0; begin < x.cols; begin += block) {
     double sum = 0;
-    for (int64_t i = begin; i < std::min(x.cols, begin + kNormBlock); ++i) {
+    for (int64_t i = begin; i < std::min(x.cols, begin + block); ++i) {
       sum += double(at(x, 0, i)) * at(x, 0, i);
     }
-    sums[begin / kNormBlock] = sum;
+    sums[begin / block] = sum;
   }
 }
 
@@ -41,7 +61,6 @@ void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor grad
     at(parameter, 0, i) = float(p);
     at(m, 0, i) = float(first);
     at(v, 0, i) = float(second);
-    at(gradient, 0, i) = 0;
   }
 }
 
@@ -51,6 +70,7 @@ void ReferenceBackend::adamw_rows(const AdamW& options, RowList rows, Tensor par
   for (int64_t i = 0; i < rows.count; ++i) {
     auto row = [&](Tensor t) { return t.rows_from(rows.rows[i], 1); };
     adamw(options, row(parameter), row(gradient), row(m), row(v));
+    std::fill_n(row(gradient).f32(), gradient.cols, 0.0f);
   }
 }
 

@@ -60,14 +60,15 @@ void ReferenceBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, boo
   }
 }
 
-void ReferenceBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias) {
+void ReferenceBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                                              bool accumulate) {
   check_shape(dw, dy.cols, x.cols);
   check_shape(x, dy.rows, dw.cols);
   if (dbias) check_shape(dbias, 1, dy.cols);
   std::vector<double> row(static_cast<size_t>(x.cols));
   for (int64_t o = 0; o < dw.rows; ++o) {
-    for (int64_t i = 0; i < dw.cols; ++i) row[size_t(i)] = at(dw, o, i);
-    double bias = dbias ? at(dbias, 0, o) : 0.0;
+    for (int64_t i = 0; i < dw.cols; ++i) row[size_t(i)] = accumulate ? at(dw, o, i) : 0.0;
+    double bias = dbias && accumulate ? at(dbias, 0, o) : 0.0;
     for (int64_t r = 0; r < x.rows; ++r) {
       double g = at(dy, r, o);
       for (int64_t i = 0; i < dw.cols; ++i) row[size_t(i)] += g * at(x, r, i);

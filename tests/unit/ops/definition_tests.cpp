@@ -89,7 +89,6 @@ TEST_CASE("three steps of torch.optim.AdamW") {
   options.weight_decay = 0.01f;
   for (Floats g : {Floats{0.5f, -0.25f, 0}, {1, 2, -0.125f}, {-0.5f, 0.75f, 0.25f}}) {
     backend->adamw(options, rows(p, 1), rows(g, 1), rows(m, 1), rows(v, 1));
-    CHECK(g == Floats{0, 0, 0});
     ++options.step;
   }
   check_near(p, {0.758772288, -2.02943482, 0.541412145});

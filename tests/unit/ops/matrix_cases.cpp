@@ -27,6 +27,31 @@ void forward(Backend& backend, OpData& t) {
   backend.linear(t["x"], t["w"], t["bias"], t["y"]);
 }
 
+OpCase weight_gradient(const Shape& s, bool accumulate) {
+  auto maker = start("linear_backward_weight", s, s.rows)
+                   .result("y", s.rows, s.out)
+                   .input("dy", s.rows, s.out, s.gap);
+  auto target = [&](const char* name, int64_t rows, int64_t cols, int64_t gap) {
+    accumulate ? maker.input(name, rows, cols, gap) : maker.result(name, rows, cols, gap);
+  };
+  if (accumulate) maker.get().shape += " accumulate";
+  target("dw", s.out, s.in, s.gap);
+  std::vector<std::string> outputs{"dw"};
+  std::vector<OpGradient> gradients{{"w", "dw", accumulate}};
+  if (s.bias) {
+    target("dbias", 1, s.out, 0);
+    outputs.push_back("dbias");
+    gradients.push_back({"bias", "dbias", accumulate});
+  }
+  return maker
+      .run(
+          [accumulate](Backend& backend, OpData& t) {
+            backend.linear_backward_weight(t["dy"], t["x"], t["dw"], t["dbias"], accumulate);
+          },
+          outputs)
+      .gradient_of(forward, {{"y", "dy"}}, gradients);
+}
+
 }  // namespace
 
 void add_matrix_cases(std::vector<OpCase>& table) {
@@ -57,24 +82,7 @@ void add_matrix_cases(std::vector<OpCase>& table) {
                               {"dx"})
                           .gradient_of(forward, {{"y", "dy"}}, {{"x", "dx", accumulate}}));
     }
-    auto maker = start("linear_backward_weight", s, s.rows)
-                     .result("y", s.rows, s.out)
-                     .input("dy", s.rows, s.out, s.gap)
-                     .input("dw", s.out, s.in, s.gap);
-    std::vector<std::string> outputs{"dw"};
-    std::vector<OpGradient> gradients{{"w", "dw", true}};
-    if (s.bias) {
-      maker.input("dbias", 1, s.out);
-      outputs.push_back("dbias");
-      gradients.push_back({"bias", "dbias", true});
-    }
-    table.push_back(maker
-                        .run(
-                            [](Backend& backend, OpData& t) {
-                              backend.linear_backward_weight(t["dy"], t["x"], t["dw"], t["dbias"]);
-                            },
-                            outputs)
-                        .gradient_of(forward, {{"y", "dy"}}, gradients));
+    for (bool accumulate : {false, true}) table.push_back(weight_gradient(s, accumulate));
   }
 }
 

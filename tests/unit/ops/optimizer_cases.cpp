@@ -38,13 +38,34 @@ OpCase sparse_square_sums(int64_t first, int64_t cols) {
       [=](Backend& backend, OpData& t) {
         const size_t blocks = size_t((n + kNormBlock - 1) / kNormBlock);
         t.doubles.assign(2 * blocks, 0.0);
-        backend.block_square_sums(t["x"], {first, cols, some_rows(t)}, t.doubles.data());
-        backend.block_square_sums(t["x"], {}, t.doubles.data() + blocks);
+        backend.block_square_sums(t["x"], kNormBlock, {first, cols, some_rows(t)}, t.doubles.data());
+        backend.block_square_sums(t["x"], kNormBlock, {}, t.doubles.data() + blocks);
         for (size_t i = 0; i < blocks; ++i) {
           if (t.doubles[i] != t.doubles[blocks + i]) t.doubles[i] = NAN;  // not the same bits
         }
       },
       {});
+}
+
+// Three arenas in the order of a tree: b += c, a += b.
+void add_merges(std::vector<OpCase>& table, int64_t cols) {
+  auto maker = [&](const char* op) {
+    OpCaseMaker maker(op, concat("(", kRows, ",", cols, ")"), 1.2e-7, "one rounding a sum");
+    for (const char* name : {"a", "b", "c"}) maker.input(name, kRows, cols);
+    return maker.integers("rows", kSomeRows).work(double(kRows * cols));
+  };
+  auto additions = [](OpData& t) {
+    return std::vector<Addition>{{t["b"].f32(), t["c"].f32()}, {t["a"].f32(), t["b"].f32()}};
+  };
+  table.push_back(maker("merge").run(
+      [=](Backend& backend, OpData& t) { backend.merge(additions(t), kRows * cols); },
+      {"a", "b"}));
+  table.push_back(maker("merge_rows")
+                      .run(
+                          [=](Backend& backend, OpData& t) {
+                            backend.merge_rows(additions(t), some_rows(t), cols);
+                          },
+                          {"a", "b", "c"}));
 }
 
 void add_row_updates(std::vector<OpCase>& table, int64_t cols, float decay) {
@@ -88,7 +109,17 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
                         .run(
                             [n](Backend& backend, OpData& t) {
                               t.doubles.assign(size_t((n + kNormBlock - 1) / kNormBlock), 0.0);
-                              backend.block_square_sums(t["x"], {}, t.doubles.data());
+                              backend.block_square_sums(t["x"], kNormBlock, {}, t.doubles.data());
+                            },
+                            {}));
+    table.push_back(OpCaseMaker("block_square_sums", concat("(1,", n, ") in blocks of 384"), 1e-12,
+                                "sums in double")
+                        .input("x", 1, n)
+                        .work(double(n))
+                        .run(
+                            [n](Backend& backend, OpData& t) {
+                              t.doubles.assign(size_t((n + 383) / 384), 0.0);
+                              backend.block_square_sums(t["x"], 384, {}, t.doubles.data());
                             },
                             {}));
     for (int64_t step : {1, 2, 1000}) {
@@ -103,7 +134,7 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
             [options](Backend& backend, OpData& t) {
               backend.adamw(options, t["p"], t["g"], t["m"], t["v"]);
             },
-            {"p", "g", "m", "v"}));
+            {"p", "m", "v"}));
       }
     }
   }
@@ -112,6 +143,7 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
   }
   for (int64_t cols : {1, 37, 384}) {
     for (float decay : {0.0f, 0.01f}) add_row_updates(table, cols, decay);
+    add_merges(table, cols);
   }
 }
 

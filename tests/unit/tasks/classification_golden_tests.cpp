@@ -14,6 +14,7 @@
 #include "tasks/classification/logits.h"
 #include "tasks/classification/predictions.h"
 #include "tasks/classification/predictor.h"
+#include "tasks/objective.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -88,12 +89,13 @@ TEST_CASE("golden forward: loss of Hugging Face's logits") {
   auto backend = make_reference_backend();
   DeviceBatch device(*backend, 16, count);
   std::vector<float> losses(static_cast<size_t>(count));
-  task.reserve(*backend, count);
-  task.loss(*backend, batch, device, matrix(logits.data(), count, 24), 1 / float(count),
-            vector(losses.data(), count), Tensor{});
+  auto objective = make_objective(task.training_arrays());
+  objective->reserve(*backend, count);
+  objective->loss(*backend, batch, device, matrix(logits.data(), count, 24), 1 / float(count),
+                  vector(losses.data(), count), Tensor{});
   double expected = golden.values<float>("loss")[0];
-  double mean =
-      std::accumulate(losses.begin(), losses.end(), 0.0) / task.loss_denominator(batch.indices);
+  double mean = std::accumulate(losses.begin(), losses.end(), 0.0) /
+                objective->loss_denominator(batch.indices);
   CHECK(std::abs(mean - expected) < 1e-6);
   auto evaluation = task.start_evaluation();
   evaluation->add(batch, logits.data());

@@ -9,6 +9,7 @@
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/file_evaluation.h"
 #include "tasks/classification/losses.h"
+#include "tasks/objective.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -36,18 +37,20 @@ struct LossResult {
 };
 
 // The task's loss of samples 0..3 in one batch, as the trainer computes it.
-LossResult loss_of(ClassificationTask& task, const std::vector<float>& logits) {
+LossResult loss_of(const ClassificationTask& task, const std::vector<float>& logits) {
   auto backend = make_reference_backend();
+  auto objective = make_objective(task.training_arrays());
   PackedBatch batch = batch_of({0, 1, 2, 3});
-  double denominator = task.loss_denominator(batch.indices);
+  double denominator = objective->loss_denominator(batch.indices);
   DeviceBatch device(*backend, 16, 4);
   std::vector<float> losses(4);
   LossResult result;
   result.dlogits.resize(logits.size());
   int64_t outputs = task.head().outputs;
-  task.reserve(*backend, 4);
-  task.loss(*backend, batch, device, matrix(logits.data(), 4, outputs), float(1 / denominator),
-            vector(losses.data(), 4), matrix(result.dlogits.data(), 4, outputs));
+  objective->reserve(*backend, 4);
+  objective->loss(*backend, batch, device, matrix(logits.data(), 4, outputs),
+                  float(1 / denominator), vector(losses.data(), 4),
+                  matrix(result.dlogits.data(), 4, outputs));
   result.mean = std::accumulate(losses.begin(), losses.end(), 0.0) / denominator;
   return result;
 }
@@ -93,7 +96,8 @@ TEST_CASE("cross-entropy with class weights and label smoothing is torch's") {
   REQUIRE(task.class_weights().size() == 3);
   CHECK(near(task.class_weights()[0], 4.0 / 6));  // N / (C * n_c)
   CHECK(near(task.class_weights()[1], 4.0 / 3));
-  CHECK(near(task.loss_denominator(std::vector<uint32_t>{1, 3}), 2));
+  auto objective = make_objective(task.training_arrays());
+  CHECK(near(objective->loss_denominator(std::vector<uint32_t>{1, 3}), 2));
 }
 
 TEST_CASE("classes without a training sample weigh 1") {
@@ -108,6 +112,34 @@ TEST_CASE("classes without a training sample weigh 1") {
   CHECK(near(task.class_weights()[0], 2));
   CHECK(near(task.class_weights()[1], 4.0 / 6));
   CHECK(task.class_weights()[2] == 1);
+}
+
+TEST_CASE("a task whose training arrays were copied and released still evaluates") {
+  Folder folder;
+  TaskOptions options;
+  options.train_files = {folder.file("t.csv", "text,label\nr,1\ns,2\nt,.1\nu,1\n")};
+  options.eval_files = options.train_files;
+  for (int form : {0, 1, 2}) {
+    options.regression = form == 1;
+    options.multi_label_separator = form == 2 ? ";" : "";
+    options.balanced_class_weights = form == 0;
+    ClassificationTask task(options, kTokenizer, BertConfig{}, false);
+    const TrainingArrays arrays = task.training_arrays();
+    CHECK(arrays.labels.size() == (form == 0 ? 4 : 0));
+    CHECK(arrays.class_weights.size() == (form == 0 ? 3 : 0));
+    CHECK(arrays.targets.size() == (form == 1 ? 4 : 0));
+    CHECK(arrays.set_offsets.size() == (form == 2 ? 5 : 0));
+    if (form == 1) CHECK(arrays.targets[2] == 0.1f);
+    std::vector<std::string> lines = task.describe();
+    std::vector<float> logits(kLogits.begin(), kLogits.begin() + 4 * task.head().outputs);
+    Metrics metrics = evaluate(task, logits);
+
+    task.release_training_arrays();
+    CHECK(task.train_set().samples.size() == 0);
+    CHECK(task.train_set().examples == 4);
+    CHECK(task.describe() == lines);
+    CHECK(evaluate(task, logits) == metrics);
+  }
 }
 
 TEST_CASE("multi-label: binary cross-entropy, metrics and files") {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "data/packing.h"
 #include "qa_golden.h"
+#include "tasks/objective.h"
 #include "tasks/qa/file_evaluation.h"
 #include "tasks/qa/qa_task.h"
 #include "tasks/qa/squad_metrics.h"
@@ -116,18 +117,19 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
     }
   }
   REQUIRE(indices.size() == 4);
-  CHECK(task->loss_denominator(indices) == 4);
+  auto objective = make_objective(task->training_arrays());
+  CHECK(objective->loss_denominator(indices) == 4);
 
   auto backend = make_reference_backend();
   PackedBatch batch;
   pack(samples, indices, 0, batch);
   DeviceBatch device(*backend, batch.tokens(), batch.sequences());
   device.upload(batch);
-  task->reserve(*backend, 4);
+  objective->reserve(*backend, 4);
   auto loss_memory = backend->allocate(4 * sizeof(float));
   Tensor losses = vector(static_cast<float*>(loss_memory.get()), 4);
   auto mean_loss = [&](Tensor logits) {
-    task->loss(*backend, batch, device, logits, 0.25f, losses, logits);
+    objective->loss(*backend, batch, device, logits, 0.25f, losses, logits);
     float host_losses[4];
     backend->download(host_losses, losses.data, sizeof host_losses);
     return std::accumulate(host_losses, host_losses + 4, 0.0) / 4;
@@ -290,6 +292,24 @@ TEST_CASE("logits that are not finite end the evaluation") {
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::diverged);
   }
+}
+
+TEST_CASE("a task whose training arrays were copied and released keeps its counts") {
+  if (!have_shared("golden/trajectory-qa-train.json")) return;
+  auto tokenizer = tiny_tokenizer();
+  auto task = make_qa_task(golden_options(), *tokenizer, 512);
+  const TrainingArrays arrays = task->training_arrays();
+  CHECK(arrays.samples.size() == task->train_set().samples.size());
+  CHECK(int64_t(arrays.labels.size()) == arrays.samples.size());
+  CHECK(int64_t(arrays.ends.size()) == arrays.samples.size());
+  const auto lines = task->describe();
+  const int64_t examples = task->train_set().examples;
+  CHECK(examples > 0);
+  task->release_training_arrays();
+  CHECK(task->training_arrays().samples.size() == 0);
+  CHECK(task->training_arrays().ends.empty());
+  CHECK(task->train_set().examples == examples);
+  CHECK(task->describe() == lines);
 }
 
 TEST_CASE("held-out contexts are never trained on") {

@@ -1,0 +1,10 @@
+#include "cli/world.h"
+
+namespace finetune {
+
+Communicator& world() {
+  static const std::unique_ptr<Communicator> instance = make_communicator();
+  return *instance;
+}
+
+}  // namespace finetune

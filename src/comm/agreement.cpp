@@ -1,0 +1,86 @@
+#include "comm/agreement.h"
+
+#include <new>
+#include <optional>
+#include <vector>
+
+namespace finetune {
+namespace {
+
+enum class Kind : int32_t { good, error, other, settled };
+
+struct Outcome {
+  Kind kind = Kind::good;
+  int32_t code = 0;
+  uint64_t text = 0;  // a hash of the message
+};
+
+// FNV-1a: the same in every process, which std::hash does not promise.
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (char c : text) hash = (hash ^ uint8_t(c)) * 0x100000001b3;
+  return hash;
+}
+
+// The failure as an error; none for what is not an error of ours (a reader that went away).
+std::optional<Error> error_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return device_error("out of memory");
+  } catch (const std::exception& error) {
+    return internal_error(error.what());
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+// Of an agreement inside the action: it has been settled who speaks.
+std::optional<ExitCode> settled_code(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const PeerFailed& peer) {
+    return peer.code;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void detail::agree(Communicator& communicator, std::exception_ptr failure) {
+  Outcome mine;
+  std::optional<Error> error;
+  if (failure) {
+    error = error_of(failure);
+    const std::optional<ExitCode> settled = settled_code(failure);
+    mine.kind = settled ? Kind::settled : error ? Kind::error : Kind::other;
+    mine.code = int32_t(settled ? *settled : error ? error->code() : ExitCode::internal);
+    if (error) mine.text = hash_of(error->what());
+  }
+  const auto size = size_t(communicator.size());
+  std::vector<Outcome> all(size);
+  communicator.all_gather(&mine, sizeof mine, all.data());
+  size_t speaker = size;
+  bool same = true, settled = false;
+  for (size_t i = size; i-- > 0;) {
+    const Outcome& each = all[i];
+    same = same && each.kind == Kind::error && each.code == all[0].code && each.text == all[0].text;
+    settled = settled || each.kind == Kind::settled;
+    if (each.kind == Kind::error || each.kind == Kind::other) speaker = i;
+  }
+  if (settled && failure) std::rethrow_exception(failure);
+  if (speaker == size) {
+    if (settled) throw PeerFailed{ExitCode::internal};
+    return;
+  }
+  if (speaker != size_t(communicator.rank())) throw PeerFailed{ExitCode(all[speaker].code)};
+  if (!error) std::rethrow_exception(failure);
+  throw AgreedError(error->code(),
+                    same ? std::string(error->what())
+                         : concat(communicator.name(int(speaker)), ": ", error->what()));
+}
+
+}  // namespace finetune

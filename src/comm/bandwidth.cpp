@@ -1,0 +1,83 @@
+#include "comm/bandwidth.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "core/clock.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kRounds = 5;  // the median of these counts
+constexpr int kCalls = 200;
+
+double slowest(Communicator& communicator, double seconds) {
+  std::vector<double> all(static_cast<size_t>(communicator.size()));
+  communicator.all_gather(&seconds, sizeof seconds, all.data());
+  return *std::max_element(all.begin(), all.end());
+}
+
+// Seconds of one call, which all processes make.
+double time_of(Communicator& communicator, int calls, const std::function<void()>& call) {
+  std::vector<double> rounds;
+  call();
+  for (int round = 0; round < kRounds; ++round) {
+    communicator.barrier();
+    const double start = seconds_now();
+    for (int i = 0; i < calls; ++i) call();
+    rounds.push_back(slowest(communicator, seconds_now() - start) / calls);
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds[kRounds / 2];
+}
+
+void add(float* into, const float* other, size_t count) {
+  for (size_t i = 0; i < count; ++i) into[i] += other[i];
+}
+
+}  // namespace
+
+Bandwidth measure_bandwidth(Communicator& communicator, int64_t megabytes) {
+  Bandwidth result;
+  result.processes = communicator.size();
+  result.hosts = communicator.hosts();
+  result.megabytes = megabytes;
+  communicator.note("measuring communication", -1);
+  result.barrier_seconds = time_of(communicator, kCalls, [&] { communicator.barrier(); });
+  std::vector<char> mine(64), all(mine.size() * size_t(communicator.size()));
+  result.all_gather_seconds = time_of(
+      communicator, kCalls, [&] { communicator.all_gather(mine.data(), mine.size(), all.data()); });
+
+  const auto processes = size_t(communicator.local_size()), own = size_t(communicator.local_rank());
+  const size_t bytes = size_t(megabytes) << 20, floats = bytes / sizeof(float);
+  std::vector<std::shared_ptr<void>> arenas;
+  for (size_t i = 0; i < processes; ++i) arenas.push_back(communicator.allocate_shared(bytes));
+  std::fill_n(static_cast<float*>(arenas[own].get()), floats, 1.0f);
+  const size_t begin = floats * own / processes, end = floats * (own + 1) / processes;
+  float* into = static_cast<float*>(arenas[own].get()) + begin;
+  const float* neighbour = static_cast<float*>(arenas[(own + 1) % processes].get()) + begin;
+  const double reduce = time_of(communicator, 1, [&] {
+    add(into, neighbour, end - begin);
+    communicator.host_barrier();
+  });
+  result.reduce_bytes_per_second = 3.0 * double(bytes) / reduce;
+
+  if (communicator.hosts() == 1) return result;
+  const bool exchanges = communicator.local_rank() < communicator.columns();
+  const int next = (communicator.host() + 1) % communicator.hosts();
+  const int previous = (communicator.host() + communicator.hosts() - 1) % communicator.hosts();
+  std::vector<std::byte> received(bytes);
+  const auto exchange = [&](size_t size) {
+    if (!exchanges) return;
+    const Communicator::Outgoing out{next, arenas[own].get(), size};
+    const Communicator::Incoming in{previous, received.data(), size};
+    communicator.exchange({&out, 1}, {&in, 1});
+  };
+  result.exchange_seconds = time_of(communicator, kCalls, [&] { exchange(8); });
+  const double whole = time_of(communicator, 1, [&] { exchange(bytes); });
+  result.exchange_bytes_per_second = double(bytes) / whole;
+  return result;
+}
+
+}  // namespace finetune

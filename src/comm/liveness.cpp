@@ -1,0 +1,204 @@
+#include "comm/liveness.h"
+
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "comm/futex.h"
+#include "comm/process_status.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kInterval = 0.2;  // between looks at the neighbours
+constexpr int kNeighbours = 2;     // that each process looks at, so that two may die at once
+// A launcher that ends a job kills its processes within milliseconds of each other: who still lives
+// after this time has seen a death of another kind.
+constexpr double kSecondLook = 0.1;
+constexpr double kOtherHosts = 0.5;  // the first host speaks first if the fault is everywhere
+constexpr double kLauncher = 3;      // in which a launcher ends the job after a death
+constexpr double kAbort = 1;         // in which it does so after MPI_Abort
+constexpr double kSpeaker = 2;       // in which who has the voice speaks and ends the job
+// A process that was stopped, or had no processor, has not waited all that time.
+constexpr double kLongestSlice = 1;
+
+bool mpi_is_ours() {
+  int initialized = 0, finalized = 0, main_thread = 0;
+  MPI_Initialized(&initialized);
+  if (!initialized) return false;
+  MPI_Finalized(&finalized);
+  if (finalized) return false;
+  MPI_Is_thread_main(&main_thread);
+  return main_thread != 0;
+}
+
+}  // namespace
+
+void speak(std::string_view line) {
+  clear_progress();
+  const std::string text = concat(line, "\n");
+  ssize_t written = ::write(2, text.data(), text.size());
+  (void)written;  // a closed standard error changes nothing
+  log_to_file(line);
+}
+
+Liveness::Liveness(Control control, int local_rank, int host, std::vector<std::string> names)
+    : control_(std::move(control)), local_rank_(local_rank), host_(host), names_(std::move(names)) {
+  // The thread takes no signals: handlers belong on the main thread (train/signals.cpp).
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { watch(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Liveness::~Liveness() {
+  stop();
+}
+
+void Liveness::stop() {
+  stopping_ = true;
+  futex_wake_all(control_.block().ending);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Liveness::note(const char* phase, int64_t step) {
+  ProcessSlot& slot = control_.slot(local_rank_);
+  if (phase == last_phase_) {
+    slot.step.store(step, std::memory_order_relaxed);
+    return;
+  }
+  last_phase_ = phase;
+  write_phase(slot, phase, step);
+}
+
+bool Liveness::claim_voice() {
+  if (host_ != 0) end_comes_within(kOtherHosts);
+  uint32_t nobody = 0;
+  return control_.block().voice.compare_exchange_strong(nobody, uint32_t(local_rank_) + 1);
+}
+
+bool Liveness::end_comes_within(double seconds) const {
+  const std::atomic<uint32_t>& ending = control_.block().ending;
+  const double limit = seconds_now() + seconds;
+  for (double left; ending.load() == 0 && (left = limit - seconds_now()) > 0;) {
+    futex_wait(ending, 0, left);
+  }
+  return ending.load() != 0;
+}
+
+void Liveness::leave_if_ending() const {
+  const uint32_t ending = control_.block().ending.load(std::memory_order_relaxed);
+  if (ending == 0 || ending_here_) return;
+  // Who ends the job tells the launcher, which ends the processes of all hosts at once. To go
+  // before would be a failure of its own to the launcher, which it takes longer over.
+  ::usleep(useconds_t(kAbort * 1e6));
+  ::_exit(int(ending & 0xFF));
+}
+
+void Liveness::end(int code) {
+  ControlBlock& block = control_.block();
+  const uint32_t voice = block.voice.load();
+  if (voice != 0 && voice != uint32_t(local_rank_) + 1) end_comes_within(kSpeaker);
+  leave_if_ending();
+  // The other thread of this process may be here too, or would leave in the midst of this.
+  if (ending_here_.exchange(true)) ::sleep(unsigned(kLauncher));
+  uint32_t nobody = 0;
+  block.ending.compare_exchange_strong(nobody, kEnding | uint32_t(code & 0xFF));
+  futex_wake_all(block.ending);
+  futex_wake_all(block.generation);
+  if (mpi_is_ours()) MPI_Abort(MPI_COMM_WORLD, code);
+  ::_exit(code);
+}
+
+void Liveness::mark_finished() {
+  control_.slot(local_rank_).finished.store(1);
+}
+
+void Liveness::watch() {
+  const int processes = control_.processes();
+  const int neighbours = std::min(kNeighbours, processes - 1);
+  while (!stopping_) {
+    futex_wait(control_.block().ending, 0, kInterval);
+    if (stopping_) return;
+    leave_if_ending();
+    for (int i = 1; i <= neighbours; ++i) {
+      const int other = (local_rank_ + i) % processes;
+      const ProcessSlot& slot = control_.slot(other);
+      const ProcessStatus status = process_status(slot.pid);
+      if (status.alive() && status.start_time == slot.start_time) continue;
+      if (slot.finished.load() == 0) report_death(other);
+    }
+  }
+}
+
+void Liveness::report_death(int local_rank) {
+  if (end_comes_within(kSecondLook)) leave_if_ending();
+  if (claim_voice()) {
+    const ProcessSlot& slot = control_.slot(local_rank);
+    speak(concat("finetune: error: ", names_[size_t(local_rank)], " (pid ", slot.pid.load(),
+                 ") died in ", read_phase(slot),
+                 "; the job ends; --resume continues from the newest whole checkpoint"));
+  }
+  if (end_comes_within(kLauncher)) leave_if_ending();
+  end(int(ExitCode::internal));
+}
+
+void Liveness::give_up(const std::string& line) {
+  if (claim_voice()) speak(line);
+  end(int(ExitCode::device));
+}
+
+Wait::Wait(Liveness& liveness, Late late, double beyond, std::function<std::string()> somebody)
+    : liveness_(liveness),
+      late_(std::move(late)),
+      beyond_(beyond),
+      somebody_(std::move(somebody)),
+      last_look_(seconds_now()) {
+  liveness_.control_.slot(liveness_.local_rank_).waiting.store(1, std::memory_order_relaxed);
+}
+
+Wait::~Wait() {
+  liveness_.control_.slot(liveness_.local_rank_).waiting.store(0, std::memory_order_relaxed);
+}
+
+int Wait::culprit() const {
+  int found = -1;
+  for (int i = 0; i < liveness_.control_.processes(); ++i) {
+    const ProcessSlot& slot = liveness_.control_.slot(i);
+    if (i == liveness_.local_rank_ || !late_(slot)) continue;
+    if (process_status(slot.pid).stopped()) return i;
+    // Who waits itself, for another process, is not to blame.
+    if (found < 0 && slot.waiting.load(std::memory_order_relaxed) == 0) found = i;
+  }
+  return found;
+}
+
+void Wait::look() {
+  liveness_.leave_if_ending();
+  const double now = seconds_now();
+  waited_ += std::min(now - last_look_, kLongestSlice);
+  last_look_ = now;
+  const double limit = liveness_.timeout_;
+  if (limit <= 0 || waited_ < limit) return;
+  const std::string time = concat(" has not come for ", limit, " s");
+  if (const int late = culprit(); late >= 0) {
+    const ProcessSlot& slot = liveness_.control_.slot(late);
+    const bool stopped = process_status(slot.pid).stopped();
+    liveness_.give_up(concat("finetune: error: ", liveness_.names_[size_t(late)], time, " (",
+                             stopped ? "stopped" : "running", ", in ", read_phase(slot),
+                             "); the job ends"));
+  }
+  if (waited_ < limit + beyond_) return;
+  const ProcessSlot& own = liveness_.control_.slot(liveness_.local_rank_);
+  liveness_.give_up(concat("finetune: error: ", somebody_(), time, " (",
+                           liveness_.names_[size_t(liveness_.local_rank_)], " waits for it in ",
+                           read_phase(own), "); the job ends"));
+}
+
+}  // namespace finetune

@@ -1,0 +1,34 @@
+// Memory that processes of one host share without a name in any file system: one makes it, the
+// others open its descriptor through /proc. Nothing stays behind, however a process ends, and the
+// size of /dev/shm is no limit.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace finetune {
+
+// A file descriptor that this object closes.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.number_) { other.number_ = -1; }
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor();
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// Each: Error(device) that names the size, or the process whose memory cannot be opened.
+Descriptor create_memory(size_t bytes);
+Descriptor open_memory(int pid, int descriptor);
+// Zeroed, 64-byte aligned; huge pages where the kernel gives them. Pages come when they are
+// written.
+std::shared_ptr<void> map_memory(const Descriptor& memory, size_t bytes);
+// The same of this process alone.
+std::shared_ptr<void> map_private_memory(size_t bytes);
+
+}  // namespace finetune

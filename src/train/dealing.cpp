@@ -1,0 +1,167 @@
+#include "train/dealing.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <span>
+
+#include "core/error.h"
+#include "data/packing.h"
+#include "data/plan.h"
+
+namespace finetune {
+namespace {
+
+std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
+  std::vector<int64_t> lengths(size_t(samples.size()));
+  for (int64_t i = 0; i < samples.size(); ++i) lengths[size_t(i)] = samples.length(i);
+  return lengths;
+}
+
+void append(const TokenizedSamples& from, TokenizedSamples& to) {
+  const int64_t shift = to.offsets.back();
+  to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
+  to.second.insert(to.second.end(), from.second.begin(), from.second.end());
+  for (int64_t i = 1; i <= from.size(); ++i) to.offsets.push_back(shift + from.offsets[size_t(i)]);
+}
+
+void drop_first(int64_t count, TokenizedSamples& samples) {
+  const int64_t tokens = samples.offsets[size_t(count)];
+  samples.ids.erase(samples.ids.begin(), samples.ids.begin() + tokens);
+  samples.second.erase(samples.second.begin(), samples.second.begin() + count);
+  samples.offsets.erase(samples.offsets.begin(), samples.offsets.begin() + count);
+  for (int64_t& offset : samples.offsets) offset -= tokens;
+}
+
+// A micro-batch on its way to another process: the number of its sequences, their lengths, where
+// their second parts begin, and the tokens. Empty: nothing to do in this round; one number: the end.
+enum class Message : int32_t { end, batch };
+
+std::vector<uint8_t> to_bytes(const PackedBatch& batch) {
+  std::vector<int32_t> words = {int32_t(Message::batch), int32_t(batch.sequences())};
+  for (int64_t b = 0; b < batch.sequences(); ++b) {
+    const int32_t begin = batch.offsets[size_t(b)], end = batch.offsets[size_t(b) + 1];
+    const auto types = batch.types.begin();
+    words.push_back(end - begin);
+    words.push_back(int32_t(std::find(types + begin, types + end, 1) - (types + begin)));
+  }
+  words.insert(words.end(), batch.ids.begin(), batch.ids.end());
+  std::vector<uint8_t> bytes(words.size() * sizeof(int32_t));
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return bytes;
+}
+
+TokenizedSamples from_bytes(std::span<const int32_t> words) {
+  TokenizedSamples samples;
+  const int64_t count = words[1];
+  const int32_t* next = words.data() + 2;
+  for (int64_t b = 0; b < count; ++b, next += 2) {
+    samples.offsets.push_back(samples.offsets.back() + next[0]);
+    samples.second.push_back(uint32_t(next[1]));
+  }
+  samples.ids.assign(next, next + samples.offsets.back());
+  return samples;
+}
+
+void pack_all(const TokenizedSamples& samples, IndexRange range, PackedBatch& batch) {
+  std::vector<uint32_t> indices(size_t(range.size()));
+  std::iota(indices.begin(), indices.end(), uint32_t(range.begin));
+  pack(samples, indices, 0, batch);
+}
+
+}  // namespace
+
+// Samples of one micro-batch: at most evaluation_sequences of them at once.
+void Dealer::add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
+                 Evaluation& evaluation) {
+  waiting_.resize(size_t(comm_.size()));
+  const int64_t most = engine_.evaluation_sequences();
+  for (int64_t begin = range.begin; begin < range.end; begin += most) {
+    PackedBatch& batch = waiting_[count_++];
+    pack_all(samples, {begin, std::min(range.end, begin + most)}, batch);
+    for (uint32_t& index : batch.indices) index += uint32_t(samples_before);
+    if (count_ == waiting_.size()) flush(evaluation);
+  }
+}
+
+// One round: each process computes one of the waiting micro-batches.
+void Dealer::flush(Evaluation& evaluation) {
+  if (count_ == 0) return;
+  std::vector<std::vector<uint8_t>> parts(size_t(comm_.size()));
+  for (size_t r = 1; r < count_; ++r) parts[r] = to_bytes(waiting_[r]);
+  comm_.scatter(parts);
+  std::vector<float> logits;
+  engine_.infer(waiting_[0], logits);
+  std::vector<std::vector<uint8_t>> others = comm_.gather({});
+  evaluation.add(waiting_[0], logits.data());
+  for (size_t r = 1; r < count_; ++r) {
+    logits.resize(others[r].size() / sizeof(float));
+    std::memcpy(logits.data(), others[r].data(), others[r].size());
+    evaluation.add(waiting_[r], logits.data());
+  }
+  count_ = 0;
+}
+
+bool Dealer::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
+                      const std::function<bool(double)>& poll) {
+  for (IndexRange range : micro_batches(lengths_of(set.samples), micro_batch_tokens)) {
+    if (!poll(double(range.begin) / double(set.samples.size()))) {
+      count_ = 0;
+      return false;
+    }
+    add(set.samples, range, 0, evaluation);
+  }
+  flush(evaluation);
+  return true;
+}
+
+void Dealer::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                      const std::function<void(double)>& progress) {
+  TokenizedSamples waiting;
+  int64_t done = 0;
+  for (bool more = true; more;) {
+    const SampleSet* piece = evaluation.next();
+    more = piece != nullptr;
+    if (more) append(piece->samples, waiting);
+    std::vector<IndexRange> ranges = micro_batches(lengths_of(waiting), micro_batch_tokens);
+    if (more && !ranges.empty()) ranges.pop_back();  // later samples may still fill it
+    for (IndexRange range : ranges) {
+      progress(evaluation.share() * double(done + range.begin) / double(done + waiting.size()));
+      add(waiting, range, done, evaluation);
+    }
+    if (ranges.empty()) continue;
+    drop_first(ranges.back().end, waiting);
+    done += ranges.back().end;
+  }
+  flush(evaluation);
+}
+
+void Dealer::done() {
+  if (comm_.size() == 1) return;
+  const int32_t end = int32_t(Message::end);
+  std::vector<uint8_t> bytes(sizeof end);
+  std::memcpy(bytes.data(), &end, sizeof end);
+  comm_.scatter(std::vector<std::vector<uint8_t>>(size_t(comm_.size()), bytes));
+}
+
+void Dealer::serve() {
+  comm_.note("evaluation", -1);
+  PackedBatch batch;
+  std::vector<int32_t> words;
+  std::vector<float> logits;
+  for (;;) {
+    const std::vector<uint8_t> bytes = comm_.scatter({});
+    words.resize(bytes.size() / sizeof(int32_t));
+    if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
+    if (!words.empty() && words[0] == int32_t(Message::end)) return;
+    logits.clear();
+    if (!words.empty()) {
+      const TokenizedSamples samples = from_bytes(words);
+      pack_all(samples, {0, samples.size()}, batch);
+      engine_.infer(batch, logits);
+    }
+    comm_.gather({reinterpret_cast<const uint8_t*>(logits.data()), logits.size() * sizeof(float)});
+  }
+}
+
+}  // namespace finetune

@@ -1,0 +1,47 @@
+// Evaluation and prediction on all processes: rank 0 reads and plans micro-batches, which do not
+// depend on the number of processes, deals them out whole, and takes the logits in their order. So
+// metrics and files are the same for any number of processes, and only rank 0 needs the samples.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "core/packed_batch.h"
+#include "data/plan.h"
+#include "tasks/file_evaluation.h"
+#include "tasks/task.h"
+#include "train/engine.h"
+
+namespace finetune {
+
+class Dealer {
+ public:
+  Dealer(Engine& engine, Communicator& comm) : engine_(engine), comm_(comm) {}
+
+  // Of rank 0. Runs samples [0, size) of `set` through the model in fixed micro-batches and gives
+  // the logits to `evaluation`. `poll` is called between micro-batches with the share done; false
+  // stops, and makes the result false. Then done() must be called, or more be evaluated.
+  bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
+                const std::function<bool(double)>& poll);
+  // The same of samples that come piece by piece, in the micro-batches of the whole.
+  void evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                const std::function<void(double)>& progress);
+  // No more for now: serve() returns on the other processes.
+  void done();
+
+  // Of all other processes: computes what it is dealt until done().
+  void serve();
+
+ private:
+  void add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
+           Evaluation& evaluation);
+  void flush(Evaluation& evaluation);
+
+  Engine& engine_;
+  Communicator& comm_;
+  std::vector<PackedBatch> waiting_;  // up to one for each process
+  size_t count_ = 0;
+};
+
+}  // namespace finetune

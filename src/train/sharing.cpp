@@ -1,0 +1,43 @@
+#include "train/sharing.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace finetune {
+
+std::string from_rank_0(Communicator& comm, const std::string& text) {
+  uint64_t size = text.size();
+  comm.broadcast(&size, sizeof size, 0);
+  std::string out = comm.rank() == 0 ? text : std::string(size, '\0');
+  comm.broadcast(out.data(), out.size(), 0);
+  return out;
+}
+
+bool everybody(Communicator& comm, bool value) {
+  const uint8_t mine = value;
+  std::vector<uint8_t> all(size_t(comm.size()));
+  comm.all_gather(&mine, 1, all.data());
+  return std::all_of(all.begin(), all.end(), [](uint8_t v) { return v != 0; });
+}
+
+std::shared_ptr<void> share_with_host(Communicator& comm, const TrainingArrays* own,
+                                      TrainingArrays& arrays) {
+  struct Size {
+    int64_t host, bytes;
+  };
+  const Size mine{comm.host(), own ? int64_t(block_bytes(*own)) : 0};
+  std::vector<Size> sizes(size_t(comm.size()));
+  comm.all_gather(&mine, sizeof mine, sizes.data());
+  int64_t bytes = 0;
+  for (const Size& size : sizes) {
+    if (size.host == comm.host()) bytes = std::max(bytes, size.bytes);
+  }
+  if (comm.local_size() == 1) return nullptr;
+  std::shared_ptr<void> block = comm.allocate_shared(size_t(bytes));
+  if (own) copy_arrays(*own, block.get());
+  comm.host_barrier();
+  arrays = arrays_in(block.get());
+  return block;
+}
+
+}  // namespace finetune

@@ -1,0 +1,71 @@
+"""Memory of several processes on one host: what they share is counted once."""
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from fixtures import MODEL, MODELS, TRAIN  # noqa: E402
+from harness import BINARY, Skip, main, need  # noqa: E402
+
+COPIES = 800
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+
+
+def proportional_mb(directory):
+    """Sum of the proportional set sizes of the run's processes, in MiB; each process's own part."""
+    sizes = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().split(b"\0")
+            if command[0] != os.fsencode(BINARY) or os.fsencode(str(directory)) not in b" ".join(command):
+                continue
+            text = (process / "smaps_rollup").read_text()
+            sizes.append(int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1]) / 1024)
+        except (OSError, TypeError):
+            continue  # it has just ended
+    return sizes
+
+
+def peak_of(processes, directory, *arguments):
+    output = directory / f"run{processes}"
+    command = [*(MPIRUN + ["-n", str(processes)] if processes > 1 else []), BINARY, "train", "--output", str(output),
+               "--quiet", "--no-progress", *map(str, arguments)]
+    try:
+        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    except FileNotFoundError as missing:
+        raise Skip("mpirun is absent") from missing
+    peak = 0
+    while running.poll() is None:
+        sizes = proportional_mb(output)
+        if len(sizes) == processes:
+            peak = max(peak, sum(sizes))
+        time.sleep(0.02)
+    assert running.returncode == 0, running.stderr.read()
+    assert peak > 0
+    return peak
+
+
+def test_samples_and_weights_of_four_processes_are_counted_once(directory):
+    need(*MODELS)
+    # Enough rows that a copy of their tokens in each process would show.
+    lines = TRAIN.read_text(encoding="utf-8").splitlines()
+    long = directory / "train.csv"
+    with open(long, "w", encoding="utf-8") as out:
+        out.write(lines[0] + "\n")
+        for _ in range(COPIES):
+            out.write("\n".join(lines[1:]) + "\n")
+    run = ("--model", MODEL, "--train", long, "--label-column", "category", "--batch-size", 8, "--max-steps", 400)
+    tokens = COPIES * 13643 * 4 / 2**20  # MiB of ids alone
+    alone, four = peak_of(1, directory, *run), peak_of(4, directory, *run)
+    # Each further process has its program, its MPI and its activations, but no copy of the samples.
+    further = (four - alone) / 3
+    print(f"one process {alone:.0f} MiB, four {four:.0f} MiB; ids alone {tokens:.0f} MiB")
+    assert further < 30, f"{further:.1f} MiB for each further process"
+    assert four < 2 * alone, (alone, four)
+
+
+if __name__ == "__main__":
+    main(globals())
