@@ -6,6 +6,7 @@ measured here (see forecast()).
 import argparse
 import datetime
 import json
+import math
 import os
 import re
 import statistics
@@ -49,13 +50,12 @@ def forecast(name, compute, dense_bytes, row_bytes, latency, bandwidth):
     the batch that it has here): T(P) = compute + 3 latencies * log2(P) + bytes(P) / bandwidth, where a process
     sends and receives (P-1)/P of the dense gradient and as much of the weights, and the rows of the batch, which
     grow with it, twice."""
-    lines = []
+    shares = []
     for count in (8, 64, 512):
         sent = (count - 1) / count * (2 * dense_bytes + 2 * row_bytes * min(count, 16))
-        import math
         seconds = compute + 3 * latency * math.log2(count) + sent / bandwidth
-        lines.append(f"{count}: {100 * compute / seconds:.0f} %")
-    return f"| {name} | {1e3 * compute:.0f} ms | " + " | ".join(line.split(": ")[1] for line in lines) + " |"
+        shares.append(f"{100 * compute / seconds:.0f} %")
+    return f"| {name} | {1e3 * compute:.0f} ms | {' | '.join(shares)} |"
 
 
 def main():

@@ -41,8 +41,9 @@ void sort_by_id(const std::vector<int32_t>& ids, std::vector<int32_t>& order) {
 
 }  // namespace
 
-void pack(const SampleView& set, std::span<const uint32_t> indices, uint32_t first_place,
-          PackedBatch& out) {
+void pack(const SampleView& set, std::span<const uint32_t> indices,
+          std::span<const uint32_t> places, PackedBatch& out) {
+  FINETUNE_CHECK(places.empty() || places.size() == indices.size());
   const size_t sequences = indices.size();
   out.offsets.resize(sequences + 1);
   out.samples.resize(sequences);
@@ -53,7 +54,7 @@ void pack(const SampleView& set, std::span<const uint32_t> indices, uint32_t fir
     FINETUNE_CHECK(indices[b] < set.size());
     int64_t length = set.length(indices[b]);
     out.offsets[b] = int32_t(tokens);
-    out.samples[b] = first_place + uint32_t(b);
+    out.samples[b] = places.empty() ? uint32_t(b) : places[b];
     out.max_length = std::max(out.max_length, length);
     tokens += length;
     FINETUNE_CHECK(tokens <= std::numeric_limits<int32_t>::max());

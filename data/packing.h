@@ -8,9 +8,9 @@
 
 namespace finetune {
 
-// Lays the samples `indices` of `set` end to end; sample i of the batch has place first_place + i
-// in the global batch. Reuses out's memory.
-void pack(const SampleView& set, std::span<const uint32_t> indices, uint32_t first_place,
-          PackedBatch& out);
+// Lays the samples `indices` of `set` end to end. `places` are theirs in the global batch; empty:
+// 0, 1, ... Reuses out's memory.
+void pack(const SampleView& set, std::span<const uint32_t> indices,
+          std::span<const uint32_t> places, PackedBatch& out);
 
 }  // namespace finetune

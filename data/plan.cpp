@@ -58,6 +58,32 @@ IndexRange part(int64_t count, int64_t parts, int64_t k) {
   return {begin, begin + size + (k < larger)};
 }
 
+std::vector<uint32_t> shard_places(std::span<const int64_t> lengths, int64_t shards) {
+  const int64_t count = int64_t(lengths.size());
+  std::vector<uint32_t> places(lengths.size());
+  std::iota(places.begin(), places.end(), 0u);
+  if (shards == 1) return places;
+  std::stable_sort(places.begin(), places.end(),
+                   [&](uint32_t a, uint32_t b) { return lengths[size_t(a)] > lengths[size_t(b)]; });
+  std::vector<std::vector<uint32_t>> of_shard(static_cast<size_t>(shards));
+  std::vector<int64_t> tokens(of_shard.size(), 0);
+  for (uint32_t place : places) {
+    int64_t least = -1;
+    for (int64_t k = 0; k < shards; ++k) {
+      if (int64_t(of_shard[size_t(k)].size()) == part(count, shards, k).size()) continue;
+      if (least < 0 || tokens[size_t(k)] < tokens[size_t(least)]) least = k;
+    }
+    of_shard[size_t(least)].push_back(place);
+    tokens[size_t(least)] += lengths[size_t(place)];
+  }
+  places.clear();
+  for (std::vector<uint32_t>& shard : of_shard) {
+    std::sort(shard.begin(), shard.end());
+    places.insert(places.end(), shard.begin(), shard.end());
+  }
+  return places;
+}
+
 std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, int64_t max_tokens) {
   std::vector<IndexRange> runs;
   int64_t tokens = 0;

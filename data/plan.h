@@ -1,7 +1,7 @@
 // Which sample goes where: pure functions, the same on every process.
 //
 // One epoch is a permutation of the samples. It is cut into global batches (the last keeps its
-// true size); a global batch into K virtual shards, contiguous and as even as can be; a shard into
+// true size); a global batch into K virtual shards with about as many tokens each; a shard into
 // micro-batches by number of tokens. Processes own contiguous blocks of shards.
 #pragma once
 
@@ -28,7 +28,13 @@ IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch)
 
 // Part k of n contiguous parts of [0, count): sizes differ by at most one, larger parts first.
 IndexRange part(int64_t count, int64_t parts, int64_t k);
-// Shards of process p: part(shards, processes, p); samples of shard k: part(batch, shards, k).
+// Shards of process p: part(shards, processes, p).
+
+// The places of a global batch, whose samples have these lengths, in the order of its shards: shard
+// k has the places at part(batch, shards, k) of it, ascending. So shards have as many samples, and
+// about as many tokens: the longest sample first, each goes to the shard with the fewest tokens of
+// those that lack samples. All places in order for one shard.
+std::vector<uint32_t> shard_places(std::span<const int64_t> lengths, int64_t shards);
 
 // Cuts sequences with these lengths, in order, into runs of at most `max_tokens` tokens each (a
 // longer single sequence is a run of its own). Ranges cover [0, lengths.size()).

@@ -214,7 +214,7 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
   std::vector<uint32_t> order(static_cast<size_t>(result.batch_size));
   std::iota(order.begin(), order.end(), 0u);
   PackedBatch batch;
-  pack(task->train_set().samples, order, 0, batch);
+  pack(task->train_set().samples, order, {}, batch);
   result.tokens = batch.tokens();
 
   std::unique_ptr<Backend> backend = make_backend("cpu", options.threads, options.precision);

@@ -87,7 +87,8 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   std::unique_ptr<Task> task = make_synthetic_task(kind, lengths, count, config.vocab_size);
   auto profiling = std::make_unique<ProfilingBackend>(
       make_backend("cpu", options.threads > 0 ? options.threads : cores_for_process(comm),
-                   options.precision), options.clock);
+                   options.precision),
+      options.clock);
   ProfilingBackend& profiler = *profiling;
   result.backend = profiler.description();
   result.precision = profiler.compute_type();
@@ -101,13 +102,13 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   }
 
   StepOptions step_options;
-  step_options.virtual_shards = options.virtual_shards > 0 ? options.virtual_shards : comm.size();
+  step_options.virtual_shards = result.virtual_shards;
   step_options.micro_batch_tokens = options.micro_batch_tokens > 0
                                         ? options.micro_batch_tokens
                                         : auto_micro_batch_tokens(config, lengths.longest);
   std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
-  const MicroBatchLimits limits = micro_batch_limits(
-      objective->samples(), step_options.micro_batch_tokens, result.batch_size);
+  const MicroBatchLimits limits =
+      micro_batch_limits(objective->samples(), step_options.micro_batch_tokens, result.batch_size);
   engine.reserve(limits.tokens, limits.sequences, true, options.recompute);
   objective->reserve(engine.backend(), limits.sequences);
   TrainingStep step(engine, *objective, comm, step_options, result.batch_size);

@@ -174,9 +174,7 @@ void add_bench_command(CLI::App& app, int&) {
       ->take_last();
   comm->add_flag("--json", options->json, "one JSON object");
   comm->footer(kCommFooter);
-  comm->callback([options] {
-    print(bench_comm(world(), options->megabytes), options->json);
-  });
+  comm->callback([options] { print(bench_comm(world(), options->megabytes), options->json); });
 
   bench->callback([bench, options] {
     if (bench->get_subcommands().empty()) print(bench_step(options->step, world()), options->json);

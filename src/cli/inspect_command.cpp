@@ -98,8 +98,10 @@ ordered_json describe(const fs::path& path) {
   ordered_json result;
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    if (looks_like_checkpoint(path)) result["checkpoint"] = describe_checkpoint(path);
-    else result["weights"] = describe_weights(*open_weights(path));
+    if (looks_like_checkpoint(path))
+      result["checkpoint"] = describe_checkpoint(path);
+    else
+      result["weights"] = describe_weights(*open_weights(path));
     return result;
   }
   if (output_state(path) == OutputState::run) {
@@ -109,7 +111,8 @@ ordered_json describe(const fs::path& path) {
   }
   result = describe_model(path);
   if (!result.contains("config") && !result.contains("weights") && result["tokenizer"].empty()) {
-    throw model_error(path.string(), ": holds no run, no config.json, no vocabulary and no weights");
+    throw model_error(path.string(),
+                      ": holds no run, no config.json, no vocabulary and no weights");
   }
   return result;
 }
@@ -188,7 +191,8 @@ void add_inspect_command(CLI::App& app, int&) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("inspect", "What weights, a checkpoint, a model or a run's directory hold");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "What weights, a checkpoint, a model or a run's directory hold");
   command->add_option("path", options->path, "weight file of any format, checkpoint, model or run")
       ->required()
       ->type_name("FILE|DIR");

@@ -37,8 +37,10 @@ ordered_json read_facts(const fs::path& path) {
 ordered_json describe_options(const fs::path& path) {
   ordered_json options = ordered_json::object();
   for (const ConfigEntry& entry : read_config(path)) {
-    if (entry.is_array) options[entry.name] = entry.values;
-    else options[entry.name] = entry.values.empty() ? "" : entry.values[0];
+    if (entry.is_array)
+      options[entry.name] = entry.values;
+    else
+      options[entry.name] = entry.values.empty() ? "" : entry.values[0];
   }
   return options;
 }
@@ -75,8 +77,10 @@ ordered_json describe_checkpoint(const fs::path& path) {
   out["labels"] = state.labels;
   out["options"] = ordered_json::object();
   for (const ConfigEntry& entry : parse_config_text(state.options, path.string())) {
-    if (entry.is_array) out["options"][entry.name] = entry.values;
-    else out["options"][entry.name] = entry.values.empty() ? "" : entry.values[0];
+    if (entry.is_array)
+      out["options"][entry.name] = entry.values;
+    else
+      out["options"][entry.name] = entry.values.empty() ? "" : entry.values[0];
   }
   out["tensors"] = ordered_json::array();
   for (const CheckpointTensor& tensor : checkpoint_tensors(path)) {
@@ -101,7 +105,8 @@ void print_checkpoint(const ordered_json& checkpoint, bool tensors) {
   ordered_json shapes = ordered_json::object();
   for (const auto& tensor : checkpoint["tensors"]) {
     std::string shape;
-    for (const auto& side : tensor["shape"]) shape += concat(shape.empty() ? "" : " x ", side.get<int64_t>());
+    for (const auto& side : tensor["shape"])
+      shape += concat(shape.empty() ? "" : " x ", side.get<int64_t>());
     shapes[text_of(tensor["name"])] = shape;
   }
   print_members(shapes);

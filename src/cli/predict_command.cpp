@@ -157,8 +157,8 @@ LabelPrediction::LabelPrediction(const FineTuned& model, const PredictOptions& o
   if (o.input != "-" && !is_stream(o.input) && looks_like_squad(o.input)) {
     throw data_error(o.input, ": holds questions, but the model was trained for classification");
   }
-  predictor_.emplace(model.options, *model.model.tokenizer, model.model.config,
-                     o.top_k.value_or(1), o.all_probabilities);
+  predictor_.emplace(model.options, *model.model.tokenizer, model.model.config, o.top_k.value_or(1),
+                     o.all_probabilities);
   reader_.emplace(o.input, o.skip_bad_rows);
   const bool plain = reader_->format() == RowFormat::plain_text;
   if (plain) check_plain_text(o);
@@ -265,8 +265,10 @@ void run(const PredictOptions& o) {
     if (comm.rank() != 0) return;
     check_paths(o);
     model = open_fine_tuned(o.inference);
-    if (model.kind == TaskKind::qa) prediction = std::make_unique<AnswerPrediction>(model, o);
-    else prediction = std::make_unique<LabelPrediction>(model, o);
+    if (model.kind == TaskKind::qa)
+      prediction = std::make_unique<AnswerPrediction>(model, o);
+    else
+      prediction = std::make_unique<LabelPrediction>(model, o);
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
   load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);

@@ -245,7 +245,8 @@ void Command::flush() {
 
 void add_tokenize_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("tokenize", "Token ids and offsets of text, one JSON line for each line");
+  CLI::App* command =
+      app.add_subcommand("tokenize", "Token ids and offsets of text, one JSON line for each line");
   command->add_option("--model", options->model, "directory with the tokenizer's files")
       ->required()
       ->type_name("DIR");

@@ -1,14 +1,15 @@
-// Between the processes of one run: `solo` is one process; `shared` the processes of one host, through
-// memory that they share; `mpi` several hosts, MPI between them and shared memory inside each.
+// Between the processes of one run: `solo` is one process; `shared` the processes of one host,
+// through memory that they share; `mpi` several hosts, MPI between them and shared memory inside
+// each.
 //
 // Processes are numbered in order of hosts: those of a host are neighbours, and rank 0 is the
 // launcher's rank 0. Messages name a process by the launcher's own number (name()).
 //
-// Every function that is said to be collective must be called by all processes (of the run, or of the
-// host) in the same order. None hangs: while it waits it looks whether the others live, and ends the
-// whole job with one line that names the process which died, or which did not come within the time
-// limit (--comm-timeout). Waiting spins for some microseconds, then sleeps. Results of sums do not
-// come from here: the order of additions is the caller's business (train/tree_sum.h).
+// Every function that is said to be collective must be called by all processes (of the run, or of
+// the host) in the same order. None hangs: while it waits it looks whether the others live, and
+// ends the whole job with one line that names the process which died, or which did not come within
+// the time limit (--comm-timeout). Waiting spins for some microseconds, then sleeps. Results of
+// sums do not come from here: the order of additions is the caller's business (train/tree_sum.h).
 #pragma once
 
 #include <cstddef>
@@ -31,6 +32,7 @@ class Communicator {
   virtual int hosts() const = 0;
   virtual int local_rank() const = 0;  // among the processes of this host
   virtual int local_size() const = 0;
+  virtual int first_rank(int host) const = 0;    // its processes follow; of hosts(): size()
   virtual std::string name(int rank) const = 0;  // "rank 3 on node7"
 
   // How long a process waits for another before it gives up; 10 minutes unless set.
@@ -44,8 +46,8 @@ class Communicator {
   // mine of rank r is all[r * bytes ...] afterwards, on every process.
   virtual void all_gather(const void* mine, size_t bytes, void* all) = 0;
   virtual void broadcast(void* data, size_t bytes, int root) = 0;
-  // Rank 0 hands out parts[r] to rank r (others pass {}), and collects what each has; for others than
-  // rank 0 gather's result is empty. Sizes may differ and may be 0.
+  // Rank 0 hands out parts[r] to rank r (others pass {}), and collects what each has; for others
+  // than rank 0 gather's result is empty. Sizes may differ and may be 0.
   virtual std::vector<uint8_t> scatter(std::span<const std::vector<uint8_t>> parts) = 0;
   virtual std::vector<std::vector<uint8_t>> gather(std::span<const uint8_t> mine) = 0;
 
@@ -75,20 +77,21 @@ class Communicator {
   virtual int columns() const = 0;
 
   // ---- the end ------------------------------------------------------------------------------
-  // True for the first process that asks (of its host, after a moment for other hosts): the one that
-  // tells the user why the job ends.
+  // True for the first process that asks (of its host, after a moment for other hosts): the one
+  // that tells the user why the job ends.
   virtual bool claim_voice() = 0;
   // Ends all processes with this exit code. For faults that only this one knows of.
   [[noreturn]] virtual void abort(int code) = 0;
-  // This process has come to its regular end: from now on nobody expects anything of it. Collective.
+  // This process has come to its regular end: from now on nobody expects anything of it.
+  // Collective.
   virtual void finish() = 0;
 };
 
 // True if a launcher (mpirun, srun) started this process as one of several.
 bool launched_in_parallel();
 
-// Of what the launcher started, or solo. Once in a process. Error(device) if the processes cannot find
-// each other.
+// Of what the launcher started, or solo. Once in a process. Error(device) if the processes cannot
+// find each other.
 std::unique_ptr<Communicator> make_communicator();
 std::unique_ptr<Communicator> make_solo_communicator();
 

@@ -11,9 +11,6 @@
 namespace finetune {
 namespace {
 
-// Looks at the barrier before a process sleeps: some ten microseconds. None where processes
-// outnumber cores: who looks takes the core from the one that is looked for.
-constexpr int kLooks = 400;
 constexpr double kSlice = 0.1;  // of sleep, in seconds
 // A process that others wait for may itself wait for another host, and gives up later than they.
 constexpr double kBeyond = 4;

@@ -115,7 +115,7 @@ class Mpi final : public ParallelCommunicator {
  private:
   int peer(int of_host) const {
     FINETUNE_CHECK(of_host >= 0 && of_host < hosts() && of_host != host());
-    return topology_.first_rank[size_t(of_host)] + local_rank();
+    return first_rank(of_host) + local_rank();
   }
 
   // For what all processes do in the same order.

@@ -12,10 +12,9 @@ namespace finetune {
 namespace {
 
 constexpr size_t kPieceBytes = size_t(16) << 20;
-constexpr int kLooks = 40;                                    // some ten microseconds
 constexpr long kLongestSleep = 100'000, kFirstSleep = 1'000;  // nanoseconds
-// MPI moves data only while somebody asks how far it is: while much is on its way, for as long as it
-// takes at this rate, the core is offered to others but not left.
+// MPI moves data only while somebody asks how far it is: while much is on its way, for as long as
+// it takes at this rate, the core is offered to others but not left.
 constexpr double kSlowBytesPerSecond = 100e6;
 // A host on which somebody is late speaks at the time limit, one that only sees another host later.
 constexpr double kBeyond = 2;

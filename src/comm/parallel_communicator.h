@@ -22,6 +22,7 @@ class ParallelCommunicator : public Communicator {
   int hosts() const override { return topology_.hosts(); }
   int local_rank() const override { return topology_.local_rank; }
   int local_size() const override { return topology_.local_size(); }
+  int first_rank(int host) const override { return topology_.first_rank.at(size_t(host)); }
   std::string name(int rank) const override { return names_.at(size_t(rank)); }
   int columns() const override { return topology_.columns(); }
 

@@ -17,23 +17,14 @@ cpu_set_t own_mask() {
   return mask;
 }
 
-struct Place {
-  int32_t host;
-  cpu_set_t mask;
-};
-
 // Of the processes of this host, in order.
 std::vector<cpu_set_t> masks_of_host(Communicator& communicator) {
-  Place mine{};
-  mine.host = communicator.host();
-  mine.mask = own_mask();
-  std::vector<Place> all(static_cast<size_t>(communicator.size()));
+  const cpu_set_t mine = own_mask();
+  std::vector<cpu_set_t> all(static_cast<size_t>(communicator.size()));
   communicator.all_gather(&mine, sizeof mine, all.data());
-  std::vector<cpu_set_t> masks;
-  for (const Place& each : all) {
-    if (each.host == mine.host) masks.push_back(each.mask);
-  }
-  return masks;
+  const int host = communicator.host();
+  return {all.begin() + communicator.first_rank(host),
+          all.begin() + communicator.first_rank(host + 1)};
 }
 
 const char* option_against_binding() {

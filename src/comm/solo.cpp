@@ -16,6 +16,7 @@ class Solo final : public Communicator {
   int hosts() const override { return 1; }
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
+  int first_rank(int host) const override { return host; }
   std::string name(int) const override { return "this process"; }
   void set_timeout(double) override {}
   void note(const char*, int64_t) override {}

@@ -111,6 +111,16 @@ std::string read_text_file(const fs::path& path, ExitCode code) {
   return text;
 }
 
+void require_readable(const fs::path& path, ExitCode code) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || ::access(path.c_str(), R_OK) != 0) {
+    throw Error(code, concat(path.string(), ": ", reason(errno)));
+  }
+  if (S_ISDIR(info.st_mode)) {
+    throw Error(code, concat(path.string(), ": is a directory, a file is needed"));
+  }
+}
+
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   temporary_ = path_;
   temporary_ += concat(".tmp.", int64_t(::getpid()));

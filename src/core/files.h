@@ -34,6 +34,8 @@ class MappedFile {
 };
 
 std::string read_text_file(const fs::path& path, ExitCode code = ExitCode::data);
+// The same errors, for a file that is read later.
+void require_readable(const fs::path& path, ExitCode code = ExitCode::data);
 
 // Writes beside `path` under a temporary name; commit() flushes to the disk and renames it over
 // `path`. Without commit nothing is left. Errors are Error(ExitCode::model) naming the file.

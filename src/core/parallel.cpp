@@ -106,7 +106,9 @@ class Pool {
 
   void publish(uint32_t team) {
     uint32_t number = (region_.load(std::memory_order_relaxed) >> kTeamBits) + 1;
-    region_.store((number << kTeamBits) | team, std::memory_order_release);
+    // In one order with notify_all's look for sleepers: with less the look may come first, and a
+    // worker that goes to sleep in between is never woken.
+    region_.store((number << kTeamBits) | team, std::memory_order_seq_cst);
     region_.notify_all();
   }
 

@@ -186,7 +186,8 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   Tensor inner = pass.at(p.inner, rows, pass.config.intermediate_size);
   Tensor dinner = pass.at(g.wide, rows, pass.config.intermediate_size);
   backend.linear_backward_weight(branch, pass.at(p.activated, rows, inner.cols),
-                                 s.output_weight.in(arena), s.output_bias.in(arena), pass.accumulate);
+                                 s.output_weight.in(arena), s.output_bias.in(arena),
+                                 pass.accumulate);
   backend.linear_backward_input(branch, s.output_weight.in(weights), dinner, false);
   backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner);
   backend.linear_backward_weight(dinner, pass.at(p.middle, rows, h), s.inner_weight.in(arena),

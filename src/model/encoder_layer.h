@@ -66,8 +66,8 @@ struct LayerGradients {
   int64_t input = kAbsent;  // (T, H): out: of the input; the same as `gradient` unless first_only
 };
 
-// Adds the layer's gradients to `arena`, or writes them there. With `input_wanted` false the gradient of the layer's
-// input is not computed.
+// Adds the layer's gradients to `arena`, or writes them there. With `input_wanted` false the
+// gradient of the layer's input is not computed.
 void layer_backward(const LayerPass& pass, const LayerGradients& places, float* weights,
                     float* arena, bool input_wanted);
 

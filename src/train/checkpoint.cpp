@@ -52,12 +52,6 @@ class HostMemory final : public CheckpointMemory {
   CheckpointArenas arenas_;
 };
 
-// Elements of rows [first, first + count) of a parameter.
-IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count) {
-  const int64_t cols = parameter.size() / parameter.shape[0];
-  return {parameter.offset + first * cols, parameter.offset + (first + count) * cols};
-}
-
 uint64_t size_estimate(const CheckpointState& state, const ParameterTable& table) {
   uint64_t bytes = (1 << 20) + state.options.size();
   uint64_t longest = 1;
@@ -110,6 +104,11 @@ std::string dataset_name(const char* group, const Parameter& parameter) {
 }
 
 }  // namespace
+
+IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count) {
+  const int64_t cols = parameter.size() / parameter.shape[0];
+  return {parameter.offset + first * cols, parameter.offset + (first + count) * cols};
+}
 
 int64_t evaluated_step(const CheckpointState& state) {
   auto found = state.totals.find("evaluated");

@@ -27,7 +27,8 @@ struct CheckpointState {
   int64_t epoch = 0;          // of the next step, counted from 0
   int64_t step_in_epoch = 0;  // of the next step: updates done in `epoch`
 
-  std::map<std::string, double> totals;  // what else the loop keeps: "loss", "seconds", "evaluated", ...
+  std::map<std::string, double>
+      totals;  // what else the loop keeps: "loss", "seconds", "evaluated", ...
 
   double best_value = std::numeric_limits<double>::quiet_NaN();
   int64_t best_step = -1;  // -1: not yet evaluated
@@ -54,6 +55,8 @@ struct CheckpointArenas {
 // The same where not all of it is in this process's memory. Elements are counted as in the table's
 // arenas; a range lies inside one parameter and is of bounded size; ranges come in one fixed order.
 enum class Arena { weights, m, v };
+// Of rows [first, first + count) of a parameter.
+IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count);
 class CheckpointMemory {
  public:
   virtual ~CheckpointMemory() = default;

@@ -137,13 +137,9 @@ void each_piece(const ParameterTable& table, bool moments, Visit&& visit) {
   for (Arena arena : {Arena::weights, Arena::m, Arena::v}) {
     if (arena != Arena::weights && !moments) break;
     for (const Parameter& parameter : table.parameters()) {
-      const int64_t rows = parameter.shape[0], cols = parameter.size() / rows;
-      const int64_t step = checkpoint_rows(parameter.shape);
-      for (int64_t first = 0; first < rows; first += step) {
-        const int64_t end = std::min(rows, first + step);
-        visit(arena,
-              IndexRange{parameter.offset + first * cols, parameter.offset + end * cols});
-      }
+      each_slab(parameter.shape, [&](int64_t first, int64_t count) {
+        visit(arena, elements_of(parameter, first, count));
+      });
     }
   }
 }

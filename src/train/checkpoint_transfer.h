@@ -8,8 +8,8 @@
 
 namespace finetune {
 
-// Both collective, after which the file, or the arenas, are complete. Of others than rank 0 `path` is
-// not read. Errors as write_checkpoint and read_checkpoint.
+// Both collective, after which the file, or the arenas, are complete. Of others than rank 0 `path`
+// is not read. Errors as write_checkpoint and read_checkpoint.
 void save_checkpoint(Session& session, const std::filesystem::path& path);
 // With or without moments; `verified` as in read_checkpoint.
 void load_checkpoint(Session& session, const std::filesystem::path& path, bool moments,

@@ -34,7 +34,8 @@ void drop_first(int64_t count, TokenizedSamples& samples) {
 }
 
 // A micro-batch on its way to another process: the number of its sequences, their lengths, where
-// their second parts begin, and the tokens. Empty: nothing to do in this round; one number: the end.
+// their second parts begin, and the tokens. Empty: nothing to do in this round; one number: the
+// end.
 enum class Message : int32_t { end, batch };
 
 std::vector<uint8_t> to_bytes(const PackedBatch& batch) {
@@ -66,7 +67,7 @@ TokenizedSamples from_bytes(std::span<const int32_t> words) {
 void pack_all(const TokenizedSamples& samples, IndexRange range, PackedBatch& batch) {
   std::vector<uint32_t> indices(size_t(range.size()));
   std::iota(indices.begin(), indices.end(), uint32_t(range.begin));
-  pack(samples, indices, 0, batch);
+  pack(samples, indices, {}, batch);
 }
 
 }  // namespace

@@ -40,17 +40,16 @@ std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_co
   return make_cpu_backend(bf16 ? DType::bf16 : DType::f32);
 }
 
-ModelFiles open_model_config(const std::string& path) {
+ModelFiles open_model_config(const std::string& path, bool need_weights) {
   ModelFiles files;
-  files.directory = find_model(path, false);
+  files.directory = find_model(path, need_weights);
   files.config =
       parse_config(read_text_file(files.directory.config, ExitCode::model), files.directory.config);
   return files;
 }
 
-ModelFiles open_model(const std::string& path, bool need_weights) {
-  ModelFiles files = open_model_config(path);
-  if (need_weights) files.directory = find_model(path, true);
+ModelFiles open_model(const std::string& path) {
+  ModelFiles files = open_model_config(path, true);
   files.tokenizer = Tokenizer::load(files.directory.directory);
   if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
     throw model_error(files.directory.directory.string(), ": the vocabulary has ",

@@ -30,8 +30,8 @@ struct ModelFiles {
   BertConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
 };
-ModelFiles open_model(const std::string& path, bool need_weights);
-ModelFiles open_model_config(const std::string& path);  // without tokenizer
+ModelFiles open_model(const std::string& path);
+ModelFiles open_model_config(const std::string& path, bool need_weights);  // without tokenizer
 
 // --micro-batch-tokens auto: a fixed function of the model's shape and the longest input, never of
 // free memory or processes, since equal values give equal bits.

@@ -6,8 +6,9 @@
 
 namespace finetune {
 
-// Collective; rank 0 alone has a result. `metrics`: what the loop measured. `best_metrics` and `best_evaluation`: of state.best_step, if
-// that evaluation happened in this process, else empty and null (it is then done again).
+// Collective; rank 0 alone has a result. `metrics`: what the loop measured. `best_metrics` and
+// `best_evaluation`: of state.best_step, if that evaluation happened in this process, else empty
+// and null (it is then done again).
 TrainOutcome finish_run(Session& session, Metrics metrics, Metrics best_metrics,
                         Evaluation* best_evaluation);
 

@@ -1,5 +1,5 @@
-// Sums between hosts: each sends what another owns there, in bounded pieces, and adds what comes for
-// itself in the order of the tree. In and out a host has as many bytes as in a ring.
+// Sums between hosts: each sends what another owns there, in bounded pieces, and adds what comes
+// for itself in the order of the tree. In and out a host has as many bytes as in a ring.
 #include <algorithm>
 #include <cstring>
 
@@ -29,7 +29,8 @@ std::vector<float*> in_order(const Communicator& comm, const std::vector<int>& n
 std::vector<Addition> between(const std::vector<TreeAddition>& additions,
                               const std::vector<float*>& nodes) {
   std::vector<Addition> out;
-  for (const TreeAddition& a : additions) out.push_back({nodes[size_t(a.to)], nodes[size_t(a.from)]});
+  for (const TreeAddition& a : additions)
+    out.push_back({nodes[size_t(a.to)], nodes[size_t(a.from)]});
   return out;
 }
 
@@ -119,7 +120,8 @@ void GradientSum::add_hosts_rows(const NeededRows& needed) {
   comm_.exchange(out, in);
   take(own, local_.data());
   std::vector<float*> here;
-  for (size_t i = 0; i < node_places_.size(); ++i) here.push_back(local_.data() + i * size_t(count));
+  for (size_t i = 0; i < node_places_.size(); ++i)
+    here.push_back(local_.data() + i * size_t(count));
   auto nodes = in_order(comm_, nodes_of_host_, here, incoming_.data(), count);
   backend_.merge(between(last_additions_, nodes), count);
   for (size_t i = 0; i < own.size(); ++i) {

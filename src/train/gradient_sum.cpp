@@ -51,17 +51,14 @@ GradientSum::GradientSum(Backend& backend, Communicator& comm, const Ownership& 
       arena_floats_((elements + 15) / 16 * 16),
       shards_(part(shards, comm.size(), comm.rank())),
       counter_(shards_) {
-  // Which process is on which host, and what every process and host has: the same everywhere.
-  std::vector<int32_t> hosts(size_t(comm.size()));
-  const int32_t host = comm.host();
-  comm.all_gather(&host, sizeof host, hosts.data());
+  // What every process and host has: the same everywhere.
   std::vector<TreeNode> all_nodes;
   nodes_of_host_.assign(size_t(comm.hosts()), 0);
-  for (int h = 0, rank = 0; h < comm.hosts(); ++h) {
+  for (int h = 0; h < comm.hosts(); ++h) {
     std::vector<TreeNode> roots;
     std::vector<int64_t> places;
     int64_t first = 0;
-    for (; rank < comm.size() && hosts[size_t(rank)] == h; ++rank) {
+    for (int rank = comm.first_rank(h); rank < comm.first_rank(h + 1); ++rank) {
       const IndexRange range = part(shards, comm.size(), rank);
       if (rank == comm.rank()) first_place_ = first;
       TreeCounter counter(range);
@@ -77,12 +74,13 @@ GradientSum::GradientSum(Backend& backend, Communicator& comm, const Ownership& 
     nodes_of_host_[size_t(h)] = int(combined.nodes.size());
     all_nodes.insert(all_nodes.end(), combined.nodes.begin(), combined.nodes.end());
     if (h != comm.host()) continue;
-    root_places_ = places;
-    host_additions_ = combined.additions;
     for (int left : combined.left) node_places_.push_back(places[size_t(left)]);
     if (!places.empty()) sum_place_ = places[0];
     const int64_t arenas = std::max<int64_t>(first, 1);  // a host without shards has sums as well
     memory_ = allocate_for_host(backend, comm, size_t(arenas * arena_floats_) * sizeof(float));
+    for (const TreeAddition& a : combined.additions) {
+      host_additions_.push_back({arena(places[size_t(a.to)]), arena(places[size_t(a.from)])});
+    }
   }
   if (comm.hosts() > 1) last_additions_ = combine_nodes(all_nodes, true).additions;
 }
@@ -91,36 +89,22 @@ float* GradientSum::leaf() {
   return arena(first_place_ + counter_.leaf());
 }
 
-std::vector<Addition> GradientSum::shifted(std::span<const TreeAddition> additions,
-                                           std::span<const int64_t> places,
-                                           int64_t elements) const {
-  std::vector<Addition> out;
-  for (const TreeAddition& addition : additions) {
-    out.push_back({arena(places[size_t(addition.to)]) + elements,
-                   arena(places[size_t(addition.from)]) + elements});
-  }
-  return out;
+void GradientSum::add(std::span<const Addition> arenas, IndexRange dense, RowList rows) {
+  auto at = [&](int64_t element) {
+    std::vector<Addition> out;
+    for (const Addition& a : arenas) out.push_back({a.to + element, a.from + element});
+    return out;
+  };
+  backend_.merge(at(dense.begin), dense.size());
+  backend_.merge_rows(at(ownership_.dense_elements()), rows, ownership_.cols());
 }
 
 void GradientSum::push(const NeededRows& needed) {
   std::vector<Addition> additions;
-  for (const TreeAddition& addition : counter_.push()) {
-    additions.push_back({arena(first_place_ + addition.to), arena(first_place_ + addition.from)});
+  for (const TreeAddition& a : counter_.push()) {
+    additions.push_back({arena(first_place_ + a.to), arena(first_place_ + a.from)});
   }
-  const int64_t dense = ownership_.dense_elements();
-  backend_.merge(additions, dense);
-  for (Addition& addition : additions) {
-    addition.to += dense;
-    addition.from += dense;
-  }
-  backend_.merge_rows(additions, needed.list({0, INT32_MAX}), ownership_.cols());
-}
-
-void GradientSum::merge_here(int owner, const NeededRows& needed) {
-  const IndexRange dense = ownership_.dense(owner);
-  backend_.merge(shifted(host_additions_, root_places_, dense.begin), dense.size());
-  backend_.merge_rows(shifted(host_additions_, root_places_, ownership_.dense_elements()),
-                      needed.list(ownership_.rows(owner)), ownership_.cols());
+  add(additions, {0, ownership_.dense_elements()}, needed.list({0, INT32_MAX}));
 }
 
 void GradientSum::reduce(const NeededRows& needed) {
@@ -129,7 +113,8 @@ void GradientSum::reduce(const NeededRows& needed) {
   comm_.host_barrier();  // the host's gradients are there
   if (comm_.local_rank() >= comm_.columns()) return;
   for (int host = 0; host < comm_.hosts(); ++host) {
-    merge_here(ownership_.owner(host, comm_.local_rank()), needed);
+    const int owner = ownership_.owner(host, comm_.local_rank());
+    add(host_additions_, ownership_.dense(owner), needed.list(ownership_.rows(owner)));
   }
   if (comm_.hosts() == 1) return;
   add_hosts_dense();

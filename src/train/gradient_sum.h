@@ -1,7 +1,8 @@
-// The gradient of a global batch: each virtual shard's is computed into an arena of its own, and the
-// arenas are added as the tree says (tree_sum.h), on this process, between the processes of a host
-// (through memory that they share), and between hosts. Every owner (ownership.h) adds its part, so
-// that the work and the bytes are spread, and the sum of a part lies where its owner finds it.
+// The gradient of a global batch: each virtual shard's is computed into an arena of its own, and
+// the arenas are added as the tree says (tree_sum.h), on this process, between the processes of a
+// host (through memory that they share), and between hosts. Every owner (ownership.h) adds its
+// part, so that the work and the bytes are spread, and the sum of a part lies where its owner finds
+// it.
 //
 // Of the word embedding only the rows that the global batch has are looked at; all others are zero.
 #pragma once
@@ -48,8 +49,8 @@ class GradientSum {
   // the dense part is what an earlier step has left, to be overwritten. push() takes it in.
   float* leaf();
   void push(const NeededRows& needed);
-  // Collective, after the last push. Afterwards the sums of what this process owns are in sum(), and
-  // all other rows that the batch has touched are zero.
+  // Collective, after the last push. Afterwards the sums of what this process owns are in sum(),
+  // and all other rows that the batch has touched are zero.
   void reduce(const NeededRows& needed);
   // An arena; the same for all processes of the host. Who uses the rows of a sum leaves zeros.
   float* sum() const { return arena(sum_place_); }
@@ -61,9 +62,8 @@ class GradientSum {
   float* arena(int64_t place) const {
     return static_cast<float*>(memory_.get()) + place * arena_floats_;
   }
-  std::vector<Addition> shifted(std::span<const TreeAddition> additions,
-                                std::span<const int64_t> places, int64_t elements) const;
-  void merge_here(int owner, const NeededRows& needed);
+  // Additions of whole arenas, but only of these elements and rows.
+  void add(std::span<const Addition> arenas, IndexRange dense, RowList rows);
   void add_hosts_dense();
   void add_hosts_rows(const NeededRows& needed);
 
@@ -77,10 +77,9 @@ class GradientSum {
   int64_t sum_place_ = 0;
   std::shared_ptr<void> memory_;
 
-  std::vector<int64_t> root_places_;         // of the subtrees of this host's processes, in order
-  std::vector<TreeAddition> host_additions_;  // between them
-  std::vector<int64_t> node_places_;         // of what remains: this host's nodes
-  std::vector<int> nodes_of_host_;           // their number, for every host
+  std::vector<Addition> host_additions_;      // between the subtrees of this host's processes
+  std::vector<int64_t> node_places_;          // of what remains: this host's nodes
+  std::vector<int> nodes_of_host_;            // their number, for every host
   std::vector<TreeAddition> last_additions_;  // between the nodes of all hosts, numbered in order
   std::vector<float> outgoing_, incoming_, local_;  // between hosts
 };

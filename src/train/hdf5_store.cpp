@@ -242,13 +242,12 @@ void Hdf5Store::write_floats(const std::string& name, const std::vector<int64_t>
   Hdf5Handle dataset = check(H5Dcreate2(file_, name.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT,
                                         dataset_properties(), H5P_DEFAULT),
                              H5Dclose, failure);
-  for (int64_t first = 0; first < shape[0]; first += checkpoint_rows(shape)) {
-    const int64_t count = std::min(checkpoint_rows(shape), shape[0] - first);
+  each_slab(shape, [&](int64_t first, int64_t count) {
     Slab slab = slab_of(dataset, shape, first, count);
     check(H5Dwrite(dataset, H5T_NATIVE_FLOAT, slab.memory, slab.file, H5P_DEFAULT,
                    next(first, count)),
           failure);
-  }
+  });
 }
 
 void Hdf5Store::read_floats(const std::string& name, const std::vector<int64_t>& shape,
@@ -260,14 +259,13 @@ void Hdf5Store::read_floats(const std::string& name, const std::vector<int64_t>&
     throw model_error(path_, ": tensor ", name, " has shape ", shape_text(found),
                       ", the model needs ", shape_text(shape));
   }
-  for (int64_t first = 0; first < shape[0]; first += checkpoint_rows(shape)) {
-    const int64_t count = std::min(checkpoint_rows(shape), shape[0] - first);
+  each_slab(shape, [&](int64_t first, int64_t count) {
     Slab slab = slab_of(dataset, shape, first, count);
     float* data = next(first, count);
     check(H5Dread(dataset, H5T_NATIVE_FLOAT, slab.memory, slab.file, H5P_DEFAULT, data),
           concat("tensor ", name, " cannot be read"));
     filled(first, count, data);
-  }
+  });
 }
 
 std::vector<Hdf5Store::Entry> Hdf5Store::datasets(const std::string& group) const {

@@ -34,7 +34,7 @@ TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
 
 FineTuned open_fine_tuned(const InferenceOptions& options) {
   FineTuned out;
-  out.model = open_model(options.model, true);
+  out.model = open_model(options.model);
   out.kind = stored_task(out.model.config, *open_weights(out.model.directory.weights));
   out.options = stored_task_options(out.kind, out.model.config);
   if (options.text_columns) out.options.text_columns = *options.text_columns;
@@ -59,10 +59,9 @@ struct Loading {
 void load(FineTuned& model, const InferenceOptions& options, Loading loading, Communicator& comm) {
   comm.note("loading weights", -1);
   std::unique_ptr<Backend> backend;
-  const std::string precision =
-      options.precision != "auto"                       ? options.precision
-      : everybody(comm, cpu_multiplies_bf16_fast()) ? "bf16"
-                                                        : "fp32";
+  const std::string precision = options.precision != "auto"                   ? options.precision
+                                : everybody(comm, cpu_multiplies_bf16_fast()) ? "bf16"
+                                                                              : "fp32";
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
   together(comm, [&] { backend = make_backend(options.device, threads, precision); });
   model.engine =
@@ -93,10 +92,7 @@ void serve_inference(const InferenceOptions& options, Communicator& comm) {
   Loading loading;
   comm.broadcast(&loading, sizeof loading, 0);
   FineTuned model;
-  together(comm, [&] {
-    model.model = open_model_config(options.model);
-    if (comm.local_rank() == 0) model.model.directory = find_model(options.model, true);
-  });
+  together(comm, [&] { model.model = open_model_config(options.model, comm.local_rank() == 0); });
   load(model, options, loading, comm);
   Dealer(*model.engine, comm).serve();
 }

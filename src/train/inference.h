@@ -23,7 +23,7 @@ struct InferenceOptions {
   std::optional<int64_t> max_length;
   std::optional<int64_t> doc_stride;
   std::optional<std::string> squad_version;  // auto, 1, 2
-  int64_t batch_size = 0;  // most sequences computed at once; 0: by tokens alone
+  int64_t batch_size = 0;                    // most sequences computed at once; 0: by tokens alone
   std::string precision = "auto";
   std::string device = "auto";
   int64_t threads = 0;

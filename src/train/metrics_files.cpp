@@ -27,7 +27,8 @@ std::string json_string(const std::string& text) {
 }
 
 // A line that is not whole is not kept.
-bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step, int64_t evaluated) {
+bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step,
+             int64_t evaluated) {
   simdjson::dom::element json, loss;
   int64_t own = 0;
   if (parser.parse(line.data(), line.size()).get(json) || json["step"].get(own)) return false;

@@ -17,8 +17,10 @@ json to_json(const T& value) {
 }
 template <typename T>
 void from_json(const json& value, std::optional<T>& out) {
-  if (value.is_null()) out.reset();
-  else out = value.get<T>();
+  if (value.is_null())
+    out.reset();
+  else
+    out = value.get<T>();
 }
 template <typename T>
 void from_json(const json& value, T& out) {

@@ -1,8 +1,10 @@
 #include "train/process_check.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "comm/agreement.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/sha256.h"
@@ -11,23 +13,26 @@
 namespace finetune {
 namespace {
 
-using Digest = std::array<char, 64>;
+using Text = std::array<char, 65>;  // room for a sha256; ends with a zero
 
-Digest digest(std::string_view text) {
-  const std::string hex = sha256_of(text);
-  Digest out{};
-  std::memcpy(out.data(), hex.data(), std::min(hex.size(), out.size()));
-  return out;
+// What each process says of itself. Collective.
+std::vector<Text> from_all(Communicator& comm, std::string_view mine) {
+  Text text{};
+  std::memcpy(text.data(), mine.data(), std::min(mine.size(), text.size() - 1));
+  std::vector<Text> all(size_t(comm.size()));
+  comm.all_gather(text.data(), text.size(), all.data());
+  return all;
 }
 
-// The first process whose digest is not rank 0's; -1: all are equal. Collective.
-int first_different(Communicator& comm, const Digest& mine) {
-  std::vector<Digest> all(size_t(comm.size()));
-  comm.all_gather(mine.data(), mine.size(), all.data());
-  for (int rank = 1; rank < comm.size(); ++rank) {
-    if (all[size_t(rank)] != all[0]) return rank;
-  }
-  return -1;
+// The first process that says another thing than rank 0; -1: all say the same.
+int first_different(const std::vector<Text>& all) {
+  auto other = std::find_if(all.begin(), all.end(), [&](const Text& t) { return t != all[0]; });
+  return other == all.end() ? -1 : int(other - all.begin());
+}
+
+// All processes have found the same: one of them tells it.
+void refuse(Communicator& comm, const Error& error) {
+  together(comm, [&] { throw error; });
 }
 
 template <typename T>
@@ -40,12 +45,13 @@ void add(Sha256& sum, std::span<const T> values) {
 void require_equal_processes(Communicator& comm, const TrainOptions& options) {
   if (comm.size() == 1) return;
   const std::string program = sha256_of_file("/proc/self/exe");
-  if (int rank = first_different(comm, digest(program)); rank >= 0) {
-    throw usage_error(comm.name(rank), " runs another program (version or build) than ",
-                      comm.name(0), "; install the same finetune on all hosts");
+  if (int rank = first_different(from_all(comm, program)); rank >= 0) {
+    refuse(comm, usage_error(comm.name(rank), " runs another program (version or build) than ",
+                             comm.name(0), "; install the same finetune on all hosts"));
   }
-  if (int rank = first_different(comm, digest(options_to_text(options))); rank >= 0) {
-    throw usage_error(comm.name(rank), " was started with other options than ", comm.name(0));
+  if (int rank = first_different(from_all(comm, sha256_of(options_to_text(options)))); rank >= 0) {
+    refuse(comm,
+           usage_error(comm.name(rank), " was started with other options than ", comm.name(0)));
   }
 }
 
@@ -64,31 +70,26 @@ void require_equal_content(Communicator& comm, const TrainingArrays& arrays,
   add(samples, arrays.set_offsets);
   add(samples, arrays.set_ids);
   add(samples, arrays.class_weights);
-  if (int rank = first_different(comm, digest(samples.hex())); rank >= 0) {
-    throw data_error("--train: ", comm.name(rank), " has read other samples than ", comm.name(0),
-                     "; give all hosts the same files");
+  if (int rank = first_different(from_all(comm, samples.hex())); rank >= 0) {
+    refuse(comm, data_error("--train: ", comm.name(rank), " has read other samples than ",
+                            comm.name(0), "; give all hosts the same files"));
   }
   Sha256 values;
   add(values, weights);
-  if (int rank = first_different(comm, digest(values.hex())); rank >= 0) {
-    throw model_error("--model: ", comm.name(rank), " has read other weights than ", comm.name(0),
-                      "; give all hosts the same files");
+  if (int rank = first_different(from_all(comm, values.hex())); rank >= 0) {
+    refuse(comm, model_error("--model: ", comm.name(rank), " has read other weights than ",
+                             comm.name(0), "; give all hosts the same files"));
   }
 }
 
 std::string code_path_warning(Communicator& comm, const std::string& code_path) {
-  Digest mine{};
-  std::memcpy(mine.data(), code_path.data(), std::min(code_path.size(), mine.size() - 1));
-  std::vector<Digest> all(size_t(comm.size()));
-  comm.all_gather(mine.data(), mine.size(), all.data());
-  for (int rank = 1; rank < comm.size(); ++rank) {
-    if (all[size_t(rank)] == all[0]) continue;
-    return concat("warning: ", comm.name(rank), " computes with ", all[size_t(rank)].data(), ", ",
-                  comm.name(0), " with ", all[0].data(),
-                  ": the result depends on who computes what; FINETUNE_ISA=avx2 (or avx512) on all "
-                  "hosts makes them equal");
-  }
-  return "";
+  const std::vector<Text> all = from_all(comm, code_path);
+  const int rank = first_different(all);
+  if (rank < 0) return "";
+  return concat("warning: ", comm.name(rank), " computes with ", all[size_t(rank)].data(), ", ",
+                comm.name(0), " with ", all[0].data(),
+                ": the result depends on who computes what; FINETUNE_ISA=avx2 (or avx512) on all "
+                "hosts makes them equal");
 }
 
 std::vector<std::string> describe_processes(Communicator& comm, int64_t shards) {

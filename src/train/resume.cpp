@@ -65,7 +65,9 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
   return found;
 }
 
-bool is_finished(const RunDirectory& directory) { return fs::exists(directory.metrics()); }
+bool is_finished(const RunDirectory& directory) {
+  return fs::exists(directory.metrics());
+}
 
 std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options) {
   continue_with_options(options, read_text_file(directory.config(), ExitCode::model),
@@ -79,7 +81,8 @@ std::vector<Assertion> read_assertions(const TrainOptions& options,
                                        const std::vector<std::string>& available) {
   std::vector<Assertion> assertions;
   for (const std::string& text : options.assertions) assertions.push_back(parse_assertion(text));
-  for (auto& assertion : baseline_assertions(options.baseline, options.tolerances, larger_is_better)) {
+  for (auto& assertion :
+       baseline_assertions(options.baseline, options.tolerances, larger_is_better)) {
     assertions.push_back(std::move(assertion));
   }
   check_assertions(assertions, available);

@@ -19,8 +19,8 @@ namespace finetune {
 void continue_with_options(TrainOptions& options, const std::string& kept,
                            const std::string& kept_where);
 
-// The checkpoint to continue. If the best model's own checkpoint is gone or damaged, the state comes
-// back without a best step, so that evaluation starts over, and the log says so.
+// The checkpoint to continue. If the best model's own checkpoint is gone or damaged, the state
+// comes back without a best step, so that evaluation starts over, and the log says so.
 std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory);
 
 // A run that has its metrics has ended. Its options are compared with config.toml; the assertions

@@ -1,14 +1,12 @@
 #include "train/session.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/agreement.h"
 #include "comm/placement.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
-#include "core/sha256.h"
 #include "tasks/registry.h"
 #include "train/checkpoint_transfer.h"
 #include "train/config_file.h"
@@ -67,7 +65,7 @@ class Preparation {
   TrainingArrays arrays_;
   Facts facts_;
   std::string differing_;  // processes that compute in another way
-  std::string advice_;  // on how the launcher has bound the processes
+  std::string advice_;     // on how the launcher has bound the processes
   int lowest_layer_ = 0;
 };
 
@@ -108,8 +106,7 @@ void Preparation::choose_machine() {
   }
   advice_ = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
-  together(comm_,
-           [&] { backend_ = make_backend(options.device, threads, options.precision); });
+  together(comm_, [&] { backend_ = make_backend(options.device, threads, options.precision); });
   const std::string code_path = backend_->description();  // "CPU, AVX-512, fp32, 2 threads"
   differing_ = code_path_warning(comm_, code_path.substr(0, code_path.rfind(',')));
 }
@@ -119,13 +116,11 @@ void Preparation::read() {
   TrainOptions& options = s_.options;
   const int own_threads = threads();
   together(comm_, [&] {
-    if (!reads()) {
-      s_.model = open_model_config(options.model);
-      return;
-    }
-    set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
-    s_.model = open_model(options.model, true);
+    s_.model = reads() ? open_model(options.model) : open_model_config(options.model, false);
     lowest_layer_ = lowest_trained_layer(options, s_.model.config);
+    if (!reads()) return;
+    set_threads(
+        std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
     source_ = open_weights(s_.model.directory.weights);
     if (s_.leads() && options.overwrite) {
       std::vector<fs::path> inputs = data_files(options);
@@ -133,13 +128,14 @@ void Preparation::read() {
       if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
       check_inputs_survive(options.output, inputs);
     }
+    // --max-train-samples may leave the last of them unread, but the run's fingerprint has all.
+    for (const fs::path& file : data_files(options)) require_readable(file);
     s_.task = read_task(options, s_.model, *source_);
     if (s_.leads()) {
       s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
       s_.best_metric = checked_best_metric(options, *s_.task);
     }
   });
-  if (!reads()) lowest_layer_ = lowest_trained_layer(options, s_.model.config);
 }
 
 // Rank 0 knows the data: what follows from them goes to all.
@@ -178,16 +174,14 @@ void Preparation::share_samples() {
 
 void Preparation::load() {
   comm_.note("loading weights", -1);
-  s_.engine =
-      std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
+  s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
   together(comm_, [&] {
     if (!reads()) return;
     loaded_ = load_pretrained(
         s_.engine->table(), *source_, s_.model.config.initializer_range, s_.options.seed,
         s_.options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, s_.engine->weights());
   });
-  require_equal_content(comm_, arrays_,
-                        {s_.engine->weights(), size_t(s_.engine->table().size())});
+  require_equal_content(comm_, arrays_, {s_.engine->weights(), size_t(s_.engine->table().size())});
   if (s_.leads()) {
     s_.data_fingerprint = std::make_unique<Fingerprint>(data_files(s_.options));
     s_.model_fingerprint = std::make_unique<Fingerprint>(model_files(s_.model, *source_));
@@ -224,8 +218,7 @@ void Preparation::make_step() {
   step.adam_epsilon = o.adam_epsilon;
   step.layer_lr_decay = o.layer_lr_decay;
   step.lowest_layer = lowest_layer_;
-  s_.step =
-      std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
+  s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
 }
 
 void Preparation::continue_run() {
@@ -243,8 +236,7 @@ void Preparation::continue_run() {
 void Preparation::describe() const {
   const Engine& engine = *s_.engine;
   log("model: ", s_.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
-      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(),
-      " parameters");
+      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(), " parameters");
   for (const auto& line : loaded_.lines) log(line);
   for (const auto& line : s_.task->describe()) log(line);
   log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
@@ -262,6 +254,10 @@ void Preparation::open_files() {
   if (!s_.directory) {
     s_.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
   }
+  // First of all files: it makes the directory a run's, which --resume takes up whatever happens.
+  s_.state.options =
+      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
+  write_file(s_.directory->config(), s_.state.options);
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
@@ -271,11 +267,8 @@ void Preparation::open_files() {
   } else if (options.resume) {
     log("--resume: no checkpoint yet, starting from the beginning");
   }
-  s_.state.options =
-      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
   s_.state.labels = s_.task->labels();
   s_.state.version = FINETUNE_VERSION;
-  write_file(s_.directory->config(), s_.state.options);
   finetune::create_directories(s_.directory->checkpoints());
   s_.metrics_log = std::make_unique<MetricsLog>(
       s_.directory->metrics_log(), found_ ? s_.state.step : -1, evaluated_step(s_.state));

@@ -25,8 +25,8 @@ struct Session {
 
   // ---- of every process ---------------------------------------------------------------------
   Communicator& comm;
-  TrainOptions options;  // as resolved
-  ModelFiles model;      // of those that did not read: the config alone
+  TrainOptions options;                  // as resolved
+  ModelFiles model;                      // of those that did not read: the config alone
   std::shared_ptr<void> shared_samples;  // what `objective` views where processes share it
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Objective> objective;  // of the training samples

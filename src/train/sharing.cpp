@@ -22,18 +22,11 @@ bool everybody(Communicator& comm, bool value) {
 
 std::shared_ptr<void> share_with_host(Communicator& comm, const TrainingArrays* own,
                                       TrainingArrays& arrays) {
-  struct Size {
-    int64_t host, bytes;
-  };
-  const Size mine{comm.host(), own ? int64_t(block_bytes(*own)) : 0};
-  std::vector<Size> sizes(size_t(comm.size()));
+  const uint64_t mine = own ? block_bytes(*own) : 0;
+  std::vector<uint64_t> sizes(size_t(comm.size()));
   comm.all_gather(&mine, sizeof mine, sizes.data());
-  int64_t bytes = 0;
-  for (const Size& size : sizes) {
-    if (size.host == comm.host()) bytes = std::max(bytes, size.bytes);
-  }
   if (comm.local_size() == 1) return nullptr;
-  std::shared_ptr<void> block = comm.allocate_shared(size_t(bytes));
+  std::shared_ptr<void> block = comm.allocate_shared(sizes[size_t(comm.first_rank(comm.host()))]);
   if (own) copy_arrays(*own, block.get());
   comm.host_barrier();
   arrays = arrays_in(block.get());

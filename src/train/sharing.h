@@ -12,9 +12,9 @@ namespace finetune {
 std::string from_rank_0(Communicator& comm, const std::string& text);  // collective
 bool everybody(Communicator& comm, bool value);                        // collective: true on all
 
-// Training arrays in memory of all processes of the host: copied there from `own`, which the one
-// process that has read them passes. `arrays` are the views of the copy. Where a process is alone on
-// its host nothing is copied, and the result is null. Collective.
+// Training arrays in memory of all processes of the host: copied there from `own`, which the first
+// process of each host, which has read them, passes. `arrays` are the views of the copy. Where a
+// process is alone on its host nothing is copied, and the result is null. Collective.
 std::shared_ptr<void> share_with_host(Communicator& comm, const TrainingArrays* own,
                                       TrainingArrays& arrays);
 

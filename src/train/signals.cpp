@@ -28,7 +28,8 @@ extern "C" void on_signal(int number) {
 
 struct SignalGuard::Saved {
   std::array<struct sigaction, kHandled.size()> actions{};
-  struct sigaction file_size {}, pipe {};
+  struct sigaction file_size {
+  }, pipe{};
   stack_t stack{};
   std::unique_ptr<std::byte[]> handler_stack;
 };

@@ -289,8 +289,10 @@ TrainOutcome Trainer::run() {
     // What is due after the last step is done whatever is asked for: the run is over then.
     const bool last = is_last(state_.step);
     if (code != 0 && !last) break;
-    if (s_.has_eval && due(state_.step, s_.options.eval_every)) code = evaluate();
-    else if (last) code = 0;
+    if (s_.has_eval && due(state_.step, s_.options.eval_every))
+      code = evaluate();
+    else if (last)
+      code = 0;
     if (code == 0 && !last && due(state_.step, s_.options.save_every)) save();
   }
   if (code != 0) return stop(code);

@@ -42,8 +42,8 @@ struct StepResult {
 class TrainingStep {
  public:
   // Allocates gradients and optimizer state; `engine`, `objective` and `comm` must outlive this.
-  TrainingStep(Engine& engine, Objective& objective, Communicator& comm,
-               const StepOptions& options, int64_t batch_size);
+  TrainingStep(Engine& engine, Objective& objective, Communicator& comm, const StepOptions& options,
+               int64_t batch_size);
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
@@ -54,8 +54,8 @@ class TrainingStep {
       int64_t step, std::span<const uint32_t> batch, double learning_rate,
       const std::function<int()>& wish = [] { return 0; });
 
-  // Collective: afterwards the weights and moments are complete until the next run(), the weights on
-  // every host.
+  // Collective: afterwards the weights and moments are complete until the next run(), the weights
+  // on every host.
   void settle();
   // What this host has of the moments; of everything where there is one host.
   const HostArena& first_moments() const { return m_; }
@@ -68,7 +68,8 @@ class TrainingStep {
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return ownership_.owner(comm_.host(), comm_.local_rank()); }
   void need_rows(std::span<const uint32_t> batch);
-  void add_shard_gradient(std::span<const uint32_t> shard, uint32_t first_place,
+  // places: of the shard's samples in the global batch.
+  void add_shard_gradient(std::span<const uint32_t> batch, std::span<const uint32_t> places,
                           const DropoutPlan* dropout, float scale, float* gradients);
   void gather_sums(StepResult& result, double denominator, int wish);
   void update(int64_t step, double learning_rate, float gradient_scale);
@@ -94,10 +95,10 @@ class TrainingStep {
   std::shared_ptr<void> losses_;  // (1, largest micro-batch)
   std::vector<float> host_losses_;
   std::vector<double> shard_losses_;
+  std::vector<uint32_t> shard_;
   std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
-  std::vector<int32_t> local_ranks_;  // of all processes
-  int64_t message_doubles_ = 0;
+  int64_t most_losses_ = 0, message_doubles_ = 0;
   std::vector<double> message_, messages_, block_sums_;
   std::vector<float> outgoing_, incoming_;
   PackedBatch batch_;

@@ -2,8 +2,8 @@
 // processes. The K leaves (virtual shards) are taken in order; neighbours are added, then
 // neighbouring pairs, and so on, like carries in a binary counter; what is left over when K is not
 // a power of two is folded from the smallest subtree up. The order of additions depends on K alone:
-// a process that owns some neighbouring leaves passes on the largest subtrees that it has whole, and
-// whoever has all subtrees adds them as the tree says.
+// a process that owns some neighbouring leaves passes on the largest subtrees that it has whole,
+// and whoever has all subtrees adds them as the tree says.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct TreeAddition {
 // folded into the first node: the tree's root.
 struct TreeCombination {
   std::vector<TreeAddition> additions;
-  std::vector<int> left;         // numbers of the nodes that remain
-  std::vector<TreeNode> nodes;   // these nodes
+  std::vector<int> left;        // numbers of the nodes that remain
+  std::vector<TreeNode> nodes;  // these nodes
 };
 TreeCombination combine_nodes(std::span<const TreeNode> nodes, bool all);
 

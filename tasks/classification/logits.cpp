@@ -22,7 +22,7 @@ void compute_logits(Backend& backend, Bert& bert, float* weights, DeviceBatch& d
   for (IndexRange range : micro_batches(lengths, max_tokens)) {
     for (int64_t begin = range.begin; begin < range.end; begin += max_sequences) {
       int64_t count = std::min(max_sequences, range.end - begin);
-      pack(samples, std::span(indices).subspan(size_t(begin), size_t(count)), 0, batch);
+      pack(samples, std::span(indices).subspan(size_t(begin), size_t(count)), {}, batch);
       device.upload(batch);
       Tensor result = bert.forward(device, weights, nullptr, false);
       FINETUNE_CHECK(result.rows == count && result.contiguous());

@@ -50,6 +50,15 @@ def test_directory_instead_of_file(directory):
     fail(3, *train(directory, directory), words=[str(directory), "directory"])
 
 
+def test_file_that_the_limit_leaves_unread(directory):
+    need("golden/tiny-bert-classification")
+    data = write(directory / "train.csv", GOOD)
+    for option, limit in (("--train", "--max-train-samples"), ("--eval", "--max-eval-samples")):
+        for other, words in ((directory / "absent.csv", ["absent.csv"]), (directory, ["directory"])):
+            fail(3, *train(directory, data, "--eval", data, option, data, other, limit, 2), words=words)
+            assert not (directory / "run").exists(), "something was left behind"
+
+
 def test_empty_csv(directory):
     refused(directory, 3, "", ["train.csv", "empty"])
 

@@ -99,7 +99,7 @@ def test_signal_before_the_first_step(directory):
     rows = TRAIN.read_text().splitlines(keepends=True)
     data.write_text(rows[0] + "".join(rows[1:]) * 100)
     out = directory / "run"
-    for delay in (0.2, 0.1, 0.05, 0.03, 0.02):  # earlier and earlier, until it comes before the first step
+    for delay in (0.2, 0.1, 0.05, 0.03, 0.02, 0.3, 0.45, 0.7, 1, 1.5):  # until one comes between start and first step
         start = time.time()
         code = kill_when(lambda: time.time() > start + delay, *arguments(out, "--overwrite", train=data),
                          number=signal.SIGTERM)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from fixtures import MODEL, MODELS, TRAIN  # noqa: E402
-from harness import BINARY, Skip, main, need  # noqa: E402
+from harness import BINARY, main, need  # noqa: E402
+from ranks import MPIRUN, need_mpirun  # noqa: E402
 
 COPIES = 800
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 
 
 def proportional_mb(directory):
@@ -33,10 +33,7 @@ def peak_of(processes, directory, *arguments):
     output = directory / f"run{processes}"
     command = [*(MPIRUN + ["-n", str(processes)] if processes > 1 else []), BINARY, "train", "--output", str(output),
                "--quiet", "--no-progress", *map(str, arguments)]
-    try:
-        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    except FileNotFoundError as missing:
-        raise Skip("mpirun is absent") from missing
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     peak = 0
     while running.poll() is None:
         sizes = proportional_mb(output)
@@ -49,6 +46,7 @@ def peak_of(processes, directory, *arguments):
 
 
 def test_samples_and_weights_of_four_processes_are_counted_once(directory):
+    need_mpirun()
     need(*MODELS)
     # Enough rows that a copy of their tokens in each process would show.
     lines = TRAIN.read_text(encoding="utf-8").splitlines()

@@ -50,8 +50,8 @@ void sgemm(char transpose_a, char transpose_b, const Tile& t, int64_t depth, con
   FINETUNE_CHECK(status == dnnl_success);
 }
 
-// c = or += a^T * b, for weight gradients. a's rows lie a few KB apart and oneDNN reads short pieces of
-// them again and again, which costs a third of the rate: its columns are packed first.
+// c = or += a^T * b, for weight gradients. a's rows lie a few KB apart and oneDNN reads short
+// pieces of them again and again, which costs a third of the rate: its columns are packed first.
 void add_transposed(const Product& p, const Tile& t, float* c) {
   const int64_t depth = p.a.rows;
   float* packed = scratch(Scratch::task, std::min(kPackedDepth, depth) * t.rows);

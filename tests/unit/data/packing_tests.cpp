@@ -26,7 +26,7 @@ TEST_CASE("samples lie end to end with their types, positions and places") {
   add(set, {101, 102}, 2);
   PackedBatch batch;
   std::vector<uint32_t> indices = {1, 2, 0};
-  pack(set, indices, 5, batch);
+  pack(set, indices, std::vector<uint32_t>{5, 6, 7}, batch);
 
   CHECK(batch.ids == std::vector<int32_t>{101, 9, 102, 7, 102, 101, 102, 101, 7, 8, 102});
   CHECK(batch.types == std::vector<int32_t>{0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0});
@@ -40,13 +40,13 @@ TEST_CASE("samples lie end to end with their types, positions and places") {
   CHECK(batch.tokens() == 11);
   CHECK(batch.sequences() == 3);
 
-  pack(set, std::vector<uint32_t>{2}, 0, batch);  // memory of a larger batch is reused
+  pack(set, std::vector<uint32_t>{2}, {}, batch);  // memory of a larger batch is reused
   CHECK(batch.ids == std::vector<int32_t>{101, 102});
   CHECK(batch.order == std::vector<int32_t>{0, 1});
   CHECK(batch.offsets == std::vector<int32_t>{0, 2});
   CHECK(batch.max_length == 2);
 
-  pack(set, {}, 0, batch);
+  pack(set, {}, {}, batch);
   CHECK(batch.tokens() == 0);
   CHECK(batch.sequences() == 0);
   CHECK(batch.offsets == std::vector<int32_t>{0});
@@ -62,7 +62,7 @@ TEST_CASE("the order by id is the stable one for every size of vocabulary") {
     TokenizedSamples set;
     add(set, ids, 0);
     PackedBatch batch;
-    pack(set, std::vector<uint32_t>{0}, 0, batch);
+    pack(set, std::vector<uint32_t>{0}, {}, batch);
     std::vector<int32_t> expected(ids.size());
     std::iota(expected.begin(), expected.end(), 0);
     std::stable_sort(expected.begin(), expected.end(),

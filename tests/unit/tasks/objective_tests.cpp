@@ -149,7 +149,7 @@ LossResult loss_of(const TrainingArrays& arrays, const std::vector<uint32_t>& in
   auto backend = make_reference_backend();
   auto objective = make_objective(arrays);
   PackedBatch batch;
-  pack(objective->samples(), indices, 0, batch);
+  pack(objective->samples(), indices, {}, batch);
   DeviceBatch device(*backend, batch.tokens(), batch.sequences());
   device.upload(batch);
   objective->reserve(*backend, batch.sequences());

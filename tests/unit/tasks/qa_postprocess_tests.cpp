@@ -52,7 +52,7 @@ void check_golden(int version, int threads_count) {
   for (size_t begin = 0; begin < order.size(); begin += 5) {
     size_t count = std::min<size_t>(5, order.size() - begin);
     PackedBatch batch;
-    pack(windows.set.samples, std::span(order).subspan(begin, count), 0, batch);
+    pack(windows.set.samples, std::span(order).subspan(begin, count), {}, batch);
     std::vector<float> logits;
     for (size_t i = begin; i < begin + count; ++i) {
       REQUIRE(windows.set.samples.length(order[i]) == length[order[i]]);

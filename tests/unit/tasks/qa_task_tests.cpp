@@ -58,7 +58,7 @@ void add_all(const TokenizedSamples& samples, Evaluation& evaluation) {
   for (int64_t begin = 0; begin < samples.size(); begin += 7) {
     std::vector<uint32_t> indices(size_t(std::min<int64_t>(7, samples.size() - begin)));
     std::iota(indices.begin(), indices.end(), uint32_t(begin));
-    pack(samples, indices, 0, batch);
+    pack(samples, indices, {}, batch);
     evaluation.add(batch, made_up_logits(samples, batch).data());
   }
 }
@@ -71,7 +71,7 @@ int64_t add_pieces(FileEvaluation& evaluation) {
   while (const SampleSet* piece = evaluation.next()) {
     const TokenizedSamples samples = piece->samples;  // add() may end them
     for (uint32_t w = 0; w < uint32_t(samples.size()); ++w) {
-      pack(samples, std::span(&w, 1), 0, batch);
+      pack(samples, std::span(&w, 1), {}, batch);
       std::vector<float> logits = made_up_logits(samples, batch);
       batch.indices[0] += before;
       evaluation.add(batch, logits.data());
@@ -122,7 +122,7 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
 
   auto backend = make_reference_backend();
   PackedBatch batch;
-  pack(samples, indices, 0, batch);
+  pack(samples, indices, {}, batch);
   DeviceBatch device(*backend, batch.tokens(), batch.sequences());
   device.upload(batch);
   objective->reserve(*backend, 4);
@@ -283,7 +283,7 @@ TEST_CASE("logits that are not finite end the evaluation") {
   auto evaluation = task->start_evaluation();
   PackedBatch batch;
   std::vector<uint32_t> indices = {0};
-  pack(task->eval_set()->samples, indices, 0, batch);
+  pack(task->eval_set()->samples, indices, {}, batch);
   std::vector<float> logits(size_t(2 * batch.tokens()), 1.0f);
   logits.back() = NAN;
   try {

@@ -15,6 +15,7 @@
 #include "temporary_directory.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_store.h"
+#include "train/hdf5_store.h"
 
 using namespace finetune;
 
@@ -144,6 +145,71 @@ TEST_CASE("a checkpoint gives back every bit") {
     CHECK(tensor.shape == std::vector<int64_t>{50, 16});
   }
   CHECK(found);
+}
+
+TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one order") {
+  // Elements of the arenas, none of which exists as a whole: value i of arena a is 3 * i + a.
+  struct Stream final : CheckpointMemory {
+    std::vector<float> staging;
+    std::vector<IndexRange> written, read;
+    int64_t wrong = 0;
+
+    static float value(Arena arena, int64_t i) { return float((3 * i + int64_t(arena)) % 9999991); }
+    bool has(Arena) const override { return true; }
+    const float* contents(Arena arena, IndexRange range) override {
+      written.push_back(range);
+      staging.resize(size_t(range.size()));
+      for (int64_t i = 0; i < range.size(); ++i) staging[size_t(i)] = value(arena, range.begin + i);
+      return staging.data();
+    }
+    float* room(Arena, IndexRange range) override {
+      staging.assign(size_t(range.size()), -1.0f);
+      return staging.data();
+    }
+    void filled(Arena arena, IndexRange range, const float* data) override {
+      read.push_back(range);
+      for (int64_t i = 0; i < range.size(); ++i) wrong += data[i] != value(arena, range.begin + i);
+    }
+  };
+  test::TemporaryDirectory directory;
+  BertConfig config = tiny_config();
+  config.vocab_size = 600000;  // rows of 16: two slabs and a part
+  const ParameterTable table(config, Head{HeadKind::sequence, 3});
+  const int64_t slab = checkpoint_rows({600000, 16}) * 16;
+  Stream stream;
+  const fs::path path = directory / "step-00000001.h5";
+  write_checkpoint(path, sample_state(1), table, stream);
+  CHECK(stream.written.size() == 3 * (table.parameters().size() + 2));
+  int64_t elements = 0;
+  for (IndexRange range : stream.written) {
+    CHECK(range.size() <= slab);
+    elements += range.size();
+  }
+  CHECK(elements == 3 * table.count());
+  read_checkpoint(path, table, stream);
+  CHECK(stream.wrong == 0);
+  CHECK((stream.read == stream.written));
+}
+
+TEST_CASE("a row that is larger than a slab is a slab") {
+  CHECK(checkpoint_rows({3, int64_t{1} << 40}) == 1);
+  CHECK(checkpoint_rows({5}) >= 5);
+  test::TemporaryDirectory directory;
+  const std::vector<int64_t> shape = {3, checkpoint_rows({1}) / 2 + 1};  // one row a slab
+  std::vector<float> data(size_t(shape[0] * shape[1]));
+  for (size_t i = 0; i < data.size(); ++i) data[i] = float(i);
+  {
+    Hdf5Store file = Hdf5Store::create(directory / "a.h5", 0);
+    file.write_floats("/x", shape,
+                      [&](int64_t first, int64_t) { return &data[size_t(first * shape[1])]; });
+    file.close();
+  }
+  std::vector<float> back(data.size(), -1.0f);
+  Hdf5Store::open(directory / "a.h5")
+      .read_floats(
+          "/x", shape, [&](int64_t first, int64_t) { return &back[size_t(first * shape[1])]; },
+          [&](int64_t, int64_t count, const float*) { CHECK(count == 1); });
+  CHECK(same_bits(back, data));
 }
 
 TEST_CASE("a run that was never evaluated has no best value") {

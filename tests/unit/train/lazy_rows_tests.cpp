@@ -7,7 +7,6 @@
 #include "core/parallel.h"
 #include "core/philox.h"
 #include "train/lazy_rows.h"
-#include "train/tree_sum.h"
 
 using namespace finetune;
 
@@ -105,6 +104,7 @@ void compare(Backend& backend, const Setting& s, int settle_every) {
   auto update = [&](const AdamW& options, const Arenas& a, int64_t begin, int64_t end) {
     backend.adamw(options, flat(a, 0, begin, end), flat(a, 1, begin, end), flat(a, 2, begin, end),
                   flat(a, 3, begin, end));
+    backend.fill_zero(flat(a, 1, begin, end));
   };
   for (int step = 0; step < s.steps; ++step) {
     CAPTURE(step);
@@ -122,8 +122,12 @@ void compare(Backend& backend, const Setting& s, int settle_every) {
     add_gradients(eager, step);
     add_gradients(lazy, step);
     const SparseRows sparse{Arenas::kBefore, s.cols, rows.needed()};
-    gradient_norm(backend, vector(eager.data(1), eager.size()), {}, eager_sums);
-    gradient_norm(backend, vector(lazy.data(1), lazy.size()), sparse, lazy_sums);
+    eager_sums.assign(size_t((eager.size() + kNormBlock - 1) / kNormBlock), 0.0);
+    lazy_sums = eager_sums;
+    backend.block_square_sums(vector(eager.data(1), eager.size()), kNormBlock, {},
+                              eager_sums.data());
+    backend.block_square_sums(vector(lazy.data(1), lazy.size()), kNormBlock, sparse,
+                              lazy_sums.data());
     REQUIRE(eager_sums == lazy_sums);
     if (step % 50 == 49) {  // a step that is not done: its gradients are thrown away
       for (Arenas* a : {&eager, &lazy}) backend.fill_zero(vector(a->data(1), a->size()));

@@ -1,8 +1,10 @@
+// The order of additions, written out: a sum is the text of its expression.
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "core/philox.h"
 #include "train/tree_sum.h"
@@ -11,152 +13,179 @@ using namespace finetune;
 
 namespace {
 
-constexpr int64_t kElements = 1000;
-
-// Gradient of shard k: values of very different size, so that every order of additions differs.
-float leaf_value(int64_t shard, int64_t element) {
-  PhiloxBlock bits = philox({7, 11}, {uint32_t(shard), uint32_t(element), 0, 0});
-  double exponent = 12 * (unit_interval(bits[1]) - 0.5);
-  return float((unit_interval(bits[0]) - 0.5) * std::pow(10.0, exponent));
+// The tree of leaves [first, first + n), n a power of two.
+std::string full_tree(int64_t first, int64_t n) {
+  if (n == 1) return std::to_string(first);
+  return "(" + full_tree(first, n / 2) + "+" + full_tree(first + n / 2, n / 2) + ")";
 }
 
-std::vector<float> sum_of(Backend& backend, int64_t first, int64_t count) {
-  GradientTree tree(backend, kElements, count);
-  for (int64_t k = first; k < first + count; ++k) {
-    float* leaf = tree.leaf();
-    for (int64_t i = 0; i < kElements; ++i) {
-      REQUIRE(leaf[i] == 0.0f);
-      leaf[i] = leaf_value(k, i);
-    }
-    tree.push();
+// By its definition: full trees of the binary digits of n, folded from the smallest up.
+std::string tree(int64_t first, int64_t n) {
+  int64_t largest = 1;
+  while (largest * 2 <= n) largest *= 2;
+  const std::string head = full_tree(first, largest);
+  return largest == n ? head : "(" + head + "+" + tree(first + largest, n - largest) + ")";
+}
+
+void add(std::vector<std::string>& terms, const std::vector<TreeAddition>& additions) {
+  for (const TreeAddition& a : additions) {
+    std::string& to = terms[size_t(a.to)];
+    std::string& from = terms[size_t(a.from)];
+    to = "(" + to + "+" + from + ")";
+    from.clear();
   }
-  std::vector<float> sum(kElements);
-  backend.download(sum.data(), tree.root(), kElements * sizeof(float));
-  return sum;
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
+struct Part {
+  std::vector<TreeNode> nodes;
+  std::vector<std::string> sums;
+};
 
-// The processes' arrays in a binary tree over ranks, as Communicator::all_reduce adds them.
-std::vector<float> across_processes(std::vector<std::vector<float>> roots) {
-  for (size_t distance = 1; distance < roots.size(); distance *= 2) {
-    for (size_t p = 0; p + distance < roots.size(); p += 2 * distance) {
-      for (size_t i = 0; i < roots[p].size(); ++i) roots[p][i] += roots[p + distance][i];
-    }
+Part of_process(IndexRange range) {
+  TreeCounter counter(range);
+  std::vector<std::string> places(size_t(TreeCounter::places_needed(range)));
+  for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
+    const size_t place = size_t(counter.leaf());
+    REQUIRE(place < places.size());
+    REQUIRE(places[place].empty());
+    places[place] = std::to_string(leaf);
+    add(places, counter.push());
   }
-  return roots[0];
+  Part part{subtrees(range), {}};
+  for (int place : counter.places()) part.sums.push_back(places[size_t(place)]);
+  REQUIRE(part.nodes.size() == part.sums.size());
+  return part;
+}
+
+Part combined(const std::vector<Part>& parts, bool all) {
+  Part whole;
+  for (const Part& part : parts) {
+    whole.nodes.insert(whole.nodes.end(), part.nodes.begin(), part.nodes.end());
+    whole.sums.insert(whole.sums.end(), part.sums.begin(), part.sums.end());
+  }
+  const TreeCombination combination = combine_nodes(whole.nodes, all);
+  add(whole.sums, combination.additions);
+  Part out{combination.nodes, {}};
+  for (int left : combination.left) out.sums.push_back(whole.sums[size_t(left)]);
+  return out;
+}
+
+// Processes of these shards, `hosts[i]` the host of process i.
+std::string sum_of(const std::vector<IndexRange>& ranges, const std::vector<int>& hosts) {
+  std::vector<Part> of_hosts;
+  for (size_t p = 0; p < ranges.size();) {
+    std::vector<Part> processes;
+    const int host = hosts[p];
+    for (; p < ranges.size() && hosts[p] == host; ++p) processes.push_back(of_process(ranges[p]));
+    of_hosts.push_back(combined(processes, false));
+  }
+  const Part root = combined(of_hosts, true);
+  REQUIRE(root.sums.size() == 1);
+  return root.sums[0];
+}
+
+float value(uint32_t i) {
+  const PhiloxBlock bits = philox({7, 11}, {i, 3, 0, 0});
+  return float((unit_interval(bits[0]) - 0.5) * std::pow(10.0, 12 * (unit_interval(bits[1]) - 0.5)));
 }
 
 }  // namespace
 
-TEST_CASE("eight shards give the same bits on 1, 2, 4 and 8 processes") {
-  auto backend = make_reference_backend();
-  std::vector<float> one = sum_of(*backend, 0, 8);
-  for (int64_t processes : {2, 4, 8}) {
-    CAPTURE(processes);
-    std::vector<std::vector<float>> roots;
-    for (int64_t p = 0; p < processes; ++p) {
-      roots.push_back(sum_of(*backend, p * 8 / processes, 8 / processes));
-    }
-    CHECK(same_bits(across_processes(roots), one));
-  }
-  // The data can tell one order from another: a plain running sum has other bits.
-  std::vector<float> running(kElements);
-  for (int64_t k = 0; k < 8; ++k) {
-    for (int64_t i = 0; i < kElements; ++i) running[size_t(i)] += leaf_value(k, i);
-  }
-  CHECK(!same_bits(running, one));
-}
-
-TEST_CASE("any number of shards is summed, in the documented order") {
-  auto backend = make_reference_backend();
-  for (int64_t shards = 1; shards <= 19; ++shards) {
+TEST_CASE("the tree of one process is the documented one") {
+  CHECK(tree(0, 7) == "(((0+1)+(2+3))+((4+5)+6))");
+  for (int64_t shards = 1; shards <= 40; ++shards) {
     CAPTURE(shards);
-    // The tree by its definition: full subtrees of the binary digits of K, left to right, folded
-    // from the smallest up.
-    std::function<float(int64_t, int64_t, int64_t)> full = [&](int64_t first, int64_t n,
-                                                               int64_t i) -> float {
-      if (n == 1) return leaf_value(first, i);
-      return full(first, n / 2, i) + full(first + n / 2, n / 2, i);
-    };
-    std::function<float(int64_t, int64_t, int64_t)> any = [&](int64_t first, int64_t n,
-                                                              int64_t i) -> float {
-      int64_t largest = 1;
-      while (largest * 2 <= n) largest *= 2;
-      float head = full(first, largest, i);
-      return largest == n ? head : head + any(first + largest, n - largest, i);
-    };
-    std::vector<float> expected(kElements);
-    double error = 0, scale = 0;
-    std::vector<float> sum = sum_of(*backend, 0, shards);
-    for (int64_t i = 0; i < kElements; ++i) {
-      expected[size_t(i)] = any(0, shards, i);
-      double exact = 0, magnitude = 0;
-      for (int64_t k = 0; k < shards; ++k) {
-        exact += double(leaf_value(k, i));
-        magnitude += std::abs(double(leaf_value(k, i)));
-      }
-      error = std::max(error, std::abs(double(sum[size_t(i)]) - exact) / magnitude);
-      scale = std::max(scale, magnitude);
-    }
-    CHECK(same_bits(sum, expected));
-    CHECK(error < 5 * 0x1p-24);  // depth of the tree times half a unit in the last place
-    CHECK(scale > 0);
+    CHECK(sum_of({{0, shards}}, {0}) == tree(0, shards));
   }
 }
 
-TEST_CASE("arenas: log2(K) + 1, zeroed before each use") {
-  CHECK(GradientTree::arenas_needed(1) == 1);
-  CHECK(GradientTree::arenas_needed(2) == 2);
-  CHECK(GradientTree::arenas_needed(7) == 3);
-  CHECK(GradientTree::arenas_needed(8) == 4);
-  auto backend = make_reference_backend();
-  GradientTree tree(*backend, 4, 3);
-  for (int step = 0; step < 3; ++step) {
-    for (int k = 0; k < 3; ++k) {
-      float* leaf = tree.leaf();
-      CHECK(leaf == tree.leaf());
-      for (int i = 0; i < 4; ++i) {
-        CHECK(leaf[i] == 0.0f);
-        leaf[i] = float(k + 1);
+TEST_CASE("every cut into processes and hosts gives the same tree") {
+  for (int64_t shards = 1; shards <= 17; ++shards) {
+    CAPTURE(shards);
+    const std::string expected = tree(0, shards);
+    const uint32_t most = shards <= 12 ? 1 : 37;  // of many, one in so many
+    for (uint32_t cuts = 0; cuts < uint32_t(1) << (shards - 1); cuts += most) {
+      CAPTURE(cuts);
+      std::vector<IndexRange> ranges;
+      int64_t begin = 0;
+      for (int64_t end = 1; end <= shards; ++end) {
+        if (end < shards && !(cuts >> (end - 1) & 1)) continue;
+        ranges.push_back({begin, end});
+        begin = end;
       }
-      tree.push();
+      const size_t processes = ranges.size();
+      std::vector<int> one(processes, 0), each(processes), some(processes);
+      for (size_t p = 1; p < processes; ++p) {
+        each[p] = int(p);
+        some[p] = some[p - 1] + int(philox({3, 3}, {cuts, uint32_t(p), 0, 0})[0] & 1);
+      }
+      for (const auto& hosts : {one, each, some}) {
+        if (sum_of(ranges, hosts) != expected) FAIL_CHECK(sum_of(ranges, hosts));
+      }
     }
-    float* root = tree.root();
-    CHECK(root[3] == 6.0f);
-    bool zeroed = step == 1;
-    if (zeroed) std::memset(root, 0, 4 * sizeof(float));
-    tree.clear(zeroed);
   }
+}
+
+TEST_CASE("more processes and hosts than shards: those without add nothing") {
+  for (int64_t shards = 1; shards <= 5; ++shards) {
+    for (int processes : {6, 7, 11}) {
+      for (int hosts : {1, 2, 3, 6}) {
+        std::vector<IndexRange> ranges;
+        std::vector<int> host_of;
+        for (int p = 0; p < processes; ++p) {
+          ranges.push_back(part(shards, processes, p));
+          host_of.push_back(p * hosts / processes);
+        }
+        CHECK(sum_of(ranges, host_of) == tree(0, shards));
+      }
+    }
+  }
+}
+
+TEST_CASE("a counter needs log2(K) + 1 places, in every round the same") {
+  CHECK(TreeCounter::places_needed({0, 0}) == 0);
+  CHECK(TreeCounter::places_needed({0, 1}) == 1);
+  CHECK(TreeCounter::places_needed({0, 2}) == 2);
+  CHECK(TreeCounter::places_needed({0, 7}) == 3);
+  CHECK(TreeCounter::places_needed({0, 8}) == 4);
+  CHECK(TreeCounter::places_needed({3, 5}) == 2);  // no pair of the tree
+  for (IndexRange range : {IndexRange{0, 7}, IndexRange{3, 10}, IndexRange{5, 6}}) {
+    TreeCounter counter(range);
+    std::vector<int> first, firsts_places;
+    for (int round = 0; round < 3; ++round) {
+      std::vector<int> leaves;
+      for (int64_t k = range.begin; k < range.end; ++k) {
+        leaves.push_back(counter.leaf());
+        CHECK(counter.leaf() == leaves.back());
+        counter.push();
+      }
+      if (round == 0) first = leaves, firsts_places = counter.places();
+      CHECK(leaves == first);
+      CHECK(counter.places() == firsts_places);
+      counter.clear();
+    }
+  }
+}
+
+TEST_CASE("nodes that are no neighbours cannot be combined") {
+  CHECK_THROWS(combine_nodes(std::vector<TreeNode>{{0, 1}, {3, 0}}, true));
 }
 
 TEST_CASE("numbers are summed in the same tree") {
   CHECK(tree_sum({}) == 0.0);
   std::vector<double> terms;
-  for (int64_t count = 1; count <= 33; ++count) {
+  for (uint32_t count = 1; count <= 33; ++count) {
     CAPTURE(count);
-    terms.push_back(double(leaf_value(count, 3)));
-    double exact = 0;
-    for (double term : terms) exact += term;
-    CHECK(tree_sum(terms) == doctest::Approx(exact).epsilon(1e-12));
+    terms.push_back(double(value(count)));
+    std::function<double(size_t, size_t)> any = [&](size_t first, size_t n) -> double {
+      if (n == 1) return terms[first];
+      size_t largest = 1;
+      while (largest * 2 <= n) largest *= 2;
+      if (largest == n) largest = n / 2;
+      return any(first, largest) + any(first + largest, n - largest);
+    };
+    CHECK(tree_sum(terms) == any(0, terms.size()));
   }
-  std::span<const double> all = std::span(terms).first(32);
-  CHECK(tree_sum(all) == tree_sum(all.first(16)) + tree_sum(all.last(16)));
-  CHECK(tree_sum(std::span(terms)) == tree_sum(all) + terms[32]);
   // An order that is not the tree's is told apart: 1e16 swallows a lone 1.
   CHECK(tree_sum(std::vector<double>{1e16, 1.0, 1.0, 1.0}) == 1e16 + 2.0);
-}
-
-TEST_CASE("the gradient norm over several blocks") {
-  auto backend = make_reference_backend();
-  int64_t count = 2 * kNormBlock + 17;
-  std::vector<float> gradients(size_t(count), 0.0f);
-  gradients[0] = 3.0f;
-  gradients[size_t(kNormBlock)] = 4.0f;
-  gradients[size_t(count - 1)] = 12.0f;
-  std::vector<double> work;
-  CHECK(gradient_norm(*backend, vector(gradients.data(), count), {}, work) == 13.0);
-  CHECK(work == std::vector<double>{9.0, 16.0, 144.0});
 }

@@ -1,0 +1,140 @@
+"""Runs of the binary under mpirun, none of which can hang: what the tests of several processes share."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from harness import BINARY, Result, Skip, facts_of, metrics_of  # noqa: E402
+
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+PREFIX = "finetune: error: "
+
+
+def need_mpirun():
+    if not shutil.which("mpirun"):
+        raise Skip("mpirun is absent")
+
+
+class Job:
+    """mpirun with its processes; `line` is everything after its options."""
+
+    def __init__(self, *line, hosts=1, env=None, stdin=None, cwd=None):
+        environment = {**os.environ, **(env or {})}
+        environment.pop("FINETUNE_HOSTS", None)
+        if hosts > 1:
+            environment["FINETUNE_HOSTS"] = str(hosts)
+        self.process = subprocess.Popen([*MPIRUN, *map(str, line)], stdin=stdin or subprocess.DEVNULL, cwd=cwd,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                                        start_new_session=True)
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def wait(self, timeout=60, data=None):
+        try:
+            out, err = self.process.communicate(input=data, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()  # mpirun ends its processes then
+            try:
+                out, err = self.process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                out, err = self.process.communicate()
+            raise AssertionError(f"the job hung: {out[-2000:]!r} {err[-2000:]!r}") from None
+        return Result(self.process.returncode, out.decode(), err.decode())
+
+
+def run_on(processes, *arguments, hosts=1, timeout=60, stdin=None, **options):
+    job = Job("-n", processes, BINARY, *arguments, hosts=hosts,
+              stdin=subprocess.PIPE if stdin is not None else None, **options)
+    return job.wait(timeout, data=stdin.encode() if stdin is not None else None)
+
+
+def succeed_on(processes, *arguments, **options):
+    result = run_on(processes, *arguments, **options)
+    assert result.code == 0, f"{processes} processes: {arguments}: {result!r}"
+    return result
+
+
+def one_error(result, code, *words):
+    """The error that one process has told, among mpirun's own text."""
+    assert result.code == code, f"expected exit {code}: {result!r}"
+    lines = [line for line in result.err.splitlines() if "finetune: error:" in line]
+    assert len(lines) == 1 and lines[0].startswith(PREFIX), result
+    for word in words:
+        assert word in lines[0], f"{word!r} is not in {lines[0]!r}"
+    assert result.out == "", f"stdout is not empty: {result!r}"
+    return lines[0]
+
+
+def ranks_of(output):
+    """Processes of a job (rank: pid) by the path of their output."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[0] != BINARY.encode() or str(output).encode() not in words:
+                continue
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        rank = [v for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
+        found[int(rank[0].split(b"=")[1]) if rank else 0] = int(entry.name)
+    return found
+
+
+def wait_for(condition, job, seconds=60):
+    """False if the job had ended before."""
+    deadline = time.time() + seconds
+    while not condition():
+        if job.ended():
+            return False
+        assert time.time() < deadline, "it takes too long"
+        time.sleep(0.002)
+    return True
+
+
+def nothing_left(output, seconds=3):
+    deadline = time.time() + seconds
+    while ranks_of(output):
+        assert time.time() < deadline, f"processes are left: {ranks_of(output)}"
+        time.sleep(0.02)
+
+
+def lines_in(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def results_of(out):
+    """What must not depend on processes, hosts, threads or interruptions."""
+    out = Path(out)
+    timeless = {name: value for name, value in metrics_of(out).items()
+                if not name.endswith(("_per_second", "runtime", "memory_mb", "startup_seconds"))}
+    files = {path.name: path.read_bytes() for path in out.iterdir()
+             if path.name.startswith(("predictions", "nbest", "null_odds", "confusion", "per_class"))}
+    files["model"] = (out / "model/model.safetensors").read_bytes()
+    return facts_of(out)["weights_sha256"], timeless, steps_in(out), files
+
+
+def steps_in(out):
+    import json
+    steps = []
+    for line in (out / "metrics.jsonl").read_text().splitlines():
+        steps.append({name: value for name, value in json.loads(line).items()
+                      if not name.endswith(("_per_second", "runtime"))})
+    return steps
+
+
+def same_results(out, expected):
+    found = results_of(out)
+    for name, a, b in zip(("weights_sha256", "metrics", "steps"), found, expected):
+        assert a == b, f"{out}: {name}: {a} instead of {b}"
+    assert found[3].keys() == expected[3].keys(), (out, found[3].keys(), expected[3].keys())
+    for name, content in found[3].items():
+        assert content == expected[3][name], f"{out}: {name} differs"

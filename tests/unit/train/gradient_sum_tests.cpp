@@ -1,0 +1,202 @@
+// Who owns what, and sums of gradients on one process; several processes: tests/mpi.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/philox.h"
+#include "train/gradient_sum.h"
+#include "train/ownership.h"
+
+using namespace finetune;
+
+namespace {
+
+BertConfig config_of(int64_t vocabulary, int64_t hidden) {
+  BertConfig config;
+  config.vocab_size = vocabulary;
+  config.hidden_size = hidden;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 1;
+  config.intermediate_size = 2 * hidden;
+  config.max_position_embeddings = 8;
+  return config;
+}
+
+// Ranges of all owners cover [0, count) once, in order, and begin at multiples of `block`.
+template <typename Range>
+void check_cover(const Ownership& ownership, int64_t count, int64_t block, Range range) {
+  int64_t end = 0;
+  for (int owner = 0; owner < ownership.owners(); ++owner) {
+    const IndexRange own = range(owner);
+    CHECK(own.begin == end);
+    CHECK(own.end >= own.begin);
+    if (own.size() > 0) CHECK(own.begin % block == 0);
+    end = own.end;
+  }
+  CHECK(end == count);
+}
+
+// Gradient of shard k: values of very different size, so that every order of additions differs.
+float leaf_value(int64_t shard, int64_t element) {
+  const PhiloxBlock bits = philox({7, 11}, {uint32_t(shard), uint32_t(element), 0, 0});
+  const double exponent = 12 * (unit_interval(bits[1]) - 0.5);
+  return float((unit_interval(bits[0]) - 0.5) * std::pow(10.0, exponent));
+}
+
+// The tree by its definition: full trees of the binary digits of n, folded from the smallest up.
+float expected_sum(int64_t first, int64_t n, int64_t element) {
+  if (n == 1) return leaf_value(first, element);
+  int64_t largest = 1;
+  while (largest * 2 < n) largest *= 2;
+  return expected_sum(first, largest, element) +
+         expected_sum(first + largest, n - largest, element);
+}
+
+}  // namespace
+
+TEST_CASE("owners cover everything once, at boundaries of norm blocks") {
+  for (auto [vocabulary, hidden] : {std::pair<int64_t, int64_t>{30522, 32}, {50, 16}, {7, 20000}}) {
+    const ParameterTable table(config_of(vocabulary, hidden), Head{HeadKind::sequence, 3});
+    for (auto [hosts, columns] : {std::pair{1, 1}, {1, 2}, {1, 3}, {2, 1}, {3, 2}, {2, 8}, {1, 64}}) {
+      CAPTURE(vocabulary);
+      CAPTURE(hosts);
+      CAPTURE(columns);
+      const Ownership ownership(table, hosts, columns);
+      REQUIRE(ownership.owners() == hosts * columns);
+      check_cover(ownership, ownership.dense_elements(), kNormBlock,
+                  [&](int owner) { return ownership.dense(owner); });
+      check_cover(ownership, vocabulary, ownership.row_block(),
+                  [&](int owner) { return ownership.rows(owner); });
+      CHECK(ownership.dense_elements() == word_embeddings(table).offset);
+      CHECK(ownership.cols() == hidden);
+      int64_t dense_blocks = 0, row_blocks = 0;
+      for (int host = 0; host < hosts; ++host) {
+        const int first = ownership.owner(host, 0), last = ownership.owner(host, columns - 1);
+        CHECK(ownership.host_dense(host) ==
+              IndexRange{ownership.dense(first).begin, ownership.dense(last).end});
+        CHECK(ownership.host_rows(host) ==
+              IndexRange{ownership.rows(first).begin, ownership.rows(last).end});
+        for (int owner = first; owner <= last; ++owner) {
+          dense_blocks += ownership.dense_blocks(owner);
+          row_blocks += ownership.row_blocks(owner);
+        }
+      }
+      // The blocks of the norm are those of a single owner.
+      const Ownership whole(table, 1, 1);
+      CHECK(dense_blocks == whole.dense_blocks(0));
+      CHECK(row_blocks == whole.row_blocks(0));
+    }
+  }
+}
+
+TEST_CASE("more owners than blocks: the last own nothing") {
+  const ParameterTable table(config_of(50, 16), Head{HeadKind::sequence, 3});
+  const Ownership ownership(table, 2, 8);
+  CHECK(ownership.dense(0).size() > 0);
+  CHECK(ownership.dense(15).size() == 0);
+  CHECK(ownership.rows(15).size() == 0);
+  CHECK(ownership.dense_blocks(15) == 0);
+  CHECK(ownership.row_blocks(15) == 0);
+}
+
+TEST_CASE("rows that a batch needs: each once, ascending, by ranges") {
+  auto backend = make_reference_backend();
+  NeededRows needed(*backend, 100);
+  for (int round = 0; round < 2; ++round) {
+    needed.clear();
+    needed.add(std::vector<int32_t>{99, 5, 5, 0});
+    needed.add(std::vector<int32_t>{17, 5});
+    needed.complete();
+    auto rows = [&](IndexRange range) {
+      const auto found = needed.within(range);
+      const RowList list = needed.list(range);
+      CHECK(list.count == int64_t(found.size()));
+      for (int64_t i = 0; i < list.count; ++i) CHECK(list.rows[i] == found[size_t(i)]);
+      return std::vector<int32_t>(found.begin(), found.end());
+    };
+    CHECK(rows({0, 100}) == std::vector<int32_t>{0, 5, 17, 99});
+    CHECK(rows({5, 17}) == std::vector<int32_t>{5});
+    CHECK(rows({18, 99}).empty());
+    CHECK(rows({100, 100}).empty());
+  }
+  needed.clear();
+  needed.complete();
+  CHECK(needed.within({0, 100}).empty());
+  CHECK_THROWS(needed.add(std::vector<int32_t>{100}));
+}
+
+TEST_CASE("shards of one process are summed in the tree's order, and rows of zeros are left") {
+  const ParameterTable table(config_of(40, 16), Head{HeadKind::sequence, 3});
+  auto comm = make_solo_communicator();
+  const Ownership ownership(table, 1, 1);
+  const int64_t words = ownership.dense_elements(), cols = ownership.cols();
+  for (bool reference : {true, false}) {
+    auto backend = reference ? make_reference_backend() : make_cpu_backend();
+    NeededRows needed(*backend, 40);
+    needed.add(std::vector<int32_t>{3, 39, 11});
+    needed.complete();
+    const std::vector<int64_t> rows = {3, 11, 39};
+    auto elements = [&](auto&& visit) {
+      for (int64_t i = 0; i < words; ++i) visit(i);
+      for (int64_t row : rows) {
+        for (int64_t c = 0; c < cols; ++c) visit(words + row * cols + c);
+      }
+    };
+    for (int64_t shards = 1; shards <= 9; ++shards) {
+      CAPTURE(shards);
+      GradientSum sum(*backend, *comm, ownership, table.size(), shards);
+      CHECK(sum.shards() == IndexRange{0, shards});
+      std::vector<float*> arenas;
+      for (int round = 0; round < 3; ++round) {
+        CAPTURE(round);
+        int64_t not_zero = 0, wrong = 0;
+        for (int64_t k = 0; k < shards; ++k) {
+          float* leaf = sum.leaf();
+          CHECK(leaf == sum.leaf());
+          if (std::find(arenas.begin(), arenas.end(), leaf) == arenas.end()) {
+            arenas.push_back(leaf);
+            leaf[words + 7 * cols + 1] = float(arenas.size());  // of a row that nobody needs
+          }
+          elements([&](int64_t i) {
+            not_zero += i >= words && leaf[i] != 0.0f;
+            leaf[i] = leaf_value(k, i);
+          });
+          sum.push(needed);
+        }
+        sum.reduce(needed);
+        elements([&](int64_t i) {
+          const float expected = expected_sum(0, shards, i);
+          wrong += std::memcmp(&expected, sum.sum() + i, sizeof expected) != 0;
+          if (i >= words) sum.sum()[i] = 0;
+        });
+        CHECK(not_zero == 0);
+        CHECK(wrong == 0);
+        CHECK(int64_t(arenas.size()) == GradientSum::arenas_needed({0, shards}));
+        for (size_t a = 0; a < arenas.size(); ++a) {
+          CHECK(arenas[a][words + 7 * cols + 1] == float(a + 1));
+          arenas[a][words + 7 * cols + 1] = 0;
+          bool zero = true;
+          for (int64_t i = words; i < table.size(); ++i) zero = zero && arenas[a][i] == 0.0f;
+          CHECK(zero);
+          arenas[a][words + 7 * cols + 1] = float(a + 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the norm of a gradient over several blocks") {
+  auto backend = make_reference_backend();
+  const int64_t count = 2 * kNormBlock + 17;
+  std::vector<float> gradients(size_t(count), 0.0f);
+  gradients[0] = 3.0f;
+  gradients[size_t(kNormBlock)] = 4.0f;
+  gradients[size_t(count - 1)] = 12.0f;
+  std::vector<double> sums(3);
+  backend->block_square_sums(vector(gradients.data(), count), kNormBlock, {}, sums.data());
+  CHECK(sums == std::vector<double>{9.0, 16.0, 144.0});
+  CHECK(std::sqrt(tree_sum(sums)) == 13.0);
+}
