@@ -51,14 +51,11 @@ NamedNumbers numbers_of(const RunPlan& plan) {
       {"largest_micro_batch_tokens", double(plan.work.training.tokens)},
       {"largest_evaluation_tokens", double(plan.work.evaluation.tokens)},
       {"virtual_shards", double(plan.shards)},
-      {"gradient_arenas", double(plan.gradient_arenas)},
       {"weights_mb", mb(m.weights)},
       {"gradients_mb", mb(m.gradients)},
       {"optimizer_mb", mb(m.optimizer)},
       {"activations_mb", mb(m.activations)},
-      {"scratch_mb", mb(m.scratch)},
       {"data_mb", mb(m.data)},
-      {"evaluation_mb", mb(m.evaluation)},
       {"program_mb", mb(m.program)},
       {"peak_memory_mb", mb(m.peak)},
       {"all_processes_mb", mb(m.host)},
@@ -69,8 +66,8 @@ NamedNumbers numbers_of(const RunPlan& plan) {
     const Alternative& other = plan.alternatives[i];
     const std::string size = kSizes[i];
     if (i > 0) out.emplace_back(size + "micro_batch_tokens", double(other.micro_batch_tokens));
-    out.emplace_back(size + "kept_peak_mb", mb(other.kept_peak));
-    out.emplace_back(size + "recomputed_peak_mb", mb(other.recomputed_peak));
+    out.emplace_back(size + "kept_peak_mb", mb(other.kept.host));
+    out.emplace_back(size + "recomputed_peak_mb", mb(other.recomputed.host));
   }
   if (!plan.timed) return out;
   out.emplace_back("startup_seconds", plan.time.startup);
@@ -101,13 +98,11 @@ std::string memory_text(const RunPlan& plan) {
   std::string out =
       plan.processes == 1 ? "memory, MiB\n" : "memory of the process that reads the data, MiB\n";
   out += line("weights", megabytes(m.weights), "");
-  out += line("gradients", megabytes(m.gradients),
-              plan.gradient_arenas == 1 ? "" : concat(plan.gradient_arenas, " arenas"));
-  out += line("optimizer", megabytes(m.optimizer), "m and v");
+  out += line("gradients", megabytes(m.gradients), "");
+  out += line("optimizer", megabytes(m.optimizer),
+              plan.processes == 1 ? "m and v" : "m and v, once for all processes");
   out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
-  out += line("scratch", megabytes(m.scratch), "packed operands of matrix products");
   out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
-  if (plan.eval_samples > 0) out += line("evaluation", megabytes(m.evaluation), "");
   out += line("program", megabytes(m.program), "and its libraries, as measured here");
   out += line("peak", megabytes(m.peak), "forecast of peak_memory_mb");
   if (plan.processes > 1) {
@@ -117,11 +112,12 @@ std::string memory_text(const RunPlan& plan) {
   if (plan.available_mb > 0) {
     out += line("available", format_fixed(plan.available_mb, 1), "on this machine now");
   }
-  out += "\npeak with other settings, MiB\n";
+  out += plan.processes == 1 ? "\npeak" : "\nall processes";
+  out += " with other settings, MiB\n";
   out += "  --micro-batch-tokens                --recompute\n";
   for (const Alternative& other : plan.alternatives) {
-    out += line(concat(other.micro_batch_tokens), megabytes(other.kept_peak),
-                std::string(10, ' ') + megabytes(other.recomputed_peak));
+    out += line(concat(other.micro_batch_tokens), megabytes(other.kept.host),
+                std::string(10, ' ') + megabytes(other.recomputed.host));
   }
   return out + "--recompute keeps the result bit for bit; other micro-batches do not.\n";
 }
@@ -166,7 +162,7 @@ void add_plan_command(CLI::App& app, int&) {
       ->type_name("FILE")
       ->group("Data");
   whole_number(command->add_option("--processes", options->processes,
-                                   "processes on one host, which share all but activations"),
+                                   "processes on one host, as mpirun -n N would start them"),
                1, 4096)
       ->capture_default_str()
       ->group("Machine");

@@ -68,8 +68,7 @@ struct RowList {
 };
 
 // What is known of an arena that ends with a matrix most of whose rows are zero: all elements from
-// `first` on are, but for these rows. Row r starts at first + r * cols. cols == 0: nothing is
-// known.
+// `first` on are, but for these rows. Row r starts at first + r * cols. cols == 0: nothing is known.
 struct SparseRows {
   int64_t first = 0;
   int64_t cols = 0;
@@ -216,11 +215,6 @@ class Backend {
 std::unique_ptr<Backend> make_cpu_backend(DType compute = DType::f32);
 // Whether bf16 products are the faster ones here (AMX).
 bool cpu_multiplies_bf16_fast();
-// Working memory of the CPU backend beside its tensors, in bytes, once a BERT of this shape has
-// been trained with micro-batches of up to `tokens` tokens, and evaluated with up to
-// `forward_tokens`.
-int64_t cpu_scratch_bytes(DType compute, int64_t threads, int64_t tokens, int64_t forward_tokens,
-                          int64_t hidden, int64_t inner);
 // Plain loops in double precision over float data, for tests.
 std::unique_ptr<Backend> make_reference_backend();
 

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <numeric>
 
-#include "core/error.h"
-#include "data/packing.h"
 #include "data/plan.h"
+#include "train/dealing.h"
 #include "train/training_step.h"
 
 namespace finetune {
@@ -27,8 +24,8 @@ double seconds_since(Clock::time_point start) {
 StepOptions step_options(const TimedRun& run) {
   const TrainOptions& o = run.options;
   StepOptions step;
-  step.virtual_shards = o.virtual_shards.value_or(1);
-  step.micro_batch_tokens = run.micro_batch_tokens;
+  step.virtual_shards = *o.virtual_shards;
+  step.micro_batch_tokens = *o.micro_batch_tokens;
   step.dropout = o.dropout.value_or(-1);
   step.lowest_layer = run.lowest_layer;
   return step;
@@ -88,25 +85,19 @@ double step_seconds(Stopwatch& watch, int64_t batch_size, int64_t sequences, dou
   return extrapolated({sum.tokens / double(steps), sum.seconds / double(steps)});
 }
 
-double evaluation_seconds(Engine& engine, const SampleSet& set, int64_t micro_batch_tokens) {
-  std::vector<int64_t> lengths(size_t(set.samples.size()));
-  for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = set.samples.length(int64_t(i));
-  PackedBatch batch;
-  std::vector<float> logits;
-  double tokens = 0;
+double evaluation_seconds(Engine& engine, Communicator& comm, Task& task,
+                          int64_t micro_batch_tokens) {
+  Dealer dealer(engine, comm);
+  const std::unique_ptr<Evaluation> evaluation = task.start_evaluation();
   const auto start = Clock::now();
-  for (IndexRange range : micro_batches(lengths, micro_batch_tokens)) {
-    for (int64_t begin = range.begin; begin < range.end; begin += engine.evaluation_sequences()) {
-      std::vector<uint32_t> indices(
-          size_t(std::min(range.end - begin, engine.evaluation_sequences())));
-      std::iota(indices.begin(), indices.end(), uint32_t(begin));
-      pack(set.samples, indices, 0, batch);
-      engine.infer(batch, logits);
-      tokens += double(batch.tokens());
-    }
-    if (seconds_since(start) > kEvaluationSeconds) break;
-  }
-  return seconds_since(start) / tokens * double(set.samples.ids.size());
+  double share = 0;
+  const bool whole =
+      dealer.evaluate(*task.eval_set(), *evaluation, micro_batch_tokens, [&](double done) {
+        share = done;
+        return done == 0 || seconds_since(start) < kEvaluationSeconds;
+      });
+  dealer.done();
+  return seconds_since(start) / (whole ? 1 : share);
 }
 
 }  // namespace
@@ -129,8 +120,8 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
     time.step =
         step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);
   }
-  if (const SampleSet* eval = run.task.eval_set()) {
-    time.evaluation = evaluation_seconds(engine, *eval, run.micro_batch_tokens);
+  if (run.task.eval_set()) {
+    time.evaluation = evaluation_seconds(engine, *comm, run.task, *run.options.micro_batch_tokens);
   }
   return time;
 }

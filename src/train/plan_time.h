@@ -15,7 +15,6 @@ struct TimedRun {
   const BertConfig& config;
   Task& task;
   int lowest_layer = 0;
-  int64_t micro_batch_tokens = 0;
 };
 
 // `step` and `evaluation`; takes some seconds and the run's memory.

@@ -17,15 +17,15 @@ struct Workload {
   MicroBatchLimits training, evaluation;
   int64_t evaluations = 0;
   int64_t evaluation_batches = 0;  // micro-batches of one
-  int64_t saves = 0;
 };
 
-// Of a run of `steps` steps; options as resolved.
+// Of a run of `steps` steps with these options as resolved. The first epoch is looked at: others
+// have micro-batches of nearly the same sizes.
 Workload workload_of(const Task& task, const TrainOptions& options, int64_t steps,
-                     int64_t micro_batch_tokens, int64_t evaluation_sequences);
+                     int64_t micro_batch_tokens);
 
 // Which rows of the word embedding the first epoch's steps have.
-std::vector<bool> rows_touched(const TokenizedSamples& samples, const TrainOptions& options,
-                               int64_t steps, int64_t rows);
+std::vector<bool> words_of(const TokenizedSamples& samples, const TrainOptions& options,
+                           int64_t steps, int64_t rows);
 
 }  // namespace finetune

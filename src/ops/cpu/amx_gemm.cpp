@@ -20,7 +20,9 @@ constexpr int64_t kBlockRows = 2 * kAmxSide;  // and its rows
 constexpr int64_t kPartTiles = 16;
 // Of each operand at most this much is packed at a time.
 constexpr int64_t kMostPackedBytes = int64_t{8} << 20;
-constexpr int64_t kTaskPanels = kAmxTaskCols / kPanel;
+// Rows and panels of c that one task computes at most: its sums fill a quarter of a core's cache.
+constexpr int64_t kTaskRows = 256;
+constexpr int64_t kTaskPanels = 16;
 constexpr int64_t kEnoughTasks = 6;
 
 struct alignas(64) TileConfig {
@@ -188,7 +190,7 @@ void task_product(const Product& p, const Packed& left, int64_t row, int64_t row
 
 void multiply_packed(const Product& p, const Packed& left, const Packed& right) {
   const int64_t panels = right.groups() / 2;
-  const int64_t down = (left.count + kAmxTaskRows - 1) / kAmxTaskRows;
+  const int64_t down = (left.count + kTaskRows - 1) / kTaskRows;
   const int64_t rows = round_up((left.count + down - 1) / down, kBlockRows);
   const int64_t wanted = std::max<int64_t>(1, panels * down / kEnoughTasks);
   const int64_t per_task = std::min(kTaskPanels, wanted);
@@ -201,24 +203,7 @@ void multiply_packed(const Product& p, const Packed& left, const Packed& right) 
   });
 }
 
-int64_t tiles_of(int64_t depth) {
-  return (depth + kAmxDepth - 1) / kAmxDepth;
-}
-
-// Of an operand that are packed at a time.
-int64_t most_lines(int64_t tiles) {
-  return std::max(
-      kMostPackedBytes / (tiles * kAmxDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel, kPanel);
-}
-
 }  // namespace
-
-int64_t amx_packed_floats(int64_t m, int64_t n, int64_t depth) {
-  const int64_t tiles = tiles_of(depth), most = most_lines(tiles);
-  const Packed left{0, std::min(most, m), tiles, nullptr},
-      right{0, std::min(most, n), tiles, nullptr};
-  return left.floats() + right.floats();
-}
 
 bool amx_enable() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
@@ -229,9 +214,10 @@ bool amx_enable() {
 
 void amx_multiply(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols;
-  const int64_t tiles = tiles_of(p.depth());
+  const int64_t tiles = (p.depth() + kAmxDepth - 1) / kAmxDepth;
   FINETUNE_CHECK(tiles > 0);
-  const int64_t most = most_lines(tiles);
+  const int64_t most = std::max(
+      kMostPackedBytes / (tiles * kAmxDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel, kPanel);
   for (int64_t col = 0; col < n; col += most) {
     Packed right{col, std::min(most, n - col), tiles, nullptr};
     const Packed largest_left{0, std::min(most, m), tiles, nullptr};

@@ -13,13 +13,6 @@ bool amx_enable();
 // fp32. Each element of c is summed over K in an order that depends on K alone.
 void amx_multiply(const Product& product);
 
-// Of c that one task computes at most: its sums fill a quarter of a core's cache.
-constexpr int64_t kAmxTaskRows = 256;
-constexpr int64_t kAmxTaskCols = 512;
-
-// Floats of packed operands that a product of (m, depth) and (depth, n) needs at once.
-int64_t amx_packed_floats(int64_t m, int64_t n, int64_t depth);
-
 // Multiplications of tiles in registers alone, on the calling thread: flop done.
 double amx_spin(int64_t rounds);
 

@@ -23,9 +23,6 @@ struct Product {
   int64_t b_cols() const { return transpose_b ? b.rows : b.cols; }  // N
 };
 void multiply(const Product& product);
-// Of a transposed operand of multiply() that a task packs at once at most.
-constexpr int64_t kPackedRows = 384;
-constexpr int64_t kPackedDepth = 384;
 
 // The same with operands rounded to bf16 and sums in fp32: on AMX tiles where the machine has them
 // and they are wanted (isa.h), else slowly by rounding copies.
