@@ -51,7 +51,7 @@ constexpr std::string_view name_of(DType dtype) {
 struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
-  explicit bfloat16(float value) {
+  constexpr explicit bfloat16(float value) {
     uint32_t u = std::bit_cast<uint32_t>(value);
     if ((u & 0x7FFFFFFFu) > 0x7F800000u) {
       bits = uint16_t((u >> 16) | 0x40);  // keep NaN a NaN
@@ -59,7 +59,7 @@ struct bfloat16 {
       bits = uint16_t((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);
     }
   }
-  explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
+  constexpr explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
 
 float half_to_float(uint16_t half);   // IEEE binary16

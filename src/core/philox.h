@@ -1,6 +1,7 @@
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a pure
 // function from (key, counter) to 128 random bits. There is no generator state anywhere, so a
 // random number depends on what it is for, never on packing, threads, processes or resumption.
+// Kernels of GPUs call the constexpr functions as they are.
 #pragma once
 
 #include <array>
@@ -66,7 +67,7 @@ struct Dropout {
     uint32_t threshold = uint32_t(probability * 65536.0 + 0.5);
     return {key, step, threshold, float(1.0 / (1.0 - double(threshold) / 65536.0))};
   }
-  bool on() const { return threshold != 0; }
+  constexpr bool on() const { return threshold != 0; }
 };
 
 constexpr uint32_t dropout_bits(PhiloxKey key, uint32_t row, uint32_t sample, uint32_t step,

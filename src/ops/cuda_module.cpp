@@ -50,7 +50,7 @@ const CudaModule& cuda_module() {
 
 bool gpu_may_be_present() {
   std::error_code error;
-  return fs::exists("/dev/nvidia0", error) || fs::exists("/dev/dxg", error);
+  return fs::exists("/dev/nvidiactl", error) || fs::exists("/dev/dxg", error);
 }
 
 }  // namespace finetune

@@ -46,7 +46,7 @@ std::vector<NamedBackend> model_backends() {
   for (const BackendFactory& factory : backends_under_test()) {
     auto backend = factory.make();
     if (!backend || backend->compute_type() == DType::bf16) continue;  // tolerances are fp32's
-    all.push_back({factory.name, std::move(backend)});
+    all.push_back({factory.name, std::move(backend), factory.device == Device::gpu ? 1e-5 : 1e-6});
   }
   return all;
 }

@@ -75,16 +75,17 @@ double padded_difference(const std::vector<float>& packed, const GoldenTensor& p
   return worst;
 }
 
-void check_hidden_states(Backend& backend, const Bert& bert, const Golden& golden,
+void check_hidden_states(const NamedBackend& named, const Bert& bert, const Golden& golden,
                          const PackedBatch& batch, bool sequence_head) {
   for (int64_t i = 0; i <= 2; ++i) {
     Tensor hidden = bert.hidden_state(i);
     bool first_only = sequence_head && i == 2;
-    double difference = padded_difference(
-        download(backend, hidden), golden.at(concat("hidden.", i)), batch, hidden.cols, first_only);
+    double difference =
+        padded_difference(download(*named.backend, hidden), golden.at(concat("hidden.", i)), batch,
+                          hidden.cols, first_only);
     INFO("hidden state ", i);
     MESSAGE("hidden state ", i, ": largest difference ", difference);
-    CHECK(difference <= 1e-6);
+    CHECK(difference <= named.golden_tolerance);
   }
 }
 
@@ -147,8 +148,8 @@ TEST_CASE("golden classification: logits, hidden states, loss, gradients") {
       worst = std::max(worst, double(std::abs(values[i] - golden.at("logits").values[i])));
     }
     MESSAGE("logits: largest difference ", worst);
-    CHECK(worst <= 1e-6);
-    check_hidden_states(backend, bert, golden, batch, true);
+    CHECK(worst <= named.golden_tolerance);
+    check_hidden_states(named, bert, golden, batch, true);
 
     auto device_labels = backend.allocate(size_t(b) * sizeof(int32_t));
     backend.upload(device_labels.get(), labels.data(), labels.size() * sizeof(int32_t));
@@ -158,7 +159,7 @@ TEST_CASE("golden classification: logits, hidden states, loss, gradients") {
     double loss = 0;
     for (float value : losses.values()) loss += double(value) / double(b);
     MESSAGE("loss: difference ", loss - golden.at("loss").values[0]);
-    CHECK(std::abs(loss - golden.at("loss").values[0]) <= 1e-6);
+    CHECK(std::abs(loss - golden.at("loss").values[0]) <= named.golden_tolerance);
     bert.backward(device, weights.data(), gradients.data(), logits, nullptr);
     check_gradients(model, golden, gradients.values());
   }
@@ -192,8 +193,8 @@ TEST_CASE("golden question answering: logits, hidden states, loss, gradients") {
     double worst = std::max(padded_difference(starts, golden.at("start_logits"), batch, 1, false),
                             padded_difference(ends, golden.at("end_logits"), batch, 1, false));
     MESSAGE("logits: largest difference ", worst);
-    CHECK(worst <= 1e-6);
-    check_hidden_states(backend, bert, golden, batch, false);
+    CHECK(worst <= named.golden_tolerance);
+    check_hidden_states(named, bert, golden, batch, false);
 
     auto device_spans = backend.allocate(spans.size() * sizeof(int32_t));
     backend.upload(device_spans.get(), spans.data(), spans.size() * sizeof(int32_t));
@@ -204,7 +205,7 @@ TEST_CASE("golden question answering: logits, hidden states, loss, gradients") {
     double loss = 0;
     for (float value : losses.values()) loss += double(value) / double(b);
     MESSAGE("loss: difference ", loss - golden.at("loss").values[0]);
-    CHECK(std::abs(loss - golden.at("loss").values[0]) <= 1e-6);
+    CHECK(std::abs(loss - golden.at("loss").values[0]) <= named.golden_tolerance);
     bert.backward(device, weights.data(), gradients.data(), logits, nullptr);
     check_gradients(model, golden, gradients.values());
   }

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "core/dtype.h"
 #include "core/parallel.h"
 #include "op_case.h"
+#include "shared.h"
 
 namespace finetune::test {
 namespace {
@@ -77,12 +79,19 @@ void check_untouched(const OpCase& c, const std::string& name, const std::vector
   CHECK(changed == 0);
 }
 
+void check_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  CHECK(a.size() == b.size());
+  CHECK(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+// Against the reference, and against another run of the backend itself.
 void check_case(const OpCase& original, Backend& backend, Backend& reference) {
   const bool bf16 = backend.compute_type() == DType::bf16;
   const OpCase c = with_kept_values(bf16 ? with_bf16_operands(original) : original, reference);
-  OpData expected(c, reference), got(c, backend);
+  OpData expected(c, reference), got(c, backend), again(c, backend);
   c.run(reference, expected);
   c.run(backend, got);
+  c.run(backend, again);
   backend.synchronize();
   auto check = [&](const std::string& output, Difference d) {
     INFO(output, ": rms ", d.rms, " peak ", d.peak, " tolerance ", c.tolerance, " ", c.reason);
@@ -92,28 +101,32 @@ void check_case(const OpCase& original, Backend& backend, Backend& reference) {
   for (const std::string& output : c.outputs) {
     check(output, compare(got.values(output), expected.values(output)));
   }
+  CHECK(got.doubles == again.doubles);
   if (!expected.doubles.empty()) check("doubles", compare(got.doubles, expected.doubles));
-  for (const auto& [name, buffer] : c.buffers) check_untouched(c, name, got.buffer(name));
+  for (const auto& [name, buffer] : c.buffers) {
+    check_untouched(c, name, got.buffer(name));
+    check_same_bits(got.buffer(name), again.buffer(name));
+  }
 }
 
+// Runs body on each of the device's backends. A device that is not there is a skip.
 template <typename Body>
-void for_each_backend(Body&& body) {
+void for_each_backend(Device device, Body&& body) {
   int present = 0;
   for (const BackendFactory& factory : backends_under_test()) {
+    if (factory.device != device) continue;
     auto backend = factory.make();
     if (!backend) continue;
     ++present;
     INFO("backend ", factory.name, ": ", backend->description());
     body(*backend);
   }
-  if (present == 0) std::printf("SKIPPED: no backend to compare with the reference\n");
+  if (present == 0) skip(device == Device::gpu ? "no CUDA device" : "no backend of the CPU");
 }
 
-}  // namespace
-
-TEST_CASE("every op of every backend equals the reference") {
+void check_all(Device device) {
   auto reference = make_reference_backend();
-  for_each_backend([&](Backend& backend) {
+  for_each_backend(device, [&](Backend& backend) {
     for (const OpCase& c : op_table()) {
       INFO(c.op, " ", c.shape);
       check_case(c, backend, *reference);
@@ -121,31 +134,73 @@ TEST_CASE("every op of every backend equals the reference") {
   });
 }
 
+// What a case leaves behind: its outputs one after the other, then what lives on the host.
+struct Outcome {
+  std::vector<float> values;
+  std::vector<double> doubles;
+};
+
+Outcome outcome_of(const OpCase& c, Backend& backend) {
+  OpData data(c, backend);
+  c.run(backend, data);
+  Outcome outcome{{}, data.doubles};
+  for (const std::string& output : c.outputs) {
+    const std::vector<float> values = data.values(output);
+    outcome.values.insert(outcome.values.end(), values.begin(), values.end());
+  }
+  return outcome;
+}
+
+bool same_bits(const Outcome& a, const Outcome& b) {
+  return a.values.size() == b.values.size() && a.doubles == b.doubles &&
+         std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(float)) == 0;
+}
+
+// Operations in which no sum has a choice of its order, and every rounding is prescribed.
+const std::set<std::string> kSameBitsEverywhere = {
+    "add",   "dropout",    "gather_rows", "scatter_rows_add", "embed",
+    "merge", "merge_rows", "adamw",       "adamw_rows",       "adamw_catch_up",
+};
+
+}  // namespace
+
+TEST_CASE("every op of the CPU's backends equals the reference") {
+  check_all(Device::cpu);
+}
+
+TEST_CASE("every op of the GPU's backends equals the reference") {
+  check_all(Device::gpu);
+}
+
 TEST_CASE("results do not depend on the number of threads") {
   auto reference = make_reference_backend();
   const int before = threads();
-  for_each_backend([&](Backend& backend) {
+  for_each_backend(Device::cpu, [&](Backend& backend) {
     for (const OpCase& original : op_table()) {
       INFO(original.op, " ", original.shape);
       const OpCase c = with_kept_values(original, *reference);
-      std::map<std::string, std::vector<float>> first;
-      std::vector<double> first_doubles;
+      Outcome first;
       for (int count : {1, 2, 3, 8, 16}) {
         set_threads(count);
-        OpData data(c, backend);
-        c.run(backend, data);
-        for (const std::string& output : c.outputs) {
-          std::vector<float> values = data.values(output);
-          if (count == 1) first[output] = values;
-          INFO(output, " with ", count, " threads");
-          CHECK(std::memcmp(values.data(), first[output].data(), values.size() * 4) == 0);
-        }
-        if (count == 1) first_doubles = data.doubles;
-        CHECK(data.doubles == first_doubles);
+        const Outcome outcome = outcome_of(c, backend);
+        if (count == 1) first = outcome;
+        INFO("with ", count, " threads");
+        CHECK(same_bits(outcome, first));
       }
     }
   });
   set_threads(before);
+}
+
+TEST_CASE("the GPU's updates, masks and copies have the CPU's bits") {
+  auto cpu = make_cpu_backend();
+  for_each_backend(Device::gpu, [&](Backend& backend) {
+    for (const OpCase& c : op_table()) {
+      if (kSameBitsEverywhere.count(c.op) == 0) continue;
+      INFO(c.op, " ", c.shape);
+      CHECK(same_bits(outcome_of(c, backend), outcome_of(c, *cpu)));
+    }
+  });
 }
 
 }  // namespace finetune::test

@@ -124,9 +124,11 @@ void add_loss_cases(std::vector<OpCase>& table);
 void add_optimizer_cases(std::vector<OpCase>& table);
 const std::vector<OpCase>& op_table();
 
-// The backends that are compared with the reference. A new backend is one line here.
+// The backends that are compared with the reference. A new backend is one line in backends.cpp.
+enum class Device { cpu, gpu };
 struct BackendFactory {
   const char* name;
+  Device device;
   std::unique_ptr<Backend> (*make)();  // null if this machine lacks the device
 };
 const std::vector<BackendFactory>& backends_under_test();

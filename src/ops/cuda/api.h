@@ -1,0 +1,145 @@
+// What the program asks of finetune_cuda.so: a table of plain C functions over plain structures.
+// Shapes and formulas are those of ops/backend.h; the program has checked them before it calls.
+//
+// Pointers are device memory but where "host" is said. Calls are put on the device's one stream and
+// return at once, but `download`, `synchronize` and `block_square_sums`, which wait for it. One
+// thread calls at a time. Every call returns kDone, or another Status with error() in words; a
+// fault on the device may come to light in a later call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/philox.h"
+
+namespace finetune::cuda {
+
+enum Status : int { kDone = 0, kFailed = 1, kOutOfMemory = 2 };
+
+// (rows, cols) floats, consecutive rows `stride` apart. data == nullptr: absent.
+struct Matrix {
+  float* data;
+  int64_t rows, cols, stride;
+
+  constexpr float* row(int64_t r) const { return data + r * stride; }
+};
+
+struct RowNames {
+  const uint32_t* position;
+  const uint32_t* sample;
+};
+
+struct Segments {
+  int64_t count, max_length;
+  const int32_t* offsets;  // (count+1)
+};
+
+struct AttentionShape {
+  int64_t heads, head_size;
+  float scale;
+  Segments queries, keys;
+  const uint32_t* samples;  // (queries.count)
+};
+
+// The rows of the embedding that each token takes. `order` lists the tokens sorted by id.
+struct Tokens {
+  int64_t count;
+  const int32_t* ids;
+  const uint32_t* positions;
+  const int32_t* types;
+  const int32_t* order;
+};
+
+struct RowList {
+  const int32_t* rows;
+  int64_t count;
+};
+
+// to += from
+struct Addition {
+  float* to;
+  float* from;
+};
+
+// One AdamW step, worked out by the program (ops/cpu/optimizer.h has the same names).
+struct AdamWStep {
+  float scale;
+  float beta1, rest1;
+  float beta2, rest2;
+  float decay;
+  float rate, root, epsilon;
+};
+
+// The order of ops/backend.h's Activation.
+enum ActivationKind : int { kGelu, kGeluTanh, kRelu, kSilu, kTanh };
+
+struct Context;  // one device: its stream, libraries and scratch memory
+
+struct Functions {
+  // A device by its number, with matrix products in bf16 or fp32. `log` takes lines for the user.
+  // Where it fails, `text` (of `size` bytes) says why.
+  int (*create)(int device, bool bf16, void (*log)(const char* line), Context** context, char* text,
+                size_t size);
+  void (*destroy)(Context* context);
+  const char* (*error)(const Context* context);        // of the last call that failed
+  const char* (*device_name)(const Context* context);  // "NVIDIA H200"
+
+  int (*allocate)(Context*, size_t bytes, void** memory);  // zeroed, 256-byte aligned
+  int (*release)(Context*, void* memory);
+  int (*upload)(Context*, void* to, const void* host, size_t bytes);  // `host` is free on return
+  int (*download)(Context*, void* host, const void* from, size_t bytes);
+  // `rows` rows of `width` bytes, `pitch` bytes apart
+  int (*fill_zero)(Context*, void* memory, int64_t rows, size_t width, size_t pitch);
+  int (*synchronize)(Context*);
+
+  int (*linear)(Context*, Matrix x, Matrix w, Matrix bias, Matrix y);
+  int (*linear_backward_input)(Context*, Matrix dy, Matrix w, Matrix dx, bool accumulate);
+  int (*linear_backward_weight)(Context*, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+                                bool accumulate);
+
+  int (*activation)(Context*, int kind, Matrix x, Matrix y);
+  int (*activation_backward)(Context*, int kind, Matrix x, Matrix dy, Matrix dx);
+  int (*dropout)(Context*, Matrix x, Dropout dropout, RowNames names, Matrix y);
+  int (*add)(Context*, Matrix x, Matrix y);
+  int (*gather_rows)(Context*, Matrix x, const int32_t* index, Matrix y);
+  int (*scatter_rows_add)(Context*, Matrix dy, const int32_t* index, Matrix x);
+
+  int (*embed)(Context*, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y);
+  int (*embed_backward)(Context*, Matrix dy, Tokens tokens, Matrix dword, Matrix dposition,
+                        Matrix dtype);
+
+  int (*add_layer_norm)(Context*, Matrix x, Matrix residual, Dropout dropout, RowNames names,
+                        Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y);
+  int (*add_layer_norm_backward)(Context*, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
+                                 Dropout dropout, RowNames names, Matrix ds, Matrix dx,
+                                 Matrix dgamma, Matrix dbeta);
+
+  int (*attention)(Context*, AttentionShape shape, Dropout dropout, Matrix q, Matrix k, Matrix v,
+                   Matrix out, Matrix lse);
+  int (*attention_backward)(Context*, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
+                            Matrix v, Matrix out, Matrix lse, Matrix dout, Matrix dq, Matrix dk,
+                            Matrix dv);
+
+  // A label or position that is out of range makes its sample's loss NaN.
+  int (*cross_entropy)(Context*, Matrix logits, const int32_t* labels, Matrix weights,
+                       float smoothing, float scale, Matrix losses, Matrix dlogits);
+  int (*binary_cross_entropy)(Context*, Matrix logits, Matrix targets, Matrix weights, float scale,
+                              Matrix losses, Matrix dlogits);
+  int (*squared_error)(Context*, Matrix logits, Matrix targets, float scale, Matrix losses,
+                       Matrix dlogits);
+  int (*span_cross_entropy)(Context*, Matrix logits, Segments segments, const int32_t* starts,
+                            const int32_t* ends, float scale, Matrix losses, Matrix dlogits);
+
+  int (*merge)(Context*, Addition addition, int64_t count);
+  int (*merge_rows)(Context*, Addition addition, RowList rows, int64_t cols);
+  // sums (ceil(x.cols / block)): host
+  int (*block_square_sums)(Context*, Matrix x, int64_t block, double* sums);
+  int (*adamw)(Context*, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m, Matrix v);
+  int (*adamw_rows)(Context*, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
+                    Matrix m, Matrix v);
+  // steps (count): host
+  int (*adamw_catch_up)(Context*, const AdamWStep* steps, int64_t count, RowList rows,
+                        const int32_t* missed, Matrix parameter, Matrix m, Matrix v);
+};
+
+}  // namespace finetune::cuda

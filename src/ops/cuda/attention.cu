@@ -1,0 +1,97 @@
+// out = dropout(softmax(scale * Q K^T)) V for packed sequences, in one pass over the keys: each
+// query keeps the largest score so far, the sum of exponentials below it and the weighted sum of
+// values, and scales both down when a larger score comes (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018; Dao et al., FlashAttention, 2022). fp32 throughout.
+#include "ops/cuda/attention.h"
+#include "ops/cuda/ops.h"
+
+namespace finetune::cuda {
+namespace {
+
+constexpr int kRows = 4;  // queries of a warp
+constexpr int kQueries = kAttentionWarps * kRows;
+
+template <int kSize>
+__global__ void __launch_bounds__(kAttentionThreads)
+    attention_kernel(AttentionShape shape, Dropout dropout, Matrix q, Matrix k, Matrix v,
+                     Matrix out, Matrix lse) {
+  constexpr int kParts = kSize / kWarp;  // elements of a head that a lane sums up
+  __shared__ float query_tile[kQueries][kSize];
+  __shared__ float key_tile[kStreamed][kSize + 1];
+  __shared__ float value_tile[kStreamed][kSize];
+  __shared__ float p_tile[kQueries][kStreamed];  // probabilities, each warp's own rows
+
+  const int64_t b = blockIdx.x, head = blockIdx.y;
+  const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
+  const int64_t queries = shape.queries.offsets[b + 1] - first_query;
+  const int64_t keys = shape.keys.offsets[b + 1] - first_key;
+  const int64_t block_begin = int64_t(blockIdx.z) * kQueries;
+  if (block_begin >= queries) return;
+  const int64_t size = shape.head_size, column = head * size;
+  const int row = warp() * kRows;           // of this warp in query_tile
+  const int64_t begin = block_begin + row;  // its query
+  load_tile<kSize>(query_tile, q, first_query + block_begin, queries - block_begin, column, size);
+
+  float largest[kRows], sum[kRows], total[kRows][kParts];
+  for (int r = 0; r < kRows; ++r) {
+    largest[r] = -INFINITY;
+    sum[r] = 0;
+    for (int c = 0; c < kParts; ++c) total[r][c] = 0;
+  }
+  for (int64_t tile = 0; tile < keys; tile += kStreamed) {
+    __syncthreads();  // all have read the tiles of the last round
+    load_tile<kSize>(key_tile, k, first_key + tile, keys - tile, column, size);
+    load_tile<kSize>(value_tile, v, first_key + tile, keys - tile, column, size);
+    __syncthreads();
+
+    const int64_t j = tile + lane();  // this lane's key
+    float p[kRows] = {};
+    for (int d = 0; d < kSize; ++d) {
+      const float key = key_tile[lane()][d];
+      for (int r = 0; r < kRows; ++r) p[r] = fmaf(query_tile[row + r][d], key, p[r]);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const float score = p[r] * shape.scale;
+      const float most = fmaxf(largest[r], warp_max(j < keys ? score : -INFINITY));
+      const float shrink = expf(largest[r] - most);  // 0 in the first round
+      largest[r] = most;
+      p[r] = j < keys ? expf(score - most) : 0.0f;
+      sum[r] = fmaf(sum[r], shrink, warp_sum(p[r]));
+      if (dropout.on() && j < keys) {
+        p[r] *= attention_factor(shape, dropout, b, head, begin + r, j, keys);
+      }
+      p_tile[row + r][lane()] = p[r];
+      for (int c = 0; c < kParts; ++c) total[r][c] *= shrink;
+    }
+    __syncwarp();
+    for (int i = 0; i < kStreamed; ++i) {
+      for (int r = 0; r < kRows; ++r) {
+        const float probability = p_tile[row + r][i];
+        for (int c = 0; c < kParts; ++c) {
+          total[r][c] = fmaf(probability, value_tile[i][c * kWarp + lane()], total[r][c]);
+        }
+      }
+    }
+  }
+  for (int r = 0; r < kRows && begin + r < queries; ++r) {
+    const int64_t to = first_query + begin + r;
+    const float inverse = 1.0f / sum[r];
+    for (int c = 0; c < kParts; ++c) {
+      const int d = c * kWarp + lane();
+      if (d < size) out.row(to)[column + d] = total[r][c] * inverse;
+    }
+    if (lse.data && lane() == 0) lse.row(head)[to] = largest[r] + logf(sum[r]);
+  }
+}
+
+}  // namespace
+
+void attention(Context& context, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
+               Matrix v, Matrix out, Matrix lse) {
+  for_head_size(shape.head_size, [&](auto size) {
+    launch(context, attention_grid(shape, shape.queries, kQueries), kAttentionThreads,
+           attention_kernel<size()>, shape, dropout, q, k, v, out, lse);
+  });
+}
+
+}  // namespace finetune::cuda

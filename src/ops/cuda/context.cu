@@ -1,0 +1,85 @@
+#include <cstring>
+
+#include "ops/cuda/context.h"
+#include "ops/cuda/matmul.h"
+
+namespace finetune::cuda {
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // an error that is not lasting ends here
+  throw Failure(std::string(what) + ": " + cudaGetErrorString(error),
+                error == cudaErrorMemoryAllocation ? kOutOfMemory : kFailed);
+}
+
+void check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Failure(std::string(what) + ": " + cublasLtGetStatusString(status),
+                status == CUBLAS_STATUS_ALLOC_FAILED ? kOutOfMemory : kFailed);
+}
+
+Staging::Staging() {
+  for (Buffer& b : buffers_) {
+    check(cudaMallocHost(&b.memory, kBytes), "pinned memory");
+    check(cudaEventCreateWithFlags(&b.free, cudaEventDisableTiming), "event");
+  }
+}
+
+Staging::~Staging() {
+  for (Buffer& b : buffers_) {
+    if (b.free) cudaEventDestroy(b.free);
+    if (b.memory) cudaFreeHost(b.memory);
+  }
+}
+
+void Staging::upload(void* to, const void* host, size_t bytes, cudaStream_t stream) {
+  for (size_t done = 0; done < bytes; next_ ^= 1) {
+    Buffer& b = buffers_[next_];
+    const size_t count = std::min(kBytes, bytes - done);
+    check(cudaEventSynchronize(b.free), "upload");
+    std::memcpy(b.memory, static_cast<const char*>(host) + done, count);
+    check(cudaMemcpyAsync(static_cast<char*>(to) + done, b.memory, count, cudaMemcpyHostToDevice,
+                          stream),
+          "upload");
+    check(cudaEventRecord(b.free, stream), "upload");
+    done += count;
+  }
+}
+
+Context::Context(int device_, bool bf16_, void (*log_)(const char*))
+    : device(device_), bf16(bf16_), log(log_) {
+  check(cudaSetDevice(device), "the device");
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, device), "the device's properties");
+  device_name = properties.name;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  staging = std::make_unique<Staging>();
+  matmul = std::make_unique<Matmul>();
+}
+
+Context::~Context() {
+  cudaSetDevice(device);
+  if (stream) cudaStreamSynchronize(stream);
+  matmul.reset();
+  staging.reset();
+  for (Block& block : scratch_) cudaFree(block.memory);
+  if (stream) cudaStreamDestroy(stream);
+}
+
+void* Context::scratch(Scratch use, size_t bytes) {
+  Block& block = scratch_[size_t(use)];
+  if (bytes > block.bytes) {
+    check(cudaStreamSynchronize(stream), "scratch memory");  // kernels may still read the old one
+    check(cudaFree(std::exchange(block.memory, nullptr)), "scratch memory");
+    block.bytes = 0;
+    const cudaError_t error = cudaMalloc(&block.memory, bytes);
+    if (error != cudaSuccess) {
+      block.memory = nullptr;
+      check(error, ("scratch memory of " + std::to_string((bytes >> 20) + 1) + " MiB").c_str());
+    }
+    block.bytes = bytes;
+  }
+  return block.memory;
+}
+
+}  // namespace finetune::cuda

@@ -1,0 +1,110 @@
+// One device as the module sees it: its stream, cuBLASLt, scratch memory; errors; launching.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "ops/cuda/api.h"
+
+namespace finetune::cuda {
+
+// Thrown inside the module alone: the table's functions turn it into a Status (functions.cu).
+struct Failure : std::runtime_error {
+  explicit Failure(const std::string& what, Status status_ = kFailed)
+      : std::runtime_error(what), status(status_) {}
+  Status status;
+};
+
+void check(cudaError_t error, const char* what);
+void check(cublasStatus_t status, const char* what);
+
+// Device memory for what an operation keeps from one kernel to the next. It grows to what the
+// largest shapes need and stays.
+enum class Scratch { left, right, sums, weighted, squares, steps, count };
+
+class Matmul;  // matmul.h
+
+// Pinned host memory through which uploads go: copying from the caller's own memory would either
+// make him wait for the device or forbid him to touch it.
+class Staging {
+ public:
+  Staging();
+  ~Staging();
+  void upload(void* to, const void* host, size_t bytes, cudaStream_t stream);
+
+ private:
+  static constexpr size_t kBytes = size_t{4} << 20;
+  struct Buffer {
+    void* memory = nullptr;
+    cudaEvent_t free = nullptr;  // the device has read it
+  };
+  Buffer buffers_[2];
+  int next_ = 0;
+};
+
+struct Context {
+  Context(int device, bool bf16, void (*log)(const char* line));
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // At least `bytes`, 256-byte aligned, undefined contents; the last call's for the same use is
+  // void.
+  void* scratch(Scratch use, size_t bytes);
+  float* scratch_floats(Scratch use, int64_t count) {
+    return static_cast<float*>(scratch(use, size_t(count) * sizeof(float)));
+  }
+
+  const int device;
+  const bool bf16;  // operands of matrix products are rounded
+  void (*const log)(const char* line);
+  std::string device_name;
+  std::string error;
+  cudaStream_t stream = nullptr;
+  std::unique_ptr<Staging> staging;
+  std::unique_ptr<Matmul> matmul;
+
+ private:
+  struct Block {
+    void* memory = nullptr;
+    size_t bytes = 0;
+  };
+  Block scratch_[size_t(Scratch::count)];
+};
+
+constexpr int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// kernel<<<blocks, threads>>>(arguments...) on the context's stream. Nothing to do is no launch.
+template <typename... Parameters, typename... Arguments>
+void launch(Context& context, dim3 blocks, int threads, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(unsigned(threads));
+  config.stream = context.stream;
+  check(cudaLaunchKernelEx(&config, kernel, Parameters(std::forward<Arguments>(arguments))...),
+        "kernel launch");
+}
+
+// How a kernel over the elements of a (rows, cols) matrix is cut: block x is a row, block y a piece
+// of its columns, walked in steps of the grid where there are more (warp.h, for_columns).
+struct RowGrid {
+  dim3 blocks;
+  int threads;
+};
+inline RowGrid row_grid(int64_t rows, int64_t cols) {
+  const int threads = int(std::clamp<int64_t>(divide_up(cols, 32) * 32, 32, 256));
+  const int64_t pieces = std::min<int64_t>(divide_up(cols, threads), 4096);
+  return {dim3(unsigned(rows), unsigned(pieces)), threads};
+}
+
+}  // namespace finetune::cuda

@@ -1,0 +1,15 @@
+// What `finetune doctor` tells of the GPU.
+#pragma once
+
+#include <string>
+
+namespace finetune::cuda {
+
+// Lines "name: value" of versions and devices; false if no GPU can be used.
+bool describe(std::string& text);
+// The number of GPUs that can be used; `problem` says why there is none.
+int count_devices(std::string& problem);
+// "ok", or what went wrong.
+bool self_test(std::string& message);
+
+}  // namespace finetune::cuda

@@ -1,0 +1,102 @@
+// y (T, H) = word[ids] + position[positions] + type[types], and the gradients of the three tables
+// without atomics: every row of a table is summed by one block, its tokens in order.
+#include "ops/cuda/column_sums.h"
+#include "ops/cuda/ops.h"
+#include "ops/cuda/warp.h"
+
+namespace finetune::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
+  const int64_t t = blockIdx.x;
+  const float* a = word.row(tokens.ids[t]);
+  const float* b = position.row(tokens.positions[t]);
+  const float* c = type.row(tokens.types[t]);
+  for_columns(y.cols, [=](int64_t i) { y.row(t)[i] = a[i] + c[i] + b[i]; });  // as the CPU adds
+}
+
+// Block x adds the run of equal ids that begins at place x of `order`; at all other places it has
+// nothing to do.
+__global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
+  const int64_t begin = blockIdx.x;
+  const int32_t id = tokens.ids[tokens.order[begin]];
+  if (begin > 0 && tokens.ids[tokens.order[begin - 1]] == id) return;
+  int64_t end = begin + 1;
+  while (end < tokens.count && tokens.ids[tokens.order[end]] == id) ++end;
+  for_columns(dy.cols, [=](int64_t c) {
+    float sum = dword.row(id)[c];
+    for (int64_t i = begin; i < end; ++i) sum += dy.row(tokens.order[i])[c];
+    dword.row(id)[c] = sum;
+  });
+}
+
+// Block x adds the tokens at position x: pieces of kThreads tokens are searched together, and those
+// found are added in the order of the tokens. Block y is a strip of kThreads columns. The two
+// barriers of a round keep the next one's writes of `counts` and `found` behind this one's reads.
+__global__ void position_gradient_kernel(Matrix dy, Tokens tokens, Matrix dposition) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ int32_t found[kThreads];
+  __shared__ int counts[kWarps];
+  const uint32_t position = blockIdx.x;
+  const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  float sum = c < dy.cols ? dposition.row(position)[c] : 0.0f;
+  for (int64_t first = 0; first < tokens.count; first += kThreads) {
+    const int64_t t = first + threadIdx.x;
+    const bool match = t < tokens.count && tokens.positions[t] == position;
+    const unsigned matches = __ballot_sync(kAllLanes, match);
+    if (lane() == 0) counts[warp()] = __popc(matches);
+    __syncthreads();
+    int before = __popc(matches & ((1u << lane()) - 1)), total = 0;
+    for (int w = 0; w < kWarps; ++w) {
+      if (w < warp()) before += counts[w];
+      total += counts[w];
+    }
+    if (match) found[before] = int32_t(t);
+    __syncthreads();
+    if (c < dy.cols) {
+      for (int i = 0; i < total; ++i) sum += dy.row(found[i])[c];
+    }
+  }
+  if (c < dy.cols) dposition.row(position)[c] = sum;
+}
+
+// parts (pieces, types, H): sums over the tokens of each type in pieces of kRowsOfASum tokens.
+// Block x is a piece, block y a strip of columns, block z a type.
+__global__ void type_parts_kernel(Matrix dy, const int32_t* types, float* parts) {
+  const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  if (c >= dy.cols) return;
+  const int64_t begin = int64_t(blockIdx.x) * kRowsOfASum;
+  const int64_t end = begin + kRowsOfASum < dy.rows ? begin + kRowsOfASum : dy.rows;
+  float sum = 0;
+  for (int64_t t = begin; t < end; ++t) {
+    if (types[t] == int32_t(blockIdx.z)) sum += dy.row(t)[c];
+  }
+  parts[(int64_t(blockIdx.x) * gridDim.z + blockIdx.z) * dy.cols + c] = sum;
+}
+
+}  // namespace
+
+void embed(Context& context, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
+  const RowGrid grid = row_grid(y.rows, y.cols);
+  launch(context, grid.blocks, grid.threads, embed_kernel, tokens, word, position, type, y);
+}
+
+// dword[ids[t]] += dy row t, and so on; tables contiguous
+void embed_backward(Context& context, Matrix dy, Tokens tokens, Matrix dword, Matrix dposition,
+                    Matrix dtype) {
+  if (tokens.count == 0) return;
+  const RowGrid grid = row_grid(tokens.count, dy.cols);
+  launch(context, grid.blocks, grid.threads, word_gradient_kernel, dy, tokens, dword);
+  const unsigned strips = unsigned(divide_up(dy.cols, kThreads));
+  launch(context, dim3(unsigned(dposition.rows), strips), kThreads, position_gradient_kernel, dy,
+         tokens, dposition);
+  const int64_t pieces = divide_up(tokens.count, kRowsOfASum);
+  float* parts = context.scratch_floats(Scratch::sums, pieces * dtype.rows * dy.cols);
+  launch(context, dim3(unsigned(pieces), strips, unsigned(dtype.rows)), kThreads, type_parts_kernel,
+         dy, tokens.types, parts);
+  add_parts(context, parts, pieces, dtype.rows * dy.cols, dtype.data);
+}
+
+}  // namespace finetune::cuda

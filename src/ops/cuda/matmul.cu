@@ -1,0 +1,142 @@
+#include <cstdint>
+
+#include "ops/cuda/matmul.h"
+
+namespace finetune::cuda {
+namespace {
+
+template <typename Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
+  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value),
+        "a matrix product's description");
+}
+
+template <typename Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         Value value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+        "a matrix product's preferences");
+}
+
+// What an address is a multiple of, up to the 256 that the heuristic takes for granted.
+uint32_t alignment(const void* pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  uint32_t bytes = 256;
+  while (address % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+struct Preference {
+  cublasLtMatmulPreference_t handle = nullptr;
+  Preference() { check(cublasLtMatmulPreferenceCreate(&handle), "a matrix product's preferences"); }
+  ~Preference() { cublasLtMatmulPreferenceDestroy(handle); }
+};
+
+}  // namespace
+
+Matmul::Matmul() {
+  check(cublasLtCreate(&handle_), "cuBLASLt");
+  check(cudaMalloc(&workspace_, kWorkspace), "cuBLASLt's workspace");
+}
+
+Matmul::~Matmul() {
+  plans_.clear();
+  cudaFree(workspace_);
+  if (handle_) cublasLtDestroy(handle_);
+}
+
+Matmul::Plan::~Plan() {
+  if (operation) cublasLtMatmulDescDestroy(operation);
+  for (cublasLtMatrixLayout_t layout : {a, b, c}) {
+    if (layout) cublasLtMatrixLayoutDestroy(layout);
+  }
+}
+
+// cuBLASLt counts columns first. A row-major (rows, cols) matrix is a column-major (cols, rows) one
+// with the stride as leading dimension, so C = op(A) op(B) is asked for as C^T = op(B)^T op(A)^T:
+// B comes first, and either operand is transposed for cuBLASLt where it is for us.
+void Matmul::make(const Product& p, const Key& key, Plan& plan) {
+  const cudaDataType_t type = p.bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "a matrix product's description");
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.bias) {  // along the columns of C, which are the rows of C^T: what cuBLASLt's bias is for
+    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  }
+  auto layout = [](cublasLtMatrixLayout_t& out, cudaDataType_t element, int64_t rows, int64_t cols,
+                   int64_t stride) {
+    check(cublasLtMatrixLayoutCreate(&out, element, uint64_t(cols), uint64_t(rows), stride),
+          "a matrix's layout");
+  };
+  layout(plan.a, type, p.b.rows, p.b.cols, p.b.stride);
+  layout(plan.b, type, p.a.rows, p.a.cols, p.a.stride);
+  layout(plan.c, CUDA_R_32F, p.c.rows, p.c.cols, p.c.stride);
+
+  Preference preference;
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+  const auto [left, right, result] =
+      std::tuple{std::get<11>(key), std::get<12>(key), std::get<13>(key)};
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, right);
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left);
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result);
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result);
+  cublasLtMatmulHeuristicResult_t best = {};
+  int results = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
+                                     preference.handle, 1, &best, &results);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "a matrix product's algorithm");
+  plan.found = status == CUBLAS_STATUS_SUCCESS && results > 0 &&
+               best.state == CUBLAS_STATUS_SUCCESS && best.workspaceSize <= kWorkspace;
+  plan.algorithm = best.algo;
+}
+
+void Matmul::run(Context& context, const Product& p) {
+  const int64_t k = p.a.transposed ? p.a.rows : p.a.cols;
+  if (p.c.rows == 0 || p.c.cols == 0) return;
+  if (k == 0) return plain_matmul(context, p);
+  // Kernels with the bias epilogue read the bias as they write C.
+  const uint32_t result = std::min(alignment(p.c.data), p.bias ? alignment(p.bias) : 256);
+  const Key key{p.c.rows,
+                p.c.cols,
+                k,
+                p.a.stride,
+                p.b.stride,
+                p.c.stride,
+                p.a.transposed,
+                p.b.transposed,
+                p.bf16,
+                p.bias != nullptr,
+                p.accumulate,
+                alignment(p.a.data),
+                alignment(p.b.data),
+                result};
+  const auto [entry, is_new] = plans_.try_emplace(key);
+  Plan& plan = entry->second;
+  if (is_new) {
+    try {
+      make(p, key, plan);
+      if (!plan.found) {
+        const std::string line = "warning: cuBLASLt has no algorithm for a product of (" +
+                                 std::to_string(p.c.rows) + "," + std::to_string(k) + ") and (" +
+                                 std::to_string(k) + "," + std::to_string(p.c.cols) +
+                                 "): a slow kernel computes it";
+        context.log(line.c_str());
+      }
+    } catch (...) {
+      plans_.erase(entry);
+      throw;
+    }
+  }
+  if (!plan.found) return plain_matmul(context, p);
+  if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  const float alpha = 1, beta = p.accumulate ? 1 : 0;
+  check(cublasLtMatmul(handle_, plan.operation, &alpha, p.b.data, plan.a, p.a.data, plan.b, &beta,
+                       p.c.data, plan.c, p.c.data, plan.c, &plan.algorithm, workspace_, kWorkspace,
+                       context.stream),
+        "a matrix product");
+}
+
+}  // namespace finetune::cuda

@@ -1,0 +1,67 @@
+// Matrix products by cuBLASLt, fp32 sums, operands fp32 (never TF32) or bf16.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <map>
+#include <tuple>
+
+#include "ops/cuda/context.h"
+
+namespace finetune::cuda {
+
+// An operand, row-major: fp32, or bf16 as 16-bit words.
+struct Operand {
+  const void* data;
+  int64_t rows, cols, stride;
+  bool transposed;  // op(X) is its transpose
+};
+
+// c (m, n) = op(a) (m, k) * op(b) (k, n) + bias (1, n), or c += that.
+struct Product {
+  Operand a, b;
+  bool bf16;          // of a and b
+  const float* bias;  // may be null; not with accumulate
+  Matrix c;
+  bool accumulate;
+};
+
+// One algorithm for one shape: the first that cuBLASLt's heuristic names, asked once and kept. Its
+// workspace is ours and of fixed size, so that equal calls give equal bits.
+class Matmul {
+ public:
+  Matmul();
+  ~Matmul();
+  Matmul(const Matmul&) = delete;
+  Matmul& operator=(const Matmul&) = delete;
+
+  void run(Context& context, const Product& product);
+
+ private:
+  // All that an algorithm may depend on; of pointers their alignment.
+  using Key = std::tuple<int64_t, int64_t, int64_t,  // m, n, k
+                         int64_t, int64_t, int64_t,  // strides of a, b, c
+                         bool, bool, bool, bool,     // a and b transposed, bf16, bias
+                         bool,                       // accumulate
+                         uint32_t, uint32_t, uint32_t>;
+  struct Plan {
+    cublasLtMatmulDesc_t operation = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+    cublasLtMatmulAlgo_t algorithm = {};
+    bool found = false;  // else the plain kernel computes this shape
+    ~Plan();
+  };
+
+  void make(const Product& product, const Key& key, Plan& plan);
+
+  static constexpr size_t kWorkspace = size_t{32} << 20;  // cuBLAS's own on Hopper
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+// The same product by a plain kernel (plain_matmul.cu), for shapes and alignments for which
+// cuBLASLt has no algorithm.
+void plain_matmul(Context& context, const Product& product);
+
+}  // namespace finetune::cuda

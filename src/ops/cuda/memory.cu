@@ -1,0 +1,40 @@
+#include "ops/cuda/ops.h"
+
+namespace finetune::cuda {
+
+void allocate(Context& context, size_t bytes, void** memory) {
+  *memory = nullptr;
+  bytes = std::max<size_t>(bytes, 1);
+  check(cudaMalloc(memory, bytes), "device memory");
+  check(cudaMemsetAsync(*memory, 0, bytes, context.stream), "device memory");
+}
+
+void release(Context& context, void* memory) {
+  check(cudaStreamSynchronize(context.stream), "device memory");  // kernels may still use it
+  check(cudaFree(memory), "device memory");
+}
+
+void upload(Context& context, void* to, const void* host, size_t bytes) {
+  context.staging->upload(to, host, bytes, context.stream);
+}
+
+void download(Context& context, void* host, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, context.stream), "download");
+  synchronize(context);
+}
+
+void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_t pitch) {
+  if (rows == 0 || width == 0) return;
+  if (width == pitch || rows == 1) {
+    check(cudaMemsetAsync(memory, 0, size_t(rows) * width, context.stream), "fill_zero");
+  } else {
+    check(cudaMemset2DAsync(memory, pitch, 0, width, size_t(rows), context.stream), "fill_zero");
+  }
+}
+
+void synchronize(Context& context) {
+  check(cudaStreamSynchronize(context.stream), "the device");
+}
+
+}  // namespace finetune::cuda

@@ -1,0 +1,74 @@
+// The operations as the module's files implement them: one family a file, named as in
+// ops/backend.h, with the shapes and formulas written there. They throw Failure.
+#pragma once
+
+#include "ops/cuda/context.h"
+
+namespace finetune::cuda {
+
+// memory.cu
+void allocate(Context& context, size_t bytes, void** memory);
+void release(Context& context, void* memory);
+void upload(Context& context, void* to, const void* host, size_t bytes);
+void download(Context& context, void* host, const void* from, size_t bytes);
+void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_t pitch);
+void synchronize(Context& context);
+
+// linear.cu
+void linear(Context& context, Matrix x, Matrix w, Matrix bias, Matrix y);
+void linear_backward_input(Context& context, Matrix dy, Matrix w, Matrix dx, bool accumulate);
+void linear_backward_weight(Context& context, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+                            bool accumulate);
+
+// activation.cu
+void activation(Context& context, int kind, Matrix x, Matrix y);
+void activation_backward(Context& context, int kind, Matrix x, Matrix dy, Matrix dx);
+
+// elementwise.cu
+void dropout(Context& context, Matrix x, Dropout dropout, RowNames names, Matrix y);
+void add(Context& context, Matrix x, Matrix y);
+void gather_rows(Context& context, Matrix x, const int32_t* index, Matrix y);
+void scatter_rows_add(Context& context, Matrix dy, const int32_t* index, Matrix x);
+
+// embedding.cu
+void embed(Context& context, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y);
+void embed_backward(Context& context, Matrix dy, Tokens tokens, Matrix dword, Matrix dposition,
+                    Matrix dtype);
+
+// layer_norm.cu
+void add_layer_norm(Context& context, Matrix x, Matrix residual, Dropout dropout, RowNames names,
+                    Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y);
+void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
+                             Dropout dropout, RowNames names, Matrix ds, Matrix dx, Matrix dgamma,
+                             Matrix dbeta);
+
+// attention.cu, attention_backward.cu
+void attention(Context& context, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
+               Matrix v, Matrix out, Matrix lse);
+void attention_backward(Context& context, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
+                        Matrix v, Matrix out, Matrix lse, Matrix dout, Matrix dq, Matrix dk,
+                        Matrix dv);
+
+// loss.cu
+void cross_entropy(Context& context, Matrix logits, const int32_t* labels, Matrix weights,
+                   float smoothing, float scale, Matrix losses, Matrix dlogits);
+void binary_cross_entropy(Context& context, Matrix logits, Matrix targets, Matrix weights,
+                          float scale, Matrix losses, Matrix dlogits);
+void squared_error(Context& context, Matrix logits, Matrix targets, float scale, Matrix losses,
+                   Matrix dlogits);
+void span_cross_entropy(Context& context, Matrix logits, Segments segments, const int32_t* starts,
+                        const int32_t* ends, float scale, Matrix losses, Matrix dlogits);
+
+// merge.cu
+void merge(Context& context, Addition addition, int64_t count);
+void merge_rows(Context& context, Addition addition, RowList rows, int64_t cols);
+
+// optimizer.cu
+void block_square_sums(Context& context, Matrix x, int64_t block, double* sums);
+void adamw(Context& context, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m, Matrix v);
+void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
+                Matrix m, Matrix v);
+void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, RowList rows,
+                    const int32_t* missed, Matrix parameter, Matrix m, Matrix v);
+
+}  // namespace finetune::cuda

@@ -1,0 +1,91 @@
+// The CUDA backend: fp32 in memory; operands of matrix products are rounded to bf16 where it is
+// made for bf16. It checks shapes and calls the functions of finetune_cuda.so (cuda/api.h); all
+// that runs on the GPU is in cuda/*.cu.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/backend.h"
+#include "ops/cuda/api.h"
+
+namespace finetune {
+
+// Backend of GPU number `device`. Null where no GPU can be used; `problem` then says why.
+std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem = nullptr,
+                                           int device = 0);
+
+class CudaBackend : public Backend {
+ public:
+  // `functions` live as long as the program.
+  CudaBackend(const cuda::Functions& functions, DType compute, int device);
+  std::string description() const override;
+  DType compute_type() const override { return compute_; }
+
+  std::shared_ptr<void> allocate(size_t bytes) override;
+  void upload(void* to, const void* host, size_t bytes) override;
+  void download(void* host, const void* from, size_t bytes) override;
+  void fill_zero(Tensor x) override;
+  void synchronize() override;
+
+  void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
+  void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
+  void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                              bool accumulate) override;
+
+  void activation(Activation f, Tensor x, Tensor y) override;
+  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
+  void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) override;
+  void add(Tensor x, Tensor y) override;
+  void gather_rows(Tensor x, const int32_t* index, Tensor y) override;
+  void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) override;
+
+  void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types, Tensor word,
+             Tensor position, Tensor type, Tensor y) override;
+  void embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
+                      const int32_t* types, const int32_t* order, Tensor dword, Tensor dposition,
+                      Tensor dtype) override;
+
+  void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names, Tensor gamma,
+                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y) override;
+  void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
+                               RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
+                               Tensor dbeta) override;
+
+  void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
+                 Tensor out, Tensor lse) override;
+  void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
+                          Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk,
+                          Tensor dv) override;
+
+  void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
+                     float scale, Tensor losses, Tensor dlogits) override;
+  void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
+                            Tensor losses, Tensor dlogits) override;
+  void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+                     Tensor dlogits) override;
+  void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
+                          const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
+
+  void merge(std::span<const Addition> additions, int64_t count) override;
+  void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
+  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse, double* sums) override;
+  void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+  void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
+                  Tensor v) override;
+  void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
+                      Tensor parameter, Tensor m, Tensor v) override;
+
+ private:
+  // Calls a function of the table; Error(device) with the operation's name if it fails.
+  template <typename Function, typename... Arguments>
+  void call(const char* operation, Function function, const Arguments&... arguments) const;
+
+  const cuda::Functions& functions_;
+  DType compute_;
+  std::shared_ptr<cuda::Context> context_;  // memory from allocate() holds it too
+  std::vector<cuda::AdamWStep> steps_;      // of adamw_catch_up, kept for its memory
+};
+
+}  // namespace finetune

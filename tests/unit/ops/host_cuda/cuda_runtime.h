@@ -1,0 +1,162 @@
+// The CUDA runtime as far as src/ops/cuda uses it, on the host: the module's kernels are compiled
+// as C++ and run here block by block, so that tests see their arithmetic and their indices on
+// machines without a GPU. Threads of a block are fibers that change hands at barriers and shuffles
+// alone; a barrier that only some of them reach ends the test. Nothing is said of speed, of
+// cuBLASLt's own kernels, or of what nvcc and a GPU make of the same source.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+// Of the fiber that runs.
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace host_cuda {
+
+// Every fiber of the warp gives `bytes` of `mine`; returns where lane i's lie, i * 8 bytes on.
+const char* exchange(const void* mine, size_t bytes);
+void block_barrier();
+void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
+
+template <typename T>
+T from_lane(T value, unsigned lane) {
+  static_assert(sizeof(T) <= 8);
+  T out;
+  std::memcpy(&out, exchange(&value, sizeof value) + size_t(lane % 32) * 8, sizeof out);
+  return out;
+}
+
+}  // namespace host_cuda
+
+inline void __syncthreads() {
+  host_cuda::block_barrier();
+}
+inline void __syncwarp() {
+  const char nothing = 0;
+  host_cuda::exchange(&nothing, sizeof nothing);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return host_cuda::from_lane(value, (threadIdx.x % 32) ^ unsigned(mask));
+}
+inline unsigned __ballot_sync(unsigned, int predicate) {
+  unsigned bits = 0;
+  const char* all = host_cuda::exchange(&predicate, sizeof predicate);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    int each;
+    std::memcpy(&each, all + lane * 8, sizeof each);
+    bits |= unsigned(each != 0) << lane;
+  }
+  return bits;
+}
+inline int __popc(unsigned bits) {
+  return __builtin_popcount(bits);
+}
+inline float __uint_as_float(unsigned bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline float normcdff(float x) {
+  return float(0.5 * std::erfc(-double(x) * 0.70710678118654752440));
+}
+using std::isfinite;
+
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
+using cudaStream_t = void*;
+using cudaEvent_t = void*;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+
+struct cudaDeviceProp {
+  char name[256];
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+
+cudaError_t cudaMalloc(void** memory, size_t bytes);  // a fault awaits who writes behind its end
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaMallocHost(void** memory, size_t bytes);
+cudaError_t cudaFreeHost(void* memory);
+const char* cudaGetErrorString(cudaError_t error);
+
+inline cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::strcpy(properties->name, "kernels on the host");
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemset2DAsync(void* memory, size_t pitch, int value, size_t width,
+                                     size_t height, cudaStream_t) {
+  for (size_t r = 0; r < height; ++r)
+    std::memset(static_cast<char*>(memory) + r * pitch, value, width);
+  return cudaSuccess;
+}
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  const dim3 grid = config->gridDim, block = config->blockDim;
+  // What a GPU of compute capability 9.0 takes.
+  if (block.x > 1024 || block.x % 32 != 0 || grid.x > 0x7FFFFFFFu || grid.y > 65535 ||
+      grid.z > 65535) {
+    return cudaErrorInvalidValue;
+  }
+  host_cuda::run_grid(grid, block, [&] { kernel(arguments...); });
+  return cudaSuccess;
+}

@@ -1,0 +1,169 @@
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "invalid value" : "failed";
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = nullptr;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t,
+                                        cudaDataType_t) {
+  *desc = new HostMatmulDesc;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete desc;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t size) {
+  auto set = [&](auto& field) {
+    if (size != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&field, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return set(desc->a);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return set(desc->b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return set(desc->epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return set(desc->bias);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
+                                          uint64_t rows, uint64_t cols, int64_t ld) {
+  if (ld < int64_t(rows)) return CUBLAS_STATUS_INVALID_VALUE;
+  *layout = new HostMatrixLayout{type, rows, cols, ld};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new HostMatmulPreference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, size_t size) {
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
+    return size == sizeof(uint64_t) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (size != sizeof(uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  const int matrix = int(attribute) - int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+  std::memcpy(&preference->alignment[matrix], value, size);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+namespace {
+
+struct Shape {
+  uint64_t rows, cols;
+};
+Shape shape_of(const HostMatrixLayout& x, cublasOperation_t operation) {
+  if (operation == CUBLAS_OP_N) return {x.rows, x.cols};
+  return {x.cols, x.rows};
+}
+
+// op(x) in floats, row by row
+std::vector<float> values(const void* data, const HostMatrixLayout& x,
+                          cublasOperation_t operation) {
+  const Shape shape = shape_of(x, operation);
+  std::vector<float> out(shape.rows * shape.cols);
+  for (uint64_t r = 0; r < x.rows; ++r) {
+    for (uint64_t c = 0; c < x.cols; ++c) {
+      const uint64_t at = r + c * uint64_t(x.ld);
+      const float value =
+          x.type == CUDA_R_32F
+              ? static_cast<const float*>(data)[at]
+              : __uint_as_float(unsigned(static_cast<const uint16_t*>(data)[at]) << 16);
+      out[operation == CUBLAS_OP_N ? r * shape.cols + c : c * shape.cols + r] = value;
+    }
+  }
+  return out;
+}
+
+bool aligned(const void* pointer, uint32_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
+}
+
+}  // namespace
+
+// Nothing for products of one column: the caller must have another way.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* found) {
+  const Shape left = shape_of(*a, desc->a), right = shape_of(*b, desc->b);
+  if (wanted < 1 || left.cols != right.rows || d->rows != left.rows || d->cols != right.cols ||
+      c->rows != d->rows || c->cols != d->cols || a->type != b->type || d->type != CUDA_R_32F ||
+      (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  *found = left.rows == 1 ? 0 : 1;
+  if (*found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  results[0] = {};
+  std::memcpy(results[0].algo.alignment, preference->alignment, sizeof preference->alignment);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algo, void*, size_t, cudaStream_t) {
+  const void* operands[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) {
+    if (!aligned(operands[i], algo->alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  const bool bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (bias && !aligned(desc->bias, algo->alignment[3])) return CUBLAS_STATUS_INVALID_VALUE;
+  const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+  const std::vector<float> left = values(a, *a_layout, desc->a);
+  const std::vector<float> right = values(b, *b_layout, desc->b);
+  const uint64_t m = d_layout->rows, n = d_layout->cols, k = left.size() / m;
+  std::vector<double> sums(n);
+  for (uint64_t r = 0; r < m; ++r) {
+    sums.assign(n, 0.0);
+    for (uint64_t i = 0; i < k; ++i) {
+      const double x = left[r * k + i];
+      for (uint64_t col = 0; col < n; ++col) sums[col] += x * double(right[i * n + col]);
+    }
+    for (uint64_t col = 0; col < n; ++col) {
+      float& out = static_cast<float*>(d)[r + col * uint64_t(d_layout->ld)];
+      const float sum = scale * float(sums[col]) + (bias ? desc->bias[r] : 0.0f);
+      out = keep != 0 ? sum + keep * out : sum;
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
