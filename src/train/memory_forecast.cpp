@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kMiB = int64_t{1} << 20;
-// What is not there yet when the program is measured: HDF5, digests, what the heap loses; and MPI.
-// About half are pages of files.
+// What is not there yet when the program is measured: HDF5, digests, what the heap loses, of the
+// process that reads and writes; and MPI, half of it pages of files.
 constexpr int64_t kLater = 14 * kMiB, kMpi = 10 * kMiB;
 
 // What the kernel gives at once where memory is touched that asks for large pages, as arenas do.
@@ -84,18 +84,17 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   m.optimizer = 2 * (run.processes > 1 ? trained_bytes(run) : arena);
   m.activations = std::max(training, activations(work.evaluation, false));
   m.data = run.data_bytes;
-  const int64_t later = kLater + (run.processes > 1 ? kMpi : 0);
-  m.program = run.program_bytes + later;
+  m.program = run.program_bytes + kLater + (run.processes > 1 ? kMpi : 0);
   const int64_t loading = m.program + m.data + m.weights + run.weight_file_bytes;
   m.peak =
       std::max(m.weights + m.gradients + m.optimizer + m.activations + m.data + m.program, loading);
   m.host = m.peak;
   if (run.processes == 1) return m;
-  const int64_t files = run.program_file_bytes + later / 2;
+  const int64_t files = run.program_file_bytes + kMpi / 2;
   const int64_t evaluating = std::min(run.processes, work.evaluation_batches);
-  m.host = m.weights + host_arenas * arena + m.optimizer + evaluating * m.activations +
-           (run.processes - evaluating) * training + m.data + files +
-           run.processes * (m.program - files);
+  m.host = m.weights + host_arenas * arena + m.optimizer + m.data + kLater + files +
+           run.processes * (m.program - kLater - files) + evaluating * m.activations +
+           (run.processes - evaluating) * training;
   return m;
 }
 
