@@ -103,6 +103,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_convert_command(app, exit_code);
   add_score_command(app, exit_code);
   add_bench_command(app, exit_code);
+  add_plan_command(app, exit_code);
   add_doctor_command(app, exit_code);
 }
 

@@ -39,7 +39,7 @@ void run(const TrainOptions& options, int& exit_code) {
 
 // A config file's values stand in for options that the command line does not give.
 std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
-  if (arguments.empty() || arguments[0] != "train") return arguments;
+  if (arguments.empty() || (arguments[0] != "train" && arguments[0] != "plan")) return arguments;
   std::string file;
   auto given = [&](const std::string& name) {
     return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {

@@ -43,10 +43,11 @@ struct Bert::State {
   std::vector<LayerSlots> layers;
   Slot pooler_weight, pooler_bias, head_weight, head_bias;
 
-  ActivationPlan training, inference;
   bool can_train = false, recompute = false;
   std::shared_ptr<void> memory;
   int64_t max_tokens = 0, max_sequences = 0;
+  // Of the last forward, for its own micro-batch: a small one touches little of the memory.
+  ActivationPlan plan;
   int64_t kept_tokens = 0, kept_sequences = 0;  // of the last kept forward; 0: none
 
   State(Backend& backend, const BertConfig& config, const ParameterTable& table);
@@ -59,8 +60,7 @@ struct Bert::State {
   Tensor at(int64_t place, int64_t rows, int64_t cols) const {
     return place == kAbsent ? Tensor{} : matrix(block() + place, rows, cols);
   }
-  LayerPass pass(const ActivationPlan& plan, const DeviceBatch& batch, int64_t layer,
-                 const DropoutSites& sites) const {
+  LayerPass pass(const DeviceBatch& batch, int64_t layer, const DropoutSites& sites) const {
     return {backend,
             config,
             batch,
@@ -71,10 +71,8 @@ struct Bert::State {
             block()};
   }
 
-  void embed(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
-             const DropoutSites& sites, bool keep);
-  Tensor logits(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
-                const DropoutSites& sites);
+  void embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites, bool keep);
+  Tensor logits(const DeviceBatch& batch, float* weights, const DropoutSites& sites);
   void head_backward(const DeviceBatch& batch, float* weights, float* arena, Tensor dlogits,
                      const DropoutSites& sites, Tensor dencoder, bool accumulate);
   void embed_backward(const DeviceBatch& batch, float* weights, float* arena,
@@ -99,8 +97,8 @@ Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
   }
 }
 
-void Bert::State::embed(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
-                        const DropoutSites& sites, bool keep) {
+void Bert::State::embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites,
+                        bool keep) {
   const int64_t t = batch.tokens(), h = config.hidden_size;
   Tensor sum = at(plan.embedding_sum, t, h), output = at(plan.layers[0].input, t, h);
   backend.embed(batch.ids(), batch.positions(), batch.types(), embeddings.word.in(weights),
@@ -113,8 +111,7 @@ void Bert::State::embed(const ActivationPlan& plan, const DeviceBatch& batch, fl
   }
 }
 
-Tensor Bert::State::logits(const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
-                           const DropoutSites& sites) {
+Tensor Bert::State::logits(const DeviceBatch& batch, float* weights, const DropoutSites& sites) {
   const int64_t h = config.hidden_size;
   const int64_t rows = sequence_head() ? batch.sequences() : batch.tokens();
   Tensor features = at(plan.layers.back().output, rows, h);
@@ -138,7 +135,7 @@ void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float*
                                 Tensor dlogits, const DropoutSites& sites, Tensor dencoder,
                                 bool accumulate) {
   const int64_t rows = dlogits.rows, h = config.hidden_size;
-  Tensor output = at(training.layers.back().output, rows, h);
+  Tensor output = at(plan.layers.back().output, rows, h);
   if (!sequence_head()) {
     backend.linear_backward_weight(dlogits, output, head_weight.in(arena), head_bias.in(arena),
                                    accumulate);
@@ -147,8 +144,8 @@ void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float*
     }
     return;
   }
-  Tensor before_tanh = at(training.pooler_input, rows, h), pooled = at(training.pooled, rows, h);
-  Tensor dpooled = at(training.branch_gradient, rows, h);
+  Tensor before_tanh = at(plan.pooler_input, rows, h), pooled = at(plan.pooled, rows, h);
+  Tensor dpooled = at(plan.branch_gradient, rows, h);
   backend.linear_backward_weight(dlogits, pooled, head_weight.in(arena), head_bias.in(arena),
                                  accumulate);
   backend.linear_backward_input(dlogits, head_weight.in(weights), dpooled, false);
@@ -172,13 +169,13 @@ void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float
       backend.fill_zero(slot.in(arena));
     }
   }
-  Tensor gradient = at(training.gradient, t, h);
+  Tensor gradient = at(plan.gradient, t, h);
   if (Dropout dropout = sites.embeddings(); dropout.on()) {
     backend.dropout(gradient, dropout, batch.token_names(), gradient);
   }
-  backend.add_layer_norm_backward(gradient, at(training.embedding_sum, t, h),
-                                  at(training.embedding_stats, t, 2), embeddings.gamma.in(weights),
-                                  {}, {}, gradient, {}, embeddings.gamma.in(arena),
+  backend.add_layer_norm_backward(gradient, at(plan.embedding_sum, t, h),
+                                  at(plan.embedding_stats, t, 2), embeddings.gamma.in(weights), {},
+                                  {}, gradient, {}, embeddings.gamma.in(arena),
                                   embeddings.beta.in(arena));
   backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
                          embeddings.word.in(arena), embeddings.position.in(arena),
@@ -208,8 +205,6 @@ void Bert::reserve(int64_t max_tokens, int64_t max_sequences, bool training, boo
   s.can_train = training;
   s.recompute = recompute;
   s.kept_tokens = s.kept_sequences = 0;
-  s.training = ActivationPlan::training(s.config, s.head, max_tokens, max_sequences, recompute);
-  s.inference = ActivationPlan::inference(s.config, s.head, max_tokens, max_sequences);
   s.memory.reset();
   s.memory =
       s.backend.allocate(size_t(activation_bytes(max_tokens, max_sequences, training, recompute)));
@@ -218,17 +213,19 @@ void Bert::reserve(int64_t max_tokens, int64_t max_sequences, bool training, boo
 Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
                      bool keep_for_backward) {
   State& s = *state_;
-  FINETUNE_CHECK(batch.tokens() <= s.max_tokens && batch.sequences() <= s.max_sequences);
   FINETUNE_CHECK(!keep_for_backward || s.can_train);
-  const ActivationPlan& plan = keep_for_backward ? s.training : s.inference;
-  s.kept_tokens = keep_for_backward ? batch.tokens() : 0;
-  s.kept_sequences = keep_for_backward ? batch.sequences() : 0;
+  const int64_t t = batch.tokens(), b = batch.sequences();
+  FINETUNE_CHECK(t <= s.max_tokens && b <= s.max_sequences);
+  s.plan = keep_for_backward ? ActivationPlan::training(s.config, s.head, t, b, s.recompute)
+                             : ActivationPlan::inference(s.config, s.head, t, b);
+  s.kept_tokens = keep_for_backward ? t : 0;
+  s.kept_sequences = keep_for_backward ? b : 0;
   const DropoutSites sites(dropout);
-  s.embed(plan, batch, weights, sites, keep_for_backward);
+  s.embed(batch, weights, sites, keep_for_backward);
   for (int64_t l = 0; l < s.config.num_hidden_layers; ++l) {
-    layer_forward(s.pass(plan, batch, l, sites), weights);
+    layer_forward(s.pass(batch, l, sites), weights);
   }
-  return s.logits(plan, batch, weights, sites);
+  return s.logits(batch, weights, sites);
 }
 
 void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
@@ -236,7 +233,7 @@ void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, 
   State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens == batch.tokens() && s.kept_sequences == batch.sequences());
   const int64_t h = s.config.hidden_size, count = s.config.num_hidden_layers;
-  const ActivationPlan& plan = s.training;
+  const ActivationPlan& plan = s.plan;
   const DropoutSites sites(dropout);
   if (lowest_layer > count + 1) return;
   const int64_t top = s.sequence_head() ? plan.first_gradient : plan.gradient;
@@ -249,7 +246,7 @@ void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, 
                           plan.wide_gradient,
                           plan.query_gradient,
                           plan.gradient};
-    LayerPass pass = s.pass(plan, batch, l, sites);
+    LayerPass pass = s.pass(batch, l, sites);
     pass.accumulate = accumulate;
     // The last layer's results are those of the forward pass still.
     if (s.recompute && l + 1 < count) layer_forward(pass, weights);
@@ -261,9 +258,9 @@ void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, 
 Tensor Bert::hidden_state(int64_t i) const {
   const State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens > 0 && i >= 0 && i <= s.config.num_hidden_layers);
-  if (i == 0) return s.at(s.training.layers[0].input, s.kept_tokens, s.config.hidden_size);
+  if (i == 0) return s.at(s.plan.layers[0].input, s.kept_tokens, s.config.hidden_size);
   const int64_t rows = s.first_only(i - 1) ? s.kept_sequences : s.kept_tokens;
-  return s.at(s.training.layers[size_t(i - 1)].output, rows, s.config.hidden_size);
+  return s.at(s.plan.layers[size_t(i - 1)].output, rows, s.config.hidden_size);
 }
 
 }  // namespace finetune

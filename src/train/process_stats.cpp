@@ -31,6 +31,14 @@ std::optional<std::string> proc_value(const char* file, std::string_view key) {
   return std::nullopt;
 }
 
+// A line "key: 1234 kB" in MiB; 0 where there is none.
+double proc_mb(const char* file, std::string_view key) {
+  auto value = proc_value(file, key);
+  if (!value) return 0;
+  auto kib = parse_int(std::string_view(*value).substr(0, value->find(' ')));
+  return kib ? double(*kib) / 1024 : 0;
+}
+
 // Field 22 of /proc/self/stat: clock ticks between boot and the process's start. Fields are counted
 // after the command's closing parenthesis, since the command may hold spaces.
 std::optional<double> start_after_boot() {
@@ -50,10 +58,21 @@ std::optional<double> start_after_boot() {
 }  // namespace
 
 double peak_memory_mb() {
-  auto value = proc_value("/proc/self/status", "VmHWM");
-  if (!value) return 0;
-  auto kib = parse_int(std::string_view(*value).substr(0, value->find(' ')));
-  return kib ? double(*kib) / 1024 : 0;
+  return proc_mb("/proc/self/status", "VmHWM");
+}
+
+// Exact where the kernel counts pages one by one; VmRSS lags behind by some for every core.
+double resident_memory_mb() {
+  const double exact = proc_mb("/proc/self/smaps_rollup", "Rss");
+  return exact > 0 ? exact : proc_mb("/proc/self/status", "VmRSS");
+}
+
+double resident_file_mb() {
+  return proc_mb("/proc/self/status", "RssFile");
+}
+
+double available_memory_mb() {
+  return proc_mb("/proc/meminfo", "MemAvailable");
 }
 
 double seconds_since_start() {

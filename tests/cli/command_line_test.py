@@ -4,7 +4,7 @@ import subprocess
 from fixtures import EVAL, MODEL, MODELS, predict, write
 from harness import BINARY, fail, main, need, succeed
 
-COMMANDS = ("train", "evaluate", "predict", "bench", "tokenize", "inspect", "convert", "score", "doctor")
+COMMANDS = ("train", "evaluate", "predict", "bench", "tokenize", "inspect", "convert", "score", "plan", "doctor")
 
 
 def test_help_of_every_command(directory):

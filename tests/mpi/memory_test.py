@@ -1,4 +1,5 @@
-"""Memory of several processes on one host: what they share is counted once."""
+"""Memory of several processes on one host: what they share is counted once, and known before."""
+import json
 import os
 import re
 import subprocess
@@ -7,8 +8,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
-from fixtures import MODEL, MODELS, TRAIN  # noqa: E402
-from harness import BINARY, main, need  # noqa: E402
+from blank_model import blank_model  # noqa: E402
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN  # noqa: E402
+from harness import BINARY, main, metrics_of, need, succeed  # noqa: E402
 from ranks import MPIRUN, need_mpirun  # noqa: E402
 
 COPIES = 800
@@ -63,6 +65,26 @@ def test_samples_and_weights_of_four_processes_are_counted_once(directory):
     print(f"one process {alone:.0f} MiB, four {four:.0f} MiB; ids alone {tokens:.0f} MiB")
     assert further < 30, f"{further:.1f} MiB for each further process"
     assert four < 2 * alone, (alone, four)
+
+
+def test_forecast(directory):
+    need_mpirun()
+    need(*MODELS)
+    model = blank_model(directory / "model", MODEL)
+    classification = ("--model", model, "--train", TRAIN, "--eval", EVAL, "--label-column", "category",
+                      "--ignore-unknown-labels", "--max-steps", 3, "--threads", 1)
+    questions = ("--model", blank_model(directory / "qa", QA_MODEL), "--train", SQUAD, "--eval", SQUAD,
+                 "--max-eval-samples", 16, "--max-steps", 1, "--batch-size", 8, "--threads", 1)
+    for number, (processes, run) in enumerate(((2, classification), (4, classification), (2, questions))):
+        plan = json.loads(succeed("plan", *run, "--processes", processes, "--no-time", "--json").out)
+        output = directory / str(number)
+        output.mkdir()
+        host = peak_of(processes, output, *run)
+        peak = metrics_of(output / f"run{processes}")["peak_memory_mb"]
+        print(f"{processes} processes: host {plan['all_processes_mb']:.0f} for {host:.0f} MiB,",
+              f"rank 0 {plan['peak_memory_mb']:.0f} for {peak:.0f} MiB")
+        assert 0.9 <= plan["all_processes_mb"] / host <= 1.1, (host, plan)
+        assert 0.9 <= plan["peak_memory_mb"] / peak <= 1.1, (peak, plan)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+#include "train/plan.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/parallel.h"
+#include "tasks/registry.h"
+#include "train/assertions.h"
+#include "train/duration.h"
+#include "train/ownership.h"
+#include "train/plan_time.h"
+#include "train/process_stats.h"
+#include "train/rehearsal.h"
+#include "train/resume.h"
+#include "train/run_setup.h"
+
+namespace finetune {
+namespace {
+
+int64_t bytes_of_mb(double mb) {
+  return int64_t(mb * 1024 * 1024);
+}
+
+// What a training run has ready before it allocates.
+struct Prepared {
+  TrainOptions options;
+  ModelFiles model;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Task> task;
+  int lowest_layer = 0;
+  int64_t steps = 0;
+  int64_t weight_file_bytes = 0;
+  int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
+};
+
+Prepared prepare(const TrainOptions& given, int64_t processes) {
+  Prepared p;
+  TrainOptions& o = p.options;
+  o = given;
+  if (o.output.empty()) o.output = "plan";  // not needed here
+  validate(o);
+  if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
+  parse_duration(o.comm_timeout, "--comm-timeout");
+  for (const std::string& text : o.assertions) parse_assertion(text);
+  p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
+  p.program_bytes = bytes_of_mb(resident_memory_mb());
+  p.model = open_model(o.model);
+  p.lowest_layer = lowest_trained_layer(o, p.model.config);
+  auto source = open_weights(p.model.directory.weights);
+  p.task = read_task(o, p.model, *source);
+  p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
+  read_assertions(o, metrics_of_run(*p.task));
+  checked_best_metric(o, *p.task);
+  p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
+  for (const auto& file : source->files()) {
+    std::error_code ignored;
+    p.weight_file_bytes += int64_t(std::filesystem::file_size(file, ignored));
+  }
+  if (!o.virtual_shards) o.virtual_shards = processes;
+  if (!o.micro_batch_tokens) {
+    o.micro_batch_tokens = auto_micro_batch_tokens(p.model.config, p.task->max_length());
+  }
+  return p;
+}
+
+}  // namespace
+
+RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time) {
+  Prepared p = prepare(given, processes);
+  const double startup = seconds_since_start();
+  const TrainOptions& options = p.options;
+  const SampleSet& train = p.task->train_set();
+  RunPlan plan;
+  plan.task = std::string(name_of(p.task->kind()));
+  plan.backend = p.backend->description();
+  plan.processes = processes;
+  plan.shards = *options.virtual_shards;
+  plan.samples = train.samples.size();
+  plan.train_tokens = int64_t(train.samples.ids.size());
+  if (const SampleSet* eval = p.task->eval_set()) {
+    plan.eval_samples = eval->samples.size();
+    plan.eval_tokens = int64_t(eval->samples.ids.size());
+  }
+  plan.batch_size = options.batch_size;
+  plan.recompute = options.recompute;
+  plan.micro_batch_tokens = *options.micro_batch_tokens;
+
+  plan.work = workload_of(*p.task, options, p.steps, plan.micro_batch_tokens);
+
+  const int64_t before = bytes_of_mb(resident_memory_mb());
+  const int all_threads = threads();
+  if (!options.threads) set_threads(int(std::max<int64_t>(1, all_threads / processes)));
+  rehearse(*p.backend, p.model.config, p.task->head(), plan.work);
+  set_threads(all_threads);
+  const int64_t working = bytes_of_mb(resident_memory_mb()) - before;
+
+  const ParameterTable table(p.model.config, p.task->head());
+  const Bert bert(*p.backend, p.model.config, table);
+  plan.parameters = table.count();
+  const RunShape shape{table,
+                       bert,
+                       p.lowest_layer,
+                       plan.shards,
+                       processes,
+                       words_of(train.samples, options, p.steps, word_embeddings(table).shape[0]),
+                       p.weight_file_bytes,
+                       p.program_bytes + working,
+                       bytes_of_mb(resident_file_mb()),
+                       p.data_bytes};
+  plan.memory = forecast_memory(shape, plan.work, options.recompute);
+
+  const int64_t largest = std::max(plan.work.training.tokens, plan.work.evaluation.tokens);
+  for (int64_t tokens : {plan.micro_batch_tokens, largest / 2, largest / 4}) {
+    if (tokens < plan.micro_batch_tokens && tokens < p.task->max_length()) continue;
+    const Workload work = workload_of(*p.task, options, p.steps, tokens);
+    plan.alternatives.push_back(
+        {tokens, forecast_memory(shape, work, false), forecast_memory(shape, work, true)});
+  }
+  plan.available_mb = available_memory_mb();
+  plan.too_large = measure_time && plan.available_mb > 0 &&
+                   plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());
+  if (!measure_time || plan.too_large) return plan;
+  plan.time = measure_time_of(
+      {options, std::move(p.backend), p.model.config, *p.task, p.lowest_layer}, plan.work);
+  plan.time.startup = startup;
+  plan.time.total = startup + plan.time.step * double(plan.work.steps) +
+                    plan.time.evaluation * double(plan.work.evaluations);
+  plan.timed = true;
+  return plan;
+}
+
+}  // namespace finetune

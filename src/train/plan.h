@@ -1,0 +1,50 @@
+// What a run of `train` will take: its batches, its memory and its time, without running it. Data
+// and model are read, tokenized and checked as train does it. What the program takes at work is
+// measured in a rehearsal, all else follows by formula.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/memory_forecast.h"
+#include "train/options.h"
+#include "train/workload.h"
+
+namespace finetune {
+
+// The same run with other micro-batches.
+struct Alternative {
+  int64_t micro_batch_tokens = 0;
+  MemoryForecast kept, recomputed;  // without and with --recompute
+};
+
+struct TimeForecast {
+  double startup = 0;     // seconds, until the first step
+  double step = 0;        // the mean
+  double evaluation = 0;  // one over all evaluation data
+  double total = 0;       // without writing checkpoints
+};
+
+struct RunPlan {
+  std::string task, backend;
+  int64_t processes = 1, shards = 1;
+  int64_t parameters = 0, samples = 0, eval_samples = 0, batch_size = 0;
+  int64_t train_tokens = 0, eval_tokens = 0;
+  int64_t micro_batch_tokens = 0;
+  bool recompute = false;
+  Workload work;
+  MemoryForecast memory;
+  // The run's own micro-batches first, then half and a quarter of the largest one.
+  std::vector<Alternative> alternatives;
+  double available_mb = 0;  // memory of this machine that is free now
+  bool too_large = false;   // for it: no time was measured
+  bool timed = false;
+  TimeForecast time;
+};
+
+// Error for all that train refuses, --output apart, which nobody looks at. `measure_time`: some
+// steps are computed, which takes the memory of the run.
+RunPlan plan_run(const TrainOptions& options, int64_t processes, bool measure_time);
+
+}  // namespace finetune

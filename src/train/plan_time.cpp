@@ -1,0 +1,129 @@
+#include "train/plan_time.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "data/plan.h"
+#include "train/dealing.h"
+#include "train/training_step.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kSeconds = 2;   // of measuring steps,
+constexpr double kLongStep = 1;  // whole ones unless they take longer than this
+constexpr double kEvaluationSeconds = 1;
+constexpr double kLearningRate = 1e-6;  // random weights must not diverge
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+StepOptions step_options(const TimedRun& run) {
+  const TrainOptions& o = run.options;
+  StepOptions step;
+  step.virtual_shards = *o.virtual_shards;
+  step.micro_batch_tokens = *o.micro_batch_tokens;
+  step.dropout = o.dropout.value_or(-1);
+  step.lowest_layer = run.lowest_layer;
+  return step;
+}
+
+// Runs steps on samples of the first epoch.
+class Stopwatch {
+ public:
+  Stopwatch(TrainingStep& step, const TimedRun& run)
+      : step_(step),
+        batch_size_(run.options.batch_size),
+        order_(epoch_order(run.task.train_set().samples.size(), run.options.seed, 0,
+                           !run.options.no_shuffle)) {}
+
+  struct Time {
+    double tokens = 0, seconds = 0;
+  };
+  // Of a step with the first `count` samples of the next batch.
+  Time step(int64_t count) {
+    const int64_t all = int64_t(order_.size());
+    const IndexRange range =
+        batch_range(all, batch_size_, done_ % steps_per_epoch(all, batch_size_));
+    const auto start = Clock::now();
+    const StepResult result = step_.run(
+        done_++,
+        std::span(order_).subspan(size_t(range.begin), size_t(std::min(count, range.size()))),
+        kLearningRate);
+    return {double(result.tokens), seconds_since(start)};
+  }
+
+ private:
+  TrainingStep& step_;
+  int64_t batch_size_;
+  std::vector<uint32_t> order_;
+  int64_t done_ = 0;
+};
+
+// Seconds of a step with `tokens` tokens. A step that takes long is put together from small ones:
+// what every step costs, and what a token adds.
+double step_seconds(Stopwatch& watch, int64_t batch_size, int64_t sequences, double tokens) {
+  watch.step(1);  // warms up
+  const Stopwatch::Time small = watch.step(1);
+  Stopwatch::Time part = watch.step(sequences);
+  auto extrapolated = [&](const Stopwatch::Time& large) {
+    const double more = std::max(1.0, large.tokens - small.tokens);
+    const double per_token = std::max(0.0, large.seconds - small.seconds) / more;
+    return large.seconds + (tokens - large.tokens) * per_token;
+  };
+  const int64_t count = extrapolated(part) > kLongStep ? sequences : batch_size;
+  Stopwatch::Time sum;
+  int64_t steps = 0;
+  for (const auto start = Clock::now(); steps < 2 || seconds_since(start) < kSeconds; ++steps) {
+    const Stopwatch::Time time = watch.step(count);
+    sum.tokens += time.tokens;
+    sum.seconds += time.seconds;
+  }
+  return extrapolated({sum.tokens / double(steps), sum.seconds / double(steps)});
+}
+
+double evaluation_seconds(Engine& engine, Communicator& comm, Task& task,
+                          int64_t micro_batch_tokens) {
+  Dealer dealer(engine, comm);
+  const std::unique_ptr<Evaluation> evaluation = task.start_evaluation();
+  const auto start = Clock::now();
+  double share = 0;
+  const bool whole =
+      dealer.evaluate(*task.eval_set(), *evaluation, micro_batch_tokens, [&](double done) {
+        share = done;
+        return done == 0 || seconds_since(start) < kEvaluationSeconds;
+      });
+  dealer.done();
+  return seconds_since(start) / (whole ? 1 : share);
+}
+
+}  // namespace
+
+TimeForecast measure_time_of(TimedRun run, const Workload& work) {
+  const std::unique_ptr<Communicator> comm = make_solo_communicator();
+  Engine engine(std::move(run.backend), run.config, run.task.head(), *comm);
+  const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
+  for (const Parameter& parameter : engine.table().parameters()) {
+    initialize(engine.table(), parameter, run.config.initializer_range, 1, engine.weights());
+  }
+  engine.reserve(std::max(work.training.tokens, work.evaluation.tokens),
+                 std::max(work.training.sequences, work.evaluation.sequences), true,
+                 run.options.recompute);
+  objective->reserve(engine.backend(), work.training.sequences);
+  TimeForecast time;
+  {
+    TrainingStep step(engine, *objective, *comm, step_options(run), run.options.batch_size);
+    Stopwatch watch(step, run);
+    time.step =
+        step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);
+  }
+  if (run.task.eval_set()) {
+    time.evaluation = evaluation_seconds(engine, *comm, run.task, *run.options.micro_batch_tokens);
+  }
+  return time;
+}
+
+}  // namespace finetune

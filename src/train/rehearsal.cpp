@@ -1,0 +1,58 @@
+#include "train/rehearsal.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "data/packing.h"
+#include "data/plan.h"
+#include "train/process_stats.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kMostPasses = 10;
+
+PackedBatch batch_of(const MicroBatchLimits& size) {
+  TokenizedSamples samples;
+  samples.ids.assign(size_t(size.tokens), 0);
+  for (int64_t i = 0; i < size.sequences; ++i) {
+    samples.offsets.push_back(part(size.tokens, size.sequences, i).end);
+    samples.second.push_back(uint32_t(samples.length(i)));
+  }
+  std::vector<uint32_t> all(size_t(size.sequences));
+  std::iota(all.begin(), all.end(), 0u);
+  PackedBatch batch;
+  pack(samples, all, {}, batch);
+  return batch;
+}
+
+}  // namespace
+
+void rehearse(Backend& backend, BertConfig config, Head head, const Workload& work) {
+  config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
+  config.vocab_size = std::min<int64_t>(config.vocab_size, 1000);
+  const ParameterTable table(config, head);
+  const size_t bytes = size_t(table.size()) * sizeof(float);
+  const auto weights = backend.allocate(bytes), gradients = backend.allocate(bytes);
+  auto* w = static_cast<float*>(weights.get());
+  Bert bert(backend, config, table);
+  auto pass = [&](const MicroBatchLimits& size, bool training) {
+    if (size.tokens == 0) return;
+    DeviceBatch batch(backend, size.tokens, size.sequences);
+    batch.upload(batch_of(size));
+    bert.reserve(size.tokens, size.sequences, training);
+    const Tensor logits = bert.forward(batch, w, nullptr, training);
+    if (!training) return;
+    bert.backward(batch, w, static_cast<float*>(gradients.get()), logits, nullptr, 0, false);
+  };
+  // Until every thread has come by its largest piece.
+  double resident = 0;
+  for (int i = 0; i < kMostPasses && resident_memory_mb() > resident + 1; ++i) {
+    resident = resident_memory_mb();
+    pass(work.training, true);
+    pass(work.evaluation, false);
+  }
+}
+
+}  // namespace finetune

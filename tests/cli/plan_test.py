@@ -1,0 +1,104 @@
+"""plan: the forecast beside what the real run takes."""
+import json
+import shutil
+
+from blank_model import blank_model
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN
+from harness import fail, main, metrics_of, need, succeed
+
+DATA = ["--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--ignore-unknown-labels"]
+CLASSIFICATION = ["--model", MODEL, *DATA, "--max-steps", 40]
+QA = ["--train", SQUAD, "--eval", SQUAD, "--max-steps", 1, "--batch-size", 8, "--max-eval-samples", 8]
+NEVER_SEEN = ["--quiet", "--no-progress"]
+
+
+def plan(*arguments):
+    return json.loads(succeed("plan", *arguments, "--json").out)
+
+
+def peak_of(directory, *arguments):
+    """The forecast, which must be within a tenth of the truth."""
+    out = directory / "run"
+    shutil.rmtree(out, ignore_errors=True)
+    forecast = plan(*arguments, "--no-time")
+    succeed("train", *arguments, "--output", out, *NEVER_SEEN)
+    metrics = metrics_of(out)
+    ratio = forecast["peak_memory_mb"] / metrics["peak_memory_mb"]
+    print(f"forecast {forecast['peak_memory_mb']:.0f} MiB, {ratio:.3f} of the truth")
+    assert 0.9 <= ratio <= 1.1, (arguments, ratio, metrics["peak_memory_mb"], forecast)
+    assert forecast["steps"] == metrics["train_steps"]
+    return forecast["peak_memory_mb"]
+
+
+def test_peak_of_classification(directory):
+    need(*MODELS)
+    model = blank_model(directory / "model", MODEL)
+    run = ["--model", model, *DATA, "--max-steps", 3, "--max-eval-samples", 100]
+    kept = peak_of(directory, *run)
+    assert peak_of(directory, *run, "--virtual-shards", 4) > 1.1 * kept  # three gradients, smaller micro-batches
+    assert peak_of(directory, *run, "--freeze", 3, "--precision", "fp32") < 0.8 * kept
+
+
+def test_peak_of_question_answering(directory):
+    need(*MODELS)
+    model = blank_model(directory / "model", QA_MODEL)
+    kept = peak_of(directory, "--model", model, *QA)
+    assert peak_of(directory, "--model", model, *QA, "--recompute") < 0.75 * kept
+    assert peak_of(directory, "--model", model, *QA, "--micro-batch-tokens", 768) < 0.75 * kept
+
+
+def test_numbers(directory):
+    need(*MODELS)
+    forecast = plan(*CLASSIFICATION, "--no-time")
+    assert all(isinstance(value, (int, float)) for value in forecast.values())
+    parts = ("weights_mb", "gradients_mb", "optimizer_mb", "activations_mb", "data_mb", "program_mb")
+    assert abs(sum(forecast[part] for part in parts) - forecast["peak_memory_mb"]) < 0.1, forecast
+    assert 1.9 * forecast["weights_mb"] < forecast["optimizer_mb"] <= 2 * forecast["weights_mb"]
+    assert forecast["evaluations"] == 2 and forecast["eval_samples"] == 500 and forecast["samples"] == 960
+    assert forecast["all_processes_mb"] == forecast["peak_memory_mb"]
+    assert not any(name.endswith("_seconds") for name in forecast)
+    # The other settings are forecast as they would be by themselves.
+    other = plan(*CLASSIFICATION, "--no-time", "--recompute", "--micro-batch-tokens",
+                 int(forecast["half_micro_batch_tokens"]))
+    assert abs(other["peak_memory_mb"] - forecast["half_recomputed_peak_mb"]) < 2, (other, forecast)
+    sharded = plan(*CLASSIFICATION, "--no-time", "--virtual-shards", 8)
+    assert sharded["virtual_shards"] == 8 and sharded["gradients_mb"] == 4 * forecast["gradients_mb"]
+    shared = plan(*CLASSIFICATION, "--no-time", "--processes", 4)
+    assert shared["virtual_shards"] == 4 and abs(shared["optimizer_mb"] - 2 * shared["weights_mb"]) < 0.1
+    assert shared["peak_memory_mb"] < shared["all_processes_mb"] < 4 * shared["peak_memory_mb"]
+
+
+def test_time(directory):
+    need(*MODELS)
+    forecast = plan(*CLASSIFICATION)
+    assert forecast["step_seconds"] > 0 and forecast["evaluation_seconds"] > 0 and forecast["startup_seconds"] > 0
+    total = forecast["startup_seconds"] + 40 * forecast["step_seconds"] + 2 * forecast["evaluation_seconds"]
+    assert abs(forecast["total_seconds"] - total) < 1e-9, forecast
+    # A long step is put together from small ones.
+    long = plan("--model", QA_MODEL, *QA, "--batch-size", 4000, "--micro-batch-tokens", 1000, "--virtual-shards", 3)
+    assert long["total_seconds"] > 0 and long["largest_micro_batch_tokens"] <= 1000
+    text = succeed("plan", *CLASSIFICATION, "--output", directory / "run").out
+    for words in ("40 steps of 32 samples", "2 evaluations of 500", "optimizer", "peak", "--recompute", "in all"):
+        assert words in text, text
+    assert not (directory / "run").exists()
+
+
+def test_options_are_those_of_train(directory):
+    need(*MODELS)
+    out = directory / "run"
+    succeed("train", *CLASSIFICATION, "--output", out, "--recompute", *NEVER_SEEN)
+    before = sorted(path.name for path in out.iterdir())
+    forecast = plan("--config", out / "config.toml", "--no-time")  # --output is there already
+    assert forecast["steps"] == 40 and forecast["peak_memory_mb"] < 1.1 * metrics_of(out)["peak_memory_mb"]
+    assert before == sorted(path.name for path in out.iterdir())
+    fail(2, "plan", "--train", TRAIN, words=["--model"])
+    fail(2, "plan", *CLASSIFICATION, "--lr", "fast", words=["--lr"])
+    fail(2, "plan", *CLASSIFICATION, "--processes", 0, words=["--processes"])
+    fail(2, "plan", *CLASSIFICATION, "--assert", "eval_exact_match>=1", words=["eval_exact_match"])
+    fail(2, "plan", *CLASSIFICATION, "--freeze", 9, words=["--freeze"])
+    fail(2, "plan", *CLASSIFICATION, "--max-length", 513, words=["--max-length"])
+    fail(3, "plan", "--model", MODEL, "--train", directory / "absent.csv", words=["absent.csv"])
+    fail(4, "plan", "--model", directory, "--train", TRAIN, words=["config.json"])
+
+
+main(globals())
