@@ -24,6 +24,11 @@ constexpr int64_t kMostPackedBytes = int64_t{8} << 20;
 constexpr int64_t kTaskRows = 256;
 constexpr int64_t kTaskPanels = 16;
 constexpr int64_t kEnoughTasks = 6;
+// A packed operand stays in a core's cache beside what a task works on: of a part of the depth with
+// so few rows, or the whole of it.
+constexpr int64_t kFewRows = 512;
+constexpr int64_t kResidentBytes = int64_t{1} << 20;
+constexpr int64_t kTaskBytes = int64_t{896} << 10;
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
@@ -80,9 +85,9 @@ void block_product(const uint16_t* a, int64_t a_step, const uint16_t* b, int64_t
 }
 
 // Lines of one operand (rows of op(a), columns of op(b)) [begin, begin + count) as tiles: groups of
-// 16 lines, an even number of them, each `tiles` tiles of depth.
+// 16 lines, an even number of them, each `tiles` tiles of depth from tile `first` on.
 struct Packed {
-  int64_t begin, count, tiles;
+  int64_t begin, count, first, tiles;
   uint16_t* data;
   int64_t groups() const { return round_up(count, kPanel) / kAmxSide; }
   int64_t floats() const { return groups() * tiles * kTile / 2; }
@@ -96,43 +101,57 @@ uint16_t* right_tile(const Packed& packed, int64_t group, int64_t d) {
   return packed.data + ((group / 2 * packed.tiles + d) * 2 + group % 2) * kTile;
 }
 
-// The operand's lines are memory's rows: x (lines, depth). One task a group.
+// One group of an operand whose lines are memory's rows: x (lines, depth).
 template <bool kTranspose, typename Place>
-void pack_rows_along(Tensor x, const Packed& packed, const Place& place) {
-  for_tasks(packed.groups(), [&](int64_t group) {
-    for (int64_t r = 0; r < kAmxSide; ++r) {
-      const int64_t line = group * kAmxSide + r;
-      const float* from =
-          line < packed.count ? x.f32() + (packed.begin + line) * x.stride : nullptr;
-      pack_along(from, x.cols, r, [&](int64_t d) { return place(packed, group, d); });
+void pack_group_along(Tensor x, const Packed& packed, int64_t group, const Place& place) {
+  const int64_t line = group * kAmxSide, k = packed.first * kAmxDepth;
+  const int64_t depth = std::min(packed.tiles * kAmxDepth, x.cols - k);
+  const float* from = x.f32() + (packed.begin + line) * x.stride + k;
+  int64_t whole = 0;  // tiles
+  if (kTranspose && line + kAmxSide <= packed.count) {
+    for (; (whole + 1) * kAmxDepth <= depth; ++whole) {
+      pack_transposed(from + whole * kAmxDepth, x.stride, place(packed, group, whole));
     }
-    if (!kTranspose) return;
-    for (int64_t d = 0; d < packed.tiles; ++d) transpose_tile(place(packed, group, d));
-  });
+  }
+  if (whole == packed.tiles) return;
+  for (int64_t r = 0; r < kAmxSide; ++r) {
+    const float* row = line + r < packed.count ? from + r * x.stride + whole * kAmxDepth : nullptr;
+    pack_along(row, depth - whole * kAmxDepth, r,
+               [&](int64_t d) { return place(packed, group, whole + d); });
+  }
+  if (!kTranspose) return;
+  for (; whole < packed.tiles; ++whole) transpose_tile(place(packed, group, whole));
 }
 
-// The operand's lines are memory's columns: x (depth, lines). One task a tile of depth.
+// One tile of depth of an operand whose lines are memory's columns: x (depth, lines).
 template <bool kTranspose, typename Place>
-void pack_rows_across(Tensor x, const Packed& packed, const Place& place) {
-  for_tasks(packed.tiles, [&](int64_t d) {
-    const int64_t lines = packed.groups() * kAmxSide;
-    for (int64_t r = 0; r < kAmxSide; ++r) {
-      const auto row = [&](int64_t k) {
-        return k < x.rows ? x.f32() + k * x.stride + packed.begin : nullptr;
-      };
-      const int64_t k = d * kAmxDepth + 2 * r;
-      pack_across(row(k), row(k + 1), packed.count, r,
-                  [&](int64_t group) { return place(packed, group, d); });
-    }
-    for (int64_t group = (packed.count + kAmxSide - 1) / kAmxSide; group < lines / kAmxSide;
-         ++group) {
-      std::memset(place(packed, group, d), 0, kTile * sizeof(uint16_t));
-    }
-    if (!kTranspose) return;
-    for (int64_t group = 0; group < packed.groups(); ++group) {
-      transpose_tile(place(packed, group, d));
-    }
-  });
+void pack_tile_across(Tensor x, const Packed& packed, int64_t d, const Place& place) {
+  for (int64_t r = 0; r < kAmxSide; ++r) {
+    const auto row = [&](int64_t k) {
+      return k < x.rows ? x.f32() + k * x.stride + packed.begin : nullptr;
+    };
+    const int64_t k = (packed.first + d) * kAmxDepth + 2 * r;
+    pack_across(row(k), row(k + 1), packed.count, r, 8 * x.stride,
+                [&](int64_t group) { return place(packed, group, d); });
+  }
+  for (int64_t group = (packed.count + kAmxSide - 1) / kAmxSide; group < packed.groups(); ++group) {
+    std::memset(place(packed, group, d), 0, kTile * sizeof(uint16_t));
+  }
+  if (!kTranspose) return;
+  for (int64_t group = 0; group < packed.groups(); ++group) {
+    transpose_tile(place(packed, group, d));
+  }
+}
+
+template <bool kTranspose, typename Place>
+void pack_along_by_all(Tensor x, const Packed& packed, const Place& place) {
+  for_tasks(packed.groups(),
+            [&](int64_t group) { pack_group_along<kTranspose>(x, packed, group, place); });
+}
+
+template <bool kTranspose, typename Place>
+void pack_across_by_all(Tensor x, const Packed& packed, const Place& place) {
+  for_tasks(packed.tiles, [&](int64_t d) { pack_tile_across<kTranspose>(x, packed, d, place); });
 }
 
 // c's row = sums, past the caches: it is read a whole backward pass later.
@@ -154,29 +173,31 @@ void write_row(const float* sums, const float* bias, bool accumulate, int64_t co
   }
 }
 
-// The block of c at rows [row, row + rows) of left and panels [panel, panel + panels) of right. Its
-// sums are formed in a cache, a part of the depth at a time so that the operands stay there too,
-// and written row by row: narrower pieces come slowly to memory.
-void task_product(const Product& p, const Packed& left, int64_t row, int64_t rows,
-                  const Packed& right, int64_t panel, int64_t panels) {
-  const int64_t width = panels * kPanel, tiles = left.tiles;
-  const int64_t col = right.begin + panel * kPanel;
-  const int64_t cols = std::min(width, right.begin + right.count - col);
-  float* sums = scratch(Scratch::task, round_up(rows, kBlockRows) * width);
-  const Tiles config;
-  for (int64_t part = 0; part < tiles; part += kPartTiles) {
-    const int64_t depth = std::min(kPartTiles, tiles - part);
-    for (int64_t top = 0; top < rows; top += kBlockRows) {
-      for (int64_t i = 0; i < panels; ++i) {
-        block_product(left_tile(left, (row + top) / kAmxSide, part), tiles * kTile,
-                      right_tile(right, 2 * (panel + i), part), depth,
-                      sums + top * width + i * kPanel, width, part > 0);
-      }
+// A block of c: 32-row blocks of left from line `row` on, panels of right from `panel` on.
+struct Block {
+  int64_t row, rows, panel, panels;
+  int64_t width() const { return panels * kPanel; }
+};
+
+// sums (rows, width) = or += the block's products over `depth` tiles: left's from tile l on,
+// right's from tile r on.
+void add_products(const Block& block, const Packed& left, int64_t l, const Packed& right, int64_t r,
+                  int64_t depth, bool add, float* sums) {
+  for (int64_t row = 0; row < block.rows; row += kBlockRows) {
+    for (int64_t i = 0; i < block.panels; ++i) {
+      block_product(left_tile(left, (block.row + row) / kAmxSide, l), left.tiles * kTile,
+                    right_tile(right, 2 * (block.panel + i), r), depth,
+                    sums + row * block.width() + i * kPanel, block.width(), add);
     }
   }
-  float* const to = p.c.f32() + (left.begin + row) * p.c.stride + col;
-  const bool whole_lines = reinterpret_cast<uintptr_t>(to) % 64 == 0 && p.c.stride % 16 == 0 &&
-                           cols % 16 == 0;
+}
+
+// c's rows from `row` on, columns from `col` on, = or += sums (rows, width).
+void write_sums(const Product& p, const float* sums, int64_t width, int64_t row, int64_t rows,
+                int64_t col, int64_t cols) {
+  float* const to = p.c.f32() + row * p.c.stride + col;
+  const bool whole_lines =
+      reinterpret_cast<uintptr_t>(to) % 64 == 0 && p.c.stride % 16 == 0 && cols % 16 == 0;
   if (p.transpose_a && !p.accumulate && whole_lines) {
     for (int64_t r = 0; r < rows; ++r) stream_row(sums + r * width, cols, to + r * p.c.stride);
     _mm_sfence();
@@ -186,6 +207,21 @@ void task_product(const Product& p, const Packed& left, int64_t row, int64_t row
     write_row(sums + r * width, p.bias ? p.bias.f32() + col : nullptr, p.accumulate, cols,
               to + r * p.c.stride);
   }
+}
+
+// A block of c from operands that are packed. Its sums are formed in a cache, a part of the depth
+// at a time so that the operands stay there too, and written row by row: narrower pieces come
+// slowly to memory.
+void task_product(const Product& p, const Packed& left, const Packed& right, const Block& block) {
+  const int64_t tiles = left.tiles, col = right.begin + block.panel * kPanel;
+  float* sums = scratch(Scratch::task, round_up(block.rows, kBlockRows) * block.width());
+  const Tiles config;
+  for (int64_t part = 0; part < tiles; part += kPartTiles) {
+    add_products(block, left, part, right, part, std::min(kPartTiles, tiles - part), part > 0,
+                 sums);
+  }
+  write_sums(p, sums, block.width(), left.begin + block.row, block.rows, col,
+             std::min(block.width(), right.begin + right.count - col));
 }
 
 void multiply_packed(const Product& p, const Packed& left, const Packed& right) {
@@ -198,8 +234,90 @@ void multiply_packed(const Product& p, const Packed& left, const Packed& right) 
   for_tasks(down * across, [&](int64_t task) {
     const int64_t row = task % down * rows, panel = task / down * per_task;
     if (row >= left.count) return;
-    task_product(p, left, row, std::min(rows, left.count - row), right, panel,
-                 std::min(per_task, panels - panel));
+    task_product(
+        p, left, right,
+        {row, std::min(rows, left.count - row), panel, std::min(per_task, panels - panel)});
+  });
+}
+
+int64_t tiles_of(int64_t depth) {
+  return (depth + kAmxDepth - 1) / kAmxDepth;
+}
+
+// Lines that a task may take of one operand, so that they, packed, and their sums with all `others`
+// of the other operand fill no more than its share of a core's cache; as even as can be.
+int64_t lines_of_task(int64_t lines, int64_t others, int64_t tiles) {
+  const int64_t bytes =
+      kPanel * (others * int64_t(sizeof(float)) +
+                std::min(kPartTiles, tiles) * kAmxDepth * int64_t(sizeof(uint16_t)));
+  const int64_t panels = (lines + kPanel - 1) / kPanel;
+  const int64_t most = std::max<int64_t>(1, kTaskBytes / bytes);
+  const int64_t tasks = round_up((panels + most - 1) / most, threads());
+  return (panels + tasks - 1) / tasks * kPanel;
+}
+
+template <typename Body>  // body(first line, number of lines)
+void for_line_tasks(int64_t lines, int64_t per_task, const Body& body) {
+  for_tasks((lines + per_task - 1) / per_task, [&](int64_t task) {
+    const int64_t begin = task * per_task;
+    body(begin, std::min(per_task, lines - begin));
+  });
+}
+
+// For few rows of c: each task packs its own columns of b, a part of the depth at a time, and
+// multiplies them while they are in its cache: b, a matrix of weights most of the time, is read
+// once and written nowhere.
+void multiply_few_rows(const Product& p) {
+  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
+  Packed left{0, m, 0, tiles, nullptr};
+  left.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, left.floats()));
+  if (p.transpose_a) {
+    pack_across_by_all<true>(p.a, left, left_tile);
+  } else {
+    pack_along_by_all<false>(p.a, left, left_tile);
+  }
+  const int64_t rows = round_up(m, kBlockRows);
+  for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
+    const Block block{0, rows, 0, (cols + kPanel - 1) / kPanel};
+    const int64_t width = block.width();
+    float* sums = scratch(Scratch::task, rows * width + width * kPartTiles * kAmxDepth / 2);
+    const Tiles config;
+    for (int64_t part = 0; part < tiles; part += kPartTiles) {
+      const Packed right{col, cols, part, std::min(kPartTiles, tiles - part),
+                         reinterpret_cast<uint16_t*>(sums + rows * width)};
+      if (p.transpose_b) {
+        for (int64_t group = 0; group < right.groups(); ++group) {
+          pack_group_along<true>(p.b, right, group, right_tile);
+        }
+      } else {
+        for (int64_t d = 0; d < right.tiles; ++d) {
+          pack_tile_across<false>(p.b, right, d, right_tile);
+        }
+      }
+      add_products(block, left, part, right, 0, right.tiles, part > 0, sums);
+    }
+    write_sums(p, sums, width, 0, m, col, cols);
+  });
+}
+
+// The same for few columns of a weight gradient: each task packs its own rows of op(a).
+void multiply_few_cols(const Product& p) {
+  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
+  Packed right{0, n, 0, tiles, nullptr};
+  right.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, right.floats()));
+  pack_across_by_all<false>(p.b, right, right_tile);
+  const int64_t width = round_up(n, kPanel);
+  for_line_tasks(m, lines_of_task(m, width, tiles), [&](int64_t row, int64_t rows) {
+    const Block block{0, round_up(rows, kBlockRows), 0, width / kPanel};
+    float* sums = scratch(Scratch::task, block.rows * (width + kPartTiles * kAmxDepth / 2));
+    const Tiles config;
+    for (int64_t part = 0; part < tiles; part += kPartTiles) {
+      const Packed left{row, rows, part, std::min(kPartTiles, tiles - part),
+                        reinterpret_cast<uint16_t*>(sums + block.rows * width)};
+      for (int64_t d = 0; d < left.tiles; ++d) pack_tile_across<true>(p.a, left, d, left_tile);
+      add_products(block, left, 0, right, part, left.tiles, part > 0, sums);
+    }
+    write_sums(p, sums, width, row, rows, 0, n);
   });
 }
 
@@ -213,28 +331,32 @@ bool amx_enable() {
 }
 
 void amx_multiply(const Product& p) {
-  const int64_t m = p.c.rows, n = p.c.cols;
-  const int64_t tiles = (p.depth() + kAmxDepth - 1) / kAmxDepth;
+  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
   FINETUNE_CHECK(tiles > 0);
+  const int64_t packed = std::min(m, n) * tiles * kAmxDepth * int64_t(sizeof(uint16_t));
+  if (!p.transpose_a && m <= kFewRows) return multiply_few_rows(p);
+  if (p.transpose_a && packed <= kResidentBytes) {
+    return m < n ? multiply_few_rows(p) : multiply_few_cols(p);
+  }
   const int64_t most = std::max(
       kMostPackedBytes / (tiles * kAmxDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel, kPanel);
   for (int64_t col = 0; col < n; col += most) {
-    Packed right{col, std::min(most, n - col), tiles, nullptr};
-    const Packed largest_left{0, std::min(most, m), tiles, nullptr};
+    Packed right{col, std::min(most, n - col), 0, tiles, nullptr};
+    const Packed largest_left{0, std::min(most, m), 0, tiles, nullptr};
     float* space = scratch(Scratch::operation, right.floats() + largest_left.floats());
     right.data = reinterpret_cast<uint16_t*>(space);
     if (p.transpose_b) {
-      pack_rows_along<true>(p.b, right, right_tile);
+      pack_along_by_all<true>(p.b, right, right_tile);
     } else {
-      pack_rows_across<false>(p.b, right, right_tile);
+      pack_across_by_all<false>(p.b, right, right_tile);
     }
     for (int64_t row = 0; row < m; row += most) {
-      const Packed left{row, std::min(most, m - row), tiles,
+      const Packed left{row, std::min(most, m - row), 0, tiles,
                         reinterpret_cast<uint16_t*>(space + right.floats())};
       if (p.transpose_a) {
-        pack_rows_across<true>(p.a, left, left_tile);
+        pack_across_by_all<true>(p.a, left, left_tile);
       } else {
-        pack_rows_along<false>(p.a, left, left_tile);
+        pack_along_by_all<false>(p.a, left, left_tile);
       }
       multiply_packed(p, left, right);
     }

@@ -26,11 +26,9 @@ inline __m512i amx_round(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-// (16, 16) of 32 bits
-inline void transpose_tile(uint16_t* tile) {
-  __m512i r[16], t[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(tile + 32 * i);
+// tile = the transpose of the rows r, (16, 16) of 32 bits; r is lost
+inline void store_transposed(__m512i* r, uint16_t* tile) {
+  __m512i t[16];
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
@@ -61,6 +59,27 @@ inline void transpose_tile(uint16_t* tile) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + 32 * i, r[i]);
 }
 
+inline void transpose_tile(uint16_t* tile) {
+  __m512i r[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(tile + 32 * i);
+  store_transposed(r, tile);
+}
+
+// 16 rows of memory, `stride` apart, 32 deep, as a transposed tile. The rows 16 further on are
+// fetched meanwhile: whoever packs line after line comes to them next.
+inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
+  __m512i r[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    const float* row = from + i * stride;
+    _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride + 16), _MM_HINT_T0);
+    r[i] = amx_round(_mm512_loadu_ps(row), _mm512_loadu_ps(row + 16));
+  }
+  store_transposed(r, tile);
+}
+
 // One row of memory, `depth` long, into row `row` of the tiles place(0), place(1), ...; a null
 // `from` stands for zeros.
 template <typename Place>
@@ -74,15 +93,17 @@ inline void pack_along(const float* from, int64_t depth, int64_t row, const Plac
 }
 
 // Two neighbours in depth, `count` columns each, as row `row` of the tiles place(0), place(1), ...
-// of 16 columns; a null pointer stands for zeros.
+// of 16 columns; a null pointer stands for zeros. What lies `ahead` elements further is fetched.
 template <typename Place>
 inline void pack_across(const float* even, const float* odd, int64_t count, int64_t row,
-                        const Place& place) {
+                        int64_t ahead, const Place& place) {
   // Words 0, 16, 1, 17, ...
   const __m512i pairs = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   for (int64_t i = 0, g = 0; i < count; i += kAmxSide, ++g) {
     const __mmask16 mask = amx_mask(count - i);
+    _mm_prefetch(reinterpret_cast<const char*>(even + i + ahead), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(odd + i + ahead), _MM_HINT_T0);
     const __m512i both = amx_round(_mm512_maskz_loadu_ps(even ? mask : __mmask16(0), even + i),
                                    _mm512_maskz_loadu_ps(odd ? mask : __mmask16(0), odd + i));
     _mm512_store_si512(place(g) + 32 * row, _mm512_permutexvar_epi16(pairs, both));

@@ -17,6 +17,8 @@ namespace {
 
 using cpu::AdamWFactors;
 
+constexpr int64_t kAhead = 1024;  // elements: the processor itself does not look beyond a page
+
 // Of elements [begin, end) of an arena. Squares are exact in double; four sums hide the latency of
 // addition. An element's sum and lane follow from its place in the block, and 0 added to a sum of
 // squares changes nothing: groups that are known to be zero are passed over.
@@ -31,6 +33,7 @@ double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, i
   auto add_groups = [&](int64_t from, int64_t to) HWY_ATTR {
     int64_t i = HWY_MAX(done, from / group * group);
     for (; i < whole && i < to; i += group) {
+      for (int64_t k = 0; k < group; k += 16) __builtin_prefetch(x + i + kAhead + k);
       for (int k = 0; k < 4; ++k) {
         const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * step));
         sums[k] = hn::MulAdd(v, v, sums[k]);
