@@ -95,7 +95,7 @@ def main():
     lines += ["", f"Between {count} processes of one host: barrier {comm['barrier_microseconds']:.1f} µs, all-gather of "
               f"64 bytes {comm['all_gather_microseconds']:.1f} µs, ordered sum {comm['reduce_gigabytes_per_second']:.1f} "
               f"GB/s. Over MPI on this machine (FINETUNE_HOSTS={count}): 8 bytes "
-              f"{between['exchange_microseconds']:.0f} µs, large messages "
+              f"{between['exchange_microseconds']:.1f} µs, large messages "
               f"{between['exchange_gigabytes_per_second']:.2f} GB/s one way."]
     lines += ["", "Forecast of the efficiency on hosts with one such process each (weak scaling: every process keeps its "
               "share of the batch), by the model below with 10 Gbit/s Ethernet (1.1 GB/s, 30 µs):", "",

@@ -395,4 +395,5 @@ def test_a_stopped_process_ends_the_job_in_time(directory):
         nothing_left(out)
 
 
-main(globals())
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Trains both tasks on 1, 2, 3, 4 and 8 processes and on several hosts, plain, with --recompute, with
+# --shard-optimizer and with micro-batches, each interrupted and continued at another number of processes, and
+# compares weights, metrics and prediction files of all. Last line: "N of N equal".
+#   scripts/matrix.sh [BUILD_DIRECTORY]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export FINETUNE_BINARY=${1:-build}/finetune FINETUNE_SHARED_DEFAULT=${FINETUNE_SHARED:-../shared}
+exec python3 tests/mpi/matrix.py
