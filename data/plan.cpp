@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <queue>
 #include <utility>
 
 #include "core/error.h"
@@ -65,16 +67,16 @@ std::vector<uint32_t> shard_places(std::span<const int64_t> lengths, int64_t sha
   if (shards == 1) return places;
   std::stable_sort(places.begin(), places.end(),
                    [&](uint32_t a, uint32_t b) { return lengths[size_t(a)] > lengths[size_t(b)]; });
-  std::vector<std::vector<uint32_t>> of_shard(static_cast<size_t>(shards));
-  std::vector<int64_t> tokens(of_shard.size(), 0);
+  using Load = std::pair<int64_t, int64_t>;  // tokens, shard: those that lack samples
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> lacking;
+  for (int64_t k = 0; k < std::min(shards, count); ++k) lacking.push({0, k});
+  std::vector<std::vector<uint32_t>> of_shard(lacking.size());
   for (uint32_t place : places) {
-    int64_t least = -1;
-    for (int64_t k = 0; k < shards; ++k) {
-      if (int64_t(of_shard[size_t(k)].size()) == part(count, shards, k).size()) continue;
-      if (least < 0 || tokens[size_t(k)] < tokens[size_t(least)]) least = k;
-    }
-    of_shard[size_t(least)].push_back(place);
-    tokens[size_t(least)] += lengths[size_t(place)];
+    const auto [tokens, k] = lacking.top();
+    lacking.pop();
+    of_shard[size_t(k)].push_back(place);
+    if (int64_t(of_shard[size_t(k)].size()) == part(count, shards, k).size()) continue;
+    lacking.push({tokens + lengths[size_t(place)], k});
   }
   places.clear();
   for (std::vector<uint32_t>& shard : of_shard) {

@@ -1,4 +1,5 @@
 // finetune plan: memory and time of a training run, without running it.
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -61,11 +62,10 @@ NamedNumbers numbers_of(const RunPlan& plan) {
       {"all_processes_mb", mb(m.host)},
       {"available_mb", plan.available_mb},
   };
-  constexpr const char* kSizes[] = {"", "half_", "quarter_"};
-  for (size_t i = 0; i < plan.alternatives.size(); ++i) {
-    const Alternative& other = plan.alternatives[i];
-    const std::string size = kSizes[i];
-    if (i > 0) out.emplace_back(size + "micro_batch_tokens", double(other.micro_batch_tokens));
+  for (const Alternative& other : plan.alternatives) {
+    const std::string size = other.divisor == 1 ? "" : other.divisor == 2 ? "half_" : "quarter_";
+    if (other.divisor > 1)
+      out.emplace_back(size + "micro_batch_tokens", double(other.micro_batch_tokens));
     out.emplace_back(size + "kept_peak_mb", mb(other.kept.host));
     out.emplace_back(size + "recomputed_peak_mb", mb(other.recomputed.host));
   }
@@ -126,9 +126,11 @@ std::string text_of(const RunPlan& plan) {
   const Workload& work = plan.work;
   std::string out = concat(plan.task, ": ", plan.samples, " samples, ", plan.train_tokens,
                            " tokens; ", plan.parameters, " parameters on ", plan.backend, "\n");
-  out += concat(work.steps, " steps of ", plan.batch_size, " samples, ",
-                format_fixed(work.step_tokens, 0), " tokens each; micro-batches of up to ",
-                plan.micro_batch_tokens, " tokens, the largest has ", work.training.tokens, "\n");
+  out += concat(
+      work.steps, " steps of ",
+      format_fixed(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),
+      " samples, ", format_fixed(work.step_tokens, 0), " tokens each; micro-batches of up to ",
+      plan.micro_batch_tokens, " tokens, the largest has ", work.training.tokens, "\n");
   if (plan.eval_samples > 0) {
     out += concat(work.evaluations, work.evaluations == 1 ? " evaluation of " : " evaluations of ",
                   plan.eval_samples, " samples, ", plan.eval_tokens, " tokens, up to ",
@@ -142,7 +144,7 @@ std::string text_of(const RunPlan& plan) {
   out += line("start", duration(plan.time.startup), "");
   out += line("step", format_fixed(1000 * plan.time.step, 1) + " ms",
               concat(format_fixed(work.step_tokens / plan.time.step, 0), " tokens/s, ",
-                     format_fixed(double(plan.batch_size) / plan.time.step, 1), " samples/s"));
+                     format_fixed(work.step_samples / plan.time.step, 1), " samples/s"));
   if (plan.eval_samples > 0) out += line("evaluation", duration(plan.time.evaluation), "");
   out += line("in all", duration(plan.time.total), "without writing checkpoints");
   return out;

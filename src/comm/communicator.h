@@ -55,7 +55,8 @@ class Communicator {
   virtual void host_barrier() = 0;
   // Zeroed memory that all of them see, at whatever address; 64-byte aligned, pages come when they
   // are first written. All pass the same size. It goes when the last process has let go of it, also
-  // after kill -9.
+  // after kill -9. Where one of them cannot have it, that one throws Error(device), the others
+  // PeerFailed (agreement.h).
   virtual std::shared_ptr<void> allocate_shared(size_t bytes) = 0;
 
   // ---- between hosts ------------------------------------------------------------------------

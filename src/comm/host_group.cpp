@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "comm/agreement.h"
 #include "comm/futex.h"
 #include "comm/shared_memory.h"
 #include "core/error.h"
@@ -177,8 +178,10 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
   }
   std::vector<Outcome> outcomes(size_t(control_.processes()));
   all_gather(&mapped, sizeof mapped, outcomes.data());
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.failed) throw device_error(outcome.message);
+  for (int i = 0; i < control_.processes(); ++i) {
+    if (!outcomes[size_t(i)].failed) continue;
+    if (i != local_rank_) throw PeerFailed{ExitCode::device};  // it speaks for itself
+    throw device_error(outcomes[size_t(i)].message);
   }
   return memory;
 }

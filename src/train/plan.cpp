@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
+#include "core/error.h"
 #include "core/parallel.h"
 #include "tasks/registry.h"
 #include "train/assertions.h"
 #include "train/duration.h"
 #include "train/ownership.h"
 #include "train/plan_time.h"
+#include "train/pretrained.h"
 #include "train/process_stats.h"
 #include "train/rehearsal.h"
 #include "train/resume.h"
@@ -43,6 +46,9 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   parse_duration(o.comm_timeout, "--comm-timeout");
   for (const std::string& text : o.assertions) parse_assertion(text);
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
+  if (!p.backend->uses_host_memory()) {
+    throw usage_error("plan knows nothing of a GPU's memory yet; use --device cpu");
+  }
   p.program_bytes = bytes_of_mb(resident_memory_mb());
   p.model = open_model(o.model);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
@@ -61,6 +67,15 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
     o.micro_batch_tokens = auto_micro_batch_tokens(p.model.config, p.task->max_length());
   }
   return p;
+}
+
+// As train reads them, after all that is measured.
+void check_weights(const Prepared& p, const ParameterTable& table) {
+  const auto source = open_weights(p.model.directory.weights);
+  std::vector<float> arena(size_t(table.size()));
+  load_pretrained(table, *source, p.model.config.initializer_range, p.options.seed,
+                  p.options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new,
+                  arena.data());
 }
 
 }  // namespace
@@ -90,7 +105,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   const int64_t before = bytes_of_mb(resident_memory_mb());
   const int all_threads = threads();
   if (!options.threads) set_threads(int(std::max<int64_t>(1, all_threads / processes)));
-  rehearse(*p.backend, p.model.config, p.task->head(), plan.work);
+  rehearse(*p.backend, p.model.config, p.task->head(), plan.work, plan.recompute);
   set_threads(all_threads);
   const int64_t working = bytes_of_mb(resident_memory_mb()) - before;
 
@@ -110,12 +125,15 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.memory = forecast_memory(shape, plan.work, options.recompute);
 
   const int64_t largest = std::max(plan.work.training.tokens, plan.work.evaluation.tokens);
-  for (int64_t tokens : {plan.micro_batch_tokens, largest / 2, largest / 4}) {
-    if (tokens < plan.micro_batch_tokens && tokens < p.task->max_length()) continue;
+  for (int divisor : {1, 2, 4}) {
+    const int64_t tokens = divisor == 1 ? plan.micro_batch_tokens : largest / divisor;
+    const bool smaller = tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
+    if (divisor > 1 && !smaller) continue;
     const Workload work = workload_of(*p.task, options, p.steps, tokens);
     plan.alternatives.push_back(
-        {tokens, forecast_memory(shape, work, false), forecast_memory(shape, work, true)});
+        {divisor, tokens, forecast_memory(shape, work, false), forecast_memory(shape, work, true)});
   }
+  check_weights(p, table);
   plan.available_mb = available_memory_mb();
   plan.too_large = measure_time && plan.available_mb > 0 &&
                    plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());

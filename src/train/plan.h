@@ -15,6 +15,7 @@ namespace finetune {
 
 // The same run with other micro-batches.
 struct Alternative {
+  int divisor = 1;  // 1: as in the run; 2, 4: half, a quarter of its largest micro-batch
   int64_t micro_batch_tokens = 0;
   MemoryForecast kept, recomputed;  // without and with --recompute
 };

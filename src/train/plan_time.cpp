@@ -106,9 +106,11 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const std::unique_ptr<Communicator> comm = make_solo_communicator();
   Engine engine(std::move(run.backend), run.config, run.task.head(), *comm);
   const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
-  for (const Parameter& parameter : engine.table().parameters()) {
-    initialize(engine.table(), parameter, run.config.initializer_range, 1, engine.weights());
-  }
+  engine.set_weights([&](float* arena) {
+    for (const Parameter& parameter : engine.table().parameters()) {
+      initialize(engine.table(), parameter, run.config.initializer_range, 1, arena);
+    }
+  });
   engine.reserve(std::max(work.training.tokens, work.evaluation.tokens),
                  std::max(work.training.sequences, work.evaluation.sequences), true,
                  run.options.recompute);

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -71,8 +72,20 @@ double resident_file_mb() {
   return proc_mb("/proc/self/status", "RssFile");
 }
 
+// What is free on the machine, and within the limit of a container or a batch job (cgroup v2 or
+// v1).
 double available_memory_mb() {
-  return proc_mb("/proc/meminfo", "MemAvailable");
+  double available = proc_mb("/proc/meminfo", "MemAvailable");
+  constexpr const char* kLimits[][2] = {
+      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+      {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+       "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
+  for (const auto& files : kLimits) {
+    double limit = 0, used = 0;  // "max" is no number
+    if (!(std::ifstream(files[0]) >> limit) || !(std::ifstream(files[1]) >> used)) continue;
+    available = std::min(available, std::max(0.0, limit - used) / (1024.0 * 1024.0));
+  }
+  return available;
 }
 
 double seconds_since_start() {

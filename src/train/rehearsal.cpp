@@ -12,6 +12,7 @@ namespace finetune {
 namespace {
 
 constexpr int kMostPasses = 10;
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // of activations
 
 PackedBatch batch_of(const MicroBatchLimits& size) {
   TokenizedSamples samples;
@@ -29,7 +30,8 @@ PackedBatch batch_of(const MicroBatchLimits& size) {
 
 }  // namespace
 
-void rehearse(Backend& backend, BertConfig config, Head head, const Workload& work) {
+void rehearse(Backend& backend, BertConfig config, Head head, const Workload& work,
+              bool recompute) {
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
   config.vocab_size = std::min<int64_t>(config.vocab_size, 1000);
   const ParameterTable table(config, head);
@@ -37,11 +39,15 @@ void rehearse(Backend& backend, BertConfig config, Head head, const Workload& wo
   const auto weights = backend.allocate(bytes), gradients = backend.allocate(bytes);
   auto* w = static_cast<float*>(weights.get());
   Bert bert(backend, config, table);
-  auto pass = [&](const MicroBatchLimits& size, bool training) {
+  auto pass = [&](MicroBatchLimits size, bool training) {
     if (size.tokens == 0) return;
+    while (size.sequences > 1 &&
+           bert.activation_bytes(size.tokens, size.sequences, training, recompute) > kMostBytes) {
+      size = {size.tokens / 2, size.sequences / 2};
+    }
     DeviceBatch batch(backend, size.tokens, size.sequences);
     batch.upload(batch_of(size));
-    bert.reserve(size.tokens, size.sequences, training);
+    bert.reserve(size.tokens, size.sequences, training, recompute);
     const Tensor logits = bert.forward(batch, w, nullptr, training);
     if (!training) return;
     bert.backward(batch, w, static_cast<float*>(gradients.get()), logits, nullptr, 0, false);

@@ -7,8 +7,8 @@
 
 namespace finetune {
 
-// In micro-batches of the run's largest sizes, with as many threads as are set. The pass's own
-// memory is gone afterwards.
-void rehearse(Backend& backend, BertConfig config, Head head, const Workload& work);
+// In micro-batches of the run's largest sizes, or as large as a bounded memory allows, with as many
+// threads as are set. The pass's own memory is gone afterwards.
+void rehearse(Backend& backend, BertConfig config, Head head, const Workload& work, bool recompute);
 
 }  // namespace finetune

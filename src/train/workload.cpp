@@ -61,6 +61,7 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
       enlarge(work.training, of_shard, micro_batch_tokens, batch.size());
     }
   }
+  work.step_samples = double(count) / double(std::max<int64_t>(1, batches));
   work.step_tokens = double(tokens) / double(std::max<int64_t>(1, batches));
   if (const SampleSet* eval = task.eval_set()) {
     lengths.clear();

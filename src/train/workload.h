@@ -12,7 +12,7 @@ namespace finetune {
 
 struct Workload {
   int64_t steps = 0;
-  double step_tokens = 0;  // of a step, in the mean
+  double step_samples = 0, step_tokens = 0;  // of a step, in the mean
   // Most tokens and most sequences of any micro-batch; zeros without evaluation data.
   MicroBatchLimits training, evaluation;
   int64_t evaluations = 0;

@@ -81,6 +81,11 @@ def test_questions(directory):
     same_training(directory, ANSWERS)
 
 
+def test_plan_is_refused(directory):
+    program_with_module()
+    fail(2, "plan", *LABELS[1:], "--device", "cuda", words=["plan", "GPU"])
+
+
 def test_bf16(directory):
     """auto is bf16 on a GPU: losses as far from fp32's as the CPU's bf16 is."""
     program_with_module()

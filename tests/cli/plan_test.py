@@ -4,7 +4,7 @@ import shutil
 
 from blank_model import blank_model
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN
-from harness import fail, main, metrics_of, need, succeed
+from harness import GOLDEN, fail, main, metrics_of, need, succeed
 
 DATA = ["--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--ignore-unknown-labels"]
 CLASSIFICATION = ["--model", MODEL, *DATA, "--max-steps", 40]
@@ -60,7 +60,8 @@ def test_numbers(directory):
     # The other settings are forecast as they would be by themselves.
     other = plan(*CLASSIFICATION, "--no-time", "--recompute", "--micro-batch-tokens",
                  int(forecast["half_micro_batch_tokens"]))
-    assert abs(other["peak_memory_mb"] - forecast["half_recomputed_peak_mb"]) < 2, (other, forecast)
+    ratio = other["peak_memory_mb"] / forecast["half_recomputed_peak_mb"]
+    assert 0.95 < ratio < 1.05, (other, forecast)  # what libraries take is that of the run's own micro-batches
     sharded = plan(*CLASSIFICATION, "--no-time", "--virtual-shards", 8)
     assert sharded["virtual_shards"] == 8 and sharded["gradients_mb"] == 4 * forecast["gradients_mb"]
     shared = plan(*CLASSIFICATION, "--no-time", "--processes", 4)
@@ -89,7 +90,7 @@ def test_options_are_those_of_train(directory):
     succeed("train", *CLASSIFICATION, "--output", out, "--recompute", *NEVER_SEEN)
     before = sorted(path.name for path in out.iterdir())
     forecast = plan("--config", out / "config.toml", "--no-time")  # --output is there already
-    assert forecast["steps"] == 40 and forecast["peak_memory_mb"] < 1.1 * metrics_of(out)["peak_memory_mb"]
+    assert forecast["steps"] == 40 and forecast["peak_memory_mb"] < metrics_of(out)["peak_memory_mb"] + 10
     assert before == sorted(path.name for path in out.iterdir())
     fail(2, "plan", "--train", TRAIN, words=["--model"])
     fail(2, "plan", *CLASSIFICATION, "--lr", "fast", words=["--lr"])
@@ -99,6 +100,19 @@ def test_options_are_those_of_train(directory):
     fail(2, "plan", *CLASSIFICATION, "--max-length", 513, words=["--max-length"])
     fail(3, "plan", "--model", MODEL, "--train", directory / "absent.csv", words=["absent.csv"])
     fail(4, "plan", "--model", directory, "--train", TRAIN, words=["config.json"])
+    for name in ("missing-encoder-tensor", "nan-weights", "shape-not-of-config"):
+        broken = GOLDEN / "broken" / name
+        if broken.exists():
+            fail(4, "plan", "--model", broken, *DATA, "--no-time", words=[name])
+
+
+def test_batch_larger_than_the_data(directory):
+    need(*MODELS)
+    run = [*CLASSIFICATION, "--max-train-samples", 50, "--batch-size", 1000]
+    text = succeed("plan", *run).out
+    assert "40 steps of 50 samples" in text, text
+    forecast = plan(*run, "--micro-batch-tokens", 1, "--no-time")
+    assert "half_micro_batch_tokens" not in forecast, forecast
 
 
 main(globals())

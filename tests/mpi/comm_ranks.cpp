@@ -115,8 +115,11 @@ void check_memory(Communicator& c) {
     c.allocate_shared(size_t(1) << 60);
     require(false, "an exbibyte is refused");
   } catch (const Error& error) {
+    require(c.local_rank() == 0, "one process of a host tells");
     require(error.code() == ExitCode::device, "of the device");
     require(std::strstr(error.what(), "1099511627776 MiB"), error.what());
+  } catch (const PeerFailed& peer) {
+    require(c.local_rank() > 0 && peer.code == ExitCode::device, "the others are silent");
   }
 }
 
