@@ -286,6 +286,17 @@ def test_errors_are_told_once(directory):
     one_error(run_on(4, *SMALL, *out, "--train", bad, hosts=2), 3, "bad.csv:71")
 
 
+def test_out_of_memory(directory):
+    """The process that has too little says so, whichever looks first."""
+    prepared()
+    wrapper = directory / "limited.sh"
+    wrapper.write_text('#!/bin/bash\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then ulimit -v 700000; fi\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    for hosts in (1, 2):
+        line = ["bench", "step", "--shape", "minilm", "--lengths", "bank", "--steps", 2]
+        one_error(Job("-n", 4, wrapper, BINARY, *line, hosts=hosts).wait(), 5, "rank 1 on ", "memory")
+
+
 def test_full_disk(directory):
     prepared()
     out = directory / "disk"
