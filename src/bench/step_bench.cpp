@@ -97,11 +97,8 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   result.virtual_shards = options.virtual_shards > 0 ? options.virtual_shards : comm.size();
   Engine engine(std::move(profiling), config, task->head(), comm);
   result.parameters = engine.table().count();
-  engine.set_weights([&](float* arena) {
-    for (const Parameter& parameter : engine.table().parameters()) {
-      initialize(engine.table(), parameter, config.initializer_range, 1, arena);
-    }
-  });
+  engine.set_weights(
+      [&](float* arena) { initialize(engine.table(), config.initializer_range, 1, arena); });
 
   StepOptions step_options;
   step_options.virtual_shards = result.virtual_shards;

@@ -170,4 +170,11 @@ void initialize(const ParameterTable& table, const Parameter& parameter, double 
   }
 }
 
+void initialize(const ParameterTable& table, double initializer_range, uint64_t seed,
+                float* arena) {
+  for (const Parameter& parameter : table.parameters()) {
+    initialize(table, parameter, initializer_range, seed, arena);
+  }
+}
+
 }  // namespace finetune

@@ -69,5 +69,7 @@ class ParameterTable {
 // table nor on what else is initialized.
 void initialize(const ParameterTable& table, const Parameter& parameter, double initializer_range,
                 uint64_t seed, float* arena);
+// All of them.
+void initialize(const ParameterTable& table, double initializer_range, uint64_t seed, float* arena);
 
 }  // namespace finetune

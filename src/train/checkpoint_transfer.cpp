@@ -85,12 +85,8 @@ class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
 
   const float* contents(Arena arena, IndexRange range) override {
     const std::vector<Part> all = parts(range);
-    if (arena == Arena::weights || (all.size() == 1 && all[0].host == 0)) {
-      const float* own = at(arena, range.begin);
-      if (backend_.uses_host_memory()) return own;
-      staging_.resize(size_t(range.size()));
-      backend_.download(staging_.data(), own, bytes(range));
-      return staging_.data();
+    if (in_place(arena) || (backend_.uses_host_memory() && all.size() == 1 && all[0].host == 0)) {
+      return at(arena, range.begin);
     }
     staging_.resize(size_t(range.size()));
     for (const Part& part : all) {
@@ -106,14 +102,13 @@ class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
   }
 
   float* room(Arena arena, IndexRange range) override {
-    if (arena == Arena::weights && backend_.uses_host_memory()) return at(arena, range.begin);
+    if (in_place(arena)) return at(arena, range.begin);
     staging_.resize(size_t(range.size()));
     return staging_.data();
   }
 
   void filled(Arena arena, IndexRange range, const float* data) override {
-    if (arena == Arena::weights) {
-      if (!backend_.uses_host_memory()) backend_.upload(at(arena, range.begin), data, bytes(range));
+    if (in_place(arena)) {
       for (int host = 1; host < comm_.hosts(); ++host) send_to(host, data, range);
       return;
     }
@@ -128,6 +123,11 @@ class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
   }
 
  private:
+  // Weights are whole on every host. A device is one host's alone, and has all of every arena.
+  bool in_place(Arena arena) const {
+    return arena == Arena::weights && backend_.uses_host_memory();
+  }
+
   void send_to(int host, const float* data, IndexRange range) {
     const Communicator::Outgoing out{host, data, bytes(range)};
     comm_.exchange({&out, 1}, {});

@@ -21,9 +21,9 @@ namespace finetune {
 // --device auto|cpu|cuda, where auto is the CPU still, --threads (0: all cores) and --precision
 // auto|fp32|bf16, where auto is bf16 if the device multiplies it fast. Error(device) for a GPU that
 // is not there.
-bool multiplies_bf16_fast(std::string_view device);
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads,
                                       std::string_view precision);
+bool multiplies_bf16_fast(std::string_view device);
 
 // What a model directory holds besides the weights. Error(model) if the vocabulary does not fit
 // the embedding.

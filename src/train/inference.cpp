@@ -59,9 +59,7 @@ struct Loading {
 void load(FineTuned& model, const InferenceOptions& options, Loading loading, Communicator& comm) {
   comm.note("loading weights", -1);
   std::unique_ptr<Backend> backend;
-  const std::string precision = options.precision != "auto" ? options.precision
-                                : everybody(comm, multiplies_bf16_fast(options.device)) ? "bf16"
-                                                                                        : "fp32";
+  const std::string precision = agreed_precision(comm, options.device, options.precision);
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
   together(comm, [&] { backend = make_backend(options.device, threads, precision); });
   model.engine =

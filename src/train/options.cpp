@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "train/assertions.h"
+#include "train/duration.h"
 
 namespace finetune {
 namespace {
@@ -103,6 +105,9 @@ void validate(const TrainOptions& o) {
   if (!o.tolerances.empty() && o.baseline.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
   }
+  if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
+  parse_duration(o.comm_timeout, "--comm-timeout");
+  for (const std::string& text : o.assertions) parse_assertion(text);
 }
 
 TaskOptions task_options(const TrainOptions& o) {

@@ -7,11 +7,8 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "tasks/registry.h"
-#include "train/assertions.h"
-#include "train/duration.h"
 #include "train/ownership.h"
 #include "train/plan_time.h"
-#include "train/pretrained.h"
 #include "train/process_stats.h"
 #include "train/rehearsal.h"
 #include "train/resume.h"
@@ -42,9 +39,6 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   o = given;
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
-  if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
-  parse_duration(o.comm_timeout, "--comm-timeout");
-  for (const std::string& text : o.assertions) parse_assertion(text);
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
   if (!p.backend->uses_host_memory()) {
     throw usage_error("plan knows nothing of a GPU's memory yet; use --device cpu");
@@ -71,11 +65,9 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
 
 // As train reads them, after all that is measured.
 void check_weights(const Prepared& p, const ParameterTable& table) {
-  const auto source = open_weights(p.model.directory.weights);
   std::vector<float> arena(size_t(table.size()));
-  load_pretrained(table, *source, p.model.config.initializer_range, p.options.seed,
-                  p.options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new,
-                  arena.data());
+  load_initial(p.options, p.model.config, table, *open_weights(p.model.directory.weights),
+               arena.data());
 }
 
 }  // namespace
@@ -129,7 +121,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
     const int64_t tokens = divisor == 1 ? plan.micro_batch_tokens : largest / divisor;
     const bool smaller = tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
     if (divisor > 1 && !smaller) continue;
-    const Workload work = workload_of(*p.task, options, p.steps, tokens);
+    const Workload work = divisor == 1 ? plan.work : workload_of(*p.task, options, p.steps, tokens);
     plan.alternatives.push_back(
         {divisor, tokens, forecast_memory(shape, work, false), forecast_memory(shape, work, true)});
   }

@@ -1,8 +1,8 @@
 #include "train/plan_time.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "core/clock.h"
 #include "data/plan.h"
 #include "train/dealing.h"
 #include "train/training_step.h"
@@ -14,12 +14,6 @@ constexpr double kSeconds = 2;   // of measuring steps,
 constexpr double kLongStep = 1;  // whole ones unless they take longer than this
 constexpr double kEvaluationSeconds = 1;
 constexpr double kLearningRate = 1e-6;  // random weights must not diverge
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 StepOptions step_options(const TimedRun& run) {
   const TrainOptions& o = run.options;
@@ -48,12 +42,12 @@ class Stopwatch {
     const int64_t all = int64_t(order_.size());
     const IndexRange range =
         batch_range(all, batch_size_, done_ % steps_per_epoch(all, batch_size_));
-    const auto start = Clock::now();
+    const double start = seconds_now();
     const StepResult result = step_.run(
         done_++,
         std::span(order_).subspan(size_t(range.begin), size_t(std::min(count, range.size()))),
         kLearningRate);
-    return {double(result.tokens), seconds_since(start)};
+    return {double(result.tokens), seconds_now() - start};
   }
 
  private:
@@ -77,7 +71,7 @@ double step_seconds(Stopwatch& watch, int64_t batch_size, int64_t sequences, dou
   const int64_t count = extrapolated(part) > kLongStep ? sequences : batch_size;
   Stopwatch::Time sum;
   int64_t steps = 0;
-  for (const auto start = Clock::now(); steps < 2 || seconds_since(start) < kSeconds; ++steps) {
+  for (const double start = seconds_now(); steps < 2 || seconds_now() - start < kSeconds; ++steps) {
     const Stopwatch::Time time = watch.step(count);
     sum.tokens += time.tokens;
     sum.seconds += time.seconds;
@@ -89,15 +83,15 @@ double evaluation_seconds(Engine& engine, Communicator& comm, Task& task,
                           int64_t micro_batch_tokens) {
   Dealer dealer(engine, comm);
   const std::unique_ptr<Evaluation> evaluation = task.start_evaluation();
-  const auto start = Clock::now();
+  const double start = seconds_now();
   double share = 0;
   const bool whole =
       dealer.evaluate(*task.eval_set(), *evaluation, micro_batch_tokens, [&](double done) {
         share = done;
-        return done == 0 || seconds_since(start) < kEvaluationSeconds;
+        return done == 0 || seconds_now() - start < kEvaluationSeconds;
       });
   dealer.done();
-  return seconds_since(start) / (whole ? 1 : share);
+  return (seconds_now() - start) / (whole ? 1 : share);
 }
 
 }  // namespace
@@ -106,11 +100,8 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const std::unique_ptr<Communicator> comm = make_solo_communicator();
   Engine engine(std::move(run.backend), run.config, run.task.head(), *comm);
   const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
-  engine.set_weights([&](float* arena) {
-    for (const Parameter& parameter : engine.table().parameters()) {
-      initialize(engine.table(), parameter, run.config.initializer_range, 1, arena);
-    }
-  });
+  engine.set_weights(
+      [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
   engine.reserve(std::max(work.training.tokens, work.evaluation.tokens),
                  std::max(work.training.sequences, work.evaluation.sequences), true,
                  run.options.recompute);

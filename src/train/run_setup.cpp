@@ -76,6 +76,13 @@ Schedule make_schedule(const TrainOptions& options, int64_t samples) {
   return schedule;
 }
 
+PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
+                              const ParameterTable& table, const WeightSource& source,
+                              float* arena) {
+  return load_pretrained(table, source, config.initializer_range, options.seed,
+                         options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, arena);
+}
+
 std::vector<fs::path> data_files(const TrainOptions& options) {
   std::vector<fs::path> files(options.train.begin(), options.train.end());
   files.insert(files.end(), options.eval.begin(), options.eval.end());

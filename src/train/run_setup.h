@@ -9,6 +9,7 @@
 #include "tasks/task.h"
 #include "train/engine.h"
 #include "train/options.h"
+#include "train/pretrained.h"
 #include "train/run_directory.h"
 #include "train/schedule.h"
 #include "weights/weights.h"
@@ -29,6 +30,11 @@ std::string checked_best_metric(const TrainOptions& options, const Task& task);
 // --freeze: layers below are frozen (0: none is). Error(usage).
 int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
 Schedule make_schedule(const TrainOptions& options, int64_t samples);
+
+// The weights that the run begins with, into an arena of the table (pretrained.h).
+PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
+                              const ParameterTable& table, const WeightSource& source,
+                              float* arena);
 
 // Files that the run reads.
 std::vector<std::filesystem::path> data_files(const TrainOptions& options);

@@ -76,7 +76,6 @@ void Preparation::check_options() {
       s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
     }
     comm_.set_timeout(parse_duration(s_.options.comm_timeout, "--comm-timeout"));
-    for (const std::string& text : s_.options.assertions) parse_assertion(text);
   });
   require_equal_processes(comm_, s_.options);
 }
@@ -101,9 +100,7 @@ void Preparation::look_at_output() {
 
 void Preparation::choose_machine() {
   TrainOptions& options = s_.options;
-  if (options.precision == "auto") {
-    options.precision = everybody(comm_, multiplies_bf16_fast(options.device)) ? "bf16" : "fp32";
-  }
+  options.precision = agreed_precision(comm_, options.device, options.precision);
   advice_ = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
   together(comm_, [&] { backend_ = make_backend(options.device, threads, options.precision); });
@@ -178,9 +175,7 @@ void Preparation::load() {
   together(comm_, [&] {
     if (!reads()) return;
     s_.engine->set_weights([&](float* arena) {
-      loaded_ = load_pretrained(
-          s_.engine->table(), *source_, s_.model.config.initializer_range, s_.options.seed,
-          s_.options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, arena);
+      loaded_ = load_initial(s_.options, s_.model.config, s_.engine->table(), *source_, arena);
     });
   });
   require_equal_content(comm_, arrays_, {s_.engine->weights(), size_t(s_.engine->table().size())});

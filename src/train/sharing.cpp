@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "train/engine.h"
+
 namespace finetune {
 
 std::string from_rank_0(Communicator& comm, const std::string& text) {
@@ -18,6 +20,11 @@ bool everybody(Communicator& comm, bool value) {
   std::vector<uint8_t> all(size_t(comm.size()));
   comm.all_gather(&mine, 1, all.data());
   return std::all_of(all.begin(), all.end(), [](uint8_t v) { return v != 0; });
+}
+
+std::string agreed_precision(Communicator& comm, std::string_view device, std::string precision) {
+  if (precision != "auto") return precision;
+  return everybody(comm, multiplies_bf16_fast(device)) ? "bf16" : "fp32";
 }
 
 std::shared_ptr<void> share_with_host(Communicator& comm, const TrainingArrays* own,

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "comm/communicator.h"
 #include "tasks/objective.h"
@@ -11,6 +12,8 @@ namespace finetune {
 
 std::string from_rank_0(Communicator& comm, const std::string& text);  // collective
 bool everybody(Communicator& comm, bool value);                        // collective: true on all
+// --precision: of `auto` bf16 where all multiply it fast, else fp32. Collective.
+std::string agreed_precision(Communicator& comm, std::string_view device, std::string precision);
 
 // Training arrays in memory of all processes of the host: copied there from `own`, which the first
 // process of each host, which has read them, passes. `arrays` are the views of the copy. Where a

@@ -154,6 +154,14 @@ void pack_across_by_all(Tensor x, const Packed& packed, const Place& place) {
   for_tasks(packed.tiles, [&](int64_t d) { pack_tile_across<kTranspose>(x, packed, d, place); });
 }
 
+void pack_left_by_all(const Product& p, const Packed& left) {
+  if (p.transpose_a) {
+    pack_across_by_all<true>(p.a, left, left_tile);
+  } else {
+    pack_along_by_all<false>(p.a, left, left_tile);
+  }
+}
+
 // c's row = sums, past the caches: it is read a whole backward pass later.
 void stream_row(const float* sums, int64_t cols, float* c) {
   for (int64_t i = 0; i < cols; i += 16) _mm512_stream_ps(c + i, _mm512_load_ps(sums + i));
@@ -271,11 +279,7 @@ void multiply_few_rows(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
   Packed left{0, m, 0, tiles, nullptr};
   left.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, left.floats()));
-  if (p.transpose_a) {
-    pack_across_by_all<true>(p.a, left, left_tile);
-  } else {
-    pack_along_by_all<false>(p.a, left, left_tile);
-  }
+  pack_left_by_all(p, left);
   const int64_t rows = round_up(m, kBlockRows);
   for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
     const Block block{0, rows, 0, (cols + kPanel - 1) / kPanel};
@@ -353,11 +357,7 @@ void amx_multiply(const Product& p) {
     for (int64_t row = 0; row < m; row += most) {
       const Packed left{row, std::min(most, m - row), 0, tiles,
                         reinterpret_cast<uint16_t*>(space + right.floats())};
-      if (p.transpose_a) {
-        pack_across_by_all<true>(p.a, left, left_tile);
-      } else {
-        pack_along_by_all<false>(p.a, left, left_tile);
-      }
+      pack_left_by_all(p, left);
       multiply_packed(p, left, right);
     }
   }
