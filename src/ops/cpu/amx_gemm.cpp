@@ -16,8 +16,10 @@ namespace {
 constexpr int64_t kTile = kAmxTile;
 constexpr int64_t kPanel = 2 * kAmxSide;      // columns of a block of c
 constexpr int64_t kBlockRows = 2 * kAmxSide;  // and its rows
-// Tiles of depth that are multiplied at once: the block's rows of a stay in the first-level cache.
-constexpr int64_t kPartTiles = 16;
+// Tiles of depth that are multiplied at once: a block's operands and sums share the first-level cache.
+// Where a task packs as it goes, less of it: what is packed shares the second one with its source.
+constexpr int64_t kPartTiles = 12;
+constexpr int64_t kPackedPartTiles = 8;
 // Of each operand at most this much is packed at a time.
 constexpr int64_t kMostPackedBytes = int64_t{8} << 20;
 // Rows and panels of c that one task computes at most: its sums fill a quarter of a core's cache.
@@ -162,9 +164,14 @@ void pack_left_by_all(const Product& p, const Packed& left) {
   }
 }
 
-// c's row = sums, past the caches: it is read a whole backward pass later.
-void stream_row(const float* sums, int64_t cols, float* c) {
-  for (int64_t i = 0; i < cols; i += 16) _mm512_stream_ps(c + i, _mm512_load_ps(sums + i));
+// c's row = sums + bias, past the caches, of whole lines: more than they hold follows before it is
+// read, and a line need not be fetched to be overwritten.
+void stream_row(const float* sums, const float* bias, int64_t cols, float* c) {
+  for (int64_t i = 0; i < cols; i += 16) {
+    __m512 v = _mm512_load_ps(sums + i);
+    if (bias != nullptr) v = _mm512_add_ps(v, _mm512_loadu_ps(bias + i));
+    _mm512_stream_ps(c + i, v);
+  }
 }
 
 // c's row = sums + bias, or += sums
@@ -206,14 +213,16 @@ void write_sums(const Product& p, const float* sums, int64_t width, int64_t row,
   float* const to = p.c.f32() + row * p.c.stride + col;
   const bool whole_lines =
       reinterpret_cast<uintptr_t>(to) % 64 == 0 && p.c.stride % 16 == 0 && cols % 16 == 0;
-  if (p.transpose_a && !p.accumulate && whole_lines) {
-    for (int64_t r = 0; r < rows; ++r) stream_row(sums + r * width, cols, to + r * p.c.stride);
+  const float* bias = p.bias ? p.bias.f32() + col : nullptr;
+  if (!p.accumulate && whole_lines) {
+    for (int64_t r = 0; r < rows; ++r) {
+      stream_row(sums + r * width, bias, cols, to + r * p.c.stride);
+    }
     _mm_sfence();
     return;
   }
   for (int64_t r = 0; r < rows; ++r) {
-    write_row(sums + r * width, p.bias ? p.bias.f32() + col : nullptr, p.accumulate, cols,
-              to + r * p.c.stride);
+    write_row(sums + r * width, bias, p.accumulate, cols, to + r * p.c.stride);
   }
 }
 
@@ -257,7 +266,7 @@ int64_t tiles_of(int64_t depth) {
 int64_t lines_of_task(int64_t lines, int64_t others, int64_t tiles) {
   const int64_t bytes =
       kPanel * (others * int64_t(sizeof(float)) +
-                std::min(kPartTiles, tiles) * kAmxDepth * int64_t(sizeof(uint16_t)));
+                std::min(kPackedPartTiles, tiles) * kAmxDepth * int64_t(sizeof(uint16_t)));
   const int64_t panels = (lines + kPanel - 1) / kPanel;
   const int64_t most = std::max<int64_t>(1, kTaskBytes / bytes);
   const int64_t tasks = round_up((panels + most - 1) / most, threads());
@@ -284,10 +293,10 @@ void multiply_few_rows(const Product& p) {
   for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
     const Block block{0, rows, 0, (cols + kPanel - 1) / kPanel};
     const int64_t width = block.width();
-    float* sums = scratch(Scratch::task, rows * width + width * kPartTiles * kAmxDepth / 2);
+    float* sums = scratch(Scratch::task, rows * width + width * kPackedPartTiles * kAmxDepth / 2);
     const Tiles config;
-    for (int64_t part = 0; part < tiles; part += kPartTiles) {
-      const Packed right{col, cols, part, std::min(kPartTiles, tiles - part),
+    for (int64_t part = 0; part < tiles; part += kPackedPartTiles) {
+      const Packed right{col, cols, part, std::min(kPackedPartTiles, tiles - part),
                          reinterpret_cast<uint16_t*>(sums + rows * width)};
       if (p.transpose_b) {
         for (int64_t group = 0; group < right.groups(); ++group) {
@@ -313,10 +322,10 @@ void multiply_few_cols(const Product& p) {
   const int64_t width = round_up(n, kPanel);
   for_line_tasks(m, lines_of_task(m, width, tiles), [&](int64_t row, int64_t rows) {
     const Block block{0, round_up(rows, kBlockRows), 0, width / kPanel};
-    float* sums = scratch(Scratch::task, block.rows * (width + kPartTiles * kAmxDepth / 2));
+    float* sums = scratch(Scratch::task, block.rows * (width + kPackedPartTiles * kAmxDepth / 2));
     const Tiles config;
-    for (int64_t part = 0; part < tiles; part += kPartTiles) {
-      const Packed left{row, rows, part, std::min(kPartTiles, tiles - part),
+    for (int64_t part = 0; part < tiles; part += kPackedPartTiles) {
+      const Packed left{row, rows, part, std::min(kPackedPartTiles, tiles - part),
                         reinterpret_cast<uint16_t*>(sums + block.rows * width)};
       for (int64_t d = 0; d < left.tiles; ++d) pack_tile_across<true>(p.a, left, d, left_tile);
       add_products(block, left, 0, right, part, left.tiles, part > 0, sums);
