@@ -16,8 +16,9 @@ namespace {
 constexpr int64_t kTile = kAmxTile;
 constexpr int64_t kPanel = 2 * kAmxSide;      // columns of a block of c
 constexpr int64_t kBlockRows = 2 * kAmxSide;  // and its rows
-// Tiles of depth that are multiplied at once: a block's operands and sums share the first-level cache.
-// Where a task packs as it goes, less of it: what is packed shares the second one with its source.
+// Tiles of depth that are multiplied at once: a block's operands and sums share the first-level
+// cache. Where a task packs as it goes, fewer: what is packed shares the second one with its
+// source.
 constexpr int64_t kPartTiles = 12;
 constexpr int64_t kPackedPartTiles = 8;
 // Of each operand at most this much is packed at a time.

@@ -48,6 +48,8 @@ void attention_head(const AttentionShape& shape, const Dropout& dropout, const c
   float* p = values + keys * padded_size;   // (block, padded_keys)
   float* sums = p + block * padded_keys;    // (block, padded_size)
   float* mask_buffer = sums + block * padded_size;
+  fetch(task.at(q, task.first_query, size) + size, q.stride, HWY_MIN(block, task.queries), size);
+  fetch(task.at(out, task.first_query, size), out.stride, HWY_MIN(block, task.queries), size);
   pack_transposed(task.at(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
                   padded_keys);
   pack(task.at(v, task.first_key, size), v.stride, keys, size, values, padded_size);
@@ -97,9 +99,9 @@ void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor 
   FINETUNE_CHECK(q.cols == width && k.cols == width && v.cols == width && out.cols == width);
   FINETUNE_CHECK(v.rows == k.rows && out.rows == q.rows);
   FINETUNE_CHECK(!lse || (lse.rows == shape.heads && lse.cols == q.rows));
-  cpu::for_tasks(shape.queries.count * shape.heads, [&](int64_t i) {
+  cpu::for_heads(shape, [&](const cpu::HeadTask& task) {
     HWY_DYNAMIC_DISPATCH(attention_head)
-    (shape, dropout, cpu::head_task(shape, i), q, k, v, out, lse);
+    (shape, dropout, task, q, k, v, out, lse);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/backend.h"
+#include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
 
@@ -26,6 +27,21 @@ inline HeadTask head_task(const AttentionShape& shape, int64_t task) {
   const HeadTask t{b, task % shape.heads, q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b]};
   FINETUNE_CHECK(t.queries > 0 && t.keys > 0);
   return t;
+}
+
+// body(task) for every head of every sequence. Of short ones a thread computes some neighbours,
+// whose rows lie side by side: they take longer to come than to compute.
+template <typename Body>
+void for_heads(const AttentionShape& shape, const Body& body) {
+  constexpr int64_t kShort = 64;
+  const int64_t count = shape.queries.count;
+  const int64_t neighbours = shape.keys.offsets[count] <= kShort * count ? 4 : 1;
+  const int64_t groups = (shape.heads + neighbours - 1) / neighbours;
+  for_tasks(count * groups, [&](int64_t i) {
+    const int64_t first = i / groups * shape.heads, head = i % groups * neighbours;
+    const int64_t end = std::min(head + neighbours, shape.heads);
+    for (int64_t h = head; h < end; ++h) body(head_task(shape, first + h));
+  });
 }
 
 }  // namespace finetune::cpu

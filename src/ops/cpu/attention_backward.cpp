@@ -68,6 +68,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* dq = packed_dout + block * padded_size;        // (block, padded_size)
   float* mask_buffer = dq + block * padded_size;
 
+  fetch(task.at(t.out, task.first_query, size) + size, t.out.stride, block, size);
   const float* key = task.at(t.k, task.first_key, size);
   pack_transposed(key, t.k.stride, keys, size, shape.scale, kt, padded_keys);
   pack_transposed(task.at(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
@@ -130,9 +131,9 @@ void CpuBackend::attention_backward(const AttentionShape& shape, Dropout dropout
   for (Tensor t : {q, out, dout, dq}) FINETUNE_CHECK(t.rows == q.rows && t.cols == width);
   for (Tensor t : {k, v, dk, dv}) FINETUNE_CHECK(t.rows == k.rows && t.cols == width);
   FINETUNE_CHECK(lse.rows == shape.heads && lse.cols == q.rows);
-  cpu::for_tasks(shape.queries.count * shape.heads, [&](int64_t i) {
+  cpu::for_heads(shape, [&](const cpu::HeadTask& task) {
     HWY_DYNAMIC_DISPATCH(attention_backward_task)
-    (shape, dropout, cpu::head_task(shape, i), q, k, v, out, lse, dout, dq, dk, dv);
+    (shape, dropout, task, q, k, v, out, lse, dout, dq, dk, dv);
   });
 }
 

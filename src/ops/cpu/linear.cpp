@@ -14,6 +14,7 @@ namespace finetune::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kRowsOfASum = 64;  // rows that are added up before they join the total
+constexpr int64_t kRowsAhead = 4;
 
 // sums[begin, end) = or += column sums of x
 void column_sums(Tensor x, float* sums, int64_t begin, int64_t end, bool accumulate) {
@@ -22,6 +23,7 @@ void column_sums(Tensor x, float* sums, int64_t begin, int64_t end, bool accumul
   for (int64_t first = 0; first < x.rows; first += kRowsOfASum) {
     HWY_ALIGN float block[cpu::kColumnStrip] = {};
     for (int64_t r = first; r < HWY_MIN(first + kRowsOfASum, x.rows); ++r) {
+      fetch(x.f32() + (r + kRowsAhead) * x.stride + begin, 0, 1, count);
       add_to(x.f32() + r * x.stride + begin, block, count);
     }
     add_to(block, sums + begin, count);

@@ -17,8 +17,6 @@ namespace {
 
 using cpu::AdamWFactors;
 
-constexpr int64_t kAhead = 1024;  // elements: the processor itself does not look beyond a page
-
 // Of elements [begin, end) of an arena. Squares are exact in double; four sums hide the latency of
 // addition. An element's sum and lane follow from its place in the block, and 0 added to a sum of
 // squares changes nothing: groups that are known to be zero are passed over.
@@ -33,7 +31,7 @@ double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, i
   auto add_groups = [&](int64_t from, int64_t to) HWY_ATTR {
     int64_t i = HWY_MAX(done, from / group * group);
     for (; i < whole && i < to; i += group) {
-      for (int64_t k = 0; k < group; k += 16) __builtin_prefetch(x + i + kAhead + k);
+      for (int64_t k = 0; k < group; k += 16) fetch_ahead(i + k, x);
       for (int k = 0; k < 4; ++k) {
         const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * step));
         sums[k] = hn::MulAdd(v, v, sums[k]);
@@ -73,9 +71,10 @@ HWY_INLINE V moved(D d, const AdamWFactors& f, V p, V m, V v) {
   return hn::NegMulAdd(hn::Set(d, f.rate), hn::Div(m, size), p);
 }
 
-void adamw_range(const AdamWFactors& f, float* parameter, const float* gradient, float* m,
-                 float* v, int64_t count) {
+void adamw_range(const AdamWFactors& f, float* parameter, const float* gradient, float* m, float* v,
+                 int64_t count) {
   for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
+    fetch_ahead(i, parameter, gradient, m, v);
     const auto g = hn::Mul(hn::Set(d, f.scale), hn::LoadU(d, gradient + i));
     auto first = hn::LoadU(d, m + i);
     auto second = hn::LoadU(d, v + i);

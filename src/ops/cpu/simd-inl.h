@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,6 +18,22 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using OneFloat = hn::CappedTag<float, 1>;
 constexpr int64_t kLanes = int64_t{hn::MaxLanes(Floats())};
+
+// Elements ahead of what a long run reads that are fetched: the processor itself looks less far,
+// and not beyond a page.
+constexpr int64_t kAhead = 512;
+template <class... Arrays>
+HWY_INLINE void fetch_ahead(int64_t i, const Arrays*... x) {
+  (hwy::Prefetch(x + i + kAhead), ...);
+}
+
+// (rows, cols) of a matrix that is needed soon.
+HWY_INLINE void fetch(const float* x, int64_t stride, int64_t rows, int64_t cols) {
+  constexpr int64_t kLine = 16;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < cols; i += kLine) hwy::Prefetch(x + r * stride + i);
+  }
+}
 
 // body(tag, i) for i = 0, kLanes, ... with full vectors, then element by element.
 template <class Body>
