@@ -1,260 +1,122 @@
 #!/usr/bin/env python3
-"""Trains the same rows with finetune and with Hugging Face Trainer, in turn, and writes tables.
+"""Measures finetune beside Hugging Face on the same rows, in turn, and writes tables.
 
-Run it through compare_hf.sh, which finds the peer's Python. Every figure of the table is measured
-in this run: both sides train one epoch over the same first rows of the same files, from the same
-model directory, with the same batch size, learning rate, dropout and clipping.
+Run it through compare_hf.sh, which finds the peer's Python. Every figure of a table is measured in
+this run. The parts, each a section of the document that is written when the part is done:
+
+  training    one epoch over the first rows, samples and real tokens a second
+  inference   evaluation and prediction with the same fine-tuned directory
+  whole       a whole run over the bank text: one epoch, evaluated; wall time and accuracy
+  startup     from the start of the process to the first step
+  tokenizer   text to ids and offsets with one thread; SQuAD to windows with two
+  shares      of the machine's matrix-product rate, operations, and the bound they set (no peer)
 """
 import argparse
-import datetime
-import json
-import os
-import platform
-import shutil
-import statistics
-import subprocess
+import signal
 import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parent
+from compare import document, inference, shares, startup, tokenizer, training, whole
+from compare.harness import PROJECT, Bench, fail, progress, require
+from compare.works import SIDES, WORKS
 
-
-class Work:
-    """What is trained: `rows` of its data make about `steps` steps. The goals are times the peer's
-    speed: in fp32 its best setting, in bf16 the faster of its fp32 and bf16, in fp32 its default."""
-
-    def __init__(self, name, title, model, kind, batch_size, goals):
-        self.name, self.title, self.model, self.kind = name, title, model, kind
-        self.batch_size, self.goals = batch_size, goals
-
-
-WORKS = [
-    Work("minilm-bank", "MiniLM-L6, bank text, batch 32", "minilm", "bank", 32, (1.65, 2.5, 8)),
-    Work("minilm-squad", "MiniLM-L6, SQuAD 384, batch 8", "minilm", "squad", 8, (1.9, 2.5, 4)),
-    Work("base-bank", "BERT-base shape, bank text, batch 32", "base", "bank", 32, (1.45, 4, 8)),
-    Work("base-squad", "BERT-base shape, SQuAD 384, batch 8", "base", "squad", 8, (1.8, 3, 4)),
-]
-
-
-class Side:
-    def __init__(self, title, ours, precision, padding=None):
-        self.title, self.ours, self.precision, self.padding = title, ours, precision, padding
-
-
-SIDES = {
-    "fp32": Side("finetune fp32", True, "fp32"),
-    "bf16": Side("finetune bf16", True, "bf16"),
-    "hf-fp32": Side("HF fp32, best setting", False, "fp32", "group"),
-    "hf-bf16": Side("HF bf16, best setting", False, "bf16", "group"),
-    "hf-default": Side("HF fp32, default setting", False, "fp32", "max"),
-}
-BEGIN, END = "<!-- compare_hf.sh writes from here -->", "<!-- to here -->"
+PARTS = {"training": training, "inference": inference, "whole": whole, "startup": startup,
+         "tokenizer": tokenizer, "shares": shares}
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     data = PROJECT.parent / "shared" / "data"
-    parser.add_argument("--model", required=True, help="MiniLM's directory; its tokenizer serves base too")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--model", required=True, type=Path, help="MiniLM's directory; its tokenizer serves base too")
     parser.add_argument("--binary", default=PROJECT / "build" / "finetune", type=Path)
     parser.add_argument("--peer-python", default=sys.executable)
-    parser.add_argument("--bank", default=data / "toronto" / "train.csv", type=Path)
-    parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", default="category")
-    parser.add_argument("--squad", default=data / "squad" / "train-v1.1-4000.json", type=Path)
-    parser.add_argument("--works", default=",".join(work.name for work in WORKS))
-    parser.add_argument("--sides", default=",".join(SIDES), help="best setting: group by length; default: padded")
-    parser.add_argument("--steps", type=int, default=60, help="of a run")
-    parser.add_argument("--default-steps", type=int, default=0, help="of a run of the padded peer; 0: --steps")
-    parser.add_argument("--squad-steps", type=int, default=0, help="of a run on SQuAD; 0: --steps")
+    parser.add_argument("--works", default=",".join(work.name for work in WORKS),
+                        help="of training, inference and shares")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--scratch", type=Path, help="keeps the base-shaped model between calls")
     parser.add_argument("--output", default=PROJECT / "docs" / "benchmarks.md", type=Path,
-                        help="the part between two marks is replaced, if it has them")
+                        help="a part's section between its marks is replaced, or appended where it has none")
+
+    group = parser.add_argument_group("data")
+    group.add_argument("--bank", default=data / "toronto" / "train.csv", type=Path)
+    group.add_argument("--bank-dev", default=data / "toronto" / "dev.csv", type=Path)
+    group.add_argument("--text-column", default="text")
+    group.add_argument("--label-column", default="category")
+    group.add_argument("--squad", default=data / "squad" / "train-v1.1-4000.json", type=Path, help="to train on")
+    group.add_argument("--squad-train", default=data / "squad" / "train-v1.1.json", type=Path, help="whole")
+    group.add_argument("--squad-dev", default=data / "squad" / "dev-v1.1.json", type=Path)
+    group.add_argument("--udhr", default=data / "text" / "udhr" / "udhr2.zip", type=Path,
+                       help="zip of text files, one a language")
+
+    group = parser.add_argument_group("training and inference")
+    group.add_argument("--sides", default=",".join(SIDES),
+                       help="best setting: group by length; default: padded, in training alone")
+    group.add_argument("--steps", type=int, default=60, help="of a run of training")
+    group.add_argument("--default-steps", type=int, default=0, help="of a run of the padded peer; 0: --steps")
+    group.add_argument("--squad-steps", type=int, default=0, help="of a run on SQuAD; 0: --steps")
+    group.add_argument("--eval-rows-scale", type=float, default=1,
+                       help="times the rows that inference takes of each work")
+    group.add_argument("--peer-eval-batch-sizes", default="64",
+                       help="the peer's batch size in evaluation, e.g. 8,32,64: each is tried in every run, "
+                            "and the fastest counts")
+
+    group = parser.add_argument_group("whole, startup")
+    group.add_argument("--whole-runs", type=int, default=3)
+    group.add_argument("--whole-sides", default="fp32,bf16,hf-fp32", help="and hf-bf16")
+    group.add_argument("--whole-rows", type=int, default=0, help="of --bank; 0: all")
+    group.add_argument("--whole-eval-rows", type=int, default=0, help="of --bank-dev; 0: all")
+    group.add_argument("--startup-rows", type=int, default=8000)
+
+    group = parser.add_argument_group("tokenizer, shares")
+    group.add_argument("--text-megabytes", type=float, default=0, help="of each text file at most; 0: all")
+    group.add_argument("--window-questions", type=int, default=0, help="of --squad-train; 0: all")
+    group.add_argument("--share-steps", type=int, default=0, help="of a run; 0: as many as take 5 seconds")
     return parser.parse_args()
 
 
-def fail(message):
-    sys.exit(f"compare_hf: error: {message}")
+def chosen(option, names, known):
+    """The known things that an option names, in the option's order."""
+    names = [name for name in names.split(",") if name]
+    for name in names:
+        if name not in known:
+            fail(f"{option} {name}: known are {', '.join(known)}")
+    if not names:
+        fail(f"{option}: names nothing; known are {', '.join(known)}")
+    return [known[name] for name in names]
 
 
-def call(command):
-    """Standard output and the highest resident memory (MiB) of a command that must succeed."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen([str(part) for part in command], stdout=out, stderr=err)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        if process.returncode != 0:
-            err.seek(0)
-            fail(f"{' '.join(map(str, command))}: exit {process.returncode}: {err.read()[-2000:]}")
-        return out.read(), usage.ru_maxrss / 1024
-
-
-def data_of(options, work):
-    return options.bank if work.kind == "bank" else options.squad
-
-
-def run_ours(options, work, side, model, rows, directory):
-    run = directory / "run"
-    shutil.rmtree(run, ignore_errors=True)
-    command = [options.binary, "train", "--model", model, "--train", data_of(options, work), "--output", run,
-               "--max-train-samples", rows, "--batch-size", work.batch_size, "--epochs", 1,
-               "--lr", 5e-5, "--warmup-ratio", 0.1, "--weight-decay", 0.01, "--reinit-head",
-               "--save-every", 10**9, "--no-progress", "--precision", side.precision]
-    if work.kind == "bank":
-        command += ["--task", "classification", "--text-column", options.text_column,
-                    "--label-column", options.label_column]
-    if options.threads:
-        command += ["--threads", options.threads]
-    _, memory = call(command)
-    metrics = json.loads((run / "metrics.json").read_text())
-    with open(run / "metrics.jsonl", encoding="utf-8") as log:
-        steps = [entry for entry in map(json.loads, log) if "loss" in entry]
-    # As with the peer, not the first step; nor a last one that is not a whole batch.
-    counted = steps[1:] if len(steps) * work.batch_size == rows else steps[1:-1]
-    seconds = [work.batch_size / entry["samples_per_second"] for entry in counted]
-    tokens = sum(s * entry["tokens_per_second"] for s, entry in zip(seconds, counted))
-    shutil.rmtree(run)
-    return {"samples_per_second": work.batch_size * len(counted) / sum(seconds),
-            "tokens_per_second": tokens / sum(seconds),
-            "startup_seconds": metrics["startup_seconds"], "steps": len(steps),
-            "peak_memory_mb": memory}
-
-
-def run_peer(options, work, side, model, rows):
-    command = [options.peer_python, HERE / "hf_peer.py", "--model", model, "--data", data_of(options, work),
-               "--rows", rows, "--batch-size", work.batch_size, "--padding", side.padding,
-               "--text-column", options.text_column, "--label-column", options.label_column]
-    if side.precision == "bf16":
-        command += ["--bf16"]
-    if options.threads:
-        command += ["--threads", options.threads]
-    out, memory = call(command)
-    return {**json.loads(out.splitlines()[-1]), "peak_memory_mb": memory}
-
-
-def cpu_model():
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        for line in info:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor()
-
-
-def spread(values, digits):
-    values = sorted(values)
-    return " / ".join(f"{v:,.{digits}f}" for v in (values[0], statistics.median(values), values[-1]))
-
-
-def median(results, key):
-    return statistics.median(result[key] for result in results)
-
-
-def table(results):
-    lines = ["| work | side | samples/s (min / median / max) | real tokens/s (median) | peak memory "
-             "| start to first step | steps |", "|---|---|---|---|---|---|---|"]
-    for work, sides in results:
-        for name, runs in sides.items():
-            lines.append(
-                f"| {work.title} | {SIDES[name].title} | {spread([r['samples_per_second'] for r in runs], 2)} "
-                f"| {median(runs, 'tokens_per_second'):,.0f} | {median(runs, 'peak_memory_mb'):,.0f} MiB "
-                f"| {median(runs, 'startup_seconds'):.2f} s | {runs[0]['steps']:.0f} |")
-    return lines
-
-
-def goals_table(results):
-    """Ratios of real tokens per second, run by run."""
-    lines = ["| work | ours | against | goal | reached (min / median / max of pairs) | memory |", "|---|---|---|---|---|---|"]
-    for work, sides in results:
-        faster = [name for name in ("hf-fp32", "hf-bf16") if name in sides]
-        faster.sort(key=lambda name: -median(sides[name], "tokens_per_second"))
-        pairs = [("fp32", "hf-fp32"), ("bf16", faster[0] if faster else ""), ("fp32", "hf-default")]
-        for (ours, theirs), goal in zip(pairs, work.goals):
-            if ours not in sides or theirs not in sides:
-                continue
-            ratios = [a["tokens_per_second"] / b["tokens_per_second"] for a, b in zip(sides[ours], sides[theirs])]
-            memory = median(sides[ours], "peak_memory_mb") / median(sides[theirs], "peak_memory_mb")
-            lines.append(f"| {work.title} | {SIDES[ours].title} | {SIDES[theirs].title} | ≥ {goal} "
-                         f"| {spread(ratios, 2)} | {memory:.2f} |")
-    return lines
-
-
-def report(options, results, versions):
-    doctor, _ = call([options.binary, "doctor"])
-    path = next((line for line in doctor.splitlines() if line.startswith("code path")), "")
-    version, _ = call([options.binary, "--version"])
-    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    return "\n".join([
-        "## Training beside Hugging Face Trainer", "",
-        f"Written by `bench/compare_hf.sh` on {datetime.date.today()}; no figure by hand.", "",
-        f"* Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} cores; {' '.join(path.split()[2:])}; "
-        f"load average at the end {load}",
-        f"* finetune {version.strip()}; {versions}",
-        f"* {options.runs} runs a side, in turn; one epoch over the same rows from the same model directory, "
-        "learning rate 5e-5, dropout 0.1, AdamW, clipping at 1.0",
-        "* best setting: batches of similar length padded to their longest (`group_by_length`); default: padded to "
-        "128 (bank text) and 384 tokens (SQuAD)",
-        "* The ratio is that of real tokens per second, run by run (padded runs may have fewer steps); a run's "
-        "first step is not counted on either side", "",
-        *table(results), "", *goals_table(results), ""])
-
-
-def write(path, text):
-    """Replaces the marked part of a document, or all of another file."""
-    old = path.read_text(encoding="utf-8") if path.is_file() else ""
-    if BEGIN in old and END in old:
-        text = old[:old.index(BEGIN) + len(BEGIN)] + "\n" + text + old[old.index(END):]
-    path.write_text(text, encoding="utf-8")
+def check(options, parts, works):
+    chosen("--sides", options.sides, SIDES)
+    for option in ("runs", "whole_runs", "startup_rows"):
+        if getattr(options, option) < 1:
+            fail(f"--{option.replace('_', '-')}: at least 1")
+    require(options.binary, options.model)
+    for part in parts:
+        part.check(options, works)
 
 
 def main():
+    # As an exception, so that the side that runs is ended and the temporary directory removed.
+    signal.signal(signal.SIGTERM, lambda *_: fail("terminated"))
     options = parse_arguments()
-    known = {work.name: work for work in WORKS}
-    for name in options.works.split(","):
-        if name not in known:
-            fail(f"--works {name}: known are {', '.join(known)}")
-    for name in options.sides.split(","):
-        if name not in SIDES:
-            fail(f"--sides {name}: known are {', '.join(SIDES)}")
-    works = [known[name] for name in options.works.split(",")]
-    if min(options.steps, options.default_steps or 3, options.squad_steps or 3) < 3:
-        fail("--steps: at least 3, since the first is not counted")
-    for path in [options.binary, *(data_of(options, work) for work in works)]:
-        if not Path(path).exists():
-            fail(f"{path}: not found")
+    parts = chosen("--parts", options.parts, PARTS)
+    works = chosen("--works", options.works, {work.name: work for work in WORKS})
+    check(options, parts, works)
+    names = {module: name for name, module in PARTS.items()}
     with tempfile.TemporaryDirectory(prefix="compare-hf-") as temporary:
-        scratch = options.scratch or Path(temporary)
-        scratch.mkdir(parents=True, exist_ok=True)
-        models = {"minilm": options.model, "base": scratch / "base-random"}
-        if any(work.model == "base" for work in works) and not (models["base"] / "config.json").exists():
-            call([options.peer_python, HERE / "hf_peer.py", "--model", options.model, "--make-shape", "base",
-                  "--output", models["base"]])
-        results, versions = [], ""
-        for work in works:
-            sides = {name: [] for name in options.sides.split(",")}
-            results.append((work, sides))
-            for run in range(options.runs):
-                for name, runs in sides.items():
-                    side = SIDES[name]
-                    steps = options.squad_steps if work.kind == "squad" and options.squad_steps else options.steps
-                    if name == "hf-default" and options.default_steps:
-                        steps = options.default_steps
-                    rows, model = steps * work.batch_size, models[work.model]
-                    if side.ours:
-                        runs.append(run_ours(options, work, side, model, rows, Path(temporary)))
-                    else:
-                        runs.append(run_peer(options, work, side, model, rows))
-                        versions = f"transformers {runs[-1]['transformers']}, torch {runs[-1]['torch']}, " \
-                                   f"{runs[-1]['threads']} threads"
-                    print(f"{work.name} run {run + 1}/{options.runs} {side.title}: "
-                          f"{runs[-1]['samples_per_second']:.2f} samples/s, "
-                          f"{runs[-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr, flush=True)
-        text = report(options, results, versions)
-    write(options.output, text)
-    print(text)
+        bench = Bench(options, Path(temporary))
+        for part in parts:
+            text = part.measure(bench, works)
+            document.write(options.output, names[part], text)
+            if document.is_document(options.output):
+                print(text, flush=True)
+            progress(f"{names[part]}: written to {options.output}")
 
 
-main()
+try:
+    main()
+except KeyboardInterrupt:
+    fail("interrupted")

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Trains the same rows with finetune and with Hugging Face Trainer, in turn, and writes its part of
+# Measures finetune beside Hugging Face on the same rows, in turn, and writes its sections of
 # docs/benchmarks.md. The peer lives in build/peer, a virtual environment made here once, or in
 # PEER_PYTHON's. Options are compare_hf.py's:
-#   bench/compare_hf.sh --model DIR                     all four works, three runs a side
-#   bench/compare_hf.sh --model DIR --works minilm-bank --steps 10 --runs 1 --output /dev/stdout
+#   bench/compare_hf.sh --model DIR                     all parts, three runs a side
+#   bench/compare_hf.sh --model DIR --parts tokenizer,shares
+#   bench/compare_hf.sh --model DIR --parts training --works minilm-bank --steps 10 --runs 1 --output /dev/stdout
 set -euo pipefail
 project=$(cd "$(dirname "$0")/.." && pwd)
 

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """One training epoch with Hugging Face Trainer on the CPU, as a peer to measure against.
 
-Prints one JSON object: samples and real tokens per second of all steps but the
-first, seconds from the start of
-the process to the first step, versions. Needs torch, transformers and accelerate.
+Prints one JSON object: samples and real tokens per second of all steps but the first, seconds from
+the start of the process to the first step, with --eval the accuracy, versions. Needs torch,
+transformers and accelerate.
 
   hf_peer.py --model DIR --data train.csv --text-column text --label-column category --rows 640
   hf_peer.py --model DIR --data train-v1.1.json --rows 160 --batch-size 8 --padding max
+  hf_peer.py --model DIR --data train.csv --eval dev.csv --label-column category --lr 1e-4
   hf_peer.py --model DIR --make-shape base --output base-random/      a model of that shape, random
 """
 import argparse
-import csv
 import json
 import os
 import tempfile
 import time
+
+from hf_data import accuracy, classification_samples, encoded_rows, longest_first, question_samples, read_rows
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -43,6 +45,11 @@ def parse_arguments():
                         help="group: batches of similar length, padded to their longest; max: to max-length")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--lr", type=float, default=5e-5)
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--max-steps", type=int, default=-1)
+    parser.add_argument("--eval", help="CSV to evaluate on after training")
+    parser.add_argument("--eval-rows", type=int, default=0, help="first N rows; 0: all")
+    parser.add_argument("--eval-batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--make-shape", choices=sorted(SHAPES))
     parser.add_argument("--output")
@@ -59,47 +66,12 @@ def make_shape(options):
     AutoTokenizer.from_pretrained(options.model).save_pretrained(options.output)
 
 
-def classification_samples(options, tokenizer):
-    with open(options.data, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    rows = rows[:options.rows] if options.rows else rows
-    labels = sorted({row[options.label_column] for row in rows})
-    encoded = tokenizer([row[options.text_column] for row in rows], truncation=True,
-                        max_length=options.max_length or 128,
-                        padding="max_length" if options.padding == "max" else False)
-    samples = [{name: values[i] for name, values in encoded.items()} for i in range(len(rows))]
-    for sample, row in zip(samples, rows):
-        sample["labels"] = labels.index(row[options.label_column])
-    return samples, len(labels)
-
-
-def question_samples(options, tokenizer):
-    """Windows as in Hugging Face's run_qa example: an answer outside a window points at [CLS]."""
-    with open(options.data, encoding="utf-8") as file:
-        articles = json.load(file)["data"]
-    questions = [(q["question"].lstrip(), paragraph["context"], q["answers"])
-                 for article in articles for paragraph in article["paragraphs"] for q in paragraph["qas"]]
-    questions = questions[:options.rows] if options.rows else questions
-    encoded = tokenizer([q[0] for q in questions], [q[1] for q in questions], truncation="only_second",
-                        max_length=options.max_length or 384, stride=options.doc_stride,
-                        return_overflowing_tokens=True, return_offsets_mapping=True,
-                        padding="max_length" if options.padding == "max" else False)
-    samples = []
-    for i, question in enumerate(encoded["overflow_to_sample_mapping"]):
-        start = end = 0
-        answers = questions[question][2]
-        if answers:
-            first = answers[0]["answer_start"]
-            last = first + len(answers[0]["text"])
-            places = [(t, *encoded["offset_mapping"][i][t])
-                      for t, part in enumerate(encoded.sequence_ids(i)) if part == 1]
-            if places and places[0][1] <= first and places[-1][2] >= last:
-                start = max(t for t, begin, _ in places if begin <= first)
-                end = min(t for t, _, finish in places if finish >= last)
-        samples.append({"input_ids": encoded["input_ids"][i], "token_type_ids": encoded["token_type_ids"][i],
-                        "attention_mask": encoded["attention_mask"][i],
-                        "start_positions": start, "end_positions": end})
-    return samples
+def evaluation_samples(options, tokenizer, labels):
+    if not options.eval:
+        return []
+    rows = read_rows(options.eval)
+    rows = rows[:options.eval_rows] if options.eval_rows else rows
+    return longest_first(encoded_rows(options, tokenizer, rows, labels))
 
 
 def main():
@@ -112,15 +84,16 @@ def main():
                               DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments)
     if options.threads:
         torch.set_num_threads(options.threads)
-    transformers.set_seed(42)
+    transformers.set_seed(options.seed)
     transformers.logging.set_verbosity_error()
     tokenizer = AutoTokenizer.from_pretrained(options.model)
+    labels = None
     if options.data.endswith(".json"):
         samples = question_samples(options, tokenizer)
         model = AutoModelForQuestionAnswering.from_pretrained(options.model)
     else:
-        samples, classes = classification_samples(options, tokenizer)
-        model = AutoModelForSequenceClassification.from_pretrained(options.model, num_labels=classes)
+        samples, labels = classification_samples(options, tokenizer)
+        model = AutoModelForSequenceClassification.from_pretrained(options.model, num_labels=len(labels))
     pad = DataCollatorWithPadding(tokenizer)
     batches = []  # (samples, real tokens) in the order of the steps
 
@@ -140,22 +113,31 @@ def main():
             self.ends.append(time.perf_counter())
 
     clock = Clock()
+    evaluation = {}
+    eval_samples = evaluation_samples(options, tokenizer, labels)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             scratch, use_cpu=True, bf16=options.bf16, per_device_train_batch_size=options.batch_size,
+            per_device_eval_batch_size=options.eval_batch_size, max_steps=options.max_steps,
             num_train_epochs=1, learning_rate=options.lr, warmup_ratio=0.1, weight_decay=0.01,
             group_by_length=options.padding == "group", save_strategy="no", logging_strategy="no",
-            report_to=[], disable_tqdm=True, seed=42)
-        Trainer(model=model, args=arguments, train_dataset=samples, data_collator=collate,
-                callbacks=[clock]).train()
+            report_to=[], disable_tqdm=True, seed=options.seed)
+        trainer = Trainer(model=model, args=arguments, train_dataset=samples, data_collator=collate,
+                          compute_metrics=accuracy, callbacks=[clock])
+        trainer.train()
+        counted = batches[1:len(clock.ends)]
+        if eval_samples:
+            arguments.group_by_length = False  # they are sorted
+            metrics = trainer.evaluate(eval_samples)
+            evaluation = {"eval_accuracy": metrics["eval_accuracy"], "eval_seconds": metrics["eval_runtime"],
+                          "seconds_to_metrics": seconds_since_start()}
     # The first step makes memory and kernels ready; what a long run sees counts.
     seconds = clock.ends[-1] - clock.ends[0]
-    counted = batches[1:len(clock.ends)]
     print(json.dumps({
         "samples": len(samples), "steps": len(clock.ends),
-        "samples_per_second": sum(count for count, _ in counted) / seconds,
-        "tokens_per_second": sum(tokens for _, tokens in counted) / seconds,
-        "startup_seconds": clock.startup, "threads": torch.get_num_threads(),
+        "samples_per_second": sum(count for count, _ in counted) / seconds if counted else None,
+        "tokens_per_second": sum(tokens for _, tokens in counted) / seconds if counted else None,
+        "startup_seconds": clock.startup, "threads": torch.get_num_threads(), **evaluation,
         "torch": torch.__version__, "transformers": transformers.__version__}))
 
 

@@ -1,0 +1,156 @@
+"""Commands, models and the lines that every section shares."""
+import datetime
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import namedtuple
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+PROJECT = BENCH.parent
+
+Finished = namedtuple("Finished", "output memory_mb seconds")  # of a process: highest resident MiB, wall time
+
+
+def fail(message):
+    sys.exit(f"compare_hf: error: {message}")
+
+
+def require(*paths):
+    for path in paths:
+        if not path.exists():
+            fail(f"{path}: not found")
+
+
+def progress(message):
+    print(message, file=sys.stderr, flush=True)
+
+
+def call(command, environment=None):
+    """Runs a command that must succeed."""
+    command = [str(part) for part in command]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
+        start = time.perf_counter()
+        try:
+            process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, **(environment or {})})
+        except OSError as error:
+            fail(f"{command[0]}: {error.strerror}")
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            raise
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        if process.returncode != 0:
+            err.seek(0)
+            said = [line.strip() for line in err if line.strip()]
+            fail(f"{' '.join(command)}: exit {process.returncode}: {said[-1] if said else 'no message'}")
+        return Finished(out.read(), usage.ru_maxrss / 1024, seconds)
+
+
+def spread(values, digits):
+    values = sorted(values)
+    return " / ".join(f"{v:,.{digits}f}" for v in (values[0], statistics.median(values), values[-1]))
+
+
+class Bench:
+    """The options, the models, and a directory for what the runs write."""
+
+    def __init__(self, options, temporary):
+        self.options, self.temporary = options, temporary
+        self.scratch = options.scratch or temporary
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        self.heads = {}
+
+    def model(self, name):
+        """MiniLM's directory, or that of random weights in BERT-base's shape, made at first use."""
+        if name == "minilm":
+            return self.options.model
+        base = self.scratch / "base-random"
+        if not (base / "config.json").exists():
+            unfinished = self.scratch / "base-random.unfinished"
+            call([self.options.peer_python, BENCH / "hf_peer.py", "--model", self.options.model,
+                  "--make-shape", "base", "--output", unfinished])
+            unfinished.rename(base)
+        return base
+
+    def training_data(self, kind):
+        return self.options.bank if kind == "bank" else self.options.squad
+
+    def model_with_head(self, work):
+        """A directory that both sides load for evaluation: the model after one step of training."""
+        if work.name not in self.heads:
+            run = self.temporary / f"head-{work.name}"
+            self.train_ours(self.model(work.model), work, run, "fp32",
+                            ["--max-train-samples", 64, "--max-steps", 1, "--reinit-head"])
+            self.heads[work.name] = self.temporary / f"model-{work.name}"
+            (run / "model").rename(self.heads[work.name])
+            shutil.rmtree(run)
+        return self.heads[work.name]
+
+    def ours(self, arguments):
+        return call([self.options.binary, *arguments])
+
+    def train_ours(self, model, work, run, precision, more, data=None):
+        """finetune train of one epoch; `more` are further arguments."""
+        shutil.rmtree(run, ignore_errors=True)
+        command = ["train", "--model", model, "--train", data or self.training_data(work.kind), "--output", run,
+                   "--batch-size", work.batch_size, "--epochs", 1, "--warmup-ratio", 0.1, "--weight-decay", 0.01,
+                   "--save-every", 10**9, "--no-progress", "--precision", precision, *more]
+        if work.kind == "bank":
+            command += ["--task", "classification", "--text-column", self.options.text_column,
+                        "--label-column", self.options.label_column]
+        return self.ours([*command, *self.threads(more)])
+
+    def peer(self, script, arguments, environment=None):
+        """A script of the peer and the JSON object of its last line."""
+        finished = call([self.options.peer_python, BENCH / script, *arguments, *self.threads(arguments)], environment)
+        lines = finished.output.splitlines()
+        try:
+            return finished, json.loads(lines[-1])
+        except (IndexError, ValueError):
+            fail(f"{script}: printed no result")
+
+    def columns(self):
+        return ["--text-column", self.options.text_column, "--label-column", self.options.label_column]
+
+    def threads(self, given=()):
+        if not self.options.threads or "--threads" in given:
+            return []
+        return ["--threads", self.options.threads]
+
+    def section(self, title, notes, versions, tables):
+        """A section's text: what it was measured on and how, and its tables."""
+        doctor = call([self.options.binary, "doctor"]).output
+        path = next((line for line in doctor.splitlines() if line.startswith("code path")), "")
+        version = call([self.options.binary, "--version"]).output.strip()
+        load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+        lines = [f"## {title}", "",
+                 f"Written by `bench/compare_hf.sh` on {datetime.date.today()}; no figure by hand.", "",
+                 f"* Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} cores; {' '.join(path.split()[2:])}; "
+                 f"load average at the end {load}",
+                 f"* finetune {version}{'; ' + versions if versions else ''}",
+                 *(f"* {note}" for note in notes), ""]
+        for table in tables:
+            lines += [*table, ""]
+        return "\n".join(lines)
+
+
+def versions_of(result):
+    return f"transformers {result['transformers']}, torch {result['torch']}, {result['threads']} threads"
+
+
+def cpu_model():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()

@@ -1,0 +1,150 @@
+"""Evaluation and prediction: the same fine-tuned directory and the same file of rows on both sides."""
+import csv
+import itertools
+import json
+import shutil
+from collections import namedtuple
+
+from compare.harness import fail, progress, require, spread, versions_of
+from compare.works import SIDES, faster_peer, median
+
+GOAL = 2  # times the peer's sequences per second
+ROWS = {"minilm-bank": 10000, "minilm-squad": 400, "base-bank": 2000, "base-squad": 160}
+
+# What is compared: our figure against the peer's.
+Measure = namedtuple("Measure", "title ours theirs")
+MEASURES = [
+    Measure("evaluation in training", "loop", "evaluate"),
+    Measure("`finetune evaluate`, whole command", "evaluate", "evaluate"),
+    Measure("`finetune predict`, whole command", "predict", "predict"),
+]
+
+
+def check(options, works):
+    require(*(options.bank if work.kind == "bank" else options.squad for work in works))
+    require(*(options.bank_dev if work.kind == "bank" else options.squad_dev for work in works))
+    if not all(size.isdigit() and int(size) > 0 for size in options.peer_eval_batch_sizes.split(",")):
+        fail(f"--peer-eval-batch-sizes {options.peer_eval_batch_sizes}: numbers separated by commas")
+    if options.eval_rows_scale <= 0:
+        fail("--eval-rows-scale: more than 0")
+
+
+def write_rows(options, work, path):
+    """A file of the first rows, or of questions evenly from the whole file, for windows of all lengths."""
+    count = max(1, round(ROWS[work.name] * options.eval_rows_scale))
+    if work.kind == "bank":
+        with open(options.bank_dev, encoding="utf-8", newline="") as source, \
+                open(path, "w", encoding="utf-8", newline="") as target:
+            csv.writer(target).writerows(itertools.islice(csv.reader(source), count + 1))
+        return
+    articles = json.loads(options.squad_dev.read_text(encoding="utf-8"))["data"]
+    paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
+    questions = [(i, q) for i, paragraph in enumerate(paragraphs) for q in paragraph["qas"]]
+    count = min(count, len(questions))
+    taken = [questions[n * len(questions) // count] for n in range(count)]
+    chosen = [{"context": paragraphs[i]["context"], "qas": [q for _, q in group]}
+              for i, group in itertools.groupby(taken, key=lambda question: question[0])]
+    text = json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": chosen}]}, ensure_ascii=False)
+    path.write_text(text, encoding="utf-8")
+
+
+def run_ours(bench, work, side, data):
+    model, threads = bench.model_with_head(work), bench.threads()
+    run = bench.temporary / "run"
+    # The model as it is: the one step before the evaluation warms up, and its learning rate moves nothing.
+    finished = bench.train_ours(model, work, run, side.precision,
+                                ["--max-train-samples", 64, "--max-steps", 1, "--lr", 1e-12, "--eval", data])
+    metrics = json.loads((run / "metrics.json").read_text())
+    shutil.rmtree(run)
+    sequences = round(metrics["eval_runtime"] * metrics["eval_samples_per_second"])
+    common = ["--model", model, "--precision", side.precision, "--quiet", *threads]
+    evaluation = bench.ours(["evaluate", *common, "--data", data, "--no-progress", "--json"])
+    prediction = bench.ours(["predict", *common, "--input", data, "--output", run, "--overwrite"])
+    run.unlink()
+    return {"loop": metrics["eval_samples_per_second"], "evaluate": sequences / evaluation.seconds,
+            "predict": sequences / prediction.seconds, "sequences": sequences,
+            "loss": json.loads(evaluation.output)["eval_loss"],
+            "peak_memory_mb": max(evaluation.memory_mb, prediction.memory_mb)}
+
+
+def run_peer(bench, work, side, data):
+    arguments = ["--model", bench.model_with_head(work), "--data", data,
+                 "--batch-sizes", bench.options.peer_eval_batch_sizes, *bench.columns()]
+    if side.precision == "bf16":
+        arguments += ["--bf16"]
+    finished, result = bench.peer("hf_inference.py", arguments)
+    return {**result, "peak_memory_mb": finished.memory_mb}
+
+
+def measure(bench, works):
+    options, results, versions = bench.options, [], ""
+    for work in works:
+        data = bench.temporary / ("rows.csv" if work.kind == "bank" else "rows.json")
+        write_rows(options, work, data)
+        sides = {name: [] for name in options.sides.split(",") if SIDES[name].padding != "max"}
+        results.append((work, sides))
+        for run in range(options.runs):
+            for name, runs in sides.items():
+                side = SIDES[name]
+                runs.append((run_ours if side.ours else run_peer)(bench, work, side, data))
+                if not side.ours:
+                    versions = versions_of(runs[-1])
+                progress(f"inference {work.name} run {run + 1}/{options.runs} {side.title}: "
+                         f"evaluate {runs[-1]['evaluate']:.1f}, predict {runs[-1]['predict']:.1f} sequences/s")
+        check_same_work(work, sides)
+    return bench.section("Evaluation and prediction beside Hugging Face Trainer", [
+        f"{options.runs} runs a side, in turn; the same fine-tuned directory (one step of training) and the same file "
+        "of rows; SQuAD's questions evenly from the whole dev file",
+        "Evaluation in training: `eval_samples_per_second` of `finetune train`, tokens ready, metrics counted. Whole "
+        "command: sequences by the wall time of the process, its start, reading, tokenizing, metrics or answers, and "
+        "writing counted",
+        "Hugging Face: `eval_samples_per_second` and `test_samples_per_second` of `Trainer.evaluate` and "
+        "`Trainer.predict` after two batches of warm-up: tokens ready, loss (and accuracy) in evaluation counted, "
+        "nothing else; answers are not made of SQuAD's logits, and the loss of windows counts padded positions",
+        "best setting: sorted by length and padded to a batch's longest; batch size the fastest of "
+        f"{options.peer_eval_batch_sizes.replace(',', ', ')}; bf16: `bf16_full_eval`"],
+        versions, [table(results), goals_table(results)])
+
+
+def check_same_work(work, sides):
+    """Both sides must have computed the same: as many sequences, and for labels the same loss in fp32. The peer's
+    loss of windows counts padded positions, so it is the same only without padding."""
+    counts = {result["sequences"] for runs in sides.values() for result in runs}
+    if len(counts) > 1:
+        fail(f"{work.name}: the sides have different numbers of sequences: {sorted(counts)}")
+    if work.kind == "squad":
+        return
+    losses = [result["loss"] for name in ("fp32", "hf-fp32") for result in sides.get(name, [])]
+    if losses and max(losses) - min(losses) > 1e-3 * max(losses):
+        fail(f"{work.name}: the sides have different losses: {min(losses):.5f} and {max(losses):.5f}")
+
+
+def table(results):
+    lines = ["| work | side | evaluation, sequences/s (min / median / max) | evaluate command | predict "
+             "| peak memory | loss | sequences |", "|---|---|---|---|---|---|---|---|"]
+    for work, sides in results:
+        for name, runs in sides.items():
+            side, size = SIDES[name], ""
+            values = {key: spread([r[key] for r in runs], 1) for key in ("evaluate", "predict")}
+            if side.ours:
+                loop, command = spread([r["loop"] for r in runs], 1), values["evaluate"]
+            else:
+                loop, command = values["evaluate"], ""
+                size = f", batch {'/'.join(str(n) for n in sorted({r['batch_size'] for r in runs}))}"
+            lines.append(f"| {work.title} | {side.title}{size} | {loop} | {command} | {values['predict']} "
+                         f"| {median(runs, 'peak_memory_mb'):,.0f} MiB | {median(runs, 'loss'):.4f} "
+                         f"| {runs[0]['sequences']:,} |")
+    return lines
+
+
+def goals_table(results):
+    lines = ["| work | what | ours | against | goal | reached (min / median / max of pairs) |", "|---|---|---|---|---|---|"]
+    for work, sides in results:
+        for which in MEASURES:
+            for ours, theirs in [("fp32", "hf-fp32"), ("bf16", faster_peer(sides, which.theirs))]:
+                if not sides.get(ours) or not sides.get(theirs):
+                    continue
+                ratios = [a[which.ours] / b[which.theirs] for a, b in zip(sides[ours], sides[theirs])]
+                lines.append(f"| {work.title} | {which.title} | {SIDES[ours].title} | {SIDES[theirs].title} "
+                             f"| ≥ {GOAL} | {spread(ratios, 2)} |")
+    return lines

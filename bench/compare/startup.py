@@ -1,0 +1,60 @@
+"""From the start of the process to the first step of training, files in the page cache."""
+import json
+import shutil
+
+from compare.harness import progress, require, spread, versions_of
+from compare.works import SIDES, WORKS
+
+GOALS = {"minilm-bank": 0.3, "base-bank": 0.6}  # seconds
+NAMES = ("fp32", "hf-fp32")
+
+
+def check(options, _works):
+    require(options.bank)
+
+
+def run_ours(bench, work, side):
+    run = bench.temporary / "run"
+    bench.train_ours(bench.model(work.model), work, run, side.precision,
+                     ["--max-train-samples", bench.options.startup_rows, "--max-steps", 1, "--reinit-head"])
+    metrics = json.loads((run / "metrics.json").read_text())
+    shutil.rmtree(run)
+    return {"seconds": metrics["startup_seconds"]}
+
+
+def run_peer(bench, work, _side):
+    _, result = bench.peer("hf_peer.py", ["--model", bench.model(work.model), "--data", bench.options.bank,
+                                          "--rows", bench.options.startup_rows, "--max-steps", 1,
+                                          "--batch-size", work.batch_size, *bench.columns()])
+    return {"seconds": result["startup_seconds"], **result}
+
+
+def measure(bench, _works):
+    options, results, versions = bench.options, [], ""
+    for work in (work for work in WORKS if work.name in GOALS):
+        sides = {name: [] for name in NAMES}
+        results.append((work, sides))
+        for run in range(-1, options.runs):  # the run before the first fills the page cache
+            for name, runs in sides.items():
+                side = SIDES[name]
+                result = (run_ours if side.ours else run_peer)(bench, work, side)
+                if run >= 0:
+                    runs.append(result)
+                if not side.ours:
+                    versions = versions_of(result)
+                progress(f"startup {work.name} run {run + 1}/{options.runs} {side.title}: {result['seconds']:.3f} s")
+    return bench.section("Start of the process to the first step", [
+        f"{options.runs} runs a side, in turn, after one that is not counted (it fills the page cache)",
+        f"{options.startup_rows:,} rows of {options.bank.name}, which is read, tokenized, and the weights loaded; "
+        "finetune: `startup_seconds` of its metrics, Hugging Face: until the Trainer begins its first step, both since "
+        "the kernel started the process"], versions, [table(results)])
+
+
+def table(results):
+    lines = ["| work | side | start to first step, s (min / median / max) | goal |", "|---|---|---|---|"]
+    for work, sides in results:
+        for name, runs in sides.items():
+            goal = f"< {GOALS[work.name]} s" if SIDES[name].ours else ""
+            title = SIDES[name].title if SIDES[name].ours else "HF fp32"
+            lines.append(f"| {work.title} | {title} | {spread([r['seconds'] for r in runs], 3)} | {goal} |")
+    return lines

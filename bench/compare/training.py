@@ -1,0 +1,105 @@
+"""Training: one epoch over the same first rows of the same files, from the same model directory."""
+import json
+import shutil
+
+from compare.harness import fail, progress, require, spread, versions_of
+from compare.works import SIDES, faster_peer, median
+
+# Times the peer's speed: in fp32 its best setting, in bf16 the faster of its fp32 and bf16, in fp32 its default.
+GOALS = {"minilm-bank": (1.65, 2.5, 8), "minilm-squad": (1.9, 2.5, 4),
+         "base-bank": (1.45, 4, 8), "base-squad": (1.8, 3, 4)}
+
+
+def title(work):
+    return f"{work.title}, batch {work.batch_size}"
+
+
+def check(options, works):
+    require(*(options.bank if work.kind == "bank" else options.squad for work in works))
+    if min(options.steps, options.default_steps or 3, options.squad_steps or 3) < 3:
+        fail("--steps: at least 3, since the first is not counted")
+
+
+def run_ours(bench, work, side, rows):
+    run = bench.temporary / "run"
+    finished = bench.train_ours(bench.model(work.model), work, run, side.precision,
+                                ["--max-train-samples", rows, "--lr", 5e-5, "--reinit-head"])
+    metrics = json.loads((run / "metrics.json").read_text())
+    with open(run / "metrics.jsonl", encoding="utf-8") as log:
+        steps = [entry for entry in map(json.loads, log) if "loss" in entry]
+    shutil.rmtree(run)
+    # As with the peer, not the first step; nor a last one that is not a whole batch.
+    counted = steps[1:] if len(steps) * work.batch_size == rows else steps[1:-1]
+    seconds = [work.batch_size / entry["samples_per_second"] for entry in counted]
+    tokens = sum(s * entry["tokens_per_second"] for s, entry in zip(seconds, counted))
+    return {"samples_per_second": work.batch_size * len(counted) / sum(seconds),
+            "tokens_per_second": tokens / sum(seconds),
+            "startup_seconds": metrics["startup_seconds"], "steps": len(steps),
+            "peak_memory_mb": finished.memory_mb}
+
+
+def run_peer(bench, work, side, rows):
+    arguments = ["--model", bench.model(work.model), "--data", bench.training_data(work.kind), "--rows", rows,
+                 "--batch-size", work.batch_size, "--padding", side.padding, *bench.columns()]
+    if side.precision == "bf16":
+        arguments += ["--bf16"]
+    finished, result = bench.peer("hf_peer.py", arguments)
+    return {**result, "peak_memory_mb": finished.memory_mb}
+
+
+def steps_of(options, work, name):
+    if name == "hf-default" and options.default_steps:
+        return options.default_steps
+    return options.squad_steps if work.kind == "squad" and options.squad_steps else options.steps
+
+
+def measure(bench, works):
+    options, results, versions = bench.options, [], ""
+    for work in works:
+        sides = {name: [] for name in options.sides.split(",")}
+        results.append((work, sides))
+        for run in range(options.runs):
+            for name, runs in sides.items():
+                side = SIDES[name]
+                rows = steps_of(options, work, name) * work.batch_size
+                runs.append((run_ours if side.ours else run_peer)(bench, work, side, rows))
+                if not side.ours:
+                    versions = versions_of(runs[-1])
+                progress(f"training {work.name} run {run + 1}/{options.runs} {side.title}: "
+                         f"{runs[-1]['samples_per_second']:.2f} samples/s, "
+                         f"{runs[-1]['tokens_per_second']:.0f} tokens/s")
+    return bench.section("Training beside Hugging Face Trainer", [
+        f"{options.runs} runs a side, in turn; one epoch over the same rows from the same model directory, "
+        "learning rate 5e-5, dropout 0.1, AdamW, clipping at 1.0",
+        "best setting: batches of similar length padded to their longest (`group_by_length`); default: padded to "
+        "128 (bank text) and 384 tokens (SQuAD)",
+        "The ratio is that of real tokens per second, run by run (padded runs may have fewer steps); a run's "
+        "first step is not counted on either side"], versions, [table(results), goals_table(results)])
+
+
+def table(results):
+    lines = ["| work | side | samples/s (min / median / max) | real tokens/s (median) | peak memory "
+             "| start to first step | steps |", "|---|---|---|---|---|---|---|"]
+    for work, sides in results:
+        for name, runs in sides.items():
+            lines.append(
+                f"| {title(work)} | {SIDES[name].title} | {spread([r['samples_per_second'] for r in runs], 2)} "
+                f"| {median(runs, 'tokens_per_second'):,.0f} | {median(runs, 'peak_memory_mb'):,.0f} MiB "
+                f"| {median(runs, 'startup_seconds'):.2f} s | {runs[0]['steps']:.0f} |")
+    return lines
+
+
+def goals_table(results):
+    """Ratios of real tokens per second, run by run."""
+    lines = ["| work | ours | against | goal | reached (min / median / max of pairs) | memory |",
+             "|---|---|---|---|---|---|"]
+    for work, sides in results:
+        pairs = [("fp32", "hf-fp32"), ("bf16", faster_peer(sides, "tokens_per_second")), ("fp32", "hf-default")]
+        for (ours, theirs), goal in zip(pairs, GOALS[work.name]):
+            if ours not in sides or theirs not in sides:
+                continue
+            ratios = [a["tokens_per_second"] / b["tokens_per_second"] for a, b in zip(sides[ours], sides[theirs])]
+            memory = median(sides[ours], "peak_memory_mb") / median(sides[theirs], "peak_memory_mb")
+            lines.append(f"| {title(work)} | {SIDES[ours].title} | {SIDES[theirs].title} | ≥ {goal} "
+                         f"| {spread(ratios, 2)} | {memory:.2f} |")
+    return lines

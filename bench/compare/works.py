@@ -1,0 +1,39 @@
+"""What is measured: models on data, and the sides that are measured in turn."""
+
+
+class Work:
+    def __init__(self, name, title, model, kind, batch_size):
+        self.name, self.title, self.model, self.kind, self.batch_size = name, title, model, kind, batch_size
+
+
+WORKS = [
+    Work("minilm-bank", "MiniLM-L6, bank text", "minilm", "bank", 32),
+    Work("minilm-squad", "MiniLM-L6, SQuAD 384", "minilm", "squad", 8),
+    Work("base-bank", "BERT-base shape, bank text", "base", "bank", 32),
+    Work("base-squad", "BERT-base shape, SQuAD 384", "base", "squad", 8),
+]
+
+
+class Side:
+    def __init__(self, title, ours, precision, padding=None):
+        self.title, self.ours, self.precision, self.padding = title, ours, precision, padding
+
+
+SIDES = {
+    "fp32": Side("finetune fp32", True, "fp32"),
+    "bf16": Side("finetune bf16", True, "bf16"),
+    "hf-fp32": Side("HF fp32, best setting", False, "fp32", "group"),
+    "hf-bf16": Side("HF bf16, best setting", False, "bf16", "group"),
+    "hf-default": Side("HF fp32, default setting", False, "fp32", "max"),
+}
+
+
+def faster_peer(results, key):
+    """The name of the peer's faster side of fp32 and bf16, by the median of `key`; or none."""
+    names = [name for name in ("hf-fp32", "hf-bf16") if results.get(name)]
+    return max(names, key=lambda name: median(results[name], key), default=None)
+
+
+def median(results, key):
+    values = sorted(result[key] for result in results)
+    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2

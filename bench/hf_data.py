@@ -1,0 +1,72 @@
+"""Samples for Hugging Face models, as its own examples make them. Options are hf_peer.py's names."""
+import csv
+import json
+
+
+def encoded_rows(options, tokenizer, rows, labels):
+    """Classification: `labels` are the classes in the order of their numbers."""
+    encoded = tokenizer([row[options.text_column] for row in rows], truncation=True,
+                        max_length=options.max_length or 128,
+                        padding="max_length" if options.padding == "max" else False)
+    samples = [{name: values[i] for name, values in encoded.items()} for i in range(len(rows))]
+    for sample, row in zip(samples, rows):
+        sample["labels"] = labels.index(row[options.label_column])
+    return samples
+
+
+def read_rows(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def classification_samples(options, tokenizer):
+    rows = read_rows(options.data)
+    labels = sorted({row[options.label_column] for row in rows})
+    rows = rows[:options.rows] if options.rows else rows
+    return encoded_rows(options, tokenizer, rows, labels), labels
+
+
+def read_questions(path, count):
+    with open(path, encoding="utf-8") as file:
+        articles = json.load(file)["data"]
+    questions = [(q["question"].lstrip(), paragraph["context"], q["answers"])
+                 for article in articles for paragraph in article["paragraphs"] for q in paragraph["qas"]]
+    return questions[:count] if count else questions
+
+
+def encoded_windows(options, tokenizer, questions):
+    return tokenizer([q[0] for q in questions], [q[1] for q in questions], truncation="only_second",
+                     max_length=options.max_length or 384, stride=options.doc_stride,
+                     return_overflowing_tokens=True, return_offsets_mapping=True,
+                     padding="max_length" if options.padding == "max" else False)
+
+
+def question_samples(options, tokenizer):
+    """Windows as in Hugging Face's run_qa example: an answer outside a window points at [CLS]."""
+    questions = read_questions(options.data, options.rows)
+    encoded = encoded_windows(options, tokenizer, questions)
+    samples = []
+    for i, question in enumerate(encoded["overflow_to_sample_mapping"]):
+        start = end = 0
+        answers = questions[question][2]
+        if answers:
+            first = answers[0]["answer_start"]
+            last = first + len(answers[0]["text"])
+            places = [(t, *encoded["offset_mapping"][i][t])
+                      for t, part in enumerate(encoded.sequence_ids(i)) if part == 1]
+            if places and places[0][1] <= first and places[-1][2] >= last:
+                start = max(t for t, begin, _ in places if begin <= first)
+                end = min(t for t, _, finish in places if finish >= last)
+        samples.append({"input_ids": encoded["input_ids"][i], "token_type_ids": encoded["token_type_ids"][i],
+                        "attention_mask": encoded["attention_mask"][i],
+                        "start_positions": start, "end_positions": end})
+    return samples
+
+
+def longest_first(samples):
+    """Batches of similar length, and the largest first, so that memory is asked for once."""
+    return sorted(samples, key=lambda sample: -len(sample["input_ids"]))
+
+
+def accuracy(prediction):
+    return {"accuracy": float((prediction.predictions.argmax(-1) == prediction.label_ids).mean())}

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Trainer.evaluate and Trainer.predict of Hugging Face on the CPU, as peers to measure against.
+
+Prints one JSON object: sequences per second of both as the Trainer reports them, of the batch size
+that evaluates fastest, the loss, versions. Each call is made ready by two batches before it.
+
+  hf_inference.py --model run/model --data dev.csv --label-column category --batch-sizes 8,32,64
+  hf_inference.py --model run/model --data dev-v1.1.json --bf16
+"""
+import argparse
+import json
+import os
+import tempfile
+
+from hf_data import accuracy, encoded_rows, longest_first, question_samples, read_rows
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="a fine-tuned directory")
+    parser.add_argument("--data", required=True, help="CSV with a header, or SQuAD JSON")
+    parser.add_argument("--text-column", default="text")
+    parser.add_argument("--label-column", default="label")
+    parser.add_argument("--batch-sizes", default="64")
+    parser.add_argument("--max-length", type=int, default=0, help="default: 128; questions 384")
+    parser.add_argument("--doc-stride", type=int, default=128)
+    parser.add_argument("--bf16", action="store_true", help="bf16_full_eval")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.set_defaults(rows=0, padding="dynamic")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    import torch
+    import transformers
+    from transformers import (AutoModelForQuestionAnswering, AutoModelForSequenceClassification, AutoTokenizer,
+                              DataCollatorWithPadding, Trainer, TrainingArguments)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    transformers.logging.set_verbosity_error()
+    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    questions = options.data.endswith(".json")
+    if questions:
+        model = AutoModelForQuestionAnswering.from_pretrained(options.model)
+        samples = question_samples(options, tokenizer)
+        targets = ("start_positions", "end_positions")
+    else:
+        model = AutoModelForSequenceClassification.from_pretrained(options.model)
+        labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
+        samples = encoded_rows(options, tokenizer, read_rows(options.data), labels)
+        targets = ("labels",)
+    samples = longest_first(samples)
+    unlabelled = [{name: value for name, value in sample.items() if name not in targets} for sample in samples]
+    names = ["start_positions", "end_positions"] if questions else ["labels"]
+
+    def trainer(batch_size, scratch):
+        arguments = TrainingArguments(scratch, use_cpu=True, bf16_full_eval=options.bf16, label_names=names,
+                                      per_device_eval_batch_size=batch_size, report_to=[], disable_tqdm=True)
+        return Trainer(model=model, args=arguments, data_collator=DataCollatorWithPadding(tokenizer),
+                       compute_metrics=None if questions else accuracy)
+
+    with tempfile.TemporaryDirectory() as scratch:
+        tried = {}
+        for size in map(int, options.batch_sizes.split(",")):
+            own = trainer(size, scratch)
+            own.evaluate(samples[:2 * size])
+            tried[size] = own.evaluate(samples)
+        best = max(tried, key=lambda size: tried[size]["eval_samples_per_second"])
+        own = trainer(best, scratch)
+        own.predict(unlabelled[:2 * best])
+        predicted = own.predict(unlabelled).metrics
+    print(json.dumps({
+        "sequences": len(samples), "batch_size": best, "evaluate": tried[best]["eval_samples_per_second"],
+        "predict": predicted["test_samples_per_second"], "loss": tried[best]["eval_loss"],
+        "accuracy": tried[best].get("eval_accuracy"),
+        "tried": {size: metrics["eval_samples_per_second"] for size, metrics in tried.items()},
+        "threads": torch.get_num_threads(), "torch": torch.__version__, "transformers": transformers.__version__}))
+
+
+main()
