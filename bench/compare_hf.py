@@ -59,13 +59,13 @@ def parse_arguments():
     group.add_argument("--squad-steps", type=int, default=0, help="of a run on SQuAD; 0: --steps")
     group.add_argument("--eval-rows-scale", type=float, default=1,
                        help="times the rows that inference takes of each work")
-    group.add_argument("--peer-eval-batch-sizes", default="64",
+    group.add_argument("--peer-eval-batch-sizes", default="8,64",
                        help="the peer's batch size in evaluation, e.g. 8,32,64: each is tried in every run, "
                             "and the fastest counts")
 
     group = parser.add_argument_group("whole, startup")
     group.add_argument("--whole-runs", type=int, default=3)
-    group.add_argument("--whole-sides", default="fp32,bf16,hf-fp32", help="and hf-bf16")
+    group.add_argument("--whole-sides", default="fp32,bf16,hf-fp32,hf-bf16")
     group.add_argument("--whole-rows", type=int, default=0, help="of --bank; 0: all")
     group.add_argument("--whole-eval-rows", type=int, default=0, help="of --bank-dev; 0: all")
     group.add_argument("--startup-rows", type=int, default=8000)

@@ -45,7 +45,8 @@ def write_lines(options, name, path):
         for text in texts_of(options, name):
             line = " ".join(text.replace("\r", "\n").split("\n")).strip()
             if line:
-                written += file.write(line + "\n")
+                file.write(line + "\n")
+                written += len(line.encode()) + 1
             if written >= most:
                 break
 

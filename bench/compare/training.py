@@ -56,7 +56,7 @@ def steps_of(options, work, name):
 def measure(bench, works):
     options, results, versions = bench.options, [], ""
     for work in works:
-        sides = {name: [] for name in options.sides.split(",")}
+        sides = {name: [] for name in filter(None, options.sides.split(","))}
         results.append((work, sides))
         for run in range(options.runs):
             for name, runs in sides.items():

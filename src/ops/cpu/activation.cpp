@@ -59,7 +59,7 @@ HWY_INLINE V derivative(D d, V x) {
 template <Activation kKind>
 void forward_row(const float* x, float* y, int64_t count) {
   for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
-    fetch_ahead(i, x);
+    prefetch_ahead(i, x);
     hn::StoreU(value<kKind>(d, hn::LoadU(d, x + i)), d, y + i);
   });
 }
@@ -67,7 +67,7 @@ void forward_row(const float* x, float* y, int64_t count) {
 template <Activation kKind>
 void backward_row(const float* x, const float* dy, float* dx, int64_t count) {
   for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
-    fetch_ahead(i, x, dy);
+    prefetch_ahead(i, x, dy);
     const auto slope = derivative<kKind>(d, hn::LoadU(d, x + i));
     hn::StoreU(hn::Mul(hn::LoadU(d, dy + i), slope), d, dx + i);
   });

@@ -16,9 +16,9 @@ namespace {
 constexpr int64_t kTile = kAmxTile;
 constexpr int64_t kPanel = 2 * kAmxSide;      // columns of a block of c
 constexpr int64_t kBlockRows = 2 * kAmxSide;  // and its rows
-// Tiles of depth that are multiplied at once: a block's operands and sums share the first-level
-// cache. Where a task packs as it goes, fewer: what is packed shares the second one with its
-// source.
+// Tiles of depth that are multiplied at once: with more, a block's rows of a leave the first-level
+// cache; with fewer, the sums come and go more often. Fewer where a task packs as it goes: what is
+// packed shares the second-level cache with its source.
 constexpr int64_t kPartTiles = 12;
 constexpr int64_t kPackedPartTiles = 8;
 // Of each operand at most this much is packed at a time.
@@ -165,8 +165,8 @@ void pack_left_by_all(const Product& p, const Packed& left) {
   }
 }
 
-// c's row = sums + bias, past the caches, of whole lines: more than they hold follows before it is
-// read, and a line need not be fetched to be overwritten.
+// c's row = sums + bias, past the caches, of whole lines: none need be read to be overwritten,
+// which gains more than the next operation loses where it reads c from memory.
 void stream_row(const float* sums, const float* bias, int64_t cols, float* c) {
   for (int64_t i = 0; i < cols; i += 16) {
     __m512 v = _mm512_load_ps(sums + i);

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ops/cpu/tasks.h"
+
 namespace finetune::cpu {
 
 constexpr int64_t kAmxSide = 16;
@@ -81,13 +83,14 @@ inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
 }
 
 // One row of memory, `depth` long, into row `row` of the tiles place(0), place(1), ...; a null
-// `from` stands for zeros. What follows in memory is fetched: the next row as a rule.
+// `from` stands for zeros. What lies kAhead elements further is prefetched.
 template <typename Place>
 inline void pack_along(const float* from, int64_t depth, int64_t row, const Place& place) {
-  constexpr int64_t kAhead = 512;
   for (int64_t k = 0, d = 0; k < depth; k += kAmxDepth, ++d) {
-    _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead + 16), _MM_HINT_T0);
+    if (from != nullptr) {
+      _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead + 16), _MM_HINT_T0);
+    }
     const __mmask16 low = from ? amx_mask(depth - k) : 0;
     const __mmask16 high = from ? amx_mask(depth - k - 16) : 0;
     _mm512_store_si512(place(d) + 32 * row, amx_round(_mm512_maskz_loadu_ps(low, from + k),

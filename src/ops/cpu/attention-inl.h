@@ -79,12 +79,12 @@ HWY_NOINLINE void product(int64_t rows, int64_t cols, int64_t depth, Left a, con
   }
 }
 
-// to (rows, ldt) = from (rows, cols), the rest of each row zero. The next head's columns, which lie
-// beside, are fetched, here and below.
+// to (rows, ldt) = from (rows, cols), the rest of each row zero. The `next` columns beside them, of
+// the head that comes next, are prefetched, here and below.
 inline void pack(const float* from, int64_t stride, int64_t rows, int64_t cols, float* to,
-                 int64_t ldt) {
+                 int64_t ldt, int64_t next) {
   for (int64_t r = 0; r < rows; ++r) {
-    fetch(from + r * stride + cols, stride, 1, cols);
+    prefetch(from + r * stride + cols, stride, 1, next);
     for_lanes(cols, [&](auto d, int64_t i) HWY_ATTR {
       hn::StoreU(hn::LoadU(d, from + r * stride + i), d, to + r * ldt + i);
     });
@@ -94,7 +94,7 @@ inline void pack(const float* from, int64_t stride, int64_t rows, int64_t cols, 
 
 // to (cols, ldt) = factor * from (rows, cols)^T, the rest of each row zero. Squares of four.
 inline void pack_transposed(const float* from, int64_t stride, int64_t rows, int64_t cols,
-                            float factor, float* to, int64_t ldt) {
+                            float factor, float* to, int64_t ldt, int64_t next) {
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<uint64_t, 2> pairs;
   const auto scale = hn::Set(d, factor);
@@ -105,7 +105,7 @@ inline void pack_transposed(const float* from, int64_t stride, int64_t rows, int
   };
   const int64_t whole_rows = rows / 4 * 4, whole_cols = cols / 4 * 4;
   for (int64_t r = 0; r < whole_rows; r += 4) {
-    fetch(from + r * stride + cols, stride, 4, cols);
+    prefetch(from + r * stride + cols, stride, 4, next);
     for (int64_t c = 0; c < whole_cols; c += 4) {
       const float* p = from + r * stride + c;
       const auto v0 = hn::LoadU(d, p), v1 = hn::LoadU(d, p + stride);

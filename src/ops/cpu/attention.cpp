@@ -48,11 +48,12 @@ void attention_head(const AttentionShape& shape, const Dropout& dropout, const c
   float* p = values + keys * padded_size;   // (block, padded_keys)
   float* sums = p + block * padded_keys;    // (block, padded_size)
   float* mask_buffer = sums + block * padded_size;
-  fetch(task.at(q, task.first_query, size) + size, q.stride, HWY_MIN(block, task.queries), size);
-  fetch(task.at(out, task.first_query, size), out.stride, HWY_MIN(block, task.queries), size);
+  const int64_t next = task.another_follows ? size : 0;
+  prefetch(task.at(q, task.first_query, size) + size, q.stride, block, next);
+  prefetch(task.at(out, task.first_query, size), out.stride, block, size);
   pack_transposed(task.at(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
-                  padded_keys);
-  pack(task.at(v, task.first_key, size), v.stride, keys, size, values, padded_size);
+                  padded_keys, next);
+  pack(task.at(v, task.first_key, size), v.stride, keys, size, values, padded_size, next);
 
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);

@@ -68,12 +68,13 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* dq = packed_dout + block * padded_size;        // (block, padded_size)
   float* mask_buffer = dq + block * padded_size;
 
-  fetch(task.at(t.out, task.first_query, size) + size, t.out.stride, block, size);
+  const int64_t next = task.another_follows ? size : 0;
+  prefetch(task.at(t.out, task.first_query, size) + size, t.out.stride, block, next);
   const float* key = task.at(t.k, task.first_key, size);
-  pack_transposed(key, t.k.stride, keys, size, shape.scale, kt, padded_keys);
-  pack_transposed(task.at(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
-                  padded_keys);
-  pack(key, t.k.stride, keys, size, packed_k, padded_size);
+  pack_transposed(key, t.k.stride, keys, size, shape.scale, kt, padded_keys, next);
+  pack_transposed(task.at(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt, padded_keys,
+                  next);
+  pack(key, t.k.stride, keys, size, packed_k, padded_size, 0);
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
     const int64_t row = task.first_query + first;
@@ -81,8 +82,8 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
         dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                      first * keys, count * keys, mask_buffer)
                      : nullptr;
-    pack(task.at(t.q, row, size), t.q.stride, count, size, packed_q, padded_size);
-    pack(task.at(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size);
+    pack(task.at(t.q, row, size), t.q.stride, count, size, packed_q, padded_size, next);
+    pack(task.at(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size, next);
     product<false>(count, padded_keys, size, {packed_q, padded_size}, kt, padded_keys, p,
                    padded_keys, false);
     product<false>(count, padded_keys, size, {packed_dout, padded_size}, vt, padded_keys, ds,

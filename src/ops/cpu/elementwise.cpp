@@ -21,7 +21,7 @@ void dropout_rows(Tensor x, const Dropout& dropout, RowNames names, Tensor y, in
       const float* from = x.f32() + r * x.stride + c;
       float* to = y.f32() + r * y.stride + c;
       for_lanes(std::min(kDropoutGroup, x.cols - c), [&](auto d, int64_t i) HWY_ATTR {
-        fetch_ahead(i, from);
+        prefetch_ahead(i, from);
         hn::StoreU(hn::Mul(hn::LoadU(d, from + i), hn::LoadU(d, factors + i)), d, to + i);
       });
     }

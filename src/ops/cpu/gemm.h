@@ -7,9 +7,8 @@ namespace finetune::cpu {
 
 // c (M, N) = op(a) * op(b) + bias, or c += op(a) * op(b) with `accumulate`. op(a) is (M, K), op(b)
 // (K, N): the matrix or its transpose. bias (1, N) may be absent. A transposed `a` is for weight
-// gradients alone: b is not transposed then, there is no bias, and nobody reads c soon. The product
-// is cut into tiles of c that depend on M and N alone; one thread computes a tile and sums over K
-// in a fixed order.
+// gradients alone: b is not transposed then and there is no bias. The product is cut into tiles of
+// c that depend on M and N alone; one thread computes a tile and sums over K in a fixed order.
 struct Product {
   Tensor a;
   bool transpose_a = false;

@@ -42,8 +42,8 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
     for_dropout_pieces(dropout, names, r, n,
                        [&](int64_t c, int64_t count, const float* factors) HWY_ATTR {
                          for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-                           fetch_ahead(c + i, from);
-                           if (rest) fetch_ahead(c + i, rest);
+                           prefetch_ahead(c + i, from);
+                           if (rest) prefetch_ahead(c + i, rest);
                            auto v = hn::LoadU(d, from + c + i);
                            if (factors) v = hn::Mul(v, hn::LoadU(d, factors + i));
                            if (rest) v = hn::Add(v, hn::LoadU(d, rest + c + i));
@@ -92,7 +92,7 @@ void layer_norm_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
 
     LaneSum sum_g, sum_gh;
     for_lanes(n, [&](auto d, int64_t i) HWY_ATTR {
-      fetch_ahead(i, gradient, value);
+      prefetch_ahead(i, gradient, value);
       const auto v = hn::LoadU(d, gradient + i);
       const auto h =
           hn::Mul(hn::Sub(hn::LoadU(d, value + i), hn::Set(d, mean)), hn::Set(d, inverse));

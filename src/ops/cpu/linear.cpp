@@ -23,7 +23,7 @@ void column_sums(Tensor x, float* sums, int64_t begin, int64_t end, bool accumul
   for (int64_t first = 0; first < x.rows; first += kRowsOfASum) {
     HWY_ALIGN float block[cpu::kColumnStrip] = {};
     for (int64_t r = first; r < HWY_MIN(first + kRowsOfASum, x.rows); ++r) {
-      fetch(x.f32() + (r + kRowsAhead) * x.stride + begin, 0, 1, count);
+      prefetch(x.f32() + (r + kRowsAhead) * x.stride + begin, 0, 1, count);
       add_to(x.f32() + r * x.stride + begin, block, count);
     }
     add_to(block, sums + begin, count);

@@ -31,7 +31,7 @@ double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, i
   auto add_groups = [&](int64_t from, int64_t to) HWY_ATTR {
     int64_t i = HWY_MAX(done, from / group * group);
     for (; i < whole && i < to; i += group) {
-      for (int64_t k = 0; k < group; k += 16) fetch_ahead(i + k, x);
+      for (int64_t k = 0; k < group; k += 16) prefetch_ahead(i + k, x);
       for (int k = 0; k < 4; ++k) {
         const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * step));
         sums[k] = hn::MulAdd(v, v, sums[k]);
@@ -71,10 +71,16 @@ HWY_INLINE V moved(D d, const AdamWFactors& f, V p, V m, V v) {
   return hn::NegMulAdd(hn::Set(d, f.rate), hn::Div(m, size), p);
 }
 
+// What lies `ahead` elements on is prefetched.
 void adamw_range(const AdamWFactors& f, float* parameter, const float* gradient, float* m, float* v,
-                 int64_t count) {
+                 int64_t count, int64_t ahead) {
   for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-    fetch_ahead(i, parameter, gradient, m, v);
+    if (i % kLine == 0) {
+      for (const float* x : {gradient, static_cast<const float*>(parameter),
+                             static_cast<const float*>(m), static_cast<const float*>(v)}) {
+        hwy::Prefetch(x + i + ahead);
+      }
+    }
     const auto g = hn::Mul(hn::Set(d, f.scale), hn::LoadU(d, gradient + i));
     auto first = hn::LoadU(d, m + i);
     auto second = hn::LoadU(d, v + i);
@@ -211,7 +217,7 @@ void CpuBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, 
   cpu::for_ranges(n, 1 << 14, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(adamw_range)
     (factors, parameter.f32() + begin, gradient.f32() + begin, m.f32() + begin, v.f32() + begin,
-     end - begin);
+     end - begin, cpu::kAhead);
   });
 }
 
@@ -222,9 +228,10 @@ void CpuBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter
   const int64_t n = parameter.cols;
   cpu::for_ranges(rows.count, cpu::row_grain(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = rows.rows[i] * n;
+      const int64_t at = rows.rows[i] * n, next = i + 1 < end ? rows.rows[i + 1] * n : at;
       HWY_DYNAMIC_DISPATCH(adamw_range)
-      (factors, parameter.f32() + at, gradient.f32() + at, m.f32() + at, v.f32() + at, n);
+      (factors, parameter.f32() + at, gradient.f32() + at, m.f32() + at, v.f32() + at, n,
+       next - at);
       std::memset(gradient.f32() + at, 0, size_t(n) * sizeof(float));
     }
   });

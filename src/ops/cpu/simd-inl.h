@@ -10,6 +10,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/cpu/tasks.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
@@ -19,17 +20,16 @@ using Floats = hn::ScalableTag<float>;
 using OneFloat = hn::CappedTag<float, 1>;
 constexpr int64_t kLanes = int64_t{hn::MaxLanes(Floats())};
 
-// Elements ahead of what a long run reads that are fetched: the processor itself looks less far,
-// and not beyond a page.
-constexpr int64_t kAhead = 512;
+constexpr int64_t kLine = 16;  // floats
+
+// At x + i of a long run: what follows it by cpu::kAhead.
 template <class... Arrays>
-HWY_INLINE void fetch_ahead(int64_t i, const Arrays*... x) {
-  (hwy::Prefetch(x + i + kAhead), ...);
+HWY_INLINE void prefetch_ahead(int64_t i, const Arrays*... x) {
+  if (i % kLine == 0) (hwy::Prefetch(x + i + cpu::kAhead), ...);
 }
 
 // (rows, cols) of a matrix that is needed soon.
-HWY_INLINE void fetch(const float* x, int64_t stride, int64_t rows, int64_t cols) {
-  constexpr int64_t kLine = 16;
+HWY_INLINE void prefetch(const float* x, int64_t stride, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < cols; i += kLine) hwy::Prefetch(x + r * stride + i);
   }

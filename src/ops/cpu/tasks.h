@@ -45,6 +45,10 @@ inline int64_t row_grain(int64_t cols) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cols));
 }
 
+// Elements ahead of what a long run reads that are prefetched: the processor itself looks less far,
+// and not beyond a page.
+constexpr int64_t kAhead = 512;
+
 // Columns of a task that runs down all rows.
 constexpr int64_t kColumnStrip = 128;
 

@@ -101,11 +101,18 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
 }  // namespace
 
 void add_attention_cases(std::vector<OpCase>& table) {
-  const Case shapes[] = {{1, 7, {1}, false, 0},           {2, 32, {1, 1, 1}, false, 0},
-                         {3, 11, {7, 1, 33}, false, 0},   {2, 32, {17, 9, 16, 1}, false, 0},
-                         {4, 25, {5, 31}, false, 0},      {2, 64, {100, 3, 65}, false, 0},
-                         {12, 32, {13, 13, 8}, false, 0}, {1, 64, {512}, false, 0},
-                         {2, 32, {384, 129, 1}, false, 0}};
+  std::vector<int32_t> many_short;
+  for (int32_t i = 0; i < 24; ++i) many_short.push_back(1 + i * 7 % 13);
+  const Case shapes[] = {{1, 7, {1}, false, 0},
+                         {2, 32, {1, 1, 1}, false, 0},
+                         {3, 11, {7, 1, 33}, false, 0},
+                         {2, 32, {17, 9, 16, 1}, false, 0},
+                         {4, 25, {5, 31}, false, 0},
+                         {2, 64, {100, 3, 65}, false, 0},
+                         {12, 32, {13, 13, 8}, false, 0},
+                         {1, 64, {512}, false, 0},
+                         {2, 32, {384, 129, 1}, false, 0},
+                         {6, 16, many_short, false, 0}};  // a group of heads and a part of one
   for (Case c : shapes) {
     for (bool first_only : {false, true}) {
       for (double p : {0.0, 0.1}) {
