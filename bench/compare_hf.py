@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from compare import document, inference, shares, startup, tokenizer, training, whole
-from compare.harness import PROJECT, Bench, fail, progress, require
+from compare.harness import PROJECT, Bench, fail, names_of, progress, require
 from compare.works import SIDES, WORKS
 
 PARTS = {"training": training, "inference": inference, "whole": whole, "startup": startup,
@@ -77,19 +77,8 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def chosen(option, names, known):
-    """The known things that an option names, in the option's order."""
-    names = [name for name in names.split(",") if name]
-    for name in names:
-        if name not in known:
-            fail(f"{option} {name}: known are {', '.join(known)}")
-    if not names:
-        fail(f"{option}: names nothing; known are {', '.join(known)}")
-    return [known[name] for name in names]
-
-
 def check(options, parts, works):
-    chosen("--sides", options.sides, SIDES)
+    options.sides = names_of("--sides", options.sides, SIDES)
     for option in ("runs", "whole_runs", "startup_rows"):
         if getattr(options, option) < 1:
             fail(f"--{option.replace('_', '-')}: at least 1")
@@ -102,18 +91,19 @@ def main():
     # As an exception, so that the side that runs is ended and the temporary directory removed.
     signal.signal(signal.SIGTERM, lambda *_: fail("terminated"))
     options = parse_arguments()
-    parts = chosen("--parts", options.parts, PARTS)
-    works = chosen("--works", options.works, {work.name: work for work in WORKS})
+    names = names_of("--parts", options.parts, PARTS)
+    parts = [PARTS[name] for name in names]
+    known = {work.name: work for work in WORKS}
+    works = [known[name] for name in names_of("--works", options.works, known)]
     check(options, parts, works)
-    names = {module: name for name, module in PARTS.items()}
     with tempfile.TemporaryDirectory(prefix="compare-hf-") as temporary:
         bench = Bench(options, Path(temporary))
-        for part in parts:
+        for name, part in zip(names, parts):
             text = part.measure(bench, works)
-            document.write(options.output, names[part], text)
+            document.write(options.output, name, text)
             if document.is_document(options.output):
                 print(text, flush=True)
-            progress(f"{names[part]}: written to {options.output}")
+            progress(f"{name}: written to {options.output}")
 
 
 try:

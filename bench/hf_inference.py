@@ -55,10 +55,9 @@ def main():
         targets = ("labels",)
     samples = longest_first(samples)
     unlabelled = [{name: value for name, value in sample.items() if name not in targets} for sample in samples]
-    names = ["start_positions", "end_positions"] if questions else ["labels"]
 
     def trainer(batch_size, scratch):
-        arguments = TrainingArguments(scratch, use_cpu=True, bf16_full_eval=options.bf16, label_names=names,
+        arguments = TrainingArguments(scratch, use_cpu=True, bf16_full_eval=options.bf16, label_names=list(targets),
                                       per_device_eval_batch_size=batch_size, report_to=[], disable_tqdm=True)
         return Trainer(model=model, args=arguments, data_collator=DataCollatorWithPadding(tokenizer),
                        compute_metrics=None if questions else accuracy)

@@ -22,6 +22,17 @@ def fail(message):
     sys.exit(f"compare_hf: error: {message}")
 
 
+def names_of(option, text, known):
+    """The known names that an option lists, in its order."""
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            fail(f"{option} {name}: known are {', '.join(known)}")
+    if not names:
+        fail(f"{option}: names nothing; known are {', '.join(known)}")
+    return names
+
+
 def require(*paths):
     for path in paths:
         if not path.exists():
@@ -142,10 +153,6 @@ class Bench:
         for table in tables:
             lines += [*table, ""]
         return "\n".join(lines)
-
-
-def versions_of(result):
-    return f"transformers {result['transformers']}, torch {result['torch']}, {result['threads']} threads"
 
 
 def cpu_model():

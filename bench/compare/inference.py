@@ -5,8 +5,8 @@ import json
 import shutil
 from collections import namedtuple
 
-from compare.harness import fail, progress, require, spread, versions_of
-from compare.works import SIDES, faster_peer, median
+from compare.harness import fail, progress, require, spread
+from compare.works import SIDES, faster_peer, in_turn, median, peer_versions
 
 GOAL = 2  # times the peer's sequences per second
 ROWS = {"minilm-bank": 10000, "minilm-squad": 128, "base-bank": 1000, "base-squad": 64}
@@ -52,8 +52,8 @@ def run_ours(bench, work, side, data):
     model, threads = bench.model_with_head(work), bench.threads()
     run = bench.temporary / "run"
     # The model as it is: the one step before the evaluation warms up, and its learning rate moves nothing.
-    finished = bench.train_ours(model, work, run, side.precision,
-                                ["--max-train-samples", 64, "--max-steps", 1, "--lr", 1e-12, "--eval", data])
+    bench.train_ours(model, work, run, side.precision,
+                     ["--max-train-samples", 64, "--max-steps", 1, "--lr", 1e-12, "--eval", data])
     metrics = json.loads((run / "metrics.json").read_text())
     shutil.rmtree(run)
     sequences = round(metrics["eval_runtime"] * metrics["eval_samples_per_second"])
@@ -81,16 +81,14 @@ def measure(bench, works):
     for work in works:
         data = bench.temporary / ("rows.csv" if work.kind == "bank" else "rows.json")
         write_rows(options, work, data)
-        sides = {name: [] for name in filter(None, options.sides.split(",")) if SIDES[name].padding != "max"}
+        sides = in_turn(
+            [name for name in options.sides if SIDES[name].padding != "max"], options.runs,
+            lambda side, _: run_ours(bench, work, side, data), lambda side, _: run_peer(bench, work, side, data),
+            lambda number, side, result: progress(
+                f"inference {work.name} run {number + 1}/{options.runs} {side.title}: "
+                f"evaluate {result['evaluate']:.1f}, predict {result['predict']:.1f} sequences/s"))
         results.append((work, sides))
-        for run in range(options.runs):
-            for name, runs in sides.items():
-                side = SIDES[name]
-                runs.append((run_ours if side.ours else run_peer)(bench, work, side, data))
-                if not side.ours:
-                    versions = versions_of(runs[-1])
-                progress(f"inference {work.name} run {run + 1}/{options.runs} {side.title}: "
-                         f"evaluate {runs[-1]['evaluate']:.1f}, predict {runs[-1]['predict']:.1f} sequences/s")
+        versions = peer_versions(sides, versions)
         check_same_work(work, sides)
     return bench.section("Evaluation and prediction beside Hugging Face Trainer", [
         f"{options.runs} runs a side, in turn; the same fine-tuned directory (one step of training) and the same file "

@@ -2,8 +2,8 @@
 import json
 import shutil
 
-from compare.harness import progress, require, spread, versions_of
-from compare.works import SIDES, WORKS
+from compare.harness import progress, require, spread
+from compare.works import SIDES, WORKS, in_turn, peer_versions
 
 GOALS = {"minilm-bank": 0.3, "base-bank": 0.6}  # seconds
 NAMES = ("fp32", "hf-fp32")
@@ -22,7 +22,7 @@ def run_ours(bench, work, side):
     return {"seconds": metrics["startup_seconds"]}
 
 
-def run_peer(bench, work, _side):
+def run_peer(bench, work):
     _, result = bench.peer("hf_peer.py", ["--model", bench.model(work.model), "--data", bench.options.bank,
                                           "--rows", bench.options.startup_rows, "--max-steps", 1,
                                           "--batch-size", work.batch_size, *bench.columns()])
@@ -32,17 +32,13 @@ def run_peer(bench, work, _side):
 def measure(bench, _works):
     options, results, versions = bench.options, [], ""
     for work in (work for work in WORKS if work.name in GOALS):
-        sides = {name: [] for name in NAMES}
+        sides = in_turn(
+            NAMES, options.runs, lambda side, _: run_ours(bench, work, side), lambda *_: run_peer(bench, work),
+            lambda number, side, result: progress(
+                f"startup {work.name} run {number + 1}/{options.runs} {side.title}: {result['seconds']:.3f} s"),
+            warm_up=True)  # it fills the page cache
         results.append((work, sides))
-        for run in range(-1, options.runs):  # the run before the first fills the page cache
-            for name, runs in sides.items():
-                side = SIDES[name]
-                result = (run_ours if side.ours else run_peer)(bench, work, side)
-                if run >= 0:
-                    runs.append(result)
-                if not side.ours:
-                    versions = versions_of(result)
-                progress(f"startup {work.name} run {run + 1}/{options.runs} {side.title}: {result['seconds']:.3f} s")
+        versions = peer_versions(sides, versions)
     return bench.section("Start of the process to the first step", [
         f"{options.runs} runs a side, in turn, after one that is not counted (it fills the page cache)",
         f"{options.startup_rows:,} rows of {options.bank.name}, which is read, tokenized, and the weights loaded; "

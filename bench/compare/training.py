@@ -2,8 +2,8 @@
 import json
 import shutil
 
-from compare.harness import fail, progress, require, spread, versions_of
-from compare.works import SIDES, faster_peer, median
+from compare.harness import fail, progress, require, spread
+from compare.works import SIDES, faster_peer, in_turn, median, peer_versions
 
 # Times the peer's speed: in fp32 its best setting, in bf16 the faster of its fp32 and bf16, in fp32 its default.
 GOALS = {"minilm-bank": (1.65, 2.5, 8), "minilm-squad": (1.9, 2.5, 4),
@@ -47,27 +47,25 @@ def run_peer(bench, work, side, rows):
     return {**result, "peak_memory_mb": finished.memory_mb}
 
 
-def steps_of(options, work, name):
-    if name == "hf-default" and options.default_steps:
-        return options.default_steps
-    return options.squad_steps if work.kind == "squad" and options.squad_steps else options.steps
+def rows_of(options, work, side):
+    steps = options.squad_steps if work.kind == "squad" and options.squad_steps else options.steps
+    if side.padding == "max" and options.default_steps:
+        steps = options.default_steps
+    return steps * work.batch_size
 
 
 def measure(bench, works):
     options, results, versions = bench.options, [], ""
     for work in works:
-        sides = {name: [] for name in filter(None, options.sides.split(","))}
+        sides = in_turn(
+            options.sides, options.runs,
+            lambda side, _: run_ours(bench, work, side, rows_of(options, work, side)),
+            lambda side, _: run_peer(bench, work, side, rows_of(options, work, side)),
+            lambda number, side, result: progress(
+                f"training {work.name} run {number + 1}/{options.runs} {side.title}: "
+                f"{result['samples_per_second']:.2f} samples/s, {result['tokens_per_second']:.0f} tokens/s"))
         results.append((work, sides))
-        for run in range(options.runs):
-            for name, runs in sides.items():
-                side = SIDES[name]
-                rows = steps_of(options, work, name) * work.batch_size
-                runs.append((run_ours if side.ours else run_peer)(bench, work, side, rows))
-                if not side.ours:
-                    versions = versions_of(runs[-1])
-                progress(f"training {work.name} run {run + 1}/{options.runs} {side.title}: "
-                         f"{runs[-1]['samples_per_second']:.2f} samples/s, "
-                         f"{runs[-1]['tokens_per_second']:.0f} tokens/s")
+        versions = peer_versions(sides, versions)
     return bench.section("Training beside Hugging Face Trainer", [
         f"{options.runs} runs a side, in turn; one epoch over the same rows from the same model directory, "
         "learning rate 5e-5, dropout 0.1, AdamW, clipping at 1.0",

@@ -2,8 +2,8 @@
 import json
 import shutil
 
-from compare.harness import fail, progress, require, spread, versions_of
-from compare.works import SIDES, WORKS, faster_peer, median
+from compare.harness import names_of, progress, require, spread
+from compare.works import SIDES, WORKS, faster_peer, in_turn, median, peer_versions
 
 GOAL = 1.65  # times the peer's speed, start to end
 SEED = 42
@@ -12,9 +12,8 @@ WORK = next(work for work in WORKS if work.name == "minilm-bank")
 
 def check(options, _works):
     require(options.bank, options.bank_dev)
-    for name in options.whole_sides.split(","):
-        if name not in ("fp32", "bf16", "hf-fp32", "hf-bf16"):
-            fail(f"--whole-sides {name}: known are fp32, bf16, hf-fp32, hf-bf16")
+    options.whole_sides = names_of("--whole-sides", options.whole_sides,
+                                   [name for name, side in SIDES.items() if side.padding != "max"])
 
 
 def run_ours(bench, side, seed):
@@ -47,16 +46,14 @@ def run_peer(bench, side, seed):
 
 
 def measure(bench, _works):
-    options, versions = bench.options, ""
-    sides = {name: [] for name in options.whole_sides.split(",")}
-    for run in range(options.whole_runs):
-        for name, runs in sides.items():
-            side = SIDES[name]
-            runs.append((run_ours if side.ours else run_peer)(bench, side, SEED + run))
-            if not side.ours:
-                versions = versions_of(runs[-1])
-            progress(f"whole run {run + 1}/{options.whole_runs} {side.title}: {runs[-1]['seconds']:.1f} s, "
-                     f"accuracy {runs[-1]['accuracy']:.2f} %")
+    options = bench.options
+    sides = in_turn(
+        options.whole_sides, options.whole_runs,
+        lambda side, number: run_ours(bench, side, SEED + number),
+        lambda side, number: run_peer(bench, side, SEED + number),
+        lambda number, side, result: progress(
+            f"whole run {number + 1}/{options.whole_runs} {side.title}: {result['seconds']:.1f} s, "
+            f"accuracy {result['accuracy']:.2f} %"))
     rows = f"{options.whole_rows:,}" if options.whole_rows else "all"
     eval_rows = f"{options.whole_eval_rows:,}" if options.whole_eval_rows else "all"
     return bench.section("A whole run beside Hugging Face Trainer", [
@@ -67,7 +64,7 @@ def measure(bench, _works):
         "Wall time: finetune from the start of the process to its end, checkpoint and exported model written; Hugging "
         "Face from the start of the process until it has the metrics, nothing saved",
         "Hugging Face: batches of similar length padded to their longest (`group_by_length`); in evaluation sorted by "
-        "length, batch 64"], versions, [table(sides), goals_table(sides)])
+        "length, batch 64"], peer_versions(sides), [table(sides), goals_table(sides)])
 
 
 def table(sides):

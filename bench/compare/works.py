@@ -1,4 +1,5 @@
 """What is measured: models on data, and the sides that are measured in turn."""
+import statistics
 
 
 class Work:
@@ -35,5 +36,27 @@ def faster_peer(results, key):
 
 
 def median(results, key):
-    values = sorted(result[key] for result in results)
-    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    return statistics.median(result[key] for result in results)
+
+
+def in_turn(names, count, run_ours, run_peer, report, warm_up=False):
+    """`count` results of each side, a list by its name, made one of each in turn by run_ours(side, number) and
+    run_peer(side, number). report(number, side, result) tells of each; a warm-up, number -1, is not kept."""
+    sides = {name: [] for name in names}
+    for number in range(-1 if warm_up else 0, count):
+        for name, results in sides.items():
+            side = SIDES[name]
+            result = (run_ours if side.ours else run_peer)(side, number)
+            report(number, side, result)
+            if number >= 0:
+                results.append(result)
+    return sides
+
+
+def peer_versions(sides, before=""):
+    """Of the last result of the peer, or what is known from `before`."""
+    results = [results[-1] for name, results in sides.items() if results and not SIDES[name].ours]
+    if not results:
+        return before
+    last = results[-1]
+    return f"transformers {last['transformers']}, torch {last['torch']}, {last['threads']} threads"

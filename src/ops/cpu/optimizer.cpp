@@ -31,7 +31,7 @@ double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, i
   auto add_groups = [&](int64_t from, int64_t to) HWY_ATTR {
     int64_t i = HWY_MAX(done, from / group * group);
     for (; i < whole && i < to; i += group) {
-      for (int64_t k = 0; k < group; k += 16) prefetch_ahead(i + k, x);
+      for (int64_t k = 0; k < group; k += kLine) prefetch_ahead(i + k, x);
       for (int k = 0; k < 4; ++k) {
         const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * step));
         sums[k] = hn::MulAdd(v, v, sums[k]);
@@ -75,12 +75,7 @@ HWY_INLINE V moved(D d, const AdamWFactors& f, V p, V m, V v) {
 void adamw_range(const AdamWFactors& f, float* parameter, const float* gradient, float* m, float* v,
                  int64_t count, int64_t ahead) {
   for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-    if (i % kLine == 0) {
-      for (const float* x : {gradient, static_cast<const float*>(parameter),
-                             static_cast<const float*>(m), static_cast<const float*>(v)}) {
-        hwy::Prefetch(x + i + ahead);
-      }
-    }
+    prefetch_beyond(i, ahead, parameter, gradient, m, v);
     const auto g = hn::Mul(hn::Set(d, f.scale), hn::LoadU(d, gradient + i));
     auto first = hn::LoadU(d, m + i);
     auto second = hn::LoadU(d, v + i);

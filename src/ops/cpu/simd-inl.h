@@ -22,10 +22,16 @@ constexpr int64_t kLanes = int64_t{hn::MaxLanes(Floats())};
 
 constexpr int64_t kLine = 16;  // floats
 
+// At x + i: what lies `ahead` elements further, a line at a time.
+template <class... Arrays>
+HWY_INLINE void prefetch_beyond(int64_t i, int64_t ahead, const Arrays*... x) {
+  if (i % kLine == 0) (hwy::Prefetch(x + i + ahead), ...);
+}
+
 // At x + i of a long run: what follows it by cpu::kAhead.
 template <class... Arrays>
 HWY_INLINE void prefetch_ahead(int64_t i, const Arrays*... x) {
-  if (i % kLine == 0) (hwy::Prefetch(x + i + cpu::kAhead), ...);
+  prefetch_beyond(i, cpu::kAhead, x...);
 }
 
 // (rows, cols) of a matrix that is needed soon.
