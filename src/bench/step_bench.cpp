@@ -108,7 +108,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
   const MicroBatchLimits limits =
       micro_batch_limits(objective->samples(), step_options.micro_batch_tokens, result.batch_size);
-  engine.reserve(limits.tokens, limits.sequences, true, options.recompute);
+  engine.reserve(limits, {}, options.recompute);
   objective->reserve(engine.backend(), limits.sequences);
   TrainingStep step(engine, *objective, comm, step_options, result.batch_size);
 

@@ -88,28 +88,32 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head, int
 // A layer reads its input from `state` and leaves its output there; attention's tensors are dead
 // when the feed-forward begins, so the two share `wide`.
 ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head, int64_t tokens,
-                                         int64_t sequences) {
+                                         int64_t sequences, bool whole_layers) {
   const int64_t h = config.hidden_size;
   ActivationPlan plan;
   Allocator memory;
   const int64_t state = memory.take(tokens * h);
   const int64_t sum = memory.take(tokens * h);
-  const int64_t middle = memory.take(tokens * h);
-  const int64_t qkv_floats = (tokens * 3 * h + 15) / 16 * 16;
-  const int64_t wide =
-      memory.take(std::max(tokens * config.intermediate_size, qkv_floats + tokens * h));
   plan.embedding_sum = sum;
   LayerPlaces places;
   places.input = places.output = state;
-  places.qkv = wide;
-  places.context = wide + qkv_floats;
-  places.attention_sum = places.output_sum = sum;
-  places.middle = middle;
-  places.inner = places.activated = wide;
+  if (whole_layers) {
+    places.context = sum;
+  } else {
+    const int64_t middle = memory.take(tokens * h);
+    const int64_t qkv_floats = (tokens * 3 * h + 15) / 16 * 16;
+    const int64_t wide =
+        memory.take(std::max(tokens * config.intermediate_size, qkv_floats + tokens * h));
+    places.qkv = wide;
+    places.context = wide + qkv_floats;
+    places.attention_sum = places.output_sum = sum;
+    places.middle = middle;
+    places.inner = places.activated = wide;
+  }
   plan.layers.assign(size_t(config.num_hidden_layers), places);
   if (head.kind == HeadKind::sequence) {
     plan.layers.back().first = memory.take(sequences * h);
-    plan.layers.back().first_query = memory.take(sequences * h);
+    if (!whole_layers) plan.layers.back().first_query = memory.take(sequences * h);
   }
   add_head(plan, memory, config, head, tokens, sequences);
   plan.floats = memory.used();

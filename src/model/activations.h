@@ -20,7 +20,7 @@ struct LayerPlaces {
   int64_t first = kAbsent;            // (B, H) first tokens' input; only where R is B
   int64_t first_query = kAbsent;      // (B, H) only where R is B
   int64_t qkv = kAbsent;              // (T, 3H), or (T, 2H) keys and values where R is B
-  int64_t context = kAbsent;          // (R, H) attention output
+  int64_t context = kAbsent;          // (R, H) attention output; bf16 for whole layers
   int64_t log_sums = kAbsent;         // (heads, R)
   int64_t attention_sum = kAbsent;    // (R, H) projected context; when kept, plus residual
   int64_t attention_stats = kAbsent;  // (R, 2)
@@ -52,11 +52,11 @@ struct ActivationPlan {
 
   // Training keeps a layer's results for its backward pass; with `recompute` it keeps each layer's
   // input, and all layers share the places of the rest. Inference has a handful of buffers for all
-  // layers.
+  // layers, two where the backend computes whole layers (Backend::has_layer).
   static ActivationPlan training(const BertConfig& config, Head head, int64_t tokens,
                                  int64_t sequences, bool recompute);
   static ActivationPlan inference(const BertConfig& config, Head head, int64_t tokens,
-                                  int64_t sequences);
+                                  int64_t sequences, bool whole_layers);
 };
 
 }  // namespace finetune

@@ -35,6 +35,10 @@ class DropoutSites {
 
 }  // namespace
 
+bool has_whole_layers(const Backend& backend, const BertConfig& c) {
+  return backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
+}
+
 struct Bert::State {
   Backend& backend;
   BertConfig config;
@@ -43,9 +47,10 @@ struct Bert::State {
   std::vector<LayerSlots> layers;
   Slot pooler_weight, pooler_bias, head_weight, head_bias;
 
+  bool whole_layers = false;  // in inference
   bool can_train = false, recompute = false;
   std::shared_ptr<void> memory;
-  int64_t max_tokens = 0, max_sequences = 0;
+  int64_t reserved = 0;  // bytes
   // Of the last forward, for its own micro-batch: a small one touches little of the memory.
   ActivationPlan plan;
   int64_t kept_tokens = 0, kept_sequences = 0;  // of the last kept forward; 0: none
@@ -81,6 +86,7 @@ struct Bert::State {
 
 Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
     : backend(b), config(c), head(table.head()) {
+  whole_layers = has_whole_layers(b, c);
   const std::string prefix = "bert.embeddings.";
   embeddings = {slot_of(table, prefix + "word_embeddings.weight"),
                 slot_of(table, prefix + "position_embeddings.weight"),
@@ -190,7 +196,8 @@ Bert::~Bert() = default;
 int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training,
                                bool recompute) const {
   const State& s = *state_;
-  int64_t floats = ActivationPlan::inference(s.config, s.head, tokens, sequences).floats;
+  int64_t floats =
+      ActivationPlan::inference(s.config, s.head, tokens, sequences, s.whole_layers).floats;
   if (training) {
     floats = std::max(
         floats, ActivationPlan::training(s.config, s.head, tokens, sequences, recompute).floats);
@@ -198,16 +205,18 @@ int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training,
   return floats * int64_t(sizeof(float));
 }
 
-void Bert::reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute) {
+void Bert::reserve(BatchSize training, BatchSize inference, bool recompute) {
   State& s = *state_;
-  s.max_tokens = max_tokens;
-  s.max_sequences = max_sequences;
-  s.can_train = training;
+  s.can_train = training.tokens > 0;
   s.recompute = recompute;
   s.kept_tokens = s.kept_sequences = 0;
   s.memory.reset();
-  s.memory =
-      s.backend.allocate(size_t(activation_bytes(max_tokens, max_sequences, training, recompute)));
+  s.reserved = activation_bytes(inference.tokens, inference.sequences, false);
+  if (s.can_train) {
+    s.reserved = std::max(s.reserved,
+                          activation_bytes(training.tokens, training.sequences, true, recompute));
+  }
+  s.memory = s.backend.allocate(size_t(s.reserved));
 }
 
 Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
@@ -215,15 +224,18 @@ Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan
   State& s = *state_;
   FINETUNE_CHECK(!keep_for_backward || s.can_train);
   const int64_t t = batch.tokens(), b = batch.sequences();
-  FINETUNE_CHECK(t <= s.max_tokens && b <= s.max_sequences);
+  // Dropout is for parts: whole layers have none.
+  const bool whole = s.whole_layers && !keep_for_backward && dropout == nullptr;
   s.plan = keep_for_backward ? ActivationPlan::training(s.config, s.head, t, b, s.recompute)
-                             : ActivationPlan::inference(s.config, s.head, t, b);
+                             : ActivationPlan::inference(s.config, s.head, t, b, whole);
+  FINETUNE_CHECK(s.plan.floats * int64_t(sizeof(float)) <= s.reserved);
   s.kept_tokens = keep_for_backward ? t : 0;
   s.kept_sequences = keep_for_backward ? b : 0;
   const DropoutSites sites(dropout);
   s.embed(batch, weights, sites, keep_for_backward);
   for (int64_t l = 0; l < s.config.num_hidden_layers; ++l) {
-    layer_forward(s.pass(batch, l, sites), weights);
+    const LayerPass pass = s.pass(batch, l, sites);
+    whole ? whole_layer_forward(pass, weights) : layer_forward(pass, weights);
   }
   return s.logits(batch, weights, sites);
 }

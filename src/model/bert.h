@@ -52,6 +52,15 @@ struct DropoutPlan {
   double head = 0;
 };
 
+// Of a micro-batch; zeros: there is none.
+struct BatchSize {
+  int64_t tokens = 0;
+  int64_t sequences = 0;
+};
+
+// Whether inference computes whole layers (Backend::has_layer), in two small buffers.
+bool has_whole_layers(const Backend& backend, const BertConfig& config);
+
 class Bert {
  public:
   Bert(Backend& backend, const BertConfig& config, const ParameterTable& table);
@@ -64,7 +73,12 @@ class Bert {
   int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training,
                            bool recompute = false) const;
   // Allocates for micro-batches up to this size, in place of what was reserved before.
-  void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false);
+  void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false) {
+    reserve(training ? BatchSize{max_tokens, max_sequences} : BatchSize{},
+            {max_tokens, max_sequences}, recompute);
+  }
+  // The same with a size of its own for inference, besides that of training.
+  void reserve(BatchSize training, BatchSize inference, bool recompute);
 
   // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head; valid until the next
   // call of forward or backward.

@@ -45,6 +45,13 @@ Tensor key_value_part(Tensor bias, int64_t h) {
   return bias.columns(h, 2 * h);
 }
 
+// The first tokens' rows of the layer's input.
+Tensor gather_first(const LayerPass& pass, Tensor input) {
+  Tensor first = pass.at(pass.places.first, pass.rows(), input.cols);
+  pass.backend.gather_rows(input, pass.batch.first_rows(), first);
+  return first;
+}
+
 void attention_forward(const LayerPass& pass, float* weights, Tensor residual) {
   Backend& backend = pass.backend;
   const LayerPlaces& p = pass.places;
@@ -124,6 +131,31 @@ Tensor LayerPass::at(int64_t place, int64_t rows, int64_t cols) const {
   return place == kAbsent ? Tensor{} : matrix(memory + place, rows, cols);
 }
 
+void whole_layer_forward(const LayerPass& pass, float* weights) {
+  const LayerPlaces& p = pass.places;
+  const LayerSlots& s = pass.slots;
+  const int64_t h = pass.config.hidden_size, rows = pass.rows();
+  Tensor input = pass.at(p.input, pass.batch.tokens(), h);
+  Tensor first = pass.first_only ? gather_first(pass, input) : Tensor{};
+  Tensor context{pass.memory + p.context, DType::bf16, rows, h, h};
+  pass.backend.self_attention(attention_shape(pass), input, first, s.qkv_weight.in(weights),
+                              s.qkv_bias.in(weights), context);
+  LayerOutput layer;
+  layer.attention_weight = s.attention_weight.in(weights);
+  layer.attention_bias = s.attention_bias.in(weights);
+  layer.attention_gamma = s.attention_gamma.in(weights);
+  layer.attention_beta = s.attention_beta.in(weights);
+  layer.inner_weight = s.inner_weight.in(weights);
+  layer.inner_bias = s.inner_bias.in(weights);
+  layer.output_weight = s.output_weight.in(weights);
+  layer.output_bias = s.output_bias.in(weights);
+  layer.output_gamma = s.output_gamma.in(weights);
+  layer.output_beta = s.output_beta.in(weights);
+  layer.epsilon = float(pass.config.layer_norm_eps);
+  layer.activation = pass.config.hidden_act;
+  pass.backend.layer_output(layer, context, first ? first : input, pass.at(p.output, rows, h));
+}
+
 void layer_forward(const LayerPass& pass, float* weights) {
   Backend& backend = pass.backend;
   const LayerPlaces& p = pass.places;
@@ -134,11 +166,7 @@ void layer_forward(const LayerPass& pass, float* weights) {
   const bool keep = p.output_stats != kAbsent;
 
   Tensor residual = pass.at(p.input, pass.batch.tokens(), h);
-  if (pass.first_only) {
-    Tensor first = pass.at(p.first, rows, h);
-    backend.gather_rows(residual, pass.batch.first_rows(), first);
-    residual = first;
-  }
+  if (pass.first_only) residual = gather_first(pass, residual);
   attention_forward(pass, weights, residual);
 
   Tensor sum = pass.at(p.attention_sum, rows, h), middle = pass.at(p.middle, rows, h);

@@ -55,6 +55,8 @@ struct LayerPass {
 
 // Reads places.input, writes places.output and all other places that the plan has.
 void layer_forward(const LayerPass& pass, float* weights);
+// The same in inference, by the backend's operations for whole layers.
+void whole_layer_forward(const LayerPass& pass, float* weights);
 
 // Gradient buffers of the plan.
 struct LayerGradients {

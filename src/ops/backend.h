@@ -51,6 +51,31 @@ struct AttentionShape {
   const uint32_t* samples = nullptr;  // (B) place in the global batch, names the dropout stream
 };
 
+// An encoder layer with H = hidden.
+struct LayerShape {
+  int64_t hidden = 0;
+  int64_t head_size = 0;
+  int64_t inner = 0;
+  Activation activation = Activation::gelu;
+};
+
+// What follows attention in an encoder layer.
+struct LayerOutput {
+  Tensor attention_weight;                 // (H, H)
+  Tensor attention_bias;                   // (1, H)
+  Tensor attention_gamma, attention_beta;  // (1, H)
+  Tensor inner_weight;                     // (inner, H)
+  Tensor inner_bias;                       // (1, inner)
+  Tensor output_weight;                    // (H, inner)
+  Tensor output_bias;                      // (1, H)
+  Tensor output_gamma, output_beta;        // (1, H)
+  float epsilon = 0;                       // of both normalisations
+  Activation activation = Activation::gelu;
+
+  int64_t hidden() const { return attention_weight.rows; }
+  int64_t inner() const { return inner_weight.rows; }
+};
+
 struct AdamW {
   float learning_rate = 0;
   float beta1 = 0.9f;
@@ -162,6 +187,23 @@ class Backend {
   virtual void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                                   Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq,
                                   Tensor dk, Tensor dv) = 0;
+
+  // ---- encoder layer in inference ---------------------------------------------------------------
+  // A layer in two operations, for backends that compute it faster whole than in parts; the others
+  // say no and have neither.
+  virtual bool has_layer(const LayerShape&) const { return false; }
+  // context (Tq, H) in bf16 = attention of q, k, v, these three = x * weight^T + bias with weight
+  // (3H, H), bias (1, 3H). Where `first` (Tq, H) is given, q comes of its rows instead of x (T, H).
+  virtual void self_attention(const AttentionShape&, Tensor /*x*/, Tensor /*first*/,
+                              Tensor /*weight*/, Tensor /*bias*/, Tensor /*context*/) {
+    FINETUNE_CHECK(false);
+  }
+  // y (R, H) = LN(m + f(m * inner^T + bias) * output^T + bias), m = LN(residual + context *
+  // attention^T + bias); context (R, H) in bf16. y may be residual.
+  virtual void layer_output(const LayerOutput&, Tensor /*context*/, Tensor /*residual*/,
+                            Tensor /*y*/) {
+    FINETUNE_CHECK(false);
+  }
 
   // ---- losses ---------------------------------------------------------------------------------
   // Each writes one loss per sample, losses (1, B), already weighted but not yet divided by the

@@ -69,17 +69,18 @@ void ProfilingBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
 }
 
 void ProfilingBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
-  record("linear_backward_input",
-         {product_flops(dy.rows, dx.cols, dy.cols),
-          bytes_of({dy, w, dx}) + (accumulate ? bytes_of(dx) : 0),
-          concat(dx.cols, " <- ", dy.cols)},
-         [&] { inner_->linear_backward_input(dy, w, dx, accumulate); });
+  record(
+      "linear_backward_input",
+      {product_flops(dy.rows, dx.cols, dy.cols),
+       bytes_of({dy, w, dx}) + (accumulate ? bytes_of(dx) : 0), concat(dx.cols, " <- ", dy.cols)},
+      [&] { inner_->linear_backward_input(dy, w, dx, accumulate); });
 }
 
 void ProfilingBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
                                               bool accumulate) {
   record("linear_backward_weight",
-         {product_flops(dy.rows, x.cols, dy.cols), bytes_of({dy, x, dw, dbias}) + (accumulate ? bytes_of({dw, dbias}) : 0),
+         {product_flops(dy.rows, x.cols, dy.cols),
+          bytes_of({dy, x, dw, dbias}) + (accumulate ? bytes_of({dw, dbias}) : 0),
           concat(x.cols, " -> ", dy.cols)},
          [&] { inner_->linear_backward_weight(dy, x, dw, dbias, accumulate); });
 }
@@ -152,10 +153,27 @@ void ProfilingBackend::attention(const AttentionShape& shape, Dropout dropout, T
 void ProfilingBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
                                           Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
                                           Tensor dq, Tensor dk, Tensor dv) {
-  record("attention_backward",
-         {8 * scores(shape), bytes_of({q, k, v, out, lse, dout, dq, dk, dv})}, [&] {
-           inner_->attention_backward(shape, dropout, q, k, v, out, lse, dout, dq, dk, dv);
-         });
+  record("attention_backward", {8 * scores(shape), bytes_of({q, k, v, out, lse, dout, dq, dk, dv})},
+         [&] { inner_->attention_backward(shape, dropout, q, k, v, out, lse, dout, dq, dk, dv); });
+}
+
+void ProfilingBackend::self_attention(const AttentionShape& shape, Tensor x, Tensor first,
+                                      Tensor weight, Tensor bias, Tensor context) {
+  const int64_t h = x.cols;
+  const double products = product_flops(x.rows, 2 * h, h) + product_flops(context.rows, h, h);
+  record("self_attention",
+         {products + 4 * scores(shape), bytes_of({x, first, weight, bias, context})},
+         [&] { inner_->self_attention(shape, x, first, weight, bias, context); });
+}
+
+void ProfilingBackend::layer_output(const LayerOutput& layer, Tensor context, Tensor residual,
+                                    Tensor y) {
+  const int64_t h = y.cols;
+  record("layer_output",
+         {product_flops(y.rows, h, h) + 2 * product_flops(y.rows, layer.inner(), h),
+          bytes_of({layer.attention_weight, layer.inner_weight, layer.output_weight, context,
+                    residual, y})},
+         [&] { inner_->layer_output(layer, context, residual, y); });
 }
 
 void ProfilingBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,
@@ -168,9 +186,8 @@ void ProfilingBackend::cross_entropy(Tensor logits, const int32_t* labels, Tenso
 
 void ProfilingBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights,
                                             float scale, Tensor losses, Tensor dlogits) {
-  record("binary_cross_entropy", {0, bytes_of({logits, targets, losses, dlogits})}, [&] {
-    inner_->binary_cross_entropy(logits, targets, weights, scale, losses, dlogits);
-  });
+  record("binary_cross_entropy", {0, bytes_of({logits, targets, losses, dlogits})},
+         [&] { inner_->binary_cross_entropy(logits, targets, weights, scale, losses, dlogits); });
   phase_ = Phase::backward;
 }
 
@@ -208,7 +225,8 @@ void ProfilingBackend::block_square_sums(Tensor x, int64_t block, const SparseRo
   const double read = sparse.cols == 0
                           ? bytes_of(x)
                           : 4.0 * double(sparse.first + sparse.nonzero.count * sparse.cols);
-  record("block_square_sums", {0, read}, [&] { inner_->block_square_sums(x, block, sparse, sums); });
+  record("block_square_sums", {0, read},
+         [&] { inner_->block_square_sums(x, block, sparse, sums); });
 }
 
 void ProfilingBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,

@@ -97,6 +97,11 @@ class ProfilingBackend : public Backend {
                           Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk,
                           Tensor dv) override;
 
+  bool has_layer(const LayerShape& shape) const override { return inner_->has_layer(shape); }
+  void self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
+                      Tensor bias, Tensor context) override;
+  void layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) override;
+
   void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
                      float scale, Tensor losses, Tensor dlogits) override;
   void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,

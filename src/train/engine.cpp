@@ -13,6 +13,7 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
+constexpr int64_t kEvaluationBudget = int64_t{48} << 20;
 constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
 
 // Every token has a row in the embeddings. Data that could break this are refused when they are
@@ -80,6 +81,15 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length) {
   return std::max(tokens, max_length);
 }
 
+// Where whole layers are computed a token needs little memory, and all micro-batches give the same
+// bits: they are large, since the weights are packed once for each.
+int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
+                          int64_t micro_batch_tokens) {
+  if (!has_whole_layers(backend, config)) return micro_batch_tokens;
+  const int64_t per_token = 2 * config.hidden_size * int64_t(sizeof(float));
+  return std::max(micro_batch_tokens, kEvaluationBudget / per_token);
+}
+
 Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
                Communicator& comm)
     : backend_(std::move(backend)),
@@ -104,9 +114,10 @@ void Engine::set_weights(const std::function<void(float*)>& fill) {
   backend_->upload(weights_as_they_are(), arena.data(), arena.size() * sizeof(float));
 }
 
-void Engine::reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute) {
-  bert_.reserve(max_tokens, max_sequences, training, recompute);
-  batch_ = std::make_unique<DeviceBatch>(*backend_, max_tokens, max_sequences);
+void Engine::reserve(BatchSize training, BatchSize inference, bool recompute) {
+  bert_.reserve(training, inference, recompute);
+  batch_ = std::make_unique<DeviceBatch>(*backend_, std::max(training.tokens, inference.tokens),
+                                         std::max(training.sequences, inference.sequences));
 }
 
 DeviceBatch& Engine::upload(const PackedBatch& batch) {

@@ -39,6 +39,10 @@ ModelFiles open_model_config(const std::string& path, bool need_weights);  // wi
 // free memory or processes, since equal values give equal bits.
 int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length);
 
+// The same for evaluation and prediction.
+int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
+                          int64_t micro_batch_tokens);
+
 class Engine {
  public:
   static constexpr int64_t kEvaluationSequences = 512;
@@ -65,8 +69,8 @@ class Engine {
     complete_weights_ = std::move(complete);
   }
 
-  // Buffers for micro-batches of up to `max_tokens` tokens in `max_sequences` sequences. Once.
-  void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false);
+  // Buffers for micro-batches of up to these sizes. Once.
+  void reserve(BatchSize training, BatchSize inference, bool recompute = false);
   DeviceBatch& upload(const PackedBatch& batch);
 
   // Logits of a micro-batch without dropout, copied to the host.
@@ -88,10 +92,7 @@ class Engine {
 };
 
 // The largest micro-batch that samples with these lengths can need.
-struct MicroBatchLimits {
-  int64_t tokens = 0;
-  int64_t sequences = 0;
-};
+using MicroBatchLimits = BatchSize;
 MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
                                     int64_t most_sequences);
 

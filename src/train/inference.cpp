@@ -72,9 +72,11 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
                       HeadPolicy::require, arena);
     });
   });
-  model.micro_batch_tokens = auto_micro_batch_tokens(model.model.config, loading.max_length);
+  model.micro_batch_tokens =
+      evaluation_tokens(model.engine->backend(), model.model.config,
+                        auto_micro_batch_tokens(model.model.config, loading.max_length));
   model.engine->set_evaluation_sequences(options.batch_size);
-  model.engine->reserve(model.micro_batch_tokens, model.engine->evaluation_sequences(), false);
+  model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
 }
 
 }  // namespace

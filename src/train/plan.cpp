@@ -92,7 +92,11 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.recompute = options.recompute;
   plan.micro_batch_tokens = *options.micro_batch_tokens;
 
-  plan.work = workload_of(*p.task, options, p.steps, plan.micro_batch_tokens);
+  const auto work_with = [&](int64_t tokens) {
+    return workload_of(*p.task, options, p.steps, tokens,
+                       evaluation_tokens(*p.backend, p.model.config, tokens));
+  };
+  plan.work = work_with(plan.micro_batch_tokens);
 
   const int64_t before = bytes_of_mb(resident_memory_mb());
   const int all_threads = threads();
@@ -116,12 +120,12 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
                        p.data_bytes};
   plan.memory = forecast_memory(shape, plan.work, options.recompute);
 
-  const int64_t largest = std::max(plan.work.training.tokens, plan.work.evaluation.tokens);
+  const int64_t largest = plan.work.training.tokens;
   for (int divisor : {1, 2, 4}) {
     const int64_t tokens = divisor == 1 ? plan.micro_batch_tokens : largest / divisor;
     const bool smaller = tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
     if (divisor > 1 && !smaller) continue;
-    const Workload work = divisor == 1 ? plan.work : workload_of(*p.task, options, p.steps, tokens);
+    const Workload work = divisor == 1 ? plan.work : work_with(tokens);
     plan.alternatives.push_back(
         {divisor, tokens, forecast_memory(shape, work, false), forecast_memory(shape, work, true)});
   }

@@ -102,9 +102,7 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
   engine.set_weights(
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
-  engine.reserve(std::max(work.training.tokens, work.evaluation.tokens),
-                 std::max(work.training.sequences, work.evaluation.sequences), true,
-                 run.options.recompute);
+  engine.reserve(work.training, work.evaluation, run.options.recompute);
   objective->reserve(engine.backend(), work.training.sequences);
   TimeForecast time;
   {
@@ -114,7 +112,9 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
         step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);
   }
   if (run.task.eval_set()) {
-    time.evaluation = evaluation_seconds(engine, *comm, run.task, *run.options.micro_batch_tokens);
+    const int64_t tokens =
+        evaluation_tokens(engine.backend(), run.config, *run.options.micro_batch_tokens);
+    time.evaluation = evaluation_seconds(engine, *comm, run.task, tokens);
   }
   return time;
 }

@@ -149,8 +149,9 @@ void Preparation::resolve_options() {
     if (!options.virtual_shards) options.virtual_shards = comm_.size();
     if (const SampleSet* eval = task.eval_set()) {
       facts_.has_eval = 1;
-      facts_.evaluation = micro_batch_limits(eval->samples, *options.micro_batch_tokens,
-                                             Engine::kEvaluationSequences);
+      const int64_t tokens =
+          evaluation_tokens(*backend_, s_.model.config, *options.micro_batch_tokens);
+      facts_.evaluation = micro_batch_limits(eval->samples, tokens, Engine::kEvaluationSequences);
     }
     facts_.found = found_.has_value();
     if (found_) facts_.step = found_->state.step;
@@ -192,12 +193,8 @@ void Preparation::reserve_buffers() {
   const int64_t shard = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
   const MicroBatchLimits training =
       micro_batch_limits(s_.objective->samples(), s_.micro_batch_tokens, shard);
-  MicroBatchLimits largest = training;
-  if (s_.has_eval) {
-    largest.tokens = std::max(largest.tokens, facts_.evaluation.tokens);
-    largest.sequences = std::max(largest.sequences, facts_.evaluation.sequences);
-  }
-  s_.engine->reserve(largest.tokens, largest.sequences, true, s_.options.recompute);
+  s_.engine->reserve(training, s_.has_eval ? facts_.evaluation : MicroBatchLimits{},
+                     s_.options.recompute);
   s_.objective->reserve(s_.engine->backend(), training.sequences);
 }
 
@@ -322,7 +319,8 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   double start = seconds_since_start();
   auto evaluation = task->start_evaluation();
   const SampleSet& set = *task->eval_set();
-  const bool whole = dealer.evaluate(set, *evaluation, micro_batch_tokens, poll);
+  const int64_t tokens = evaluation_tokens(engine->backend(), model.config, micro_batch_tokens);
+  const bool whole = dealer.evaluate(set, *evaluation, tokens, poll);
   dealer.done();
   if (!whole) return nullptr;
   metrics = evaluation->metrics();

@@ -35,7 +35,7 @@ int64_t enlarge(MicroBatchLimits& largest, std::span<const int64_t> lengths, int
 }  // namespace
 
 Workload workload_of(const Task& task, const TrainOptions& options, int64_t steps,
-                     int64_t micro_batch_tokens) {
+                     int64_t micro_batch_tokens, int64_t evaluation_tokens) {
   const TokenizedSamples& samples = task.train_set().samples;
   const int64_t shards = options.virtual_shards.value_or(1);
   const std::vector<uint32_t> order = first_epoch(samples, options, steps);
@@ -67,7 +67,7 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
     lengths.clear();
     for (int64_t i = 0; i < eval->samples.size(); ++i) lengths.push_back(eval->samples.length(i));
     work.evaluation_batches =
-        enlarge(work.evaluation, lengths, micro_batch_tokens, Engine::kEvaluationSequences);
+        enlarge(work.evaluation, lengths, evaluation_tokens, Engine::kEvaluationSequences);
     const int64_t every =
         options.eval_every.value_or(steps_per_epoch(samples.size(), options.batch_size));
     work.evaluations = (steps + every - 1) / every;  // the last one at the end

@@ -5,17 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "ops/cpu/amx_pack.h"
+#include "ops/cpu/amx_panels.h"
 #include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
 namespace {
 
-constexpr int64_t kTile = kAmxTile;
-constexpr int64_t kPanel = 2 * kAmxSide;      // columns of a block of c
-constexpr int64_t kBlockRows = 2 * kAmxSide;  // and its rows
+constexpr int64_t kPanel = kAmxBlock;      // columns of a block of c
+constexpr int64_t kBlockRows = kAmxBlock;  // and its rows
 // Tiles of depth that are multiplied at once: with more, a block's rows of a leave the first-level
 // cache; with fewer, the sums come and go more often. Fewer where a task packs as it goes: what is
 // packed shares the second-level cache with its source.
@@ -32,119 +30,6 @@ constexpr int64_t kEnoughTasks = 6;
 constexpr int64_t kFewRows = 512;
 constexpr int64_t kResidentBytes = int64_t{1} << 20;
 constexpr int64_t kTaskBytes = int64_t{896} << 10;
-
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-class Tiles {
- public:
-  Tiles() {
-    static constexpr TileConfig config;
-    _tile_loadconfig(&config);
-  }
-  ~Tiles() { _tile_release(); }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-};
-
-// c (32, 32), rows `c_stride` apart, = or += the product of `depth` tiles of a's 32 rows, the
-// second 16 of them `a_step` elements after the first, and of b's panel.
-void block_product(const uint16_t* a, int64_t a_step, const uint16_t* b, int64_t depth, float* c,
-                   int64_t c_stride, bool add) {
-  const size_t stride = size_t(c_stride) * sizeof(float);
-  float* lower = c + kAmxSide * c_stride;
-  if (add) {
-    _tile_loadd(0, c, stride);
-    _tile_loadd(1, c + kAmxSide, stride);
-    _tile_loadd(2, lower, stride);
-    _tile_loadd(3, lower + kAmxSide, stride);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-  for (int64_t d = 0; d < depth; ++d) {
-    _tile_loadd(6, b, 64);
-    _tile_loadd(4, a, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + kTile, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + a_step, 64);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-    a += kTile;
-    b += 2 * kTile;
-  }
-  _tile_stored(0, c, stride);
-  _tile_stored(1, c + kAmxSide, stride);
-  _tile_stored(2, lower, stride);
-  _tile_stored(3, lower + kAmxSide, stride);
-}
-
-// Lines of one operand (rows of op(a), columns of op(b)) [begin, begin + count) as tiles: groups of
-// 16 lines, an even number of them, each `tiles` tiles of depth from tile `first` on.
-struct Packed {
-  int64_t begin, count, first, tiles;
-  uint16_t* data;
-  int64_t groups() const { return round_up(count, kPanel) / kAmxSide; }
-  int64_t floats() const { return groups() * tiles * kTile / 2; }
-};
-
-// Left: [group][tile]. Right: [panel of two groups][tile][half], as a block reads them.
-uint16_t* left_tile(const Packed& packed, int64_t group, int64_t d) {
-  return packed.data + (group * packed.tiles + d) * kTile;
-}
-uint16_t* right_tile(const Packed& packed, int64_t group, int64_t d) {
-  return packed.data + ((group / 2 * packed.tiles + d) * 2 + group % 2) * kTile;
-}
-
-// One group of an operand whose lines are memory's rows: x (lines, depth).
-template <bool kTranspose, typename Place>
-void pack_group_along(Tensor x, const Packed& packed, int64_t group, const Place& place) {
-  const int64_t line = group * kAmxSide, k = packed.first * kAmxDepth;
-  const int64_t depth = std::min(packed.tiles * kAmxDepth, x.cols - k);
-  const float* from = x.f32() + (packed.begin + line) * x.stride + k;
-  int64_t whole = 0;  // tiles
-  if (kTranspose && line + kAmxSide <= packed.count) {
-    for (; (whole + 1) * kAmxDepth <= depth; ++whole) {
-      pack_transposed(from + whole * kAmxDepth, x.stride, place(packed, group, whole));
-    }
-  }
-  if (whole == packed.tiles) return;
-  for (int64_t r = 0; r < kAmxSide; ++r) {
-    const float* row = line + r < packed.count ? from + r * x.stride + whole * kAmxDepth : nullptr;
-    pack_along(row, depth - whole * kAmxDepth, r,
-               [&](int64_t d) { return place(packed, group, whole + d); });
-  }
-  if (!kTranspose) return;
-  for (; whole < packed.tiles; ++whole) transpose_tile(place(packed, group, whole));
-}
-
-// One tile of depth of an operand whose lines are memory's columns: x (depth, lines).
-template <bool kTranspose, typename Place>
-void pack_tile_across(Tensor x, const Packed& packed, int64_t d, const Place& place) {
-  for (int64_t r = 0; r < kAmxSide; ++r) {
-    const auto row = [&](int64_t k) {
-      return k < x.rows ? x.f32() + k * x.stride + packed.begin : nullptr;
-    };
-    const int64_t k = (packed.first + d) * kAmxDepth + 2 * r;
-    pack_across(row(k), row(k + 1), packed.count, r, 8 * x.stride,
-                [&](int64_t group) { return place(packed, group, d); });
-  }
-  for (int64_t group = (packed.count + kAmxSide - 1) / kAmxSide; group < packed.groups(); ++group) {
-    std::memset(place(packed, group, d), 0, kTile * sizeof(uint16_t));
-  }
-  if (!kTranspose) return;
-  for (int64_t group = 0; group < packed.groups(); ++group) {
-    transpose_tile(place(packed, group, d));
-  }
-}
 
 template <bool kTranspose, typename Place>
 void pack_along_by_all(Tensor x, const Packed& packed, const Place& place) {
@@ -201,9 +86,9 @@ void add_products(const Block& block, const Packed& left, int64_t l, const Packe
                   int64_t depth, bool add, float* sums) {
   for (int64_t row = 0; row < block.rows; row += kBlockRows) {
     for (int64_t i = 0; i < block.panels; ++i) {
-      block_product(left_tile(left, (block.row + row) / kAmxSide, l), left.tiles * kTile,
-                    right_tile(right, 2 * (block.panel + i), r), depth,
-                    sums + row * block.width() + i * kPanel, block.width(), add);
+      block_product(left_tile(left, (block.row + row) / kAmxSide, l),
+                    {left.tiles * kAmxTile, kAmxTile}, right_tile(right, 2 * (block.panel + i), r),
+                    depth, sums + row * block.width() + i * kPanel, block.width(), add);
     }
   }
 }

@@ -61,6 +61,12 @@ class CpuBackend : public Backend {
                           Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk,
                           Tensor dv) override;
 
+  // layer.cpp
+  bool has_layer(const LayerShape& shape) const override;
+  void self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
+                      Tensor bias, Tensor context) override;
+  void layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) override;
+
   // loss.cpp
   void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
                      float scale, Tensor losses, Tensor dlogits) override;
@@ -74,8 +80,7 @@ class CpuBackend : public Backend {
   // optimizer.cpp
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
-  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
-                         double* sums) override;
+  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;

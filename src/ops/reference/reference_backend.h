@@ -51,6 +51,10 @@ class ReferenceBackend : public Backend {
                           Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq, Tensor dk,
                           Tensor dv) override;
 
+  void self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
+                      Tensor bias, Tensor context) override;
+  void layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) override;
+
   void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
                      float scale, Tensor losses, Tensor dlogits) override;
   void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
@@ -62,8 +66,7 @@ class ReferenceBackend : public Backend {
 
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
-  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
-                         double* sums) override;
+  void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse, double* sums) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;

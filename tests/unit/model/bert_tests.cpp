@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../shared.h"
 #include "fixture.h"
 #include "ops/reference/reference_backend.h"
 
@@ -325,6 +326,42 @@ TEST_CASE("inference gives the logits of training without dropout") {
         CHECK(kept == same);
         CHECK(kept == bare);
       }
+    }
+  }
+}
+
+TEST_CASE("whole layers give the logits of layers in parts, and each sequence its own") {
+  auto backend = make_cpu_backend(DType::bf16);
+  for (Head head : kHeads) {
+    for (int64_t layers : {1, 3}) {
+      INFO(text(head), " head, ", layers, " layers");
+      BertConfig config = small_config(layers);
+      config.hidden_size = 64;
+      config.num_attention_heads = 2;
+      config.intermediate_size = 160;
+      if (!has_whole_layers(*backend, config)) return skip("no AMX: layers are computed in parts");
+      ParameterTable table(config, head);
+      Arena weights(*backend, random_weights(table, 0.1));
+      const std::vector<Sequence> sequences = random_sequences(config, {7, 1, 24, 13, 16});
+      const auto logits_of = [&](const std::vector<Sequence>& some, bool keep) {
+        PackedBatch batch = pack(some);
+        DeviceBatch device(*backend, batch.tokens(), batch.sequences());
+        device.upload(batch);
+        Bert bert(*backend, config, table);
+        bert.reserve(batch.tokens(), batch.sequences(), keep);
+        return download(*backend, bert.forward(device, weights.data(), nullptr, keep));
+      };
+      const std::vector<float> whole = logits_of(sequences, false);
+      // Queries, keys, values and probabilities are rounded to bf16 too.
+      CHECK(relative_error(whole, logits_of(sequences, true)) <= 0.02);
+      std::vector<float> alone;
+      for (const Sequence& sequence : sequences) {
+        const std::vector<float> logits = logits_of({sequence}, false);
+        alone.insert(alone.end(), logits.begin(), logits.end());
+      }
+      CHECK(alone.size() == whole.size());
+      // The head's products are ordinary ones: they add in an order that depends on their rows.
+      CHECK(relative_error(alone, whole) <= kSameSum);
     }
   }
 }

@@ -153,6 +153,7 @@ const std::vector<OpCase>& op_table() {
     add_elementwise_cases(all);
     add_row_cases(all);
     add_attention_cases(all);
+    add_layer_cases(all);
     add_loss_cases(all);
     add_optimizer_cases(all);
     return all;

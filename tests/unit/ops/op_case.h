@@ -37,6 +37,7 @@ struct OpGradient {
 };
 
 using OpRun = std::function<void(Backend&, OpData&)>;
+using OpOffered = std::function<bool(const Backend&)>;
 
 struct OpCase {
   std::string op;
@@ -50,6 +51,7 @@ struct OpCase {
   std::map<std::string, OpBuffer> buffers;
   std::map<std::string, OpView> views;
   std::map<std::string, std::vector<int32_t>> integers;
+  OpOffered offered;  // by a backend under test; null: by all. The reference has every operation.
   OpRun run;
   std::vector<std::string> outputs;  // all that `run` writes
 
@@ -120,6 +122,7 @@ void add_matrix_cases(std::vector<OpCase>& table);
 void add_elementwise_cases(std::vector<OpCase>& table);
 void add_row_cases(std::vector<OpCase>& table);
 void add_attention_cases(std::vector<OpCase>& table);
+void add_layer_cases(std::vector<OpCase>& table);
 void add_loss_cases(std::vector<OpCase>& table);
 void add_optimizer_cases(std::vector<OpCase>& table);
 const std::vector<OpCase>& op_table();

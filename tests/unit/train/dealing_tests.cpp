@@ -25,7 +25,9 @@ BertConfig tiny_config() {
   return config;
 }
 
-uint32_t draw(uint32_t stream, uint32_t i) { return philox({1, 9}, {stream, i, 0, 0})[0]; }
+uint32_t draw(uint32_t stream, uint32_t i) {
+  return philox({1, 9}, {stream, i, 0, 0})[0];
+}
 
 TokenizedSamples samples_of(int64_t begin, int64_t end) {
   TokenizedSamples samples;
@@ -94,7 +96,7 @@ struct Fixture {
     for (const Parameter& parameter : engine.table().parameters()) {
       initialize(engine.table(), parameter, 0.5, 3, engine.weights());
     }
-    engine.reserve(kMicroBatch, kMicroBatch, false);
+    engine.reserve({}, {kMicroBatch, kMicroBatch});
     set.samples = samples_of(0, kSamples);
   }
 
@@ -140,9 +142,11 @@ TEST_CASE("samples that come piece by piece are computed in the micro-batches of
   for (int64_t most : {int64_t{0}, int64_t{2}}) {
     f.engine.set_evaluation_sequences(most);
     const Came expected = f.plainly(f.engine.evaluation_sequences());
-    for (const std::vector<int64_t>& pieces :
-         {std::vector<int64_t>{61}, {1, 60}, {20, 20, 20, 1}, {0, 3, 0, 0, 58, 0},
-          std::vector<int64_t>(61, 1)}) {
+    for (const std::vector<int64_t>& pieces : {std::vector<int64_t>{61},
+                                               {1, 60},
+                                               {20, 20, 20, 1},
+                                               {0, 3, 0, 0, 58, 0},
+                                               std::vector<int64_t>(61, 1)}) {
       Listener listener(pieces);
       f.dealer.evaluate(listener, kMicroBatch, [](double) {});
       CHECK(listener.came == expected);

@@ -1,0 +1,71 @@
+// An operand of a matrix product, some of its lines and of its depth, as AMX tiles: where they lie,
+// and how they come there from fp32.
+#pragma once
+
+#include <cstring>
+
+#include "core/tensor.h"
+#include "ops/cpu/amx_tiles.h"
+
+namespace finetune::cpu {
+
+// Lines of one operand (rows of op(a), columns of op(b)) [begin, begin + count) as tiles: groups of
+// 16 lines, an even number of them, each `tiles` tiles of depth from tile `first` on.
+struct Packed {
+  int64_t begin, count, first, tiles;
+  uint16_t* data;
+  int64_t groups() const { return round_up(count, kAmxBlock) / kAmxSide; }
+  int64_t floats() const { return groups() * tiles * kAmxTile / 2; }
+};
+
+// Left: [group][tile]. Right: [panel of two groups][tile][half], as a block reads them.
+inline uint16_t* left_tile(const Packed& packed, int64_t group, int64_t d) {
+  return packed.data + (group * packed.tiles + d) * kAmxTile;
+}
+inline uint16_t* right_tile(const Packed& packed, int64_t group, int64_t d) {
+  return packed.data + ((group / 2 * packed.tiles + d) * 2 + group % 2) * kAmxTile;
+}
+
+// One group of an operand whose lines are memory's rows: x (lines, depth).
+template <bool kTranspose, typename Place>
+void pack_group_along(Tensor x, const Packed& packed, int64_t group, const Place& place) {
+  const int64_t line = group * kAmxSide, k = packed.first * kAmxDepth;
+  const int64_t depth = std::min(packed.tiles * kAmxDepth, x.cols - k);
+  const float* from = x.f32() + (packed.begin + line) * x.stride + k;
+  int64_t whole = 0;  // tiles
+  if (kTranspose && line + kAmxSide <= packed.count) {
+    for (; (whole + 1) * kAmxDepth <= depth; ++whole) {
+      pack_transposed(from + whole * kAmxDepth, x.stride, place(packed, group, whole));
+    }
+  }
+  if (whole == packed.tiles) return;
+  for (int64_t r = 0; r < kAmxSide; ++r) {
+    const float* row = line + r < packed.count ? from + r * x.stride + whole * kAmxDepth : nullptr;
+    pack_along(row, depth - whole * kAmxDepth, r,
+               [&](int64_t d) { return place(packed, group, whole + d); });
+  }
+  if (!kTranspose) return;
+  for (; whole < packed.tiles; ++whole) transpose_tile(place(packed, group, whole));
+}
+
+// One tile of depth of an operand whose lines are memory's columns: x (depth, lines).
+template <bool kTranspose, typename Place>
+void pack_tile_across(Tensor x, const Packed& packed, int64_t d, const Place& place) {
+  for (int64_t r = 0; r < kAmxSide; ++r) {
+    const auto row = [&](int64_t k) {
+      return k < x.rows ? x.f32() + k * x.stride + packed.begin : nullptr;
+    };
+    const int64_t k = (packed.first + d) * kAmxDepth + 2 * r;
+    pack_across(row(k), row(k + 1), packed.count, r, 8 * x.stride,
+                [&](int64_t group) { return place(packed, group, d); });
+  }
+  for (int64_t group = (packed.count + kAmxSide - 1) / kAmxSide; group < packed.groups(); ++group) {
+    std::memset(place(packed, group, d), 0, kAmxTile * sizeof(uint16_t));
+  }
+  if (!kTranspose) return;
+  for (int64_t group = 0; group < packed.groups(); ++group) {
+    transpose_tile(place(packed, group, d));
+  }
+}
+
+}  // namespace finetune::cpu

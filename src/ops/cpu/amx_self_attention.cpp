@@ -1,0 +1,387 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ops/cpu/amx_layer.h"
+#include "ops/cpu/amx_math.h"
+#include "ops/cpu/amx_panels.h"
+#include "ops/cpu/amx_stream.h"
+#include "ops/cpu/tasks.h"
+
+namespace finetune::cpu {
+namespace {
+
+// Tokens that a task keeps in its second-level cache, unless one sequence has more.
+constexpr int64_t kCacheBytes = int64_t{1408} << 10;
+
+// The packed weights, head by head in the order of their use: units of 32 lines. Those of queries
+// and values are left operands, whose products come out transposed, (head_size, tokens); those of
+// keys right operands, (tokens, head_size).
+struct Weights {
+  int64_t heads, blocks;  // of 32 lines in a head
+  int64_t tiles;          // of depth
+  uint16_t* data;
+
+  enum Kind { query, value, key };
+  int64_t unit() const { return tiles * kPanelTile; }
+  int64_t floats() const { return 3 * heads * blocks * unit() / 2; }
+  uint16_t* at(int64_t head, Kind kind) const { return data + (3 * head + kind) * blocks * unit(); }
+};
+
+void pack(Tensor weight, const Weights& to) {
+  const int64_t lines = to.blocks * kAmxBlock;
+  for_tasks(3 * to.heads, [&](int64_t i) {
+    const int64_t head = i / 3;
+    const auto kind = Weights::Kind(i % 3);
+    // In memory: queries, keys, values.
+    const int64_t third = kind == Weights::query ? 0 : kind == Weights::key ? 1 : 2;
+    const Packed packed{third * to.heads * lines + head * lines, lines, 0, to.tiles,
+                        to.at(head, kind)};
+    for (int64_t group = 0; group < packed.groups(); ++group) {
+      if (kind == Weights::key) {
+        pack_group_along<true>(weight, packed, group, right_tile);
+      } else {
+        pack_group_along<false>(weight, packed, group, right_tile);
+      }
+    }
+  });
+}
+
+// Neighbouring sequences that a task computes.
+struct Group {
+  int64_t first, end;  // sequences
+};
+
+int64_t make_groups(const Segments& keys, int64_t most, Group* groups) {
+  int64_t count = 0;
+  for (int64_t b = 0; b < keys.count;) {
+    const int64_t first = b++;
+    while (b < keys.count && keys.offsets[b + 1] - keys.offsets[first] <= most) ++b;
+    groups[count++] = {first, b};
+  }
+  return count;
+}
+
+// c (32, cols) = a's 32 lines times the columns of `b`, right panels of `tiles` tiles of depth.
+// What lies behind a's part of the depth is fetched meanwhile.
+void multiply_lines(const uint16_t* a, const uint16_t* b, int64_t tiles, int64_t cols, float* c) {
+  for (int64_t part = 0; part < tiles; part += kPartTiles) {
+    const int64_t depth = std::min(kPartTiles, tiles - part);
+    const uint16_t* left = a + part * kPanelTile;
+    for (int64_t col = 0; col < cols; col += kAmxBlock) {
+      const uint16_t* right = b + (col / kAmxBlock * tiles + part) * kPanelTile;
+      const char* ahead = share_of_next(left, depth, col / kAmxBlock);
+      if (ahead != nullptr) {
+        block_product<true>(left, kInPanel, right, depth, c + col, cols, part > 0, ahead);
+      } else {
+        block_product<false>(left, kInPanel, right, depth, c + col, cols, part > 0);
+      }
+    }
+  }
+}
+
+// Words 0, 16, 1, 17, ...
+inline __m512i pairs(__m512 even, __m512 odd) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  return _mm512_permutexvar_epi16(order, amx_round(even, odd));
+}
+
+// One head of a group in bf16. Tiles begin at any row (keys) or column (queries, values).
+struct Head {
+  uint32_t* queries;  // pairs of rows of (head_size, queries): (head_size / 2, query_stride)
+  int64_t query_stride;
+  uint16_t* keys;    // (tokens, head_size)
+  uint16_t* values;  // (head_size, value_stride)
+  int64_t value_stride;
+};
+
+// (32, cols) of `strip`, plus a bias a row, times `factor`, as pairs of rows.
+void store_queries(const float* strip, const float* bias, float factor, int64_t cols, uint32_t* to,
+                   int64_t stride) {
+  const __m512 scale = _mm512_set1_ps(factor);
+  for (int64_t r = 0; r < kAmxBlock; r += 2) {
+    const __m512 even = _mm512_set1_ps(bias[r]), odd = _mm512_set1_ps(bias[r + 1]);
+    for (int64_t i = 0; i < cols; i += 16) {
+      const __m512 a = _mm512_add_ps(_mm512_load_ps(strip + r * cols + i), even);
+      const __m512 b = _mm512_add_ps(_mm512_load_ps(strip + (r + 1) * cols + i), odd);
+      _mm512_storeu_si512(to + r / 2 * stride + i,
+                          pairs(_mm512_mul_ps(a, scale), _mm512_mul_ps(b, scale)));
+    }
+  }
+}
+
+void store_values(const float* strip, const float* bias, int64_t cols, uint16_t* to,
+                  int64_t stride) {
+  for (int64_t r = 0; r < kAmxBlock; ++r) {
+    const __m512 b = _mm512_set1_ps(bias[r]);
+    for (int64_t i = 0; i < cols; i += 32) {
+      const __m512 low = _mm512_load_ps(strip + r * cols + i);
+      const __m512 high = _mm512_load_ps(strip + r * cols + i + 16);
+      _mm512_storeu_si512(to + r * stride + i,
+                          amx_round(_mm512_add_ps(low, b), _mm512_add_ps(high, b)));
+    }
+  }
+}
+
+// (rows, 32) of `strip`, plus a bias a column.
+void store_keys(const float* strip, const float* bias, int64_t rows, uint16_t* to, int64_t stride) {
+  const __m512 low = _mm512_loadu_ps(bias), high = _mm512_loadu_ps(bias + 16);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* from = strip + r * kAmxBlock;
+    _mm512_store_si512(to + r * stride, amx_round(_mm512_add_ps(_mm512_load_ps(from), low),
+                                                  _mm512_add_ps(_mm512_load_ps(from + 16), high)));
+  }
+}
+
+struct Operand {
+  const void* data;
+  size_t stride;       // bytes from one row of a tile to the next
+  int64_t half, step;  // bytes to the second 16 lines, to the next tile of depth
+  const char* at(int64_t half_, int64_t tile) const {
+    return static_cast<const char*>(data) + half_ * half + tile * step;
+  }
+};
+
+// c (16 kDown, 16 kAcross), rows 32 apart, = a * b over `depth` tiles.
+template <int kDown, int kAcross>
+void small_block(const Operand& a, const Operand& b, int64_t depth, float* c) {
+  constexpr size_t kStride = kAmxBlock * sizeof(float);
+  _tile_zero(0);
+  if constexpr (kAcross == 2) _tile_zero(1);
+  if constexpr (kDown == 2) _tile_zero(2);
+  if constexpr (kDown == 2 && kAcross == 2) _tile_zero(3);
+  for (int64_t d = 0; d < depth; ++d) {
+    _tile_loadd(4, a.at(0, d), a.stride);
+    _tile_loadd(6, b.at(0, d), b.stride);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kAcross == 2) {
+      _tile_loadd(7, b.at(1, d), b.stride);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kDown == 2) {
+      _tile_loadd(5, a.at(1, d), a.stride);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    if constexpr (kDown == 2 && kAcross == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, c, kStride);
+  if constexpr (kAcross == 2) _tile_stored(1, c + kAmxSide, kStride);
+  if constexpr (kDown == 2) _tile_stored(2, c + kAmxSide * kAmxBlock, kStride);
+  if constexpr (kDown == 2 && kAcross == 2) {
+    _tile_stored(3, c + kAmxSide * kAmxBlock + kAmxSide, kStride);
+  }
+}
+
+void small_block(bool tall, bool wide, const Operand& a, const Operand& b, int64_t depth,
+                 float* c) {
+  if (tall) {
+    wide ? small_block<2, 2>(a, b, depth, c) : small_block<2, 1>(a, b, depth, c);
+  } else {
+    wide ? small_block<1, 2>(a, b, depth, c) : small_block<1, 1>(a, b, depth, c);
+  }
+}
+
+// What attention of one sequence needs besides.
+struct Space {
+  float* scores;  // (keys, 32)
+  uint16_t* p;    // right operand: (keys, 32)
+  float* sums;    // (head_size, 32)
+};
+
+// Of 16 queries: p = exp2(scores - the largest), zeros up to a tile's depth; returns 1 / their sum.
+// The largest ignores NaN, the sum does not: a NaN reaches the output.
+__m512 exponentials(const float* scores, int64_t keys, uint16_t* p) {
+  __m512 most = _mm512_load_ps(scores);
+  for (int64_t i = 1; i < keys; ++i) {
+    most = _mm512_max_ps(_mm512_load_ps(scores + i * kAmxBlock), most);
+  }
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < round_up(keys, kAmxDepth); i += 2) {
+    __m512 even = _mm512_setzero_ps(), odd = even;
+    if (i < keys) {
+      even = exp2_of(_mm512_sub_ps(_mm512_load_ps(scores + i * kAmxBlock), most));
+      sum = _mm512_add_ps(sum, even);
+    }
+    if (i + 1 < keys) {
+      odd = exp2_of(_mm512_sub_ps(_mm512_load_ps(scores + (i + 1) * kAmxBlock), most));
+      sum = _mm512_add_ps(sum, odd);
+    }
+    _mm512_store_si512(p + i / kAmxDepth * kPanelTile + i % kAmxDepth * 16, pairs(even, odd));
+  }
+  return _mm512_div_ps(_mm512_set1_ps(1.0f), sum);
+}
+
+// context (count <= 16, head_size) = the transpose of sums (head_size, 16) * inverse
+void store_context(const float* sums, __m512 inverse, int64_t count, int64_t size, uint16_t* to,
+                   int64_t stride) {
+  alignas(64) uint16_t turned[2 * kAmxTile];  // (16, 16) floats
+  for (int64_t i = 0; i < size; i += kAmxSide) {
+    __m512i r[16];
+#pragma GCC unroll 16
+    for (int k = 0; k < 16; ++k) {
+      r[k] = (__m512i)_mm512_mul_ps(_mm512_load_ps(sums + (i + k) * kAmxBlock), inverse);
+    }
+    store_transposed(r, turned);
+    for (int64_t q = 0; q < count; ++q) {
+      const __m512 row = _mm512_load_ps(reinterpret_cast<const float*>(turned) + q * kAmxSide);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + q * stride + i),
+                          (__m256i)_mm512_cvtneps_pbh(row));
+    }
+  }
+}
+
+// One sequence: its keys begin at row `key` of the head, its queries at column `query`.
+void attend(const Head& head, int64_t size, int64_t key, int64_t keys, int64_t query,
+            int64_t queries, const Space& space, uint16_t* context, int64_t stride) {
+  const int64_t depth = size / kAmxDepth, tiles = (keys + kAmxDepth - 1) / kAmxDepth;
+  for (int64_t first = 0; first < queries; first += kAmxBlock) {
+    const int64_t count = std::min(kAmxBlock, queries - first);
+    const bool wide = count > kAmxSide;
+    const Operand right{head.queries + query + first, size_t(head.query_stride) * 4, 4 * kAmxSide,
+                        4 * kAmxSide * head.query_stride};
+    for (int64_t k = 0; k < keys; k += kAmxBlock) {
+      const Operand left{head.keys + (key + k) * size, size_t(size) * 2, 2 * kAmxSide * size,
+                         2 * kAmxDepth};
+      small_block(keys - k > kAmxSide, wide, left, right, depth, space.scores + k * kAmxBlock);
+    }
+    __m512 inverse[2];
+    for (int64_t half = 0; half <= int64_t(wide); ++half) {
+      inverse[half] = exponentials(space.scores + half * kAmxSide, keys, space.p + half * kAmxTile);
+    }
+    const Operand p{space.p, 64, 2 * kAmxTile, 2 * kPanelTile};
+    for (int64_t i = 0; i < size; i += kAmxBlock) {
+      const Operand values{head.values + i * head.value_stride + key, size_t(head.value_stride) * 2,
+                           2 * kAmxSide * head.value_stride, 2 * kAmxDepth};
+      small_block(true, wide, values, p, tiles, space.sums + i * kAmxBlock);
+    }
+    for (int64_t half = 0; half <= int64_t(wide); ++half) {
+      store_context(space.sums + half * kAmxSide, inverse[half],
+                    std::min(kAmxSide, count - half * kAmxSide), size,
+                    context + (first + half * kAmxSide) * stride, stride);
+    }
+  }
+}
+
+// Rows [begin, begin + count) of x as operands.
+void pack_rows(Tensor x, int64_t begin, int64_t count, uint16_t* right, uint16_t* left) {
+  Packed packed{begin, count, 0, x.cols / kAmxDepth, right};
+  for (int64_t g = 0; g < packed.groups(); ++g) pack_group_along<true>(x, packed, g, right_tile);
+  if (left == nullptr) return;
+  packed.data = left;
+  for (int64_t g = 0; g < packed.groups(); ++g) pack_group_along<false>(x, packed, g, left_tile);
+}
+
+// Hands out a task's memory, or counts it where there is none yet.
+struct Pieces {
+  float* memory;
+  int64_t floats = 0;
+  template <typename T>
+  T* take(int64_t count) {
+    T* piece = memory ? reinterpret_cast<T*>(memory + floats) : nullptr;
+    floats += round_up(count * int64_t(sizeof(T)), 64) / int64_t(sizeof(float));
+    return piece;
+  }
+};
+
+// The operands and space of a group of so many tokens and queries.
+struct Task {
+  int64_t tokens, queries;  // padded to blocks
+  uint16_t *left, *right, *first;
+  float* strip;
+  Head head;
+  Space space;
+  int64_t floats;  // of all
+
+  Task(int64_t tokens_, int64_t queries_, int64_t longest, int64_t hidden, int64_t size, bool apart,
+       float* memory)
+      : tokens(round_up(tokens_, kAmxBlock)), queries(round_up(queries_, kAmxBlock)) {
+    Pieces pieces{memory};
+    right = pieces.take<uint16_t>(tokens * hidden);
+    left = pieces.take<uint16_t>(tokens * hidden);
+    first = apart ? pieces.take<uint16_t>(queries * hidden) : right;
+    strip = pieces.take<float>(std::max(tokens, queries) * kAmxBlock);
+    // Tiles may reach beyond the last sequence.
+    head.query_stride = queries + kAmxBlock;
+    head.queries = pieces.take<uint32_t>(size / 2 * head.query_stride);
+    head.keys = pieces.take<uint16_t>((tokens + kAmxBlock) * size);
+    head.value_stride = tokens + kAmxBlock;
+    head.values = pieces.take<uint16_t>(size * head.value_stride);
+    const int64_t most = round_up(longest, kAmxBlock);
+    space.scores = pieces.take<float>(most * kAmxBlock);
+    space.p = pieces.take<uint16_t>(most * kAmxBlock);
+    space.sums = pieces.take<float>(size * kAmxBlock);
+    floats = pieces.floats;
+  }
+};
+
+}  // namespace
+
+void amx_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
+                        Tensor bias, Tensor context) {
+  const int64_t hidden = x.cols, size = shape.head_size, tiles = hidden / kAmxDepth;
+  const int32_t* key_rows = shape.keys.offsets;
+  const int32_t* query_rows = shape.queries.offsets;
+  Weights weights{shape.heads, size / kAmxBlock, tiles, nullptr};
+  const int64_t group_floats = int64_t(sizeof(Group) / sizeof(float)) * shape.keys.count;
+  float* memory = scratch(Scratch::operation, weights.floats() + group_floats);
+  weights.data = reinterpret_cast<uint16_t*>(memory);
+  pack(weight, weights);
+  Group* const groups = reinterpret_cast<Group*>(memory + weights.floats());
+  const int64_t total = x.rows;
+  const int64_t most = std::max(kAmxBlock, kCacheBytes / (4 * hidden + 6 * size + 4 * kAmxBlock));
+  const int64_t tasks = round_up((total + most - 1) / most, threads());
+  const int64_t count = make_groups(shape.keys, (total + tasks - 1) / tasks, groups);
+  // Scores come as powers of two.
+  const float factor = shape.scale * kLog2e;
+
+  for_tasks(count, [&](int64_t i) {
+    const Group& group = groups[i];
+    const int64_t key = key_rows[group.first], tokens = key_rows[group.end] - key;
+    const int64_t query = query_rows[group.first], queries = query_rows[group.end] - query;
+    const auto lay_out = [&](float* at) {
+      return Task(tokens, queries, shape.keys.max_length, hidden, size, bool(first), at);
+    };
+    const Task task = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
+    pack_rows(x, key, tokens, task.right, task.left);
+    if (first) pack_rows(first, query, queries, task.first, nullptr);
+    // Probabilities of zero must not meet NaN there.
+    for (int64_t r = 0; r < size; ++r) {
+      std::memset(task.head.values + r * task.head.value_stride + task.tokens, 0,
+                  kAmxBlock * sizeof(uint16_t));
+    }
+    const Tiles config;
+    for (int64_t h = 0; h < shape.heads; ++h) {
+      const float* biases = bias.f32() + h * size;
+      for (int64_t b = 0; b < weights.blocks; ++b) {
+        multiply_lines(weights.at(h, Weights::query) + b * weights.unit(), task.first, tiles,
+                       task.queries, task.strip);
+        store_queries(task.strip, biases + b * kAmxBlock, factor, task.queries,
+                      task.head.queries + b * kAmxSide * task.head.query_stride,
+                      task.head.query_stride);
+      }
+      for (int64_t b = 0; b < weights.blocks; ++b) {
+        multiply_lines(weights.at(h, Weights::value) + b * weights.unit(), task.right, tiles,
+                       task.tokens, task.strip);
+        store_values(task.strip, biases + 2 * hidden + b * kAmxBlock, task.tokens,
+                     task.head.values + b * kAmxBlock * task.head.value_stride,
+                     task.head.value_stride);
+      }
+      for (int64_t b = 0; b < weights.blocks; ++b) {
+        multiply_panel(task.left, tiles, task.tokens,
+                       weights.at(h, Weights::key) + b * weights.unit(), tiles, task.strip,
+                       kAmxBlock, false);
+        store_keys(task.strip, biases + hidden + b * kAmxBlock, task.tokens,
+                   task.head.keys + b * kAmxBlock, size);
+      }
+      for (int64_t s = group.first; s < group.end; ++s) {
+        uint16_t* to =
+            static_cast<uint16_t*>(context.data) + query_rows[s] * context.stride + h * size;
+        attend(task.head, size, key_rows[s] - key, key_rows[s + 1] - key_rows[s],
+               query_rows[s] - query, query_rows[s + 1] - query_rows[s], task.space, to,
+               context.stride);
+      }
+    }
+  });
+}
+
+}  // namespace finetune::cpu
