@@ -217,12 +217,14 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
   pack(task->train_set().samples, order, {}, batch);
   result.tokens = batch.tokens();
 
-  std::unique_ptr<Backend> backend = make_backend("cpu", options.threads, options.precision);
+  std::unique_ptr<Backend> backend =
+      make_backend(options.device, options.threads, options.precision);
   result.backend = backend->description();
+  result.device = resolved_device(options);
   const DType precision = backend->compute_type();
-  keep_best(result.peaks, options.clock, precision);
+  keep_best(result.peaks, options, precision);
   result.lines = OpsBench(std::move(backend), options.clock, config, batch, *task).run();
-  keep_best(result.peaks, options.clock, precision);
+  keep_best(result.peaks, options, precision);
   return result;
 }
 
@@ -231,6 +233,7 @@ nlohmann::ordered_json to_json(const OpsBenchResult& result) {
   out["shape"] = result.shape;
   out["lengths"] = result.lengths;
   out["backend"] = result.backend;
+  out["device"] = result.device;
   out["batch_size"] = result.batch_size;
   out["tokens"] = result.tokens;
   out["matmul_peak_flops_per_second"] = result.peaks.matmul;
@@ -242,7 +245,7 @@ nlohmann::ordered_json to_json(const OpsBenchResult& result) {
 
 std::string to_text(const OpsBenchResult& result) {
   return concat(result.shape, ", ", result.lengths, " lengths, batch ", result.batch_size, " (",
-                result.tokens, " tokens)\n", result.backend, ", fp32; matrix products ",
+                result.tokens, " tokens)\n", result.backend, "; matrix products ",
                 format_fixed(result.peaks.matmul / 1e9, 1), " GFLOP/s, memory ",
                 format_fixed(result.peaks.memory / 1e9, 1), " GB/s\n\n",
                 table_of(result.lines, result.peaks, "ms a call"));

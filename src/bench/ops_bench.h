@@ -9,14 +9,14 @@
 namespace finetune {
 
 struct OpsBenchResult {
-  std::string shape, lengths, backend;
+  std::string shape, lengths, backend, device;
   int64_t batch_size = 0;
   int64_t tokens = 0;         // of the batch
   std::vector<OpLine> lines;  // seconds: the median call
   MachinePeaks peaks;
 };
 
-// Takes shape, lengths, batch size and threads of the options.
+// Takes shape, lengths, batch size, device, precision and threads of the options.
 OpsBenchResult bench_ops(const StepBenchOptions& options);
 
 nlohmann::ordered_json to_json(const OpsBenchResult& result);

@@ -32,7 +32,7 @@ OpLine line_of(const OpKey& key, const OpRecord& record, double whole, double st
 
 // Operations by phase, each with its largest share first; details of one below it, indented.
 std::vector<OpLine> lines_of(const StepBenchResult& result, bool with_details) {
-  const double whole = total_seconds(result), steps = double(result.step_seconds.size());
+  const double whole = result.profiled_seconds, steps = result.profiled_steps;
   Profile sums;
   std::map<OpKey, std::vector<OpLine>> details;
   for (const auto& [key, record] : result.profile) {
@@ -63,6 +63,10 @@ double seconds_in_operations(const StepBenchResult& result) {
   return seconds;
 }
 
+bool on_gpu(const StepBenchResult& result) {
+  return result.device == "cuda";
+}
+
 struct Spread {
   double least, median, most;
 };
@@ -79,10 +83,10 @@ double total_seconds(const StepBenchResult& result) {
   return std::accumulate(result.step_seconds.begin(), result.step_seconds.end(), 0.0);
 }
 
-double total_flops(const Profile& profile) {
+double flops_per_token(const StepBenchResult& result) {
   double flops = 0;
-  for (const auto& [key, record] : profile) flops += record.flops;
-  return flops;
+  for (const auto& [key, record] : result.profile) flops += record.flops;
+  return flops / result.profiled_tokens;
 }
 
 nlohmann::ordered_json to_json(const OpLine& line) {
@@ -99,13 +103,15 @@ nlohmann::ordered_json to_json(const OpLine& line) {
 }
 
 nlohmann::ordered_json to_json(const StepBenchResult& result) {
-  const double seconds = total_seconds(result), flops = total_flops(result.profile);
+  const double seconds = total_seconds(result);
+  const double flops = flops_per_token(result) * result.tokens;
   const Spread spread = spread_of(result.step_seconds);
   nlohmann::ordered_json out;
   out["shape"] = result.shape;
   out["lengths"] = result.lengths;
   out["task"] = result.task;
   out["backend"] = result.backend;
+  out["device"] = result.device;
   out["precision"] = result.precision == DType::bf16 ? "bf16" : "fp32";
   out["threads"] = result.threads;
   out["processes"] = result.processes;
@@ -117,7 +123,7 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["tokens_per_sample"] = result.tokens / result.samples;
   out["samples_per_second"] = result.samples / seconds;
   out["tokens_per_second"] = result.tokens / seconds;
-  out["flops_per_token"] = flops / result.tokens;
+  out["flops_per_token"] = flops_per_token(result);
   out["flops_per_second"] = flops / seconds;
   out["matmul_peak_flops_per_second"] = result.peaks.matmul;
   out["share_of_matmul_peak"] = flops / seconds / result.peaks.matmul;
@@ -126,8 +132,10 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["step_seconds_median"] = spread.median;
   out["step_seconds_max"] = spread.most;
   out["peak_memory_mb"] = result.peak_memory_mb;
+  if (on_gpu(result)) out["device_peak_memory_mb"] = result.device_peak_memory_mb;
   out["communication_share"] = result.communication_seconds / seconds;
-  out["between_operations_share"] = 1 - seconds_in_operations(result) / seconds;
+  out["profiled_step_seconds"] = result.profiled_seconds / result.profiled_steps;
+  out["between_operations_share"] = 1 - seconds_in_operations(result) / result.profiled_seconds;
   out["ops"] = nlohmann::ordered_json::array();
   for (const OpLine& line : lines_of(result, false)) out["ops"].push_back(to_json(line));
   out["matrix_products"] = nlohmann::ordered_json::array();
@@ -164,7 +172,8 @@ std::string table_of(const std::vector<OpLine>& lines, const MachinePeaks& peaks
 }
 
 std::string to_text(const StepBenchResult& result) {
-  const double seconds = total_seconds(result), flops = total_flops(result.profile);
+  const double seconds = total_seconds(result);
+  const double flops = flops_per_token(result) * result.tokens;
   const double steps = double(result.step_seconds.size());
   const Spread spread = spread_of(result.step_seconds);
   std::string out =
@@ -176,11 +185,12 @@ std::string to_text(const StepBenchResult& result) {
                 1e3 * seconds / steps, 1e3 * spread.least, 1e3 * spread.median, 1e3 * spread.most);
   out += format("%.2f samples/s, %.0f tokens/s, %.1f GFLOP/s\n", result.samples / seconds,
                 result.tokens / seconds, flops / seconds / 1e9);
-  out += format(
-      "%.1f %% of this machine's %s (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
-      100 * flops / seconds / result.peaks.matmul,
-      result.precision == DType::bf16 ? "peak of bf16 multiplications" : "matrix-product rate",
-      result.peaks.matmul / 1e9, result.peaks.memory / 1e9);
+  out += format("%.1f %% of %s (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
+                100 * flops / seconds / result.peaks.matmul,
+                on_gpu(result)                    ? "this GPU's large matrix products"
+                : result.precision == DType::bf16 ? "this machine's peak of bf16 multiplications"
+                                                  : "this machine's matrix-product rate",
+                result.peaks.matmul / 1e9, result.peaks.memory / 1e9);
   if (result.processes > 1) {
     out += format(
         "%lld processes of %lld threads, %lld virtual shards; this process's operations, of which "
@@ -188,10 +198,15 @@ std::string to_text(const StepBenchResult& result) {
         (long long)result.processes, (long long)result.threads, (long long)result.virtual_shards,
         1e3 * result.communication_seconds / steps, 100 * result.communication_seconds / seconds);
   }
+  if (on_gpu(result)) {
+    out += format("%.0f MiB of the GPU's memory at most\n", result.device_peak_memory_mb);
+    out += format("each operation waited for, which makes a step %.1f ms long:\n",
+                  1e3 * result.profiled_seconds / result.profiled_steps);
+  }
   out += table_of(lines_of(result, true), result.peaks, "ms a step");
-  const double between = seconds - seconds_in_operations(result);
+  const double between = result.profiled_seconds - seconds_in_operations(result);
   out += format("%-*s %7s %10.3f %6.1f%%\n", kNameWidth, "between operations", "",
-                1e3 * between / steps, 100 * between / seconds);
+                1e3 * between / result.profiled_steps, 100 * between / result.profiled_seconds);
   return out;
 }
 

@@ -21,7 +21,7 @@ struct OpLine {
 };
 
 double total_seconds(const StepBenchResult& result);
-double total_flops(const Profile& profile);
+double flops_per_token(const StepBenchResult& result);
 
 // The whole report; names as in docs/cli.md.
 nlohmann::ordered_json to_json(const StepBenchResult& result);

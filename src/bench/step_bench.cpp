@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "data/plan.h"
 #include "ops/cpu/machine_peaks.h"
+#include "ops/device_peaks.h"
 #include "tasks/objective.h"
 #include "train/process_stats.h"
 #include "train/training_step.h"
@@ -23,11 +24,29 @@ constexpr double kSeconds = 5;
 constexpr int64_t kBatches = 64;  // different ones; later steps begin again
 constexpr double kLearningRate = 1e-5;
 
+struct TimedSteps {
+  std::vector<double> seconds;
+  double tokens = 0;
+};
+
 }  // namespace
 
-void keep_best(MachinePeaks& peaks, Clock clock, DType precision) {
-  peaks.matmul = std::max(peaks.matmul, measure_matmul_peak(clock, precision));
-  peaks.memory = std::max(peaks.memory, measure_memory_peak(clock));
+void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision) {
+  auto keep = [&](double matmul, double memory) {
+    peaks.matmul = std::max(peaks.matmul, matmul);
+    peaks.memory = std::max(peaks.memory, memory);
+  };
+  if (resolved_device(options) == "cpu") {
+    return keep(measure_matmul_peak(options.clock, precision), measure_memory_peak(options.clock));
+  }
+  // A backend of its own, whose memory is gone afterwards.
+  const std::unique_ptr<Backend> backend =
+      make_backend(options.device, threads(), precision == DType::bf16 ? "bf16" : "fp32");
+  keep(measure_matmul_peak(*backend), measure_memory_peak(*backend));
+}
+
+std::string resolved_device(const StepBenchOptions& options) {
+  return options.device == "cuda" ? "cuda" : "cpu";
 }
 
 TaskKind task_kind(const StepBenchOptions& options) {
@@ -52,6 +71,9 @@ void check(const StepBenchOptions& o) {
   if (o.steps < 0) throw usage_error("--steps ", o.steps, " is negative");
   if (o.threads < 0) throw usage_error("--threads ", o.threads, " is negative");
   check_clock(o.clock, o.threads);
+  if (o.clock == Clock::cpu && o.device == "cuda") {
+    throw usage_error("--clock cpu measures processors: it does not go with --device cuda");
+  }
   if (o.micro_batch_tokens < 0) {
     throw usage_error("--micro-batch-tokens ", o.micro_batch_tokens, " is negative");
   }
@@ -86,11 +108,12 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   const int64_t count = result.batch_size * kBatches;
   std::unique_ptr<Task> task = make_synthetic_task(kind, lengths, count, config.vocab_size);
   auto profiling = std::make_unique<ProfilingBackend>(
-      make_backend("cpu", options.threads > 0 ? options.threads : cores_for_process(comm),
+      make_backend(options.device, options.threads > 0 ? options.threads : cores_for_process(comm),
                    options.precision),
       options.clock);
   ProfilingBackend& profiler = *profiling;
   result.backend = profiler.description();
+  result.device = resolved_device(options);
   result.precision = profiler.compute_type();
   result.threads = threads();
   result.processes = comm.size();
@@ -115,8 +138,9 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);
   int64_t done = 0;
+  int64_t place = 0;  // of the next batch
   auto run_step = [&] {
-    const IndexRange range = batch_range(count, result.batch_size, done % kBatches);
+    const IndexRange range = batch_range(count, result.batch_size, place++ % kBatches);
     const StepResult outcome = step.run(
         done, std::span(order).subspan(size_t(range.begin), size_t(range.size())), kLearningRate);
     FINETUNE_CHECK(outcome.finite);
@@ -124,32 +148,55 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
     return outcome.tokens;
   };
 
-  keep_best(result.peaks, options.clock, result.precision);
+  // On a CPU the timed steps are recorded; of a device the time is taken first.
+  const bool asynchronous = !profiler.uses_host_memory();
+  keep_best(result.peaks, options, result.precision);
+  profiler.set_recording(!asynchronous);
   for (int64_t i = 0; i < kWarmUpSteps; ++i) run_step();
   step.settle();  // what these steps have put off is not the timed steps' work
   profiler.clear();
-  const double start = seconds_now();
+  const int64_t first_place = place;
   const double communication_before = step.communication_seconds();
-  auto enough = [&] {
-    const int64_t timed = int64_t(result.step_seconds.size());
-    if (options.steps > 0) return timed >= options.steps;
-    bool is_enough = timed >= kLeastSteps && seconds_now() - start >= kSeconds;
-    comm.broadcast(&is_enough, sizeof is_enough, 0);
-    return is_enough;
+  auto run_steps = [&](int64_t most) {
+    TimedSteps timed;
+    const double start = seconds_now();
+    auto enough = [&] {
+      const int64_t steps = int64_t(timed.seconds.size());
+      if (most > 0 && steps >= most) return true;
+      if (options.steps > 0) return false;
+      bool is_enough = steps >= kLeastSteps && seconds_now() - start >= kSeconds;
+      comm.broadcast(&is_enough, sizeof is_enough, 0);
+      return is_enough;
+    };
+    engine.backend().synchronize();
+    while (!enough()) {
+      const double step_start = seconds_now(options.clock);
+      timed.tokens += double(run_step());
+      timed.seconds.push_back(seconds_now(options.clock) - step_start);
+    }
+    const double settle_start = seconds_now(options.clock);
+    step.settle();  // what they have put off is; the last one bears it
+    engine.backend().synchronize();
+    timed.seconds.back() += seconds_now(options.clock) - settle_start;
+    return timed;
   };
-  while (!enough()) {
-    const double step_start = seconds_now(options.clock);
-    result.tokens += double(run_step());
-    result.step_seconds.push_back(seconds_now(options.clock) - step_start);
-    result.samples += double(result.batch_size);
-  }
-  const double settle_start = seconds_now(options.clock);
-  step.settle();  // what they have put off is; the last one bears it
-  result.step_seconds.back() += seconds_now(options.clock) - settle_start;
+  TimedSteps timed = run_steps(options.steps);
   result.communication_seconds = step.communication_seconds() - communication_before;
-  result.profile = profiler.profile();
+  result.samples = double(timed.seconds.size()) * double(result.batch_size);
+  result.tokens = timed.tokens;
+  result.step_seconds = timed.seconds;
   result.peak_memory_mb = peak_memory_mb();
-  keep_best(result.peaks, options.clock, result.precision);
+  result.device_peak_memory_mb = double(profiler.device_memory().peak) / (1 << 20);
+  if (asynchronous) {
+    place = first_place;
+    profiler.set_recording(true);
+    timed = run_steps(int64_t(timed.seconds.size()));
+  }
+  result.profile = profiler.profile();
+  result.profiled_steps = double(timed.seconds.size());
+  result.profiled_seconds = std::accumulate(timed.seconds.begin(), timed.seconds.end(), 0.0);
+  result.profiled_tokens = timed.tokens;
+  keep_best(result.peaks, options, result.precision);
   return result;
 }
 

@@ -19,6 +19,7 @@ struct StepBenchOptions {
   int64_t batch_size = 0;          // 0: 8 for qa, else 32
   int64_t steps = 0;               // timed ones; 0: as many as take 5 seconds, at least 3
   int64_t threads = 0;             // 0: all cores
+  std::string device = "auto";     // auto, cpu, cuda
   std::string precision = "auto";  // auto, fp32, bf16
   int64_t micro_batch_tokens = 0;  // 0: as train chooses
   int64_t virtual_shards = 0;      // 0: as many as processes
@@ -26,13 +27,14 @@ struct StepBenchOptions {
   Clock clock = Clock::wall;  // cpu: with one thread only
 };
 
+// Of the device that computes: ops/cpu/machine_peaks.h, ops/device_peaks.h.
 struct MachinePeaks {
-  double matmul = 0;  // flop/s, measure_matmul_peak()
-  double memory = 0;  // byte/s, measure_memory_peak()
+  double matmul = 0;  // flop/s
+  double memory = 0;  // byte/s
 };
 
 struct StepBenchResult {
-  std::string shape, lengths, task, backend;
+  std::string shape, lengths, task, backend, device;
   DType precision = DType::f32;
   int64_t batch_size = 0;
   int64_t threads = 0;
@@ -44,9 +46,13 @@ struct StepBenchResult {
   double tokens = 0;
   double communication_seconds = 0;  // of all timed steps: waiting for others, moving data
   Clock clock = Clock::wall;
+  // The operations of the timed steps; on a device that works asynchronously of as many further
+  // steps, or fewer, each operation waited for.
   Profile profile;
-  double peak_memory_mb = 0;  // of the steps, the machine's peaks not counted
-  MachinePeaks peaks;         // the best of before and after
+  double profiled_steps = 0, profiled_seconds = 0, profiled_tokens = 0;
+  double peak_memory_mb = 0;         // of the steps, the machine's peaks not counted
+  double device_peak_memory_mb = 0;  // the same of a device's own memory; 0 on the CPU
+  MachinePeaks peaks;                // the best of before and after
 };
 
 // Collective: every process computes its shards of the batch.
@@ -57,9 +63,10 @@ BertConfig shape_config(const std::string& shape);
 // Error(usage) for values that are out of range.
 void check(const StepBenchOptions& options);
 void check_clock(Clock clock, int64_t threads);
+std::string resolved_device(const StepBenchOptions& options);  // cpu, cuda
 TaskKind task_kind(const StepBenchOptions& options);
 int64_t resolved_batch_size(const StepBenchOptions& options);
-// The better of what was measured before and of a new measurement.
-void keep_best(MachinePeaks& peaks, Clock clock, DType precision);
+// The better of what was measured before and of a new measurement, on the options' device.
+void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision);
 
 }  // namespace finetune

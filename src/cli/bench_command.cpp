@@ -21,6 +21,7 @@ constexpr const char* kStepFooter = R"(Examples:
   finetune bench step --shape minilm --lengths bank
   finetune bench step --shape base --lengths squad --batch-size 8 --steps 10 --json
   finetune bench step --shape bert-base-uncased/ --lengths 128 --threads 1
+  finetune bench step --device cuda --shape large --lengths squad --batch-size 32
   mpirun -n 4 finetune bench step
 
 Weights and samples are random: no data is read, and of a directory the config alone. bank has the
@@ -28,13 +29,18 @@ lengths of card transactions (mean 13 tokens), squad those of SQuAD's windows (m
 384). A step is train's own: dropout, gradient clipping, AdamW. flops_per_second counts matrix
 products and attention of the real tokens, a multiply-add as 2 (the last layer of classification at
 [CLS] alone); share_of_matmul_peak sets it beside one large product with all threads in this run.
-GB/s is the least traffic there can be, beside that of adding one large block to another.)";
+GB/s is the least traffic there can be, beside that of adding one large block to another.
+
+A GPU works while the program goes on: the steps are timed as they are in a run, then as many are
+computed again with a wait after each operation, whose times are those of the table. The peaks are
+the GPU's own.)";
 
 constexpr const char* kOpsFooter = R"(Examples:
   finetune bench ops
   finetune bench ops --shape base --lengths squad --batch-size 8 --json
 
-Each operation on its own with its operands in cache where they fit: what a step can hope for.)";
+Each operation on its own with its operands in cache where they fit: what a step can hope for. On a
+GPU (--device cuda) some microseconds of each call are its start and the wait for its end.)";
 
 constexpr const char* kTokenizerFooter = R"(Examples:
   finetune bench tokenizer --model bert-base-uncased --input contexts.txt --threads 1
@@ -65,6 +71,13 @@ struct Options {
   int64_t megabytes = 64;
   bool json = false;
 };
+
+void add_device_option(CLI::App& command, Options& options) {
+  one_of(command.add_option("--device", options.step.device, "where to compute (auto: the CPU)"),
+         {"auto", "cpu", "cuda"})
+      ->capture_default_str()
+      ->take_last();
+}
 
 void add_machine_options(CLI::App& command, Options& options) {
   one_of(command.add_option("--precision", options.step.precision,
@@ -142,12 +155,14 @@ void add_bench_command(CLI::App& app, int&) {
       ->take_last();
   step->add_flag("--recompute", options->step.recompute,
                  "compute activations again in the backward pass");
+  add_device_option(*step, *options);
   add_machine_options(*step, *options);
   step->footer(kStepFooter);
   step->callback([options] { print(bench_step(resolved(*options), world()), options->json); });
 
   CLI::App* ops = bench->add_subcommand("ops", "Each operation of a step on its own");
   add_shape_options(*ops, *options);
+  add_device_option(*ops, *options);
   add_machine_options(*ops, *options);
   ops->footer(kOpsFooter);
   ops->callback([options] { print(bench_ops(resolved(*options)), options->json); });

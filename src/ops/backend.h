@@ -111,6 +111,12 @@ struct Addition {
 // are added by a fixed binary tree: same bits however the arena is split over threads or processes.
 constexpr int64_t kNormBlock = 1 << 14;
 
+// Of a device with memory of its own, in bytes; zeros where the program's memory is the device's.
+struct DeviceMemory {
+  int64_t free = 0, total = 0;  // of the device, now
+  int64_t used = 0, peak = 0;   // of this backend: what it has allocated
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -125,6 +131,7 @@ class Backend {
   virtual void download(void* host, const void* from, size_t bytes) = 0;
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
+  virtual DeviceMemory device_memory() const { return {}; }
 
   // ---- matrix products ----------------------------------------------------------------------
   // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out); bias may be absent

@@ -153,6 +153,12 @@ void CudaBackend::synchronize() {
   call("waiting for the GPU", functions_.synchronize);
 }
 
+DeviceMemory CudaBackend::device_memory() const {
+  cuda::MemoryUse use;
+  call("asking for its memory", functions_.memory_use, &use);
+  return {use.free, use.total, use.used, use.peak};
+}
+
 // ---- matrix products ------------------------------------------------------------------------
 
 void CudaBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {

@@ -29,6 +29,7 @@ class CudaBackend : public Backend {
   void download(void* host, const void* from, size_t bytes) override;
   void fill_zero(Tensor x) override;
   void synchronize() override;
+  DeviceMemory device_memory() const override;
 
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;

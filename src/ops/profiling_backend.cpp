@@ -30,15 +30,18 @@ const char* name_of(Phase phase) {
 
 template <typename Call>
 void ProfilingBackend::record(const char* op, const Work& work, Call&& call) {
+  if (!recording_) return call();
   const double start = seconds_now(clock_);
   call();
   inner_->synchronize();
   const double seconds = seconds_now(clock_) - start;
-  profile_[{phase_, op, work.detail}] += {1, seconds, work.flops, work.bytes};
+  const std::string detail = work.arrow ? concat(work.left, work.arrow, work.right) : "";
+  profile_[{phase_, op, detail}] += {1, seconds, work.flops, work.bytes};
 }
 
 // Pairs of a query and a key, over all sequences and heads, times the size of a head.
 double ProfilingBackend::scores(const AttentionShape& shape) {
+  if (!recording_) return 0;
   std::vector<int32_t> queries(size_t(shape.queries.count) + 1), keys(queries.size());
   inner_->download(queries.data(), shape.queries.offsets, queries.size() * sizeof(int32_t));
   inner_->download(keys.data(), shape.keys.offsets, keys.size() * sizeof(int32_t));
@@ -63,25 +66,23 @@ void ProfilingBackend::fill_zero(Tensor x) {
 
 void ProfilingBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
   record("linear",
-         {product_flops(y.rows, y.cols, x.cols), bytes_of({x, w, bias, y}),
-          concat(x.cols, " -> ", y.cols)},
+         {product_flops(y.rows, y.cols, x.cols), bytes_of({x, w, bias, y}), " -> ", x.cols, y.cols},
          [&] { inner_->linear(x, w, bias, y); });
 }
 
 void ProfilingBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
-  record(
-      "linear_backward_input",
-      {product_flops(dy.rows, dx.cols, dy.cols),
-       bytes_of({dy, w, dx}) + (accumulate ? bytes_of(dx) : 0), concat(dx.cols, " <- ", dy.cols)},
-      [&] { inner_->linear_backward_input(dy, w, dx, accumulate); });
+  record("linear_backward_input",
+         {product_flops(dy.rows, dx.cols, dy.cols),
+          bytes_of({dy, w, dx}) + (accumulate ? bytes_of(dx) : 0), " <- ", dx.cols, dy.cols},
+         [&] { inner_->linear_backward_input(dy, w, dx, accumulate); });
 }
 
 void ProfilingBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
                                               bool accumulate) {
   record("linear_backward_weight",
          {product_flops(dy.rows, x.cols, dy.cols),
-          bytes_of({dy, x, dw, dbias}) + (accumulate ? bytes_of({dw, dbias}) : 0),
-          concat(x.cols, " -> ", dy.cols)},
+          bytes_of({dy, x, dw, dbias}) + (accumulate ? bytes_of({dw, dbias}) : 0), " -> ", x.cols,
+          dy.cols},
          [&] { inner_->linear_backward_weight(dy, x, dw, dbias, accumulate); });
 }
 

@@ -5,6 +5,9 @@
 // query, key and element of a head forward (two products) and 8 backward (four; the recomputed
 // scores are not counted). Elementwise work counts as none. Traffic is the least there can be: each
 // operand is read once and each result written once ("+=" does both).
+//
+// A device works asynchronously: to time an operation is to wait for it, so the steps of a profile
+// are slower than those of a run. What a step takes is measured while nothing is recorded.
 #pragma once
 
 #include <map>
@@ -57,6 +60,11 @@ class ProfilingBackend : public Backend {
 
   const Profile& profile() const { return profile_; }
   void clear() { profile_.clear(); }
+  // Whether operations are recorded, and waited for: true at first.
+  void set_recording(bool recording) {
+    inner_->synchronize();
+    recording_ = recording;
+  }
 
   std::string description() const override { return inner_->description(); }
   DType compute_type() const override { return inner_->compute_type(); }
@@ -66,6 +74,7 @@ class ProfilingBackend : public Backend {
   void download(void* host, const void* from, size_t bytes) override;
   void fill_zero(Tensor x) override;
   void synchronize() override { inner_->synchronize(); }
+  DeviceMemory device_memory() const override { return inner_->device_memory(); }
 
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
@@ -124,7 +133,8 @@ class ProfilingBackend : public Backend {
   struct Work {
     double flops = 0;
     double bytes = 0;
-    std::string detail = {};
+    const char* arrow = nullptr;  // between the sizes that tell calls of one op apart
+    int64_t left = 0, right = 0;
   };
   template <typename Call>
   void record(const char* op, const Work& work, Call&& call);
@@ -134,6 +144,7 @@ class ProfilingBackend : public Backend {
   Clock clock_;
   Profile profile_;
   Phase phase_ = Phase::forward;
+  bool recording_ = true;
 };
 
 }  // namespace finetune

@@ -1,5 +1,6 @@
 """The whole program on the CUDA module, whose kernels run on the host: what it computes there is what the CPU
 computes, and it touches the device's memory through the module alone (anything else is a fault here)."""
+import json
 import os
 import shutil
 from pathlib import Path
@@ -96,6 +97,28 @@ def test_bf16(directory):
           [step["loss"] for step in steps_of(directory / "cpu")], 3e-3)
 
 
+def test_bench(directory):
+    """Operations are waited for in steps of their own; the steps that count are not slowed down by that."""
+    program_with_module()
+    line = ["--device", "cuda", "--shape", "tiny", "--lengths", 10, "--batch-size", 2, "--json"]
+    result = json.loads(succeed("bench", "step", *line, "--steps", 2).out)
+    assert result["device"] == "cuda" and result["backend"].startswith("CUDA") and result["precision"] == "bf16"
+    assert result["steps"] == 2
+    for name in ("matmul_peak_flops_per_second", "memory_peak_bytes_per_second", "profiled_step_seconds"):
+        assert result[name] > 0, name
+    shares = sum(op["share"] for op in result["ops"])
+    assert 0.5 < shares <= 1 and abs(shares + result["between_operations_share"] - 1) < 1e-9, shares
+    # Weights, gradient and moments of 4.4 million parameters, cuBLASLt's workspace, little else.
+    assert 4 * 4 * result["parameters"] < (result["device_peak_memory_mb"] - 32) * 2**20 < 4.4 * 4 * result["parameters"]
+    calls = {(op["phase"], op["op"]): op["calls"] for op in result["ops"]}
+    here = json.loads(succeed("bench", "step", "--device", "cpu", *line[2:], "--steps", 2).out)
+    assert calls == {(op["phase"], op["op"]): op["calls"] for op in here["ops"]}
+    assert abs(result["flops_per_token"] / here["flops_per_token"] - 1) < 1e-9 and "device_peak_memory_mb" not in here
+    ops = json.loads(succeed("bench", "ops", *line).out)
+    assert ops["device"] == "cuda" and all(op["seconds"] > 0 for op in ops["ops"])
+    fail(2, "bench", "step", *line, "--threads", 1, "--clock", "cpu", words=["--clock cpu", "--device cuda"])
+
+
 def test_refusals(directory):
     need(*NAMES)
     harness.BINARY = CPU_BINARY
@@ -103,6 +126,7 @@ def test_refusals(directory):
     if not Path("/dev/nvidiactl").exists():
         fail(5, *line, words=["--device cuda"])
         assert not (directory / "run").exists()
+        fail(5, "bench", "step", "--device", "cuda", words=["--device cuda"])
 
 
 CPU_BINARY = harness.BINARY

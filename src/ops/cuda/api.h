@@ -73,6 +73,12 @@ struct AdamWStep {
 // The order of ops/backend.h's Activation.
 enum ActivationKind : int { kGelu, kGeluTanh, kRelu, kSilu, kTanh };
 
+// Of a device, in bytes. What other programs and the driver take is neither free nor used.
+struct MemoryUse {
+  int64_t free, total;  // of the device
+  int64_t used, peak;   // of this context: blocks, scratch memory, workspaces
+};
+
 struct Context;  // one device: its stream, libraries and scratch memory
 
 struct Functions {
@@ -86,6 +92,7 @@ struct Functions {
 
   int (*allocate)(Context*, size_t bytes, void** memory);  // zeroed, 256-byte aligned
   int (*release)(Context*, void* memory);
+  int (*memory_use)(Context*, MemoryUse* use);
   int (*upload)(Context*, void* to, const void* host, size_t bytes);  // `host` is free on return
   int (*download)(Context*, void* host, const void* from, size_t bytes);
   // `rows` rows of `width` bytes, `pitch` bytes apart

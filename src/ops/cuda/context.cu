@@ -18,6 +18,31 @@ void check(cublasStatus_t status, const char* what) {
                 status == CUBLAS_STATUS_ALLOC_FAILED ? kOutOfMemory : kFailed);
 }
 
+DeviceMemory::~DeviceMemory() {
+  for (const auto& [memory, bytes] : blocks_) cudaFree(memory);
+}
+
+void* DeviceMemory::allocate(size_t bytes, const char* what) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error != cudaSuccess) {
+    check(error, (std::string(what) + " of " + std::to_string((bytes >> 20) + 1) + " MiB").c_str());
+  }
+  blocks_[memory] = bytes;
+  used_ += int64_t(bytes);
+  peak_ = std::max(peak_, used_);
+  return memory;
+}
+
+void DeviceMemory::release(void* memory) {
+  if (!memory) return;
+  const auto found = blocks_.find(memory);
+  if (found == blocks_.end()) throw Failure("device memory that this context has not allocated");
+  used_ -= int64_t(found->second);
+  blocks_.erase(found);
+  check(cudaFree(memory), "device memory");
+}
+
 Staging::Staging() {
   for (Buffer& b : buffers_) {
     check(cudaMallocHost(&b.memory, kBytes), "pinned memory");
@@ -54,7 +79,7 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   device_name = properties.name;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   staging = std::make_unique<Staging>();
-  matmul = std::make_unique<Matmul>();
+  matmul = std::make_unique<Matmul>(memory);
 }
 
 Context::~Context() {
@@ -62,7 +87,6 @@ Context::~Context() {
   if (stream) cudaStreamSynchronize(stream);
   matmul.reset();
   staging.reset();
-  for (Block& block : scratch_) cudaFree(block.memory);
   if (stream) cudaStreamDestroy(stream);
 }
 
@@ -70,13 +94,9 @@ void* Context::scratch(Scratch use, size_t bytes) {
   Block& block = scratch_[size_t(use)];
   if (bytes > block.bytes) {
     check(cudaStreamSynchronize(stream), "scratch memory");  // kernels may still read the old one
-    check(cudaFree(std::exchange(block.memory, nullptr)), "scratch memory");
+    memory.release(std::exchange(block.memory, nullptr));
     block.bytes = 0;
-    const cudaError_t error = cudaMalloc(&block.memory, bytes);
-    if (error != cudaSuccess) {
-      block.memory = nullptr;
-      check(error, ("scratch memory of " + std::to_string((bytes >> 20) + 1) + " MiB").c_str());
-    }
+    block.memory = memory.allocate(bytes, "scratch memory");
     block.bytes = bytes;
   }
   return block.memory;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "ops/cuda/api.h"
@@ -29,6 +30,20 @@ void check(cublasStatus_t status, const char* what);
 enum class Scratch { left, right, sums, weighted, squares, steps, count };
 
 class Matmul;  // matmul.h
+
+// Memory of the device, counted.
+class DeviceMemory {
+ public:
+  ~DeviceMemory();
+  void* allocate(size_t bytes, const char* what);
+  void release(void* memory);  // null is nothing
+  int64_t used() const { return used_; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  std::unordered_map<void*, size_t> blocks_;
+  int64_t used_ = 0, peak_ = 0;
+};
 
 // Pinned host memory through which uploads go: copying from the caller's own memory would either
 // make him wait for the device or forbid him to touch it.
@@ -67,6 +82,7 @@ struct Context {
   std::string device_name;
   std::string error;
   cudaStream_t stream = nullptr;
+  DeviceMemory memory;
   std::unique_ptr<Staging> staging;
   std::unique_ptr<Matmul> matmul;
 

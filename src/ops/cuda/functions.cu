@@ -71,6 +71,7 @@ const Functions& functions() {
       .device_name = device_name,
       .allocate = Call<allocate>::of,
       .release = Call<release>::of,
+      .memory_use = Call<memory_use>::of,
       .upload = Call<upload>::of,
       .download = Call<download>::of,
       .fill_zero = Call<fill_zero>::of,

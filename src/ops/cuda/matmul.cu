@@ -34,14 +34,14 @@ struct Preference {
 
 }  // namespace
 
-Matmul::Matmul() {
+Matmul::Matmul(DeviceMemory& memory) : memory_(memory) {
   check(cublasLtCreate(&handle_), "cuBLASLt");
-  check(cudaMalloc(&workspace_, kWorkspace), "cuBLASLt's workspace");
+  workspace_ = memory_.allocate(kWorkspace, "cuBLASLt's workspace");
 }
 
 Matmul::~Matmul() {
   plans_.clear();
-  cudaFree(workspace_);
+  memory_.release(workspace_);
   if (handle_) cublasLtDestroy(handle_);
 }
 

@@ -5,13 +5,19 @@ namespace finetune::cuda {
 void allocate(Context& context, size_t bytes, void** memory) {
   *memory = nullptr;
   bytes = std::max<size_t>(bytes, 1);
-  check(cudaMalloc(memory, bytes), "device memory");
+  *memory = context.memory.allocate(bytes, "device memory");
   check(cudaMemsetAsync(*memory, 0, bytes, context.stream), "device memory");
 }
 
 void release(Context& context, void* memory) {
   check(cudaStreamSynchronize(context.stream), "device memory");  // kernels may still use it
-  check(cudaFree(memory), "device memory");
+  context.memory.release(memory);
+}
+
+void memory_use(Context& context, MemoryUse* use) {
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "device memory");
+  *use = {int64_t(free), int64_t(total), context.memory.used(), context.memory.peak()};
 }
 
 void upload(Context& context, void* to, const void* host, size_t bytes) {

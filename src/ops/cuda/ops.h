@@ -9,6 +9,7 @@ namespace finetune::cuda {
 // memory.cu
 void allocate(Context& context, size_t bytes, void** memory);
 void release(Context& context, void* memory);
+void memory_use(Context& context, MemoryUse* use);
 void upload(Context& context, void* to, const void* host, size_t bytes);
 void download(Context& context, void* host, const void* from, size_t bytes);
 void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_t pitch);

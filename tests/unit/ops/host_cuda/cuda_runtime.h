@@ -103,6 +103,8 @@ struct cudaLaunchConfig_t {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes);  // a fault awaits who writes behind its end
 cudaError_t cudaFree(void* memory);
+// HOST_CUDA_MEMORY_MB in the environment: so much the device has, 1 TiB without it.
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMallocHost(void** memory, size_t bytes);
 cudaError_t cudaFreeHost(void* memory);
 const char* cudaGetErrorString(cudaError_t error);

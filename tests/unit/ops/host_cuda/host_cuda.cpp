@@ -154,10 +154,18 @@ namespace {
 struct Mapping {
   void* begin;
   size_t bytes;  // without the page behind the end
+  size_t wanted;
 };
 std::map<void*, Mapping>& mappings() {
   static std::map<void*, Mapping> all;
   return all;
+}
+
+size_t allocated = 0;
+
+size_t device_bytes() {
+  const char* megabytes = std::getenv("HOST_CUDA_MEMORY_MB");
+  return megabytes ? std::strtoull(megabytes, nullptr, 10) << 20 : size_t{1} << 40;
 }
 
 int accesses = 0;
@@ -183,6 +191,7 @@ host_cuda::DeviceAccess::~DeviceAccess() {
 // The block ends where a page that nobody may touch begins, but for the 64 bytes of alignment that
 // ops/backend.h promises. New memory is full of NaN.
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (bytes > device_bytes() - allocated) return cudaErrorMemoryAllocation;
   const size_t page = size_t(sysconf(_SC_PAGESIZE));
   const size_t size = (bytes + 63) / 64 * 64, whole = (size + page - 1) / page * page;
   void* begin =
@@ -190,7 +199,8 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
   mprotect(static_cast<char*>(begin) + whole, page, PROT_NONE);
   *memory = static_cast<char*>(begin) + whole - size;
-  mappings()[*memory] = {begin, whole};
+  mappings()[*memory] = {begin, whole, bytes};
+  allocated += bytes;
   return cudaMemsetAsync(*memory, 0xFF, size, nullptr);
 }
 
@@ -199,7 +209,14 @@ cudaError_t cudaFree(void* memory) {
   const auto found = mappings().find(memory);
   if (found == mappings().end()) return cudaErrorInvalidValue;
   munmap(found->second.begin, found->second.bytes + size_t(sysconf(_SC_PAGESIZE)));
+  allocated -= found->second.wanted;
   mappings().erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = device_bytes();
+  *free = *total - allocated;
   return cudaSuccess;
 }
 
