@@ -25,14 +25,16 @@ StepOptions step_options(const TimedRun& run) {
   return step;
 }
 
-// Runs steps on samples of the first epoch.
+// Runs steps on the samples that the run's first epoch has: buffers are for their micro-batches.
 class Stopwatch {
  public:
-  Stopwatch(TrainingStep& step, const TimedRun& run)
+  Stopwatch(TrainingStep& step, const TimedRun& run, int64_t steps)
       : step_(step),
         batch_size_(run.options.batch_size),
         order_(epoch_order(run.task.train_set().samples.size(), run.options.seed, 0,
-                           !run.options.no_shuffle)) {}
+                           !run.options.no_shuffle)) {
+    order_.resize(std::min(order_.size(), size_t(steps * batch_size_)));
+  }
 
   struct Time {
     double tokens = 0, seconds = 0;
@@ -107,7 +109,7 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   TimeForecast time;
   {
     TrainingStep step(engine, *objective, *comm, step_options(run), run.options.batch_size);
-    Stopwatch watch(step, run);
+    Stopwatch watch(step, run, work.steps);
     time.step =
         step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);
   }
