@@ -20,10 +20,12 @@ constexpr const char* kFooter =
     "  finetune plan --model minilm --train train.csv --eval dev.csv --label-column category\n"
     "  finetune plan --config runs/a/config.toml --recompute --micro-batch-tokens 2048\n"
     "  finetune plan ... --processes 4 --json\n"
+    "  finetune plan ... --device cuda --no-time\n"
     "\n"
     "Options are those of train; --output is not needed. Data and model are read and checked as\n"
     "train does. Some steps are computed to measure their time, in the memory of the run itself:\n"
-    "--no-time leaves that out.";
+    "--no-time leaves that out. --device cuda forecasts the GPU's memory and says which\n"
+    "--micro-batch-tokens would fit.";
 
 struct Options {
   TrainOptions train;
@@ -34,6 +36,24 @@ struct Options {
 
 double mb(int64_t bytes) {
   return double(bytes) / (1024.0 * 1024.0);
+}
+
+void add_device_numbers(const DevicePlan& device, NamedNumbers& out) {
+  const DeviceForecast& m = device.memory;
+  for (const auto& [name, bytes] : {std::pair("weights", m.weights),
+                                    {"gradients", m.gradients},
+                                    {"optimizer", m.optimizer},
+                                    {"activations", m.activations},
+                                    {"scratch", m.scratch},
+                                    {"program", device.program},
+                                    {"peak_memory", device.program + m.total()},
+                                    {"available", device.available}}) {
+    out.emplace_back(concat("device_", name, "_mb"), mb(bytes));
+  }
+  out.emplace_back("device_fits", device.fits ? 1 : 0);
+  out.emplace_back("device_fitting_micro_batch_tokens", double(device.fitting_tokens));
+  out.emplace_back("device_fitting_micro_batch_tokens_recomputed",
+                   double(device.fitting_tokens_recomputed));
 }
 
 NamedNumbers numbers_of(const RunPlan& plan) {
@@ -62,12 +82,16 @@ NamedNumbers numbers_of(const RunPlan& plan) {
       {"all_processes_mb", mb(m.host)},
       {"available_mb", plan.available_mb},
   };
+  if (plan.device) add_device_numbers(*plan.device, out);
   for (const Alternative& other : plan.alternatives) {
     const std::string size = other.divisor == 1 ? "" : other.divisor == 2 ? "half_" : "quarter_";
     if (other.divisor > 1)
       out.emplace_back(size + "micro_batch_tokens", double(other.micro_batch_tokens));
     out.emplace_back(size + "kept_peak_mb", mb(other.kept.host));
     out.emplace_back(size + "recomputed_peak_mb", mb(other.recomputed.host));
+    if (!plan.device) continue;
+    out.emplace_back(size + "kept_device_peak_mb", mb(other.kept_on_device));
+    out.emplace_back(size + "recomputed_device_peak_mb", mb(other.recomputed_on_device));
   }
   if (!plan.timed) return out;
   out.emplace_back("startup_seconds", plan.time.startup);
@@ -92,9 +116,68 @@ std::string line(const std::string& name, const std::string& value, const std::s
   return out + "\n";
 }
 
-std::string memory_text(const RunPlan& plan) {
+std::string megabytes(int64_t bytes) {
+  return format_fixed(mb(bytes), 1);
+}
+
+// The run's memory with other micro-batches, in MiB, by two functions of an alternative.
+template <typename Kept, typename Recomputed>
+std::string alternatives_text(const RunPlan& plan, const std::string& what, Kept kept,
+                              Recomputed recomputed) {
+  std::string out = "\n" + what + " with other settings, MiB\n";
+  out += "  --micro-batch-tokens                --recompute\n";
+  for (const Alternative& other : plan.alternatives) {
+    out += line(concat(other.micro_batch_tokens), megabytes(kept(other)),
+                std::string(10, ' ') + megabytes(recomputed(other)));
+  }
+  return out + "--recompute keeps the result bit for bit; other micro-batches do not.\n";
+}
+
+std::string device_text(const RunPlan& plan) {
+  const DevicePlan& device = *plan.device;
+  const DeviceForecast& m = device.memory;
+  std::string out = "memory of the GPU, MiB\n";
+  out += line("weights", megabytes(m.weights), "");
+  out += line("gradients", megabytes(m.gradients), "");
+  out += line("optimizer", megabytes(m.optimizer), "m and v");
+  out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
+  out += line("scratch", megabytes(m.scratch), "rounded operands, partial sums");
+  out += line("program", megabytes(device.program), "workspace of matrix products");
+  out += line("peak", megabytes(device.program + m.total()), "forecast of device_peak_memory_mb");
+  out += line("available", megabytes(device.available), "on this GPU now");
+  if (device.fits) {
+    out += "The run fits.\n";
+  } else if (device.fitting_tokens > 0) {
+    out += concat("The run does not fit; it would with --micro-batch-tokens ",
+                  device.fitting_tokens, ".\n");
+  } else if (device.fitting_tokens_recomputed > 0) {
+    out += concat("The run does not fit; it would with --recompute --micro-batch-tokens ",
+                  device.fitting_tokens_recomputed, ".\n");
+  } else {
+    out += "The run does not fit, whatever its --micro-batch-tokens.\n";
+  }
+  return out + alternatives_text(
+                   plan, "peak", [](const Alternative& a) { return a.kept_on_device; },
+                   [](const Alternative& a) { return a.recomputed_on_device; });
+}
+
+// Of a process beside its GPU.
+std::string host_text(const RunPlan& plan) {
   const MemoryForecast& m = plan.memory;
-  auto megabytes = [](int64_t bytes) { return format_fixed(mb(bytes), 1); };
+  std::string out = "\nmemory of the host, MiB\n";
+  out += line("weights", megabytes(m.weights), "while they are read and written");
+  out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
+  out += line("program", megabytes(m.program), "and its libraries, as measured here");
+  out += line("peak", megabytes(m.peak), "with the weights' file; forecast of peak_memory_mb");
+  if (plan.available_mb > 0) {
+    out += line("available", format_fixed(plan.available_mb, 1), "on this machine now");
+  }
+  return out;
+}
+
+std::string memory_text(const RunPlan& plan) {
+  if (plan.device) return device_text(plan) + host_text(plan);
+  const MemoryForecast& m = plan.memory;
   std::string out =
       plan.processes == 1 ? "memory, MiB\n" : "memory of the process that reads the data, MiB\n";
   out += line("weights", megabytes(m.weights), "");
@@ -112,14 +195,10 @@ std::string memory_text(const RunPlan& plan) {
   if (plan.available_mb > 0) {
     out += line("available", format_fixed(plan.available_mb, 1), "on this machine now");
   }
-  out += plan.processes == 1 ? "\npeak" : "\nall processes";
-  out += " with other settings, MiB\n";
-  out += "  --micro-batch-tokens                --recompute\n";
-  for (const Alternative& other : plan.alternatives) {
-    out += line(concat(other.micro_batch_tokens), megabytes(other.kept.host),
-                std::string(10, ' ') + megabytes(other.recomputed.host));
-  }
-  return out + "--recompute keeps the result bit for bit; other micro-batches do not.\n";
+  return out + alternatives_text(
+                   plan, plan.processes == 1 ? "peak" : "all processes",
+                   [](const Alternative& a) { return a.kept.host; },
+                   [](const Alternative& a) { return a.recomputed.host; });
 }
 
 std::string text_of(const RunPlan& plan) {

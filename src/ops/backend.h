@@ -117,6 +117,12 @@ struct DeviceMemory {
   int64_t used = 0, peak = 0;   // of this backend: what it has allocated
 };
 
+// A device's memory is too small. What would help is known to who has planned it.
+class OutOfDeviceMemory : public Error {
+ public:
+  explicit OutOfDeviceMemory(const std::string& message) : Error(ExitCode::device, message) {}
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -124,7 +130,8 @@ class Backend {
   virtual DType compute_type() const = 0;       // of the operands of matrix products
 
   // ---- memory -------------------------------------------------------------------------------
-  virtual std::shared_ptr<void> allocate(size_t bytes) = 0;  // 64-byte aligned, zeroed
+  // 64-byte aligned, zeroed. OutOfDeviceMemory, as operations may that need memory of their own.
+  virtual std::shared_ptr<void> allocate(size_t bytes) = 0;
   // False: only upload() and download() reach that memory.
   virtual bool uses_host_memory() const { return true; }
   virtual void upload(void* to, const void* host, size_t bytes) = 0;

@@ -69,14 +69,14 @@ void check_arenas(Tensor parameter, std::initializer_list<Tensor> others) {
   }
 }
 
-Error failure(const char* operation, int status, const char* text) {
+[[noreturn]] void fail(const char* operation, int status, const char* text) {
   if (status == cuda::kOutOfMemory) {
-    return device_error("the GPU has no memory left for ", operation, " (", text,
-                        "): use smaller micro-batches");
+    throw OutOfDeviceMemory(
+        concat("the GPU has no memory left for ", operation, " (", text, "): use smaller batches"));
   }
-  return device_error("the GPU failed at ", operation, ": ", text,
-                      " (the fault may lie in an earlier operation; CUDA_LAUNCH_BLOCKING=1 in the "
-                      "environment finds it)");
+  throw device_error("the GPU failed at ", operation, ": ", text,
+                     " (the fault may lie in an earlier operation; CUDA_LAUNCH_BLOCKING=1 in the "
+                     "environment finds it)");
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ template <typename Function, typename... Arguments>
 void CudaBackend::call(const char* operation, Function function,
                        const Arguments&... arguments) const {
   const int status = function(context_.get(), arguments...);
-  if (status != cuda::kDone) throw failure(operation, status, functions_.error(context_.get()));
+  if (status != cuda::kDone) fail(operation, status, functions_.error(context_.get()));
 }
 
 CudaBackend::CudaBackend(const cuda::Functions& functions, DType compute, int device)
@@ -123,12 +123,12 @@ std::shared_ptr<void> CudaBackend::allocate(size_t bytes) {
   void* memory = nullptr;
   const int status = functions_.allocate(context_.get(), bytes, &memory);
   if (status == cuda::kOutOfMemory) {
-    throw device_error("the GPU has no ", (bytes >> 20) + 1,
-                       " MiB of memory left: use smaller micro-batches or a smaller model");
+    const DeviceMemory memory = device_memory();
+    throw OutOfDeviceMemory(concat("the GPU has no ", (bytes >> 20) + 1,
+                                   " MiB of memory left, only ", memory.free >> 20, " of ",
+                                   memory.total >> 20, ": use smaller batches or a smaller model"));
   }
-  if (status != cuda::kDone) {
-    throw failure("allocating memory", status, functions_.error(context_.get()));
-  }
+  if (status != cuda::kDone) fail("allocating memory", status, functions_.error(context_.get()));
   return {memory, [context = context_, release = functions_.release](void* p) {
             release(context.get(), p);  // at the end of a program that failed it may fail as well
           }};

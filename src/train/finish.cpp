@@ -96,6 +96,9 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
                                       s.task->config_json(), s.model.tokenizer->files()});
   write_run_facts(s, sha256);
   metrics["peak_memory_mb"] = peak_memory_mb();
+  if (const int64_t peak = s.engine->backend().device_memory().peak; peak > 0) {
+    metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
+  }
   write_metrics(s.directory->metrics(), metrics);  // last: its presence says that the run has ended
   log("model: ", s.directory->model().string(), ", weights sha256 ", sha256);
   return outcome_of(s, metrics);

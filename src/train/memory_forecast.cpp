@@ -98,4 +98,13 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   return m;
 }
 
+MemoryForecast forecast_memory_beside_device(const RunShape& run) {
+  MemoryForecast m;
+  m.weights = run.table.size() * kFloat;
+  m.data = run.data_bytes;
+  m.program = run.program_bytes + kLater;
+  m.peak = m.host = m.weights + m.data + m.program + run.weight_file_bytes;
+  return m;
+}
+
 }  // namespace finetune

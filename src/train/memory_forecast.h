@@ -38,5 +38,8 @@ struct MemoryForecast {
 };
 
 MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute);
+// Of a process that computes on a GPU: the weights are on the host while they are read and written,
+// all else is on the device (device_forecast.h).
+MemoryForecast forecast_memory_beside_device(const RunShape& run);
 
 }  // namespace finetune

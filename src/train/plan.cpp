@@ -31,6 +31,7 @@ struct Prepared {
   int64_t steps = 0;
   int64_t weight_file_bytes = 0;
   int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
+  DeviceMemory device;                        // before the run
 };
 
 Prepared prepare(const TrainOptions& given, int64_t processes) {
@@ -40,9 +41,10 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
-  if (!p.backend->uses_host_memory()) {
-    throw usage_error("plan knows nothing of a GPU's memory yet; use --device cpu");
+  if (!p.backend->uses_host_memory() && processes > 1) {
+    throw usage_error("--processes ", processes, ": plan forecasts one process of a GPU");
   }
+  p.device = p.backend->device_memory();
   p.program_bytes = bytes_of_mb(resident_memory_mb());
   p.model = open_model(o.model);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
@@ -68,6 +70,18 @@ void check_weights(const Prepared& p, const ParameterTable& table) {
   std::vector<float> arena(size_t(table.size()));
   load_initial(p.options, p.model.config, table, *open_weights(p.model.directory.weights),
                arena.data());
+}
+
+DevicePlan plan_device(const Prepared& p, const DeviceRun& run, int64_t tokens) {
+  const int64_t usable = usable_device_memory(p.device);
+  DevicePlan plan;
+  plan.memory = forecast_device_memory(run, tokens, p.options.recompute);
+  plan.program = p.device.used;
+  plan.available = p.device.used + usable;
+  plan.fits = plan.memory.total() <= usable;
+  plan.fitting_tokens = fitting_micro_batch_tokens(run, tokens, p.options.recompute, usable);
+  plan.fitting_tokens_recomputed = fitting_micro_batch_tokens(run, tokens, true, usable);
+  return plan;
 }
 
 }  // namespace
@@ -98,16 +112,31 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   };
   plan.work = work_with(plan.micro_batch_tokens);
 
+  const ParameterTable table(p.model.config, p.task->head());
+  plan.parameters = table.count();
+  const DeviceRun on_device{
+      p.model.config,
+      table,
+      train.samples,
+      p.task->eval_set() ? std::optional<SampleView>(p.task->eval_set()->samples) : std::nullopt,
+      options.batch_size,
+      plan.shards,
+      {0, plan.shards},
+      p.backend->compute_type()};
+  if (!p.backend->uses_host_memory()) {
+    plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
+  }
+
   const int64_t before = bytes_of_mb(resident_memory_mb());
   const int all_threads = threads();
   if (!options.threads) set_threads(int(std::max<int64_t>(1, all_threads / processes)));
-  rehearse(*p.backend, p.model.config, p.task->head(), plan.work, plan.recompute);
+  if (!plan.device || plan.device->fits) {
+    rehearse(*p.backend, p.model.config, p.task->head(), plan.work, plan.recompute);
+  }
   set_threads(all_threads);
   const int64_t working = bytes_of_mb(resident_memory_mb()) - before;
 
-  const ParameterTable table(p.model.config, p.task->head());
   const Bert bert(*p.backend, p.model.config, table);
-  plan.parameters = table.count();
   const RunShape shape{table,
                        bert,
                        p.lowest_layer,
@@ -118,7 +147,11 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
                        p.program_bytes + working,
                        bytes_of_mb(resident_file_mb()),
                        p.data_bytes};
-  plan.memory = forecast_memory(shape, plan.work, options.recompute);
+  auto forecast = [&](const Workload& work, bool recompute) {
+    return plan.device ? forecast_memory_beside_device(shape)
+                       : forecast_memory(shape, work, recompute);
+  };
+  plan.memory = forecast(plan.work, options.recompute);
 
   const int64_t largest = plan.work.training.tokens;
   for (int divisor : {1, 2, 4}) {
@@ -126,13 +159,20 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
     const bool smaller = tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
     if (divisor > 1 && !smaller) continue;
     const Workload work = divisor == 1 ? plan.work : work_with(tokens);
-    plan.alternatives.push_back(
-        {divisor, tokens, forecast_memory(shape, work, false), forecast_memory(shape, work, true)});
+    plan.alternatives.push_back({divisor, tokens, forecast(work, false), forecast(work, true)});
+    if (!plan.device) continue;
+    auto bytes = [&](bool recompute) {
+      return p.device.used + forecast_device_memory(on_device, tokens, recompute).total();
+    };
+    plan.alternatives.back().kept_on_device = bytes(false);
+    plan.alternatives.back().recomputed_on_device = bytes(true);
   }
   check_weights(p, table);
   plan.available_mb = available_memory_mb();
-  plan.too_large = measure_time && plan.available_mb > 0 &&
-                   plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());
+  const bool host_is_small =
+      plan.available_mb > 0 &&
+      plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());
+  plan.too_large = measure_time && (host_is_small || (plan.device && !plan.device->fits));
   if (!measure_time || plan.too_large) return plan;
   plan.time = measure_time_of(
       {options, std::move(p.backend), p.model.config, *p.task, p.lowest_layer}, plan.work);

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "train/device_forecast.h"
 #include "train/memory_forecast.h"
 #include "train/options.h"
 #include "train/workload.h"
@@ -17,7 +19,18 @@ namespace finetune {
 struct Alternative {
   int divisor = 1;  // 1: as in the run; 2, 4: half, a quarter of its largest micro-batch
   int64_t micro_batch_tokens = 0;
-  MemoryForecast kept, recomputed;  // without and with --recompute
+  MemoryForecast kept, recomputed;                       // without and with --recompute
+  int64_t kept_on_device = 0, recomputed_on_device = 0;  // bytes, where there is a GPU
+};
+
+// Where the run computes on a GPU.
+struct DevicePlan {
+  DeviceForecast memory;
+  int64_t program = 0;    // bytes: what the backend has allocated before the run does
+  int64_t available = 0;  // bytes, of the run and the program
+  bool fits = false;
+  int64_t fitting_tokens = 0;             // --micro-batch-tokens that would; 0: none
+  int64_t fitting_tokens_recomputed = 0;  // with --recompute
 };
 
 struct TimeForecast {
@@ -35,11 +48,12 @@ struct RunPlan {
   int64_t micro_batch_tokens = 0;
   bool recompute = false;
   Workload work;
-  MemoryForecast memory;
+  MemoryForecast memory;  // of the host
+  std::optional<DevicePlan> device;
   // The run's own micro-batches first, then half and a quarter of the largest one.
   std::vector<Alternative> alternatives;
   double available_mb = 0;  // memory of this machine that is free now
-  bool too_large = false;   // for it: no time was measured
+  bool too_large = false;   // for it, or for the GPU: no time was measured
   bool timed = false;
   TimeForecast time;
 };

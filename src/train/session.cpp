@@ -11,6 +11,7 @@
 #include "train/checkpoint_transfer.h"
 #include "train/config_file.h"
 #include "train/dealing.h"
+#include "train/device_forecast.h"
 #include "train/duration.h"
 #include "train/option_transfer.h"
 #include "train/option_values.h"
@@ -104,6 +105,7 @@ void Preparation::choose_machine() {
   advice_ = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
   together(comm_, [&] { backend_ = make_backend(options.device, threads, options.precision); });
+  s_.device_at_start = backend_->device_memory();
   const std::string code_path = backend_->description();  // "CPU, AVX-512, fp32, 2 threads"
   differing_ = code_path_warning(comm_, code_path.substr(0, code_path.rfind(',')));
 }
@@ -167,6 +169,7 @@ void Preparation::share_samples() {
   s_.shared_samples = share_with_host(comm_, reads() ? &arrays_ : nullptr, arrays_);
   if (s_.shared_samples && reads()) s_.task->release_training_arrays();
   s_.objective = make_objective(arrays_);
+  s_.head = arrays_.head;
   s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
 }
 
@@ -281,17 +284,36 @@ void Preparation::run() {
   read();
   resolve_options();
   share_samples();
-  load();
-  set_threads(own_threads);
-  reserve_buffers();
-  make_step();
-  continue_run();
+  try {
+    load();
+    set_threads(own_threads);
+    reserve_buffers();
+    make_step();
+    continue_run();
+  } catch (const OutOfDeviceMemory&) {
+    throw s_.too_little_memory();
+  }
   together(comm_, [&] {
     if (s_.leads()) open_files();
   });
 }
 
 }  // namespace
+
+Error Session::too_little_memory() const {
+  const ParameterTable table(model.config, head);
+  const SampleSet* eval = task ? task->eval_set() : nullptr;
+  const DeviceRun run{model.config,
+                      table,
+                      objective->samples(),
+                      eval ? std::optional<SampleView>(eval->samples) : std::nullopt,
+                      options.batch_size,
+                      *options.virtual_shards,
+                      part(*options.virtual_shards, comm.size(), comm.rank()),
+                      options.precision == "bf16" ? DType::bf16 : DType::f32};
+  return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
+                                  engine ? engine->backend().device_memory() : device_at_start);
+}
 
 void Session::wait_for_fingerprints() {
   const std::string& data = data_fingerprint->result();

@@ -32,6 +32,8 @@ struct Session {
   std::unique_ptr<Objective> objective;  // of the training samples
   std::unique_ptr<TrainingStep> step;
   Schedule schedule;
+  Head head;
+  DeviceMemory device_at_start;  // before the run has allocated anything there
   CheckpointState state;  // of the checkpoint that is continued, or the beginning; others than rank
                           // 0 know where the loop stands, no more
   int64_t micro_batch_tokens = 0;
@@ -48,6 +50,9 @@ struct Session {
   double startup_seconds = 0;
   std::unique_ptr<Fingerprint> data_fingerprint;
   std::unique_ptr<Fingerprint> model_fingerprint;
+
+  // What to say where the GPU's memory was too small (OutOfDeviceMemory).
+  Error too_little_memory() const;
 
   bool leads() const { return comm.rank() == 0; }
   // Puts the sums into `state`; on a resumed run, Error(data) if they are not the checkpoint's.

@@ -331,7 +331,11 @@ TrainOutcome run_training(const TrainOptions& options, Communicator& comm) {
   std::unique_ptr<Session> session = prepare_session(options, comm);
   TrainOutcome outcome;
   if (!session->finished) {
-    outcome = Trainer(*session, signals).run();
+    try {
+      outcome = Trainer(*session, signals).run();
+    } catch (const OutOfDeviceMemory&) {
+      throw session->too_little_memory();
+    }
   } else if (session->leads()) {
     log(session->directory->path().string(), ": the run is finished; nothing to resume");
     outcome = finished_outcome(*session);

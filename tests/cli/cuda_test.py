@@ -82,9 +82,44 @@ def test_questions(directory):
     same_training(directory, ANSWERS)
 
 
-def test_plan_is_refused(directory):
+def test_memory(directory):
+    """plan's forecast is what the run takes of the device; where that is not there, what is suggested fits."""
     program_with_module()
-    fail(2, "plan", *LABELS[1:], "--device", "cuda", words=["plan", "GPU"])
+    line = [*LABELS[1:], "--device", "cuda", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 1]
+    for more in ([], ["--recompute", "--precision", "fp32", "--virtual-shards", 4]):
+        plan = json.loads(succeed("plan", *line, *more, "--no-time", "--json").out)
+        succeed("train", *line, *more, "--output", directory / "run", "--overwrite")
+        taken = metrics_of(directory / "run")["device_peak_memory_mb"]
+        # Buffers to the byte, but for small ones; scratch memory grows with what the micro-batches really have.
+        assert -0.01 < plan["device_peak_memory_mb"] - taken < plan["device_scratch_mb"], (plan, taken)
+        assert plan["device_fits"] == 1 and plan["device_available_mb"] > 1000
+    parts = json.loads(succeed("plan", *line, "--no-time", "--json").out)
+    forecast = parts["device_peak_memory_mb"]
+    assert abs(sum(parts[f"device_{part}_mb"] for part in ("weights", "gradients", "optimizer", "activations",
+                                                           "scratch", "program")) - forecast) < 1e-3
+    small = {"HOST_CUDA_MEMORY_MB": str(int(forecast) - 6)}
+    plan = json.loads(succeed("plan", *line, "--json", env=small).out)
+    tokens = int(plan["device_fitting_micro_batch_tokens"])
+    assert plan["device_fits"] == 0 and tokens > 0 and "step_seconds" not in plan, plan
+    text = succeed("plan", *line, env=small).out
+    assert f"does not fit; it would with --micro-batch-tokens {tokens}." in text and "No time" in text, text
+    out = directory / "small"
+    message = fail(5, "train", *line, "--output", out, env=small, words=["MiB are free", "needs"])
+    assert f"--micro-batch-tokens {tokens} would fit" in message and not out.exists(), (message, tokens)
+    succeed("train", *line, "--micro-batch-tokens", tokens, "--output", out, env=small)
+    tiny = {"HOST_CUDA_MEMORY_MB": "36"}
+    fail(5, "train", *line, "--output", directory / "tiny", env=tiny, words=["no --micro-batch-tokens"])
+    assert "whatever its --micro-batch-tokens" in succeed("plan", *line, env=tiny).out
+    fail(2, "plan", *line, "--processes", 2, words=["--processes 2", "GPU"])
+
+
+def test_plan(directory):
+    program_with_module()
+    plan = json.loads(succeed("plan", *LABELS[1:], "--device", "cuda", "--json").out)
+    assert plan["step_seconds"] > 0 and plan["steps"] == 5
+    text = succeed("plan", *LABELS[1:], "--device", "cuda", "--no-time").out
+    for words in ("memory of the GPU", "memory of the host", "The run fits.", "--recompute"):
+        assert words in text, text
 
 
 def test_bf16(directory):
@@ -127,6 +162,7 @@ def test_refusals(directory):
         fail(5, *line, words=["--device cuda"])
         assert not (directory / "run").exists()
         fail(5, "bench", "step", "--device", "cuda", words=["--device cuda"])
+        fail(5, "plan", *LABELS[1:], "--device", "cuda", words=["--device cuda"])
 
 
 CPU_BINARY = harness.BINARY

@@ -1,0 +1,133 @@
+#include "train/device_forecast.h"
+
+#include <algorithm>
+
+#include "model/activations.h"
+#include "train/engine.h"
+#include "train/gradient_sum.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kRowsOfASum = 64;  // ops/cuda/column_sums.h
+constexpr int64_t kStep = 64;        // of suggested micro-batches, in tokens
+constexpr double kMiB = 1024.0 * 1024.0;
+
+// The largest micro-batches that there is room for, as session.cpp reserves them.
+struct Sizes {
+  MicroBatchLimits training, evaluation;
+};
+
+Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
+  const int64_t shard = part(run.batch_size, run.virtual_shards, 0).size();
+  Sizes sizes{micro_batch_limits(run.training, micro_batch_tokens, shard), {}};
+  if (run.evaluation) {
+    sizes.evaluation =
+        micro_batch_limits(*run.evaluation, micro_batch_tokens, Engine::kEvaluationSequences);
+  }
+  return sizes;
+}
+
+int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
+  const Head head = run.table.head();
+  const auto training = ActivationPlan::training(run.config, head, sizes.training.tokens,
+                                                 sizes.training.sequences, recompute);
+  const auto evaluation = ActivationPlan::inference(run.config, head, sizes.evaluation.tokens,
+                                                    sizes.evaluation.sequences, false);
+  // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
+  const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
+  const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);
+  const int64_t batch = 5 * tokens + 4 * sequences + sizes.training.sequences * (head.outputs + 2);
+  return (std::max(training.floats, evaluation.floats) + batch) * kFloat;
+}
+
+// What ops/cuda keeps between kernels (Scratch in context.h), each for the largest shapes.
+int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
+  const int64_t h = run.config.hidden_size, inner = run.config.intermediate_size;
+  const int64_t wide = std::max(3 * h, inner);
+  const int64_t t = sizes.training.tokens, any = std::max(t, sizes.evaluation.tokens);
+  int64_t bytes = 0;
+  if (run.compute == DType::bf16) {
+    bytes += 2 * std::max(t * wide, any * std::max(h, inner));  // dy, or x
+    bytes += 2 * std::max({wide * h, t * h, t * inner});        // w, or x
+  }
+  bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloat;      // sums over rows
+  bytes += run.config.num_attention_heads * t * kFloat;              // of attention's gradients
+  bytes += run.table.size() / kNormBlock * int64_t(sizeof(double));  // of the gradient norm
+  return bytes;
+}
+
+std::string megabytes(int64_t bytes) {
+  return concat(int64_t(double(bytes) / kMiB + 0.999), " MiB");
+}
+
+}  // namespace
+
+DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
+                                      bool recompute) {
+  const Sizes sizes = largest_micro_batches(run, micro_batch_tokens);
+  const int64_t arena = run.table.size() * kFloat;
+  const int64_t word_lists = 4 * run.config.vocab_size * int64_t(sizeof(int32_t));
+  DeviceForecast m;
+  m.weights = arena;
+  m.gradients = GradientSum::arenas_needed(run.shards) * arena + word_lists;
+  m.optimizer = 2 * arena;
+  m.activations = activation_bytes(run, sizes, recompute);
+  m.scratch = scratch_bytes(run, sizes);
+  return m;
+}
+
+int64_t usable_device_memory(const DeviceMemory& at_start) {
+  return at_start.free - at_start.total / 256;
+}
+
+int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool recompute,
+                                   int64_t bytes) {
+  auto fits = [&](int64_t tokens) {
+    return forecast_device_memory(run, tokens, recompute).total() <= bytes;
+  };
+  int64_t longest = 1;
+  for (const SampleView* samples : {&run.training, run.evaluation ? &*run.evaluation : nullptr}) {
+    for (int64_t i = 0; samples && i < samples->size(); ++i) {
+      longest = std::max(longest, samples->length(i));
+    }
+  }
+  int64_t low = longest, high = std::max(most, longest);
+  if (!fits(low)) return 0;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low / kStep * kStep >= longest ? low / kStep * kStep : low;
+}
+
+Error too_little_device_memory(const DeviceRun& run, int64_t micro_batch_tokens, bool recompute,
+                               const DeviceMemory& at_start, const DeviceMemory& now) {
+  const int64_t needed = forecast_device_memory(run, micro_batch_tokens, recompute).total();
+  // What others have taken since the run began is not this run's any more.
+  const int64_t free = std::min(at_start.free, now.free + now.used - at_start.used);
+  // It has failed all the same where the forecast is too low: then by an eighth.
+  const int64_t most = std::min(usable_device_memory({free, at_start.total}), needed - needed / 8);
+  const int64_t fitting = fitting_micro_batch_tokens(run, micro_batch_tokens, recompute, most);
+  const int64_t recomputed = fitting_micro_batch_tokens(run, micro_batch_tokens, true, most);
+  std::string advice;
+  if (!recompute && forecast_device_memory(run, micro_batch_tokens, true).total() <= most) {
+    advice = "--recompute would fit, with the same result; ";
+  }
+  if (fitting > 0) {
+    advice += concat("--micro-batch-tokens ", fitting, " would fit");
+  } else if (recomputed > 0) {
+    advice += concat("--recompute --micro-batch-tokens ", recomputed, " would fit");
+  } else {
+    advice = "no --micro-batch-tokens is small enough: use a smaller model or a larger GPU";
+  }
+  return device_error("the GPU has too little memory: this run needs ", megabytes(needed), ", ",
+                      megabytes(free), " are free; ", advice);
+}
+
+}  // namespace finetune

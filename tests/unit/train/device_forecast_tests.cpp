@@ -1,0 +1,93 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "train/device_forecast.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// 64 samples of 10 to 73 tokens.
+TokenizedSamples some_samples() {
+  TokenizedSamples samples;
+  for (int64_t i = 0; i < 64; ++i) {
+    samples.ids.resize(samples.ids.size() + size_t(10 + i), 1);
+    samples.offsets.push_back(int64_t(samples.ids.size()));
+    samples.second.push_back(uint32_t(10 + i));
+  }
+  return samples;
+}
+
+struct Case {
+  BertConfig config = named_shape("base");
+  ParameterTable table{config, {HeadKind::sequence, 24}};
+  TokenizedSamples samples = some_samples();
+  DeviceRun run{config, table, samples, samples, 32};
+
+  int64_t total(int64_t tokens, bool recompute = false) const {
+    return forecast_device_memory(run, tokens, recompute).total();
+  }
+};
+
+bool has(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch") {
+  Case c;
+  const DeviceForecast m = forecast_device_memory(c.run, 2048, false);
+  const int64_t arena = c.table.size() * int64_t(sizeof(float));
+  CHECK(m.weights == arena);
+  CHECK(m.optimizer == 2 * arena);
+  CHECK(m.gradients == arena + 4 * c.config.vocab_size * 4);
+  CHECK(c.total(1024) < c.total(2048));
+  CHECK(c.total(2048, true) < c.total(2048));
+  // Shards have smaller micro-batches, their gradients are added in a tree.
+  c.run.virtual_shards = 4;
+  c.run.shards = {0, 4};
+  const DeviceForecast sharded = forecast_device_memory(c.run, 2048, false);
+  CHECK(sharded.gradients - m.gradients == 2 * arena);
+  // Rounded operands take memory of their own.
+  const int64_t fp32 = forecast_device_memory(c.run, 2048, false).scratch;
+  c.run.compute = DType::bf16;
+  CHECK(forecast_device_memory(c.run, 2048, false).scratch > fp32 + 2 * 2048 * 3072);
+}
+
+TEST_CASE("the largest micro-batch that fits, and no larger one") {
+  const Case c;
+  for (int64_t bytes : {c.total(2048), c.total(700), c.total(128) + kMiB}) {
+    const int64_t tokens = fitting_micro_batch_tokens(c.run, 16384, false, bytes);
+    CHECK(tokens % 64 == 0);
+    CHECK(c.total(tokens) <= bytes);
+    CHECK(c.total(tokens + 64) > bytes);
+  }
+  CHECK(fitting_micro_batch_tokens(c.run, 1000, false, int64_t{1} << 40) == 960);
+  CHECK(fitting_micro_batch_tokens(c.run, 73, false, int64_t{1} << 40) ==
+        73);  // the longest sample
+  CHECK(fitting_micro_batch_tokens(c.run, 16384, false, c.total(73) - 1) == 0);
+}
+
+TEST_CASE("what to say where a GPU is too small") {
+  const Case c;
+  auto message = [&](int64_t bytes, bool recompute) {
+    const DeviceMemory start{bytes, bytes, 0, 0};
+    return std::string(too_little_device_memory(c.run, 2048, recompute, start, start).what());
+  };
+  const int64_t room = c.total(512) + c.total(512) / 255;  // a 256th is the driver's
+  CHECK(has(message(room, false), "--micro-batch-tokens 512 would fit"));
+  CHECK(has(message(room, false), concat("needs ", (c.total(2048) + kMiB - 1) / kMiB, " MiB")));
+  CHECK(has(message(c.total(2048, true) * 256 / 255 + 1, false), "--recompute would fit"));
+  CHECK(!has(message(c.total(1024, true) * 256 / 255, true), "--recompute"));
+  CHECK(has(message(c.total(73, true) * 256 / 255 + 1, false), "--recompute --micro-batch-tokens"));
+  CHECK(has(message(c.total(73, true) / 2, false), "no --micro-batch-tokens"));
+  // Where the forecast was too low, what is suggested takes less than what has failed.
+  const std::string failed = message(4 * c.total(2048), false);
+  CHECK(has(failed, "would fit"));
+  CHECK(!has(failed, "--micro-batch-tokens 2048"));
+  CHECK(too_little_device_memory(c.run, 2048, false, {}, {}).code() == ExitCode::device);
+}
+
+}  // namespace
+}  // namespace finetune
