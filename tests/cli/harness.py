@@ -1,7 +1,8 @@
 """Black-box tests of the binary: plain functions named test_*, run in order by main().
 
 Prints one line a failure and, last, the summary line that scripts/count_tests.py adds up. A test that
-needs data that is absent calls need(...) and counts as skipped.
+needs data that is absent calls need(...) and counts as skipped. FINETUNE_DEVICE=cuda in the environment makes the
+tests that take DEVICE run on a GPU; where there is none they are skipped.
 """
 import json
 import os
@@ -17,6 +18,12 @@ SHARED = Path(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHAR
 BINARY = os.path.abspath(os.environ.get("FINETUNE_BINARY", "build/finetune"))
 GOLDEN = SHARED / "golden"
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
+
+
+# Kernels on the host (cuda_test.py) are a GPU too.
+HAS_GPU = bool(os.environ.get("FINETUNE_HOST_CUDA_MODULE")) or os.path.exists("/dev/nvidiactl")
+ON_GPU = os.environ.get("FINETUNE_DEVICE") == "cuda"
+DEVICE = ["--device", "cuda"] if ON_GPU else []
 
 
 class Skip(Exception):
@@ -85,6 +92,8 @@ def main(module_globals):
         directory = Path(tempfile.mkdtemp(prefix="finetune-test-"))
         start = time.time()
         try:
+            if ON_GPU and not HAS_GPU:
+                raise Skip("there is no NVIDIA GPU here")
             test(directory)
             passed += 1
             print(f"{name}: {time.time() - start:.1f} s")

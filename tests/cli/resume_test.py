@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import BINARY, GOLDEN, Skip, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
+from harness import BINARY, DEVICE, GOLDEN, Skip, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 DATA = "golden/trajectory-classification-train.csv"
@@ -16,7 +16,7 @@ EVAL = GOLDEN / "trajectory-classification-eval.csv"
 
 def arguments(output, *more, train=TRAIN):
     return ["train", "--model", MODEL, "--train", train, "--label-column", "category", "--dropout", "0.1", "--lr",
-            "3e-3", "--max-steps", "24", "--output", output, "--no-progress", *more]
+            "3e-3", "--max-steps", "24", "--output", output, "--no-progress", *DEVICE, *more]
 
 
 def kill_when(condition, *line, number=signal.SIGKILL):

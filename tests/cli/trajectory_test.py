@@ -2,7 +2,7 @@
 import csv
 import json
 
-from harness import GOLDEN, facts_of, main, metrics_of, need, steps_of, succeed
+from harness import DEVICE, GOLDEN, ON_GPU, facts_of, main, metrics_of, need, steps_of, succeed
 
 
 def close(ours, golden, tolerance):
@@ -20,11 +20,13 @@ def check_steps(run_directory, golden, precision):
         return
     for mine, theirs in zip(ours, golden):
         step = theirs["step"]
-        # golden/README.txt: 2e-6 and 1e-5 over the first 20-30 steps, 1e-3 and 1e-2 at step 150.
+        # golden/README.txt: 2e-6 and 1e-5 over the first 20-30 steps, 1e-3 and 1e-2 at step 150. A GPU adds in
+        # another order, and nobody has measured yet how far that goes.
         early = step <= 20
+        loss, norm = (1e-4, 1e-4) if ON_GPU else (2e-6, 1e-5)
         assert close(mine["lr"], theirs["lr"], 1e-9), (step, mine["lr"], theirs["lr"])
-        assert close(mine["loss"], theirs["loss"], 2e-6 if early else 1e-3), (step, mine["loss"], theirs["loss"])
-        assert close(mine["grad_norm"], theirs["grad_norm"], 1e-5 if early else 1e-2), (
+        assert close(mine["loss"], theirs["loss"], loss if early else 1e-3), (step, mine["loss"], theirs["loss"])
+        assert close(mine["grad_norm"], theirs["grad_norm"], norm if early else 1e-2), (
             step, mine["grad_norm"], theirs["grad_norm"])
 
 
@@ -38,7 +40,7 @@ def classification(directory, precision):
             "--max-length", golden["max_length"], "--batch-size", golden["batch_size"], "--epochs", golden["epochs"],
             "--lr", golden["lr"], "--warmup-ratio", golden["warmup_ratio"], "--weight-decay", golden["weight_decay"],
             "--max-grad-norm", golden["max_grad_norm"], "--dropout", 0, "--no-shuffle", "--precision", precision,
-            "--eval-every", 150, "--output", run)
+            "--eval-every", 150, "--output", run, *DEVICE)
     check_steps(run, golden["steps"], precision)
     metrics = metrics_of(run)
     # One point; bf16 takes another way there. (In fp32 a learning rate larger by 3e-4 of itself
@@ -59,7 +61,7 @@ def qa(directory, precision):
             "--max-length", golden["max_length"], "--doc-stride", golden["doc_stride"],
             "--batch-size", golden["batch_size"], "--epochs", golden["epochs"], "--lr", golden["lr"],
             "--warmup-ratio", golden["warmup_ratio"], "--weight-decay", golden["weight_decay"],
-            "--dropout", 0, "--no-shuffle", "--precision", precision, "--output", run)
+            "--dropout", 0, "--no-shuffle", "--precision", precision, "--output", run, *DEVICE)
     check_steps(run, golden["steps"], precision)
 
 
