@@ -18,7 +18,8 @@ import tempfile
 from pathlib import Path
 
 from compare import document, inference, shares, startup, tokenizer, training, whole
-from compare.harness import PROJECT, Bench, fail, names_of, progress, require
+from compare.harness import Bench, fail, names_of, progress, require
+from compare.options import DATA, add_common, add_data, add_inference, add_training, require_positive
 from compare.works import SIDES, WORKS
 
 PARTS = {"training": training, "inference": inference, "whole": whole, "startup": startup,
@@ -27,41 +28,22 @@ PARTS = {"training": training, "inference": inference, "whole": whole, "startup"
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    data = PROJECT.parent / "shared" / "data"
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--model", required=True, type=Path, help="MiniLM's directory; its tokenizer serves base too")
-    parser.add_argument("--binary", default=PROJECT / "build" / "finetune", type=Path)
-    parser.add_argument("--peer-python", default=sys.executable)
-    parser.add_argument("--works", default=",".join(work.name for work in WORKS),
-                        help="of training, inference and shares")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=0, help="0: all cores")
-    parser.add_argument("--scratch", type=Path, help="keeps the base-shaped model between calls")
-    parser.add_argument("--output", default=PROJECT / "docs" / "benchmarks.md", type=Path,
-                        help="a part's section between its marks is replaced, or appended where it has none")
+    add_common(parser, WORKS)
+    parser.set_defaults(device="cpu", random_shapes=["base"])
 
-    group = parser.add_argument_group("data")
-    group.add_argument("--bank", default=data / "toronto" / "train.csv", type=Path)
-    group.add_argument("--bank-dev", default=data / "toronto" / "dev.csv", type=Path)
-    group.add_argument("--text-column", default="text")
-    group.add_argument("--label-column", default="category")
-    group.add_argument("--squad", default=data / "squad" / "train-v1.1-4000.json", type=Path, help="to train on")
-    group.add_argument("--squad-train", default=data / "squad" / "train-v1.1.json", type=Path, help="whole")
-    group.add_argument("--squad-dev", default=data / "squad" / "dev-v1.1.json", type=Path)
-    group.add_argument("--udhr", default=data / "text" / "udhr" / "udhr2.zip", type=Path,
+    group = add_data(parser)
+    group.add_argument("--squad-train", default=DATA / "squad" / "train-v1.1.json", type=Path, help="whole")
+    group.add_argument("--udhr", default=DATA / "text" / "udhr" / "udhr2.zip", type=Path,
                        help="zip of text files, one a language")
 
     group = parser.add_argument_group("training and inference")
     group.add_argument("--sides", default=",".join(SIDES),
                        help="best setting: group by length; default: padded, in training alone")
-    group.add_argument("--steps", type=int, default=60, help="of a run of training")
+    add_training(group, 60)
     group.add_argument("--default-steps", type=int, default=0, help="of a run of the padded peer; 0: --steps")
-    group.add_argument("--squad-steps", type=int, default=0, help="of a run on SQuAD; 0: --steps")
-    group.add_argument("--eval-rows-scale", type=float, default=1,
-                       help="times the rows that inference takes of each work")
-    group.add_argument("--peer-eval-batch-sizes", default="8,64",
-                       help="the peer's batch size in evaluation, e.g. 8,32,64: each is tried in every run, "
-                            "and the fastest counts")
+    add_inference(group, 1, "8,64")
 
     group = parser.add_argument_group("whole, startup")
     group.add_argument("--whole-runs", type=int, default=3)
@@ -79,9 +61,7 @@ def parse_arguments():
 
 def check(options, parts, works):
     options.sides = names_of("--sides", options.sides, SIDES)
-    for option in ("runs", "whole_runs", "startup_rows"):
-        if getattr(options, option) < 1:
-            fail(f"--{option.replace('_', '-')}: at least 1")
+    require_positive(options, "runs", "whole_runs", "startup_rows")
     require(options.binary, options.model)
     for part in parts:
         part.check(options, works)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trainer.evaluate and Trainer.predict of Hugging Face on the CPU, as peers to measure against.
+"""Trainer.evaluate and Trainer.predict of Hugging Face, as peers to measure against.
 
 Prints one JSON object: sequences per second of both as the Trainer reports them, of the batch size
 that evaluates fastest, the loss, versions. Each call is made ready by two batches before it.
@@ -28,6 +28,8 @@ def parse_arguments():
     parser.add_argument("--max-length", type=int, default=0, help="default: 128; questions 384")
     parser.add_argument("--doc-stride", type=int, default=128)
     parser.add_argument("--bf16", action="store_true", help="bf16_full_eval")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--threads", type=int, default=0)
     parser.set_defaults(rows=0, padding="dynamic")
     return parser.parse_args()
@@ -57,7 +59,9 @@ def main():
     unlabelled = [{name: value for name, value in sample.items() if name not in targets} for sample in samples]
 
     def trainer(batch_size, scratch):
-        arguments = TrainingArguments(scratch, use_cpu=True, bf16_full_eval=options.bf16, label_names=list(targets),
+        arguments = TrainingArguments(scratch, use_cpu=options.device == "cpu", bf16_full_eval=options.bf16,
+                                      torch_compile=options.compile, label_names=list(targets),
+                                      dataloader_num_workers=4 if options.device == "cuda" else 0,
                                       per_device_eval_batch_size=batch_size, report_to=[], disable_tqdm=True)
         return Trainer(model=model, args=arguments, data_collator=DataCollatorWithPadding(tokenizer),
                        compute_metrics=None if questions else accuracy)

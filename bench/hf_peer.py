@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""One training epoch with Hugging Face Trainer on the CPU, as a peer to measure against.
+"""One training epoch with Hugging Face Trainer, as a peer to measure against.
 
-Prints one JSON object: samples and real tokens per second of all steps but the first, seconds from
-the start of the process to the first step, with --eval the accuracy, versions. Needs torch,
-transformers and accelerate.
+Prints one JSON object: samples and real tokens per second of all steps but the first (--uncounted),
+seconds from the start of the process to the first step, with --eval the accuracy, on a GPU the memory
+that torch has reserved there at most, versions. Needs torch, transformers and accelerate.
 
   hf_peer.py --model DIR --data train.csv --text-column text --label-column category --rows 640
   hf_peer.py --model DIR --data train-v1.1.json --rows 160 --batch-size 8 --padding max
   hf_peer.py --model DIR --data train.csv --eval dev.csv --label-column category --lr 1e-4
+  hf_peer.py --model DIR --data train-v1.1.json --device cuda --bf16 --compile --uncounted 20
   hf_peer.py --model DIR --make-shape base --output base-random/      a model of that shape, random
 """
 import argparse
@@ -21,7 +22,7 @@ from hf_data import accuracy, classification_samples, encoded_rows, longest_firs
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
-SHAPES = {"base": (12, 768, 12, 3072), "large": (24, 1024, 16, 4096)}
+SHAPES = {"minilm": (6, 384, 12, 1536), "base": (12, 768, 12, 3072), "large": (24, 1024, 16, 4096)}
 
 
 def seconds_since_start():
@@ -44,6 +45,9 @@ def parse_arguments():
     parser.add_argument("--padding", choices=["group", "dynamic", "max"], default="group",
                         help="group: batches of similar length, padded to their longest; max: to max-length")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
+    parser.add_argument("--uncounted", type=int, default=1, help="first steps that make memory and kernels ready")
     parser.add_argument("--lr", type=float, default=5e-5)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--max-steps", type=int, default=-1)
@@ -57,13 +61,18 @@ def parse_arguments():
 
 
 def make_shape(options):
-    """Writes a model directory with the tokenizer of --model and random weights of another shape."""
-    from transformers import AutoConfig, AutoTokenizer, BertModel
-    config = AutoConfig.from_pretrained(options.model)
+    """Writes a model directory with the tokenizer of --model and random weights of another shape. The rest of the
+    config is that of --model's weights, if it has any, else BERT's own."""
+    from transformers import AutoConfig, AutoTokenizer, BertConfig, BertModel
+    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    if os.path.exists(os.path.join(options.model, "model.safetensors")):
+        config = AutoConfig.from_pretrained(options.model)
+    else:
+        config = BertConfig(vocab_size=len(tokenizer))
     (config.num_hidden_layers, config.hidden_size, config.num_attention_heads,
      config.intermediate_size) = SHAPES[options.make_shape]
     BertModel(config).save_pretrained(options.output)
-    AutoTokenizer.from_pretrained(options.model).save_pretrained(options.output)
+    tokenizer.save_pretrained(options.output)
 
 
 def evaluation_samples(options, tokenizer, labels):
@@ -94,49 +103,62 @@ def main():
     else:
         samples, labels = classification_samples(options, tokenizer)
         model = AutoModelForSequenceClassification.from_pretrained(options.model, num_labels=len(labels))
-    pad = DataCollatorWithPadding(tokenizer)
-    batches = []  # (samples, real tokens) in the order of the steps
+    batches = []  # (samples, real tokens) of each step; the tokens where the batch is, to be read at the end
 
-    def collate(chosen):
-        batch = pad(chosen)
-        batches.append((len(chosen), int(batch["attention_mask"].sum())))
-        return batch
+    class CountingTrainer(Trainer):
+        def training_step(self, model, inputs, *more, **named):
+            batches.append((len(inputs["attention_mask"]), inputs["attention_mask"].sum()))
+            return super().training_step(model, inputs, *more, **named)
+
+    def now():
+        """After all that the device has been given."""
+        if options.device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
 
     class Clock(TrainerCallback):
-        startup = None
-        ends = []
+        startup = counted_from = end = None
+        steps = 0
 
         def on_step_begin(self, *_, **__):
             self.startup = self.startup or seconds_since_start()
 
-        def on_step_end(self, *_, **__):
-            self.ends.append(time.perf_counter())
+        def on_step_end(self, _, state, *__, **___):
+            self.steps += 1
+            if self.steps == options.uncounted:
+                self.counted_from = now()
+            if self.steps == state.max_steps:
+                self.end = now()
 
     clock = Clock()
     evaluation = {}
     eval_samples = evaluation_samples(options, tokenizer, labels)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
-            scratch, use_cpu=True, bf16=options.bf16, per_device_train_batch_size=options.batch_size,
+            scratch, use_cpu=options.device == "cpu", bf16=options.bf16, torch_compile=options.compile, per_device_train_batch_size=options.batch_size,
             per_device_eval_batch_size=options.eval_batch_size, max_steps=options.max_steps,
+            dataloader_num_workers=4 if options.device == "cuda" else 0,
             num_train_epochs=1, learning_rate=options.lr, warmup_ratio=0.1, weight_decay=0.01,
             group_by_length=options.padding == "group", save_strategy="no", logging_strategy="no",
             report_to=[], disable_tqdm=True, seed=options.seed)
-        trainer = Trainer(model=model, args=arguments, train_dataset=samples, data_collator=collate,
-                          compute_metrics=accuracy, callbacks=[clock])
+        trainer = CountingTrainer(model=model, args=arguments, train_dataset=samples,
+                                  data_collator=DataCollatorWithPadding(tokenizer), compute_metrics=accuracy,
+                                  callbacks=[clock])
         trainer.train()
-        counted = batches[1:len(clock.ends)]
+        counted = batches[options.uncounted:]
         if eval_samples:
             arguments.group_by_length = False  # they are sorted
             metrics = trainer.evaluate(eval_samples)
             evaluation = {"eval_accuracy": metrics["eval_accuracy"], "eval_seconds": metrics["eval_runtime"],
                           "seconds_to_metrics": seconds_since_start()}
-    # The first step makes memory and kernels ready; what a long run sees counts.
-    seconds = clock.ends[-1] - clock.ends[0]
+    # What a long run sees counts.
+    seconds = clock.end - clock.counted_from if counted else None
     print(json.dumps({
-        "samples": len(samples), "steps": len(clock.ends),
+        "samples": len(samples), "steps": clock.steps,
         "samples_per_second": sum(count for count, _ in counted) / seconds if counted else None,
-        "tokens_per_second": sum(tokens for _, tokens in counted) / seconds if counted else None,
+        "tokens_per_second": sum(int(tokens) for _, tokens in counted) / seconds if counted else None,
+        "device_peak_memory_mb":
+            torch.cuda.max_memory_reserved() / 2**20 if options.device == "cuda" else None,
         "startup_seconds": clock.startup, "threads": torch.get_num_threads(), **evaluation,
         "torch": torch.__version__, "transformers": transformers.__version__}))
 

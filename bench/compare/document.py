@@ -9,7 +9,8 @@ FIRST = ("<!-- compare_hf.sh writes from here -->", "<!-- to here -->")  # of th
 def marks(part):
     if part == "training":
         return FIRST
-    return f"<!-- compare_hf.sh writes {part} from here -->", f"<!-- {part} to here -->"
+    script = "compare_gpu.sh" if part == "gpu" else "compare_hf.sh"
+    return f"<!-- {script} writes {part} from here -->", f"<!-- {part} to here -->"
 
 
 def is_document(path):

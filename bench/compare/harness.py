@@ -14,12 +14,13 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent.parent
 PROJECT = BENCH.parent
+SCRIPT = Path(sys.argv[0]).stem  # compare_hf or compare_gpu
 
 Finished = namedtuple("Finished", "output memory_mb seconds")  # of a process: highest resident MiB, wall time
 
 
 def fail(message):
-    sys.exit(f"compare_hf: error: {message}")
+    sys.exit(f"{SCRIPT}: error: {message}")
 
 
 def names_of(option, text, known):
@@ -82,16 +83,16 @@ class Bench:
         self.heads = {}
 
     def model(self, name):
-        """MiniLM's directory, or that of random weights in BERT-base's shape, made at first use."""
-        if name == "minilm":
+        """The directory of --model, or that of random weights in another shape, made at first use."""
+        if name not in self.options.random_shapes:
             return self.options.model
-        base = self.scratch / "base-random"
-        if not (base / "config.json").exists():
-            unfinished = self.scratch / "base-random.unfinished"
+        made = self.scratch / f"{name}-random"
+        if not (made / "config.json").exists():
+            unfinished = self.scratch / f"{name}-random.unfinished"
             call([self.options.peer_python, BENCH / "hf_peer.py", "--model", self.options.model,
-                  "--make-shape", "base", "--output", unfinished])
-            unfinished.rename(base)
-        return base
+                  "--make-shape", name, "--output", unfinished])
+            unfinished.rename(made)
+        return made
 
     def training_data(self, kind):
         return self.options.bank if kind == "bank" else self.options.squad
@@ -115,7 +116,7 @@ class Bench:
         shutil.rmtree(run, ignore_errors=True)
         command = ["train", "--model", model, "--train", data or self.training_data(work.kind), "--output", run,
                    "--batch-size", work.batch_size, "--epochs", 1, "--warmup-ratio", 0.1, "--weight-decay", 0.01,
-                   "--save-every", 10**9, "--no-progress", "--precision", precision, *more]
+                   "--save-every", 10**9, "--no-progress", "--precision", precision, *self.device(), *more]
         if work.kind == "bank":
             command += ["--task", "classification", "--text-column", self.options.text_column,
                         "--label-column", self.options.label_column]
@@ -129,6 +130,14 @@ class Bench:
             return finished, json.loads(lines[-1])
         except (IndexError, ValueError):
             fail(f"{script}: printed no result")
+
+    def device(self):
+        return ["--device", self.options.device]
+
+    def peer_machine(self, side):
+        """How the peer computes."""
+        return [*self.device(), *(["--bf16"] if side.precision == "bf16" else []),
+                *(["--compile"] if side.compiled else [])]
 
     def columns(self):
         return ["--text-column", self.options.text_column, "--label-column", self.options.label_column]
@@ -145,7 +154,7 @@ class Bench:
         version = call([self.options.binary, "--version"]).output.strip()
         load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
         lines = [f"## {title}", "",
-                 f"Written by `bench/compare_hf.sh` on {datetime.date.today()}; no figure by hand.", "",
+                 f"Written by `bench/{SCRIPT}.sh` on {datetime.date.today()}; no figure by hand.", "",
                  f"* Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} cores; {' '.join(path.split()[2:])}; "
                  f"load average at the end {load}",
                  f"* finetune {version}{'; ' + versions if versions else ''}",

@@ -9,7 +9,7 @@ from compare.harness import fail, progress, require, spread
 from compare.works import SIDES, faster_peer, in_turn, median, peer_versions
 
 GOAL = 2  # times the peer's sequences per second
-ROWS = {"minilm-bank": 10000, "minilm-squad": 128, "base-bank": 1000, "base-squad": 64}
+ROWS = {"minilm-bank": 10000, "minilm-squad": 128, "base-bank": 1000, "base-squad": 64, "large-squad": 64}
 
 # What is compared: our figure against the peer's.
 Measure = namedtuple("Measure", "title ours theirs")
@@ -57,7 +57,7 @@ def run_ours(bench, work, side, data):
     metrics = json.loads((run / "metrics.json").read_text())
     shutil.rmtree(run)
     sequences = round(metrics["eval_runtime"] * metrics["eval_samples_per_second"])
-    common = ["--model", model, "--precision", side.precision, "--quiet", *threads]
+    common = ["--model", model, "--precision", side.precision, "--quiet", *bench.device(), *threads]
     evaluation = bench.ours(["evaluate", *common, "--data", data, "--no-progress", "--json"])
     prediction = bench.ours(["predict", *common, "--input", data, "--output", run, "--overwrite"])
     run.unlink()
@@ -69,9 +69,7 @@ def run_ours(bench, work, side, data):
 
 def run_peer(bench, work, side, data):
     arguments = ["--model", bench.model_with_head(work), "--data", data,
-                 "--batch-sizes", bench.options.peer_eval_batch_sizes, *bench.columns()]
-    if side.precision == "bf16":
-        arguments += ["--bf16"]
+                 "--batch-sizes", bench.options.peer_eval_batch_sizes, *bench.columns(), *bench.peer_machine(side)]
     finished, result = bench.peer("hf_inference.py", arguments)
     return {**result, "peak_memory_mb": finished.memory_mb}
 

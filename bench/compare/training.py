@@ -28,21 +28,22 @@ def run_ours(bench, work, side, rows):
     with open(run / "metrics.jsonl", encoding="utf-8") as log:
         steps = [entry for entry in map(json.loads, log) if "loss" in entry]
     shutil.rmtree(run)
-    # As with the peer, not the first step; nor a last one that is not a whole batch.
-    counted = steps[1:] if len(steps) * work.batch_size == rows else steps[1:-1]
+    # As with the peer, not the first step (or steps); nor a last one that is not a whole batch.
+    counted = steps[bench.options.uncounted:]
+    if len(steps) * work.batch_size != rows:
+        counted.pop()
     seconds = [work.batch_size / entry["samples_per_second"] for entry in counted]
     tokens = sum(s * entry["tokens_per_second"] for s, entry in zip(seconds, counted))
     return {"samples_per_second": work.batch_size * len(counted) / sum(seconds),
             "tokens_per_second": tokens / sum(seconds),
             "startup_seconds": metrics["startup_seconds"], "steps": len(steps),
-            "peak_memory_mb": finished.memory_mb}
+            "peak_memory_mb": finished.memory_mb, "device_peak_memory_mb": metrics.get("device_peak_memory_mb")}
 
 
 def run_peer(bench, work, side, rows):
     arguments = ["--model", bench.model(work.model), "--data", bench.training_data(work.kind), "--rows", rows,
-                 "--batch-size", work.batch_size, "--padding", side.padding, *bench.columns()]
-    if side.precision == "bf16":
-        arguments += ["--bf16"]
+                 "--batch-size", work.batch_size, "--padding", side.padding,
+                 "--uncounted", bench.options.uncounted, *bench.columns(), *bench.peer_machine(side)]
     finished, result = bench.peer("hf_peer.py", arguments)
     return {**result, "peak_memory_mb": finished.memory_mb}
 

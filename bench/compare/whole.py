@@ -36,9 +36,8 @@ def run_peer(bench, side, seed):
     options = bench.options
     arguments = ["--model", bench.model("minilm"), "--data", options.bank, "--eval", options.bank_dev,
                  "--rows", options.whole_rows, "--eval-rows", options.whole_eval_rows,
-                 "--batch-size", WORK.batch_size, "--lr", 1e-4, "--seed", seed, *bench.columns()]
-    if side.precision == "bf16":
-        arguments += ["--bf16"]
+                 "--batch-size", WORK.batch_size, "--lr", 1e-4, "--seed", seed, *bench.columns(),
+                 *bench.peer_machine(side)]
     finished, result = bench.peer("hf_peer.py", arguments)
     return {"seconds": result["seconds_to_metrics"], "accuracy": 100 * result["eval_accuracy"],
             "eval_seconds": result["eval_seconds"], "peak_memory_mb": finished.memory_mb,

@@ -16,8 +16,8 @@ WORKS = [
 
 
 class Side:
-    def __init__(self, title, ours, precision, padding=None):
-        self.title, self.ours, self.precision, self.padding = title, ours, precision, padding
+    def __init__(self, title, ours, precision, padding=None, compiled=False):
+        self.title, self.ours, self.precision, self.padding, self.compiled = title, ours, precision, padding, compiled
 
 
 SIDES = {
@@ -39,13 +39,13 @@ def median(results, key):
     return statistics.median(result[key] for result in results)
 
 
-def in_turn(names, count, run_ours, run_peer, report, warm_up=False):
+def in_turn(names, count, run_ours, run_peer, report, warm_up=False, known=SIDES):
     """`count` results of each side, a list by its name, made one of each in turn by run_ours(side, number) and
     run_peer(side, number). report(number, side, result) tells of each; a warm-up, number -1, is not kept."""
     sides = {name: [] for name in names}
     for number in range(-1 if warm_up else 0, count):
         for name, results in sides.items():
-            side = SIDES[name]
+            side = known[name]
             result = (run_ours if side.ours else run_peer)(side, number)
             report(number, side, result)
             if number >= 0:
@@ -53,9 +53,9 @@ def in_turn(names, count, run_ours, run_peer, report, warm_up=False):
     return sides
 
 
-def peer_versions(sides, before=""):
+def peer_versions(sides, before="", known=SIDES):
     """Of the last result of the peer, or what is known from `before`."""
-    results = [results[-1] for name, results in sides.items() if results and not SIDES[name].ours]
+    results = [results[-1] for name, results in sides.items() if results and not known[name].ours]
     if not results:
         return before
     last = results[-1]

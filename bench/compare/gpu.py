@@ -1,0 +1,143 @@
+"""Training and inference on one GPU, beside PyTorch and transformers on the same one."""
+import json
+
+from compare import inference, training
+from compare.harness import call, progress, require, spread
+from compare.works import Side, Work, in_turn, median, peer_versions
+
+WORKS = [
+    Work("minilm-bank", "MiniLM-L6 shape, bank text", "minilm", "bank", 32),
+    Work("base-bank", "BERT-base shape, bank text", "base", "bank", 32),
+    Work("minilm-bank-256", "MiniLM-L6 shape, bank text", "minilm", "bank", 256),
+    Work("base-bank-256", "BERT-base shape, bank text", "base", "bank", 256),
+    Work("base-squad", "BERT-base shape, SQuAD 384", "base", "squad", 32),
+    Work("large-squad", "BERT-large shape, SQuAD 384", "large", "squad", 32),
+]
+SIDES = {
+    "finetune": Side("finetune bf16", True, "bf16"),
+    "torch": Side("PyTorch bf16", False, "bf16", "group"),
+    "torch-compiled": Side("PyTorch bf16, torch.compile", False, "bf16", "group", compiled=True),
+}
+PEERS = ("torch", "torch-compiled")
+TIMES_THE_PEER = 3
+SAMPLES_PER_SECOND = {"base-squad": 4850, "large-squad": 1380, "base-bank-256": 57000}  # goals
+PUBLISHED = (
+    "As published, not measured here: NVIDIA DeepLearningExamples (PyTorch, BERT-large, SQuAD v1.1 padded to 384, "
+    "mixed precision) trains 110.5 sequences/s on one A100-80G at batch 32, 846.7 on eight, whose whole run takes "
+    "207 s (PyTorch/LanguageModeling/BERT/README.md at 729963d, 2024-04)")
+
+
+def check(options, works):
+    require(options.binary.parent / "finetune_cuda.so")
+    training.check(options, works)
+    inference.check(options, evaluated(works))
+
+
+def evaluated(works):
+    """Of each model and data one work: batches of inference are others."""
+    return [work for work in works if work.name in inference.ROWS]
+
+
+def measure_training(bench, work):
+    return in_turn(
+        bench.options.sides, bench.options.runs,
+        lambda side, _: training.run_ours(bench, work, side, training.rows_of(bench.options, work, side)),
+        lambda side, _: training.run_peer(bench, work, side, training.rows_of(bench.options, work, side)),
+        lambda number, side, result: progress(
+            f"training {work.name} run {number + 1}/{bench.options.runs} {side.title}: "
+            f"{result['samples_per_second']:.1f} samples/s, {result['tokens_per_second']:.0f} tokens/s"),
+        known=SIDES)
+
+
+def measure_inference(bench, work):
+    data = bench.temporary / ("rows.csv" if work.kind == "bank" else "rows.json")
+    inference.write_rows(bench.options, work, data)
+    return in_turn(
+        bench.options.sides, bench.options.runs,
+        lambda side, _: inference.run_ours(bench, work, side, data),
+        lambda side, _: inference.run_peer(bench, work, side, data),
+        lambda number, side, result: progress(
+            f"inference {work.name} run {number + 1}/{bench.options.runs} {side.title}: "
+            f"evaluate {result['evaluate']:.1f}, predict {result['predict']:.1f} sequences/s"),
+        known=SIDES)
+
+
+def step_of(bench, work):
+    """Our step alone: its share of the GPU's own rate of matrix products."""
+    return json.loads(bench.ours(["bench", "step", "--device", "cuda", "--precision", "bf16", "--shape", work.model,
+                                  "--lengths", work.kind, "--batch-size", work.batch_size, "--json"]).output)
+
+
+def measure(bench, works):
+    options = bench.options
+    trained = [(work, measure_training(bench, work)) for work in works]
+    inferred = [(work, measure_inference(bench, work)) for work in evaluated(works)]
+    steps = [(work, step_of(bench, work)) for work in works]
+    versions = ""
+    for _, sides in [*trained, *inferred]:
+        versions = peer_versions(sides, versions, SIDES)
+    machine = [line for line in call([options.binary, "doctor"]).output.splitlines()
+               if line.startswith(("GPU", "CUDA", "NVIDIA", "cuBLASLt", "cuDNN"))]
+    return bench.section("On a GPU beside PyTorch", [
+        "; ".join(" ".join(line.split()) for line in machine),
+        f"{options.runs} runs a side, in turn, on the same GPU; random weights in the models' shapes",
+        "Training: one epoch over the same rows, learning rate 5e-5, dropout 0.1, AdamW, clipping at 1.0; the first "
+        f"{options.uncounted} steps are not counted on any side",
+        "PyTorch: Hugging Face Trainer, bf16 autocast, SDPA attention, fused AdamW, batches of similar length padded to "
+        "their longest (`group_by_length`), four processes that load data; with and without torch.compile",
+        "Memory of the GPU: what the program has allocated there, and what torch has reserved, at most; the driver's "
+        "own is not counted on either side",
+        "Evaluation: PyTorch's batch size the fastest of "
+        f"{options.peer_eval_batch_sizes.replace(',', ', ')}; whole commands count their start and files",
+        PUBLISHED], versions,
+        [training_table(trained), ratio_table(trained), inference_table(inferred), share_table(steps)])
+
+
+def training_table(results):
+    lines = ["| training | side | samples/s (min / median / max) | real tokens/s (median) | memory of the GPU "
+             "| start to first step |", "|---|---|---|---|---|---|"]
+    for work, sides in results:
+        for name, runs in sides.items():
+            lines.append(f"| {training.title(work)} | {SIDES[name].title} "
+                         f"| {spread([r['samples_per_second'] for r in runs], 1)} "
+                         f"| {median(runs, 'tokens_per_second'):,.0f} | {median(runs, 'device_peak_memory_mb'):,.0f} MiB "
+                         f"| {median(runs, 'startup_seconds'):.2f} s |")
+    return lines
+
+
+def ratio_table(results):
+    lines = ["| training | against | goal | times the real tokens/s (min / median / max of pairs) "
+             "| goal, samples/s | reached |", "|---|---|---|---|---|---|"]
+    for work, sides in results:
+        peers = [name for name in PEERS if name in sides]
+        if "finetune" not in sides or not peers:
+            continue
+        best = max(peers, key=lambda name: median(sides[name], "tokens_per_second"))
+        ratios = [a["tokens_per_second"] / b["tokens_per_second"] for a, b in zip(sides["finetune"], sides[best])]
+        goal = SAMPLES_PER_SECOND.get(work.name)
+        lines.append(f"| {training.title(work)} | {SIDES[best].title} | ≥ {TIMES_THE_PEER} | {spread(ratios, 2)} "
+                     f"| {f'≥ {goal:,}' if goal else ''} | {median(sides['finetune'], 'samples_per_second'):,.0f} |")
+    return lines
+
+
+def inference_table(results):
+    lines = ["| inference | side | evaluation, sequences/s (min / median / max) | evaluate command | predict | sequences |",
+             "|---|---|---|---|---|---|"]
+    for work, sides in results:
+        for name, runs in sides.items():
+            ours = SIDES[name].ours
+            values = {key: spread([r[key] for r in runs], 1) for key in ("evaluate", "predict")}
+            loop = spread([r["loop"] for r in runs], 1) if ours else values["evaluate"]
+            lines.append(f"| {work.title} | {SIDES[name].title} | {loop} | {values['evaluate'] if ours else ''} "
+                         f"| {values['predict']} | {runs[0]['sequences']:,} |")
+    return lines
+
+
+def share_table(steps):
+    lines = ["| `finetune bench step`, bf16 | samples/s | TFLOP/s | share of large matrix products | memory of the GPU |",
+             "|---|---|---|---|---|"]
+    for work, step in steps:
+        lines.append(f"| {training.title(work)} | {step['samples_per_second']:,.1f} "
+                     f"| {step['flops_per_second'] / 1e12:,.1f} | {100 * step['share_of_matmul_peak']:.1f} % "
+                     f"| {step['device_peak_memory_mb']:,.0f} MiB |")
+    return lines
