@@ -7,6 +7,7 @@
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
+#include "core/clock.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "tasks/registry.h"
@@ -94,11 +95,14 @@ void run(const EvaluateOptions& o) {
   open_console(o.quiet);
   for (const auto& line : evaluation->describe()) log(line);
   Dealer dealer(*model.engine, comm);
-  dealer.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
-    if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
-  });
+  const double start = seconds_now();
+  const int64_t sequences =
+      dealer.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
+        if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
+      });
   dealer.done();
   clear_progress();
+  log("evaluated ", format_rate(sequences, "sequences", seconds_now() - start));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
   if (!o.output.empty()) {

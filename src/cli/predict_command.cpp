@@ -12,6 +12,7 @@
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
+#include "core/clock.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "data/records.h"
@@ -166,6 +167,7 @@ LabelPrediction::LabelPrediction(const FineTuned& model, const PredictOptions& o
 }
 
 void LabelPrediction::run(FineTuned& model, Dealer& dealer, const PredictOptions& o) {
+  const double start = seconds_now();
   ClassificationPredictor& predictor = *predictor_;
   RowReader& reader = *reader_;
   std::string text = std::move(header_);
@@ -182,7 +184,7 @@ void LabelPrediction::run(FineTuned& model, Dealer& dealer, const PredictOptions
   }
   output.write(text);
   output.commit();
-  log("predicted ", predictor.rows(), " rows");
+  log("predicted ", format_rate(predictor.rows(), "rows", seconds_now() - start));
   if (predictor.truncated() > 0) {
     log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ",
         predictor.max_length(), " tokens");
@@ -217,6 +219,7 @@ AnswerPrediction::AnswerPrediction(const FineTuned& model, const PredictOptions&
 }
 
 void AnswerPrediction::run(FineTuned& model, Dealer& dealer, const PredictOptions& o) {
+  const double start = seconds_now();
   QaFileEvaluation& questions = *questions_;
   Output output(o.output);
   std::optional<Output> n_best_output;
@@ -234,7 +237,7 @@ void AnswerPrediction::run(FineTuned& model, Dealer& dealer, const PredictOption
     n_best->finish();
     n_best_output->commit();
   }
-  log("answered ", questions.questions(), " questions");
+  log("answered ", format_rate(questions.questions(), "questions", seconds_now() - start));
 }
 
 bool same_file(const std::string& a, const std::string& b) {

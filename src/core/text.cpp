@@ -53,6 +53,12 @@ std::string format_fixed(double value, int digits) {
   return std::string(buffer, result.ptr);
 }
 
+std::string format_rate(int64_t count, std::string_view what, double seconds) {
+  std::string text = concat(count, " ", what, " in ", format_fixed(seconds, 2), " s");
+  if (seconds > 0) text += concat(" (", format_fixed(double(count) / seconds, 0), " a second)");
+  return text;
+}
+
 std::optional<double> parse_double(std::string_view text) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   double value = 0;

@@ -116,8 +116,8 @@ bool Dealer::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micr
   return true;
 }
 
-void Dealer::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                      const std::function<void(double)>& progress) {
+int64_t Dealer::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                         const std::function<void(double)>& progress) {
   TokenizedSamples waiting;
   int64_t done = 0;
   for (bool more = true; more;) {
@@ -135,6 +135,7 @@ void Dealer::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
     done += ranges.back().end;
   }
   flush(evaluation);
+  return done;
 }
 
 void Dealer::done() {

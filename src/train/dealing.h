@@ -25,8 +25,8 @@ class Dealer {
   bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
                 const std::function<bool(double)>& poll);
   // The same of samples that come piece by piece, in the micro-batches of the whole.
-  void evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                const std::function<void(double)>& progress);
+  int64_t evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                   const std::function<void(double)>& progress);
   // No more for now: serve() returns on the other processes.
   void done();
 
