@@ -164,6 +164,8 @@ class Backend {
   virtual void gather_rows(Tensor x, const int32_t* index, Tensor y) = 0;
   // x row index[r] += dy row r; indices are distinct
   virtual void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) = 0;
+  // y row index[r] = x row r; indices are distinct
+  virtual void scatter_rows(Tensor x, const int32_t* index, Tensor y) = 0;
 
   // ---- embeddings ---------------------------------------------------------------------------
   // y (T, H) = word[ids] + position[positions] + type[types]; tables contiguous

@@ -81,7 +81,7 @@ void check_arenas(Tensor parameter, std::initializer_list<Tensor> others) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem, int device) {
+std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem, int local_rank) {
   auto none = [&](const std::string& why) {
     if (problem) *problem = why;
     return nullptr;
@@ -91,8 +91,7 @@ std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem, 
   char text[512];
   const int devices = module.functions->count_devices(text, sizeof text);
   if (devices == 0) return none(text);
-  if (device >= devices) return none(concat("there is no GPU ", device, ", only ", devices));
-  return std::make_unique<CudaBackend>(*module.functions->functions, compute, device);
+  return std::make_unique<CudaBackend>(*module.functions->functions, compute, local_rank % devices);
 }
 
 template <typename Function, typename... Arguments>
@@ -215,6 +214,11 @@ void CudaBackend::gather_rows(Tensor x, const int32_t* index, Tensor y) {
 void CudaBackend::scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) {
   check_shape(x, x.rows, dy.cols);
   call("scatter_rows_add", functions_.scatter_rows_add, of(dy), index, of(x));
+}
+
+void CudaBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
+  check_shape(y, y.rows, x.cols);
+  call("scatter_rows", functions_.scatter_rows, of(x), index, of(y));
 }
 
 // ---- embeddings, layer normalisation

@@ -12,9 +12,11 @@
 
 namespace finetune {
 
-// Backend of GPU number `device`. Null where no GPU can be used; `problem` then says why.
+// Backend of the GPU for this host's process number `local_rank`: the processes take those that
+// they see in turn, and share them where they are more. Null where no GPU can be used; `problem`
+// then says why.
 std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem = nullptr,
-                                           int device = 0);
+                                           int local_rank = 0);
 
 class CudaBackend : public Backend {
  public:
@@ -42,6 +44,7 @@ class CudaBackend : public Backend {
   void add(Tensor x, Tensor y) override;
   void gather_rows(Tensor x, const int32_t* index, Tensor y) override;
   void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) override;
+  void scatter_rows(Tensor x, const int32_t* index, Tensor y) override;
 
   void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types, Tensor word,
              Tensor position, Tensor type, Tensor y) override;

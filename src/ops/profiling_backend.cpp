@@ -112,6 +112,10 @@ void ProfilingBackend::scatter_rows_add(Tensor dy, const int32_t* index, Tensor 
          [&] { inner_->scatter_rows_add(dy, index, x); });
 }
 
+void ProfilingBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
+  record("scatter_rows", {0, bytes_of({x, x})}, [&] { inner_->scatter_rows(x, index, y); });
+}
+
 void ProfilingBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                              Tensor word, Tensor position, Tensor type, Tensor y) {
   phase_ = Phase::forward;

@@ -39,6 +39,7 @@ class CpuBackend : public Backend {
   void add(Tensor x, Tensor y) override;
   void gather_rows(Tensor x, const int32_t* index, Tensor y) override;
   void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) override;
+  void scatter_rows(Tensor x, const int32_t* index, Tensor y) override;
 
   // embedding.cpp
   void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types, Tensor word,

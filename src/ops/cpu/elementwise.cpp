@@ -48,7 +48,7 @@ HWY_EXPORT(add_row);
 
 namespace {
 
-// y row to[r] = x row from[r]; a null index is the identity.
+// y row r = x row from[r]; a null index is the identity.
 void copy_rows(Tensor x, const int32_t* from, Tensor y, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     const int64_t source = from ? from[r] : r;
@@ -89,6 +89,16 @@ void CpuBackend::scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) {
     for (int64_t r = begin; r < end; ++r) {
       HWY_DYNAMIC_DISPATCH(add_row)
       (dy.f32() + r * dy.stride, x.f32() + index[r] * x.stride, dy.cols);
+    }
+  });
+}
+
+void CpuBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
+  FINETUNE_CHECK(y.cols == x.cols);
+  cpu::for_ranges(x.rows, cpu::row_grain(x.cols), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      std::memmove(y.f32() + index[r] * y.stride, x.f32() + r * x.stride,
+                   size_t(x.cols) * sizeof(float));
     }
   });
 }

@@ -110,6 +110,7 @@ struct Functions {
   int (*add)(Context*, Matrix x, Matrix y);
   int (*gather_rows)(Context*, Matrix x, const int32_t* index, Matrix y);
   int (*scatter_rows_add)(Context*, Matrix dy, const int32_t* index, Matrix x);
+  int (*scatter_rows)(Context*, Matrix x, const int32_t* index, Matrix y);
 
   int (*embed)(Context*, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y);
   int (*embed_backward)(Context*, Matrix dy, Tokens tokens, Matrix dword, Matrix dposition,

@@ -33,6 +33,13 @@ __global__ void scatter_add_kernel(Matrix dy, const int32_t* index, Matrix x) {
   for_columns(dy.cols, [=](int64_t c) { to[c] += dy.row(r)[c]; });
 }
 
+// y row index[r] = x row r
+__global__ void scatter_kernel(Matrix x, const int32_t* index, Matrix y) {
+  const int64_t r = blockIdx.x;
+  float* to = y.row(index[r]);
+  for_columns(x.cols, [=](int64_t c) { to[c] = x.row(r)[c]; });
+}
+
 }  // namespace
 
 void dropout(Context& context, Matrix x, Dropout dropout, RowNames names, Matrix y) {
@@ -54,6 +61,11 @@ void gather_rows(Context& context, Matrix x, const int32_t* index, Matrix y) {
 void scatter_rows_add(Context& context, Matrix dy, const int32_t* index, Matrix x) {
   const RowGrid grid = row_grid(dy.rows, dy.cols);
   launch(context, grid.blocks, grid.threads, scatter_add_kernel, dy, index, x);
+}
+
+void scatter_rows(Context& context, Matrix x, const int32_t* index, Matrix y) {
+  const RowGrid grid = row_grid(x.rows, x.cols);
+  launch(context, grid.blocks, grid.threads, scatter_kernel, x, index, y);
 }
 
 }  // namespace finetune::cuda

@@ -85,6 +85,7 @@ const Functions& functions() {
       .add = Call<add>::of,
       .gather_rows = Call<gather_rows>::of,
       .scatter_rows_add = Call<scatter_rows_add>::of,
+      .scatter_rows = Call<scatter_rows>::of,
       .embed = Call<embed>::of,
       .embed_backward = Call<embed_backward>::of,
       .add_layer_norm = Call<add_layer_norm>::of,

@@ -30,6 +30,7 @@ void dropout(Context& context, Matrix x, Dropout dropout, RowNames names, Matrix
 void add(Context& context, Matrix x, Matrix y);
 void gather_rows(Context& context, Matrix x, const int32_t* index, Matrix y);
 void scatter_rows_add(Context& context, Matrix dy, const int32_t* index, Matrix x);
+void scatter_rows(Context& context, Matrix x, const int32_t* index, Matrix y);
 
 // embedding.cu
 void embed(Context& context, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y);

@@ -110,6 +110,13 @@ void ReferenceBackend::scatter_rows_add(Tensor dy, const int32_t* index, Tensor 
   }
 }
 
+void ReferenceBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
+  check_shape(y, y.rows, x.cols);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) at(y, index[r], c) = at(x, r, c);
+  }
+}
+
 void ReferenceBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                              Tensor word, Tensor position, Tensor type, Tensor y) {
   FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols && type.cols == y.cols);

@@ -32,6 +32,7 @@ class ReferenceBackend : public Backend {
 
   void gather_rows(Tensor x, const int32_t* index, Tensor y) override;
   void scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) override;
+  void scatter_rows(Tensor x, const int32_t* index, Tensor y) override;
 
   void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types, Tensor word,
              Tensor position, Tensor type, Tensor y) override;

@@ -160,8 +160,8 @@ bool same_bits(const Outcome& a, const Outcome& b) {
 
 // Operations in which no sum has a choice of its order, and every rounding is prescribed.
 const std::set<std::string> kSameBitsEverywhere = {
-    "add",   "dropout",    "gather_rows", "scatter_rows_add", "embed",
-    "merge", "merge_rows", "adamw",       "adamw_rows",       "adamw_catch_up",
+    "add",   "dropout", "gather_rows", "scatter_rows_add", "scatter_rows",   "embed",
+    "merge", "adamw",   "merge_rows",  "adamw_rows",       "adamw_catch_up",
 };
 
 }  // namespace

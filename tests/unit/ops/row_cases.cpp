@@ -39,6 +39,15 @@ void add_gather_cases(std::vector<OpCase>& table) {
                     OpData& t) { backend.scatter_rows_add(t["dy"], t.ints("index"), t["dx"]); },
                  {"dx"})
             .gradient_of(gather, {{"y", "dy"}}, {{"x", "dx", true}}));
+    // All of y is compared: rows that are not named stay what they were.
+    table.push_back(
+        OpCaseMaker("scatter_rows", shape, 0, "a copy")
+            .input("x", count, s.cols)
+            .input("y", s.rows, s.cols, s.gap)
+            .integers("index", s.index)
+            .run([](Backend& backend,
+                    OpData& t) { backend.scatter_rows(t["x"], t.ints("index"), t["y"]); },
+                 {"y"}));
   }
 }
 
