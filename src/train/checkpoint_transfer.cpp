@@ -1,43 +1,38 @@
 #include "train/checkpoint_transfer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "train/hdf5_store.h"
+#include "train/host_memory.h"
 
 namespace finetune {
 namespace {
 
-// Arenas of a run, some of whose moments are on other hosts. A host's first process speaks for it.
-class SpreadArenas {
+size_t bytes(IndexRange range) {
+  return size_t(range.size()) * sizeof(float);
+}
+
+// Arenas of a run on several processes. Rank 0 has the file, and goes through it piece by piece;
+// those who take part in a piece do the same from the other side (send, receive).
+class RunArenas : public CheckpointMemory {
  public:
-  explicit SpreadArenas(Session& session)
+  RunArenas(Session& session, bool moments)
       : comm_(session.comm),
         backend_(session.engine->backend()),
         ownership_(session.step->ownership()),
         weights_(session.engine->weights()),
         m_(session.step->first_moments()),
-        v_(session.step->second_moments()) {}
+        v_(session.step->second_moments()),
+        moments_(moments) {}
 
-  struct Part {
-    int host;
-    IndexRange elements;
-  };
-  // Which host has which elements of a range inside one parameter.
-  std::vector<Part> parts(IndexRange range) const {
-    std::vector<Part> out;
-    const int64_t words = ownership_.dense_elements(), cols = ownership_.cols();
-    for (int host = 0; host < comm_.hosts(); ++host) {
-      IndexRange own = ownership_.host_dense(host);
-      if (range.begin >= words) {
-        const IndexRange rows = ownership_.host_rows(host);
-        own = {words + rows.begin * cols, words + rows.end * cols};
-      }
-      own = {std::max(own.begin, range.begin), std::min(own.end, range.end)};
-      if (own.size() > 0) out.push_back({host, own});
-    }
-    return out;
-  }
+  bool has(Arena arena) const override { return moments_ || arena == Arena::weights; }
 
+  virtual bool takes_part() const = 0;
+  virtual void send(Arena arena, IndexRange range) = 0;
+  virtual void receive(Arena arena, IndexRange range) = 0;
+
+ protected:
   float* at(Arena arena, int64_t element) const {
     if (arena == Arena::weights) return weights_ + element;
     const HostArena& moments = arena == Arena::m ? m_ : v_;
@@ -45,27 +40,18 @@ class SpreadArenas {
     return word < 0 ? moments.dense(element) : moments.row(word / cols) + word % cols;
   }
 
-  // Of another host: what rank 0 does with this range, from the other side.
-  void send(Arena arena, IndexRange range) {
-    if (arena == Arena::weights) return;  // rank 0 has them
-    for (const Part& part : parts(range)) {
-      if (part.host != comm_.host()) continue;
-      const Communicator::Outgoing out{0, at(arena, part.elements.begin), bytes(part.elements)};
-      comm_.exchange({&out, 1}, {});
-    }
-  }
-  void receive(Arena arena, IndexRange range) {
-    if (arena == Arena::weights) return receive_from_0(arena, range);
-    for (const Part& part : parts(range)) {
-      if (part.host == comm_.host()) receive_from_0(arena, part.elements);
-    }
+  // What who has these elements and rows has of a range inside one parameter; empty if nothing.
+  IndexRange overlap(IndexRange dense, IndexRange rows, IndexRange range) const {
+    const int64_t words = ownership_.dense_elements(), cols = ownership_.cols();
+    IndexRange out = dense;
+    if (range.begin >= words) out = {words + rows.begin * cols, words + rows.end * cols};
+    out = {std::max(out.begin, range.begin), std::min(out.end, range.end)};
+    return out.size() > 0 ? out : IndexRange{range.begin, range.begin};
   }
 
- protected:
-  static size_t bytes(IndexRange range) { return size_t(range.size()) * sizeof(float); }
-  void receive_from_0(Arena arena, IndexRange range) {
-    const Communicator::Incoming in{0, at(arena, range.begin), bytes(range)};
-    comm_.exchange({}, {&in, 1});
+  float* staged(IndexRange range) {
+    staging_.resize(size_t(range.size()));
+    return staging_.data();
   }
 
   Communicator& comm_;
@@ -74,23 +60,26 @@ class SpreadArenas {
   float* weights_;
   const HostArena& m_;
   const HostArena& v_;
+
+ private:
+  bool moments_;
+  std::vector<float> staging_;
 };
 
-// The same for rank 0, which has the file.
-class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
+// One set of arenas a host, in its memory, or on the device of the only process. Weights are whole
+// on every host; of the moments each has a part, for which its first process speaks.
+class HostArenas final : public RunArenas {
  public:
-  GatheredArenas(Session& session, bool moments) : SpreadArenas(session), moments_(moments) {}
-
-  bool has(Arena arena) const override { return moments_ || arena == Arena::weights; }
+  using RunArenas::RunArenas;
 
   const float* contents(Arena arena, IndexRange range) override {
     const std::vector<Part> all = parts(range);
     if (in_place(arena) || (backend_.uses_host_memory() && all.size() == 1 && all[0].host == 0)) {
       return at(arena, range.begin);
     }
-    staging_.resize(size_t(range.size()));
+    float* out = staged(range);
     for (const Part& part : all) {
-      float* to = staging_.data() + (part.elements.begin - range.begin);
+      float* to = out + (part.elements.begin - range.begin);
       if (part.host == 0) {
         backend_.download(to, at(arena, part.elements.begin), bytes(part.elements));
       } else {
@@ -98,13 +87,11 @@ class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
         comm_.exchange({}, {&in, 1});
       }
     }
-    return staging_.data();
+    return out;
   }
 
   float* room(Arena arena, IndexRange range) override {
-    if (in_place(arena)) return at(arena, range.begin);
-    staging_.resize(size_t(range.size()));
-    return staging_.data();
+    return in_place(arena) ? at(arena, range.begin) : staged(range);
   }
 
   void filled(Arena arena, IndexRange range, const float* data) override {
@@ -122,20 +109,128 @@ class GatheredArenas final : public CheckpointMemory, private SpreadArenas {
     }
   }
 
+  bool takes_part() const override { return comm_.hosts() > 1 && comm_.local_rank() == 0; }
+
+  void send(Arena arena, IndexRange range) override {
+    if (arena == Arena::weights) return;  // rank 0 has them
+    for (const Part& part : parts(range)) {
+      if (part.host == comm_.host()) send_to(0, at(arena, part.elements.begin), part.elements);
+    }
+  }
+
+  void receive(Arena arena, IndexRange range) override {
+    if (arena == Arena::weights) return receive_from_0(arena, range);
+    for (const Part& part : parts(range)) {
+      if (part.host == comm_.host()) receive_from_0(arena, part.elements);
+    }
+  }
+
  private:
-  // Weights are whole on every host. A device is one host's alone, and has all of every arena.
+  struct Part {
+    int host;
+    IndexRange elements;
+  };
+  // Which host has which elements of a range inside one parameter.
+  std::vector<Part> parts(IndexRange range) const {
+    std::vector<Part> out;
+    for (int host = 0; host < comm_.hosts(); ++host) {
+      const IndexRange own =
+          overlap(ownership_.host_dense(host), ownership_.host_rows(host), range);
+      if (own.size() > 0) out.push_back({host, own});
+    }
+    return out;
+  }
+
   bool in_place(Arena arena) const {
     return arena == Arena::weights && backend_.uses_host_memory();
   }
-
   void send_to(int host, const float* data, IndexRange range) {
     const Communicator::Outgoing out{host, data, bytes(range)};
     comm_.exchange({&out, 1}, {});
   }
-
-  bool moments_;
-  std::vector<float> staging_;
+  void receive_from_0(Arena arena, IndexRange range) {
+    const Communicator::Incoming in{0, at(arena, range.begin), bytes(range)};
+    comm_.exchange({}, {&in, 1});
+  }
 };
+
+// Arenas of each process on its device: all weights, and the moments of what it owns. Every piece
+// of the moments is collected or dealt out by all processes together; weights that are read reach
+// rank 0's device, and the others' when all are there (Engine::share_weights).
+class DeviceArenas final : public RunArenas {
+ public:
+  using RunArenas::RunArenas;
+
+  const float* contents(Arena arena, IndexRange range) override {
+    float* out = staged(range);
+    if (arena == Arena::weights) {
+      backend_.download(out, at(arena, range.begin), bytes(range));
+      return out;
+    }
+    const std::vector<std::vector<uint8_t>> parts = comm_.gather(own_part(arena, range));
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      const std::vector<uint8_t>& from = parts[size_t(rank)];
+      float* to = out + (part_of(rank, range).begin - range.begin);
+      if (!from.empty()) std::memcpy(to, from.data(), from.size());
+    }
+    return out;
+  }
+
+  float* room(Arena, IndexRange range) override { return staged(range); }
+
+  void filled(Arena arena, IndexRange range, const float* data) override {
+    if (arena == Arena::weights) {
+      backend_.upload(at(arena, range.begin), data, bytes(range));
+      return;
+    }
+    std::vector<std::vector<uint8_t>> parts(static_cast<size_t>(comm_.size()));
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      const IndexRange theirs = part_of(rank, range);
+      const auto* from = reinterpret_cast<const uint8_t*>(data + (theirs.begin - range.begin));
+      parts[size_t(rank)].assign(from, from + bytes(theirs));
+    }
+    set_own_part(arena, range, comm_.scatter(parts));
+  }
+
+  bool takes_part() const override { return true; }
+
+  void send(Arena arena, IndexRange range) override {
+    if (arena != Arena::weights) comm_.gather(own_part(arena, range));
+  }
+
+  void receive(Arena arena, IndexRange range) override {
+    if (arena != Arena::weights) set_own_part(arena, range, comm_.scatter({}));
+  }
+
+ private:
+  IndexRange part_of(int rank, IndexRange range) const {
+    int host = 0;
+    while (rank >= comm_.first_rank(host + 1)) ++host;
+    const int column = rank - comm_.first_rank(host);
+    if (column >= comm_.columns()) return {range.begin, range.begin};
+    const int owner = ownership_.owner(host, column);
+    return overlap(ownership_.dense(owner), ownership_.rows(owner), range);
+  }
+
+  std::vector<uint8_t> own_part(Arena arena, IndexRange range) const {
+    const IndexRange own = part_of(comm_.rank(), range);
+    std::vector<uint8_t> out(bytes(own));
+    if (!out.empty()) backend_.download(out.data(), at(arena, own.begin), out.size());
+    return out;
+  }
+
+  void set_own_part(Arena arena, IndexRange range, const std::vector<uint8_t>& data) {
+    if (data.empty()) return;
+    backend_.upload(at(arena, part_of(comm_.rank(), range).begin), data.data(), data.size());
+  }
+};
+
+std::unique_ptr<RunArenas> arenas_of(Session& s, bool moments) {
+  if (staged_through_host(s.engine->backend(), s.comm)) {
+    return std::make_unique<DeviceArenas>(s, moments);
+  }
+  return std::make_unique<HostArenas>(s, moments);
+}
 
 // visit(arena, elements) for all that a checkpoint has, in the order of the file.
 template <typename Visit>
@@ -150,22 +245,17 @@ void each_piece(const ParameterTable& table, bool moments, Visit&& visit) {
   }
 }
 
-bool speaks_for_host(const Communicator& comm) {
-  return comm.hosts() > 1 && comm.local_rank() == 0;
-}
-
 }  // namespace
 
 void save_checkpoint(Session& s, const std::filesystem::path& path) {
   s.step->settle();
   s.comm.note("checkpoint", s.state.step);
   const ParameterTable& table = s.engine->table();
+  const std::unique_ptr<RunArenas> arenas = arenas_of(s, true);
   if (s.leads()) {
-    GatheredArenas arenas(s, true);
-    write_checkpoint(path, s.state, table, arenas);
-  } else if (speaks_for_host(s.comm)) {
-    SpreadArenas arenas(s);
-    each_piece(table, true, [&](Arena arena, IndexRange range) { arenas.send(arena, range); });
+    write_checkpoint(path, s.state, table, *arenas);
+  } else if (arenas->takes_part()) {
+    each_piece(table, true, [&](Arena arena, IndexRange range) { arenas->send(arena, range); });
   }
   s.comm.barrier();  // until then nobody may change what is being written
 }
@@ -173,14 +263,14 @@ void save_checkpoint(Session& s, const std::filesystem::path& path) {
 void load_checkpoint(Session& s, const std::filesystem::path& path, bool moments, bool verified) {
   s.step->settle();
   const ParameterTable& table = s.engine->table();
+  const std::unique_ptr<RunArenas> arenas = arenas_of(s, moments);
   if (s.leads()) {
-    GatheredArenas arenas(s, moments);
-    read_checkpoint(path, table, arenas, verified);
-  } else if (speaks_for_host(s.comm)) {
-    SpreadArenas arenas(s);
+    read_checkpoint(path, table, *arenas, verified);
+  } else if (arenas->takes_part()) {
     each_piece(table, moments,
-               [&](Arena arena, IndexRange range) { arenas.receive(arena, range); });
+               [&](Arena arena, IndexRange range) { arenas->receive(arena, range); });
   }
+  s.engine->share_weights(s.comm);
   s.comm.barrier();
 }
 

@@ -1,5 +1,6 @@
 // Checkpoints of a run on several processes: rank 0 writes and reads the one file; what other hosts
-// have goes to and comes from them in bounded pieces, so that no file system need be shared.
+// or devices have goes to and comes from them in bounded pieces, so that no file system need be
+// shared.
 #pragma once
 
 #include <filesystem>

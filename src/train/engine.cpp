@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
 constexpr int64_t kEvaluationBudget = int64_t{48} << 20;
+constexpr int64_t kSharedPiece = int64_t{4} << 20;  // weights on their way to other processes
 constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
 
 // Every token has a row in the embeddings. Data that could break this are refused when they are
@@ -34,16 +35,13 @@ bool multiplies_bf16_fast(std::string_view device) {
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count,
-                                      std::string_view precision) {
+                                      std::string_view precision, int local_rank) {
   set_threads(thread_count > 0 ? int(thread_count) : available_cores());
   const bool bf16 = precision == "bf16" || (precision == "auto" && multiplies_bf16_fast(device));
   const DType compute = bf16 ? DType::bf16 : DType::f32;
   if (device != "cuda") return make_cpu_backend(compute);
-  if (launched_in_parallel()) {
-    throw device_error("--device cuda: in this version a GPU works for one process alone");
-  }
   std::string problem;
-  std::unique_ptr<Backend> backend = make_cuda_backend(compute, &problem);
+  std::unique_ptr<Backend> backend = make_cuda_backend(compute, &problem, local_rank);
   if (!backend) throw device_error("--device cuda: ", problem);
   return backend;
 }
@@ -112,6 +110,18 @@ void Engine::set_weights(const std::function<void(float*)>& fill) {
   std::vector<float> arena(size_t(table_.size()), 0);
   fill(arena.data());
   backend_->upload(weights_as_they_are(), arena.data(), arena.size() * sizeof(float));
+}
+
+void Engine::share_weights(Communicator& comm) {
+  if (!staged_through_host(*backend_, comm)) return;
+  std::vector<float> piece(size_t(std::min(kSharedPiece, table_.size())));
+  for (int64_t begin = 0; begin < table_.size(); begin += kSharedPiece) {
+    const size_t bytes = size_t(std::min(kSharedPiece, table_.size() - begin)) * sizeof(float);
+    float* weights = weights_as_they_are() + begin;
+    if (comm.rank() == 0) backend_->download(piece.data(), weights, bytes);
+    comm.broadcast(piece.data(), bytes, 0);
+    if (comm.rank() != 0) backend_->upload(weights, piece.data(), bytes);
+  }
 }
 
 void Engine::reserve(BatchSize training, BatchSize inference, bool recompute) {

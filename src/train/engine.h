@@ -19,10 +19,10 @@
 namespace finetune {
 
 // --device auto|cpu|cuda, where auto is the CPU still, --threads (0: all cores) and --precision
-// auto|fp32|bf16, where auto is bf16 if the device multiplies it fast. Error(device) for a GPU that
-// is not there.
+// auto|fp32|bf16, where auto is bf16 if the device multiplies it fast. Processes of a host take its
+// GPUs in turn, by `local_rank`. Error(device) for a GPU that is not there.
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads,
-                                      std::string_view precision);
+                                      std::string_view precision, int local_rank = 0);
 bool multiplies_bf16_fast(std::string_view device);
 
 // What a model directory holds besides the weights. Error(model) if the vocabulary does not fit
@@ -47,7 +47,7 @@ class Engine {
  public:
   static constexpr int64_t kEvaluationSequences = 512;
 
-  // Collective on the host, whose processes share the weights.
+  // Collective on the host, whose processes share the weights, but on devices of their own.
   Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm);
 
   Backend& backend() { return *backend_; }
@@ -64,6 +64,8 @@ class Engine {
   std::shared_ptr<const float> weights_on_host();
   // fill(arena) writes all weights.
   void set_weights(const std::function<void(float*)>& fill);
+  // Collective, after rank 0 has set all weights: to every process that has a copy on its device.
+  void share_weights(Communicator& comm);
   float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }
   void on_weights_wanted(std::function<void()> complete) {
     complete_weights_ = std::move(complete);

@@ -2,123 +2,94 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "train/node_sum.h"
+#include "train/row_transfer.h"
+#include "train/shard_sum.h"
 
 namespace finetune {
+namespace {
 
-NeededRows::NeededRows(Backend& backend, int64_t rows)
-    : backend_(backend),
-      is_needed_(size_t(rows), false),
-      device_(backend.allocate(size_t(rows) * sizeof(int32_t))) {
-  rows_.reserve(size_t(rows));
-}
+class SharedGradients final : public GradientSum {
+ public:
+  SharedGradients(Backend& backend, Communicator& comm, const Ownership& ownership,
+                  int64_t elements, int64_t shards)
+      : nodes_(backend, comm, ownership, elements, shards, arenas_of_shards),
+        shards_(backend, ownership, part(shards, comm.size(), comm.rank()), nodes_.arena(0),
+                nodes_.arena_floats()) {}
 
-void NeededRows::clear() {
-  for (int32_t row : rows_) is_needed_[size_t(row)] = false;
-  rows_.clear();
-}
-
-void NeededRows::add(std::span<const int32_t> ids) {
-  for (int32_t row : ids) {
-    FINETUNE_CHECK(row >= 0 && size_t(row) < is_needed_.size());
-    if (is_needed_[size_t(row)]) continue;
-    is_needed_[size_t(row)] = true;
-    rows_.push_back(row);
+  IndexRange shards() const override { return shards_.shards(); }
+  float* leaf() override { return shards_.leaf(); }
+  void push(const NeededRows& needed) override { shards_.push(needed); }
+  void reduce(const NeededRows& needed) override {
+    shards_.finish();
+    nodes_.reduce(needed);
   }
-}
+  float* sum() const override { return nodes_.sum(); }
 
-void NeededRows::complete() {
-  std::sort(rows_.begin(), rows_.end());
-  backend_.upload(device_.get(), rows_.data(), rows_.size() * sizeof(int32_t));
-}
+ private:
+  NodeSum nodes_;
+  ShardSum shards_;  // in its arenas
+};
 
-std::span<const int32_t> NeededRows::within(IndexRange rows) const {
-  auto begin = std::lower_bound(rows_.begin(), rows_.end(), rows.begin);
-  return {begin, std::lower_bound(begin, rows_.end(), rows.end)};
-}
+class StagedGradients final : public GradientSum {
+ public:
+  StagedGradients(Backend& backend, Communicator& comm, const Ownership& ownership,
+                  int64_t elements, int64_t shards)
+      : backend_(backend),
+        ownership_(ownership),
+        own_dense_(ownership.dense_of(comm)),
+        own_rows_(ownership.rows_of(comm)),
+        host_(make_cpu_backend()),
+        nodes_(*host_, comm, ownership, elements, shards, arenas_of_nodes),
+        rows_(backend, ownership.row_count(), ownership.cols()) {
+    const IndexRange own = part(shards, comm.size(), comm.rank());
+    const int64_t arenas = std::max<int64_t>(1, ShardSum::arenas_needed(own));  // one for sums
+    memory_ = backend.allocate(size_t(arenas * nodes_.arena_floats()) * sizeof(float));
+    shards_ = std::make_unique<ShardSum>(backend, ownership, own, sum(), nodes_.arena_floats());
+  }
 
-RowList NeededRows::list(IndexRange rows) const {
-  const std::span<const int32_t> found = within(rows);
-  const int64_t begin = found.empty() ? 0 : found.data() - rows_.data();
-  return {static_cast<const int32_t*>(device_.get()) + begin, int64_t(found.size())};
-}
+  IndexRange shards() const override { return shards_->shards(); }
+  float* leaf() override { return shards_->leaf(); }
+  void push(const NeededRows& needed) override { shards_->push(needed); }
 
-GradientSum::GradientSum(Backend& backend, Communicator& comm, const Ownership& ownership,
-                         int64_t elements, int64_t shards)
-    : backend_(backend),
-      comm_(comm),
-      ownership_(ownership),
-      arena_floats_((elements + 15) / 16 * 16),
-      shards_(part(shards, comm.size(), comm.rank())),
-      counter_(shards_) {
-  // What every process and host has: the same everywhere.
-  std::vector<TreeNode> all_nodes;
-  nodes_of_host_.assign(size_t(comm.hosts()), 0);
-  for (int h = 0; h < comm.hosts(); ++h) {
-    std::vector<TreeNode> roots;
-    std::vector<int64_t> places;
-    int64_t first = 0;
-    for (int rank = comm.first_rank(h); rank < comm.first_rank(h + 1); ++rank) {
-      const IndexRange range = part(shards, comm.size(), rank);
-      if (rank == comm.rank()) first_place_ = first;
-      TreeCounter counter(range);
-      for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
-        counter.leaf();
-        counter.push();
-      }
-      for (TreeNode node : subtrees(range)) roots.push_back(node);
-      for (int place : counter.places()) places.push_back(first + place);
-      first += TreeCounter::places_needed(range);
+  void reduce(const NeededRows& needed) override {
+    const IndexRange dense{0, ownership_.dense_elements()}, all{0, INT32_MAX};
+    int64_t number = 0;
+    for (float* node : shards_->finish()) {
+      float* staged = nodes_.arena(number++);
+      backend_.download(staged, node, bytes(dense));
+      rows_.download(needed, all, node + dense.end, staged + dense.end);
+      rows_.clear(needed, all, node + dense.end);
     }
-    const TreeCombination combined = combine_nodes(roots, comm.hosts() == 1);
-    nodes_of_host_[size_t(h)] = int(combined.nodes.size());
-    all_nodes.insert(all_nodes.end(), combined.nodes.begin(), combined.nodes.end());
-    if (h != comm.host()) continue;
-    for (int left : combined.left) node_places_.push_back(places[size_t(left)]);
-    if (!places.empty()) sum_place_ = places[0];
-    const int64_t arenas = std::max<int64_t>(first, 1);  // a host without shards has sums as well
-    memory_ = allocate_for_host(backend, comm, size_t(arenas * arena_floats_) * sizeof(float));
-    for (const TreeAddition& a : combined.additions) {
-      host_additions_.push_back({arena(places[size_t(a.to)]), arena(places[size_t(a.from)])});
-    }
+    nodes_.reduce(needed);
+    backend_.upload(sum() + own_dense_.begin, nodes_.sum() + own_dense_.begin, bytes(own_dense_));
+    rows_.upload(needed, own_rows_, nodes_.sum() + dense.end, sum() + dense.end);
   }
-  if (comm.hosts() > 1) last_additions_ = combine_nodes(all_nodes, true).additions;
-}
 
-float* GradientSum::leaf() {
-  return arena(first_place_ + counter_.leaf());
-}
+  float* sum() const override { return static_cast<float*>(memory_.get()); }
 
-void GradientSum::add(std::span<const Addition> arenas, IndexRange dense, RowList rows) {
-  auto at = [&](int64_t element) {
-    std::vector<Addition> out;
-    for (const Addition& a : arenas) out.push_back({a.to + element, a.from + element});
-    return out;
-  };
-  backend_.merge(at(dense.begin), dense.size());
-  backend_.merge_rows(at(ownership_.dense_elements()), rows, ownership_.cols());
-}
+ private:
+  static size_t bytes(IndexRange elements) { return size_t(elements.size()) * sizeof(float); }
 
-void GradientSum::push(const NeededRows& needed) {
-  std::vector<Addition> additions;
-  for (const TreeAddition& a : counter_.push()) {
-    additions.push_back({arena(first_place_ + a.to), arena(first_place_ + a.from)});
+  Backend& backend_;
+  const Ownership& ownership_;
+  IndexRange own_dense_, own_rows_;
+  std::unique_ptr<Backend> host_;  // adds in host memory
+  NodeSum nodes_;                  // there
+  RowTransfer rows_;
+  std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
+  std::unique_ptr<ShardSum> shards_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientSum> make_gradient_sum(Backend& backend, Communicator& comm,
+                                               const Ownership& ownership, int64_t elements,
+                                               int64_t shards, bool staged) {
+  if (staged) {
+    return std::make_unique<StagedGradients>(backend, comm, ownership, elements, shards);
   }
-  add(additions, {0, ownership_.dense_elements()}, needed.list({0, INT32_MAX}));
-}
-
-void GradientSum::reduce(const NeededRows& needed) {
-  counter_.clear();
-  backend_.synchronize();
-  comm_.host_barrier();  // the host's gradients are there
-  if (comm_.local_rank() >= comm_.columns()) return;
-  for (int host = 0; host < comm_.hosts(); ++host) {
-    const int owner = ownership_.owner(host, comm_.local_rank());
-    add(host_additions_, ownership_.dense(owner), needed.list(ownership_.rows(owner)));
-  }
-  if (comm_.hosts() == 1) return;
-  add_hosts_dense();
-  add_hosts_rows(needed);
+  return std::make_unique<SharedGradients>(backend, comm, ownership, elements, shards);
 }
 
 }  // namespace finetune

@@ -1,10 +1,12 @@
-// The part of an arena that the owners of this host have (ownership.h): first or second moments. On
-// a single host it is the whole arena, laid out as the table says.
+// The part of an arena that the owners of this host have (ownership.h), or on a device this process
+// alone: first or second moments. For a single owner, and on the CPU for a single host, it is the
+// whole arena, laid out as the table says.
 #pragma once
 
 #include <memory>
 
-#include "train/gradient_sum.h"
+#include "train/host_memory.h"
+#include "train/ownership.h"
 
 namespace finetune {
 
@@ -12,8 +14,10 @@ class HostArena {
  public:
   // Collective on the host; zeroed.
   HostArena(Backend& backend, Communicator& comm, const Ownership& ownership)
-      : dense_(ownership.host_dense(comm.host())),
-        rows_(ownership.host_rows(comm.host())),
+      : dense_(backend.uses_host_memory() ? ownership.host_dense(comm.host())
+                                          : ownership.dense_of(comm)),
+        rows_(backend.uses_host_memory() ? ownership.host_rows(comm.host())
+                                         : ownership.rows_of(comm)),
         cols_(ownership.cols()),
         memory_(allocate_for_host(
             backend, comm, size_t(dense_.size() + rows_.size() * cols_ + 16) * sizeof(float))) {}

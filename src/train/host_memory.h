@@ -1,5 +1,4 @@
-// Memory for all processes of this host, or this process's own where it is alone. Collective on the
-// host; zeroed.
+// Where arenas lie that several processes work on.
 #pragma once
 
 #include <memory>
@@ -9,8 +8,17 @@
 
 namespace finetune {
 
+// Memory for all processes of this host, or this process's own where it is alone or computes on a
+// device. Collective on the host; zeroed.
 inline std::shared_ptr<void> allocate_for_host(Backend& backend, Communicator& comm, size_t bytes) {
-  return comm.local_size() > 1 ? comm.allocate_shared(bytes) : backend.allocate(bytes);
+  const bool shared = backend.uses_host_memory() && comm.local_size() > 1;
+  return shared ? comm.allocate_shared(bytes) : backend.allocate(bytes);
+}
+
+// Each process has arenas of its own, on a device: what goes between them is staged in memory of
+// the host.
+inline bool staged_through_host(const Backend& backend, const Communicator& comm) {
+  return !backend.uses_host_memory() && comm.size() > 1;
 }
 
 }  // namespace finetune

@@ -61,7 +61,8 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   std::unique_ptr<Backend> backend;
   const std::string precision = agreed_precision(comm, options.device, options.precision);
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
-  together(comm, [&] { backend = make_backend(options.device, threads, precision); });
+  together(comm,
+           [&] { backend = make_backend(options.device, threads, precision, comm.local_rank()); });
   model.engine =
       std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, comm);
   together(comm, [&] {
@@ -72,6 +73,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
                       HeadPolicy::require, arena);
     });
   });
+  model.engine->share_weights(comm);
   model.micro_batch_tokens =
       evaluation_tokens(model.engine->backend(), model.model.config,
                         auto_micro_batch_tokens(model.model.config, loading.max_length));

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "data/plan.h"
-#include "train/gradient_sum.h"
 #include "train/ownership.h"
+#include "train/shard_sum.h"
 #include "train/tree_sum.h"
 
 namespace finetune {
@@ -70,7 +70,7 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   int64_t own_arenas = 0, host_arenas = 0, passed_on = 0;
   for (int64_t process = run.processes - 1; process >= 0; --process) {
     const IndexRange shards = part(run.shards, run.processes, process);
-    own_arenas = GradientSum::arenas_needed(shards);
+    own_arenas = ShardSum::arenas_needed(shards);
     host_arenas += own_arenas;
     if (process > 0) passed_on += int64_t(subtrees(shards).size());
   }

@@ -42,6 +42,16 @@ IndexRange Ownership::rows(int owner) const {
   return in_blocks(rows_, row_block_, owners(), owner);
 }
 
+IndexRange Ownership::dense_of(const Communicator& comm) const {
+  if (comm.local_rank() >= columns_) return {};
+  return dense(owner(comm.host(), comm.local_rank()));
+}
+
+IndexRange Ownership::rows_of(const Communicator& comm) const {
+  if (comm.local_rank() >= columns_) return {};
+  return rows(owner(comm.host(), comm.local_rank()));
+}
+
 IndexRange Ownership::host_dense(int host) const {
   return {dense(owner(host, 0)).begin, dense(owner(host, columns_ - 1)).end};
 }

@@ -24,13 +24,17 @@ class Ownership {
   int owner(int host, int column) const { return host * columns_ + column; }
   IndexRange dense(int owner) const;  // elements of the arena
   IndexRange rows(int owner) const;   // rows of the word embedding
+  // The same of a process; empty where it owns nothing.
+  IndexRange dense_of(const Communicator& comm) const;
+  IndexRange rows_of(const Communicator& comm) const;
   // What the owners of a host have together: neighbours.
   IndexRange host_dense(int host) const;
   IndexRange host_rows(int host) const;
 
   int64_t dense_elements() const { return dense_; }  // where the word embedding begins
-  int64_t cols() const { return cols_; }             // of the word embedding
-  int64_t row_block() const { return row_block_; }   // rows of a norm block
+  int64_t row_count() const { return rows_; }        // of the word embedding
+  int64_t cols() const { return cols_; }
+  int64_t row_block() const { return row_block_; }  // rows of a norm block
   // Block sums of one owner: of its dense part, then of its rows.
   int64_t dense_blocks(int owner) const;
   int64_t row_blocks(int owner) const;

@@ -57,8 +57,7 @@ void require_equal_processes(Communicator& comm, const TrainOptions& options) {
 
 // One process of a host has read what the others share: they say nothing new, but their digests are
 // those of the same memory.
-void require_equal_content(Communicator& comm, const TrainingArrays& arrays,
-                           std::span<const float> weights) {
+void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Engine& engine) {
   if (comm.hosts() == 1) return;
   Sha256 samples;
   add(samples, arrays.samples.ids);
@@ -75,7 +74,8 @@ void require_equal_content(Communicator& comm, const TrainingArrays& arrays,
                             comm.name(0), "; give all hosts the same files"));
   }
   Sha256 values;
-  add(values, weights);
+  const auto weights = engine.weights_on_host();
+  add(values, std::span<const float>(weights.get(), size_t(engine.table().size())));
   if (int rank = first_different(from_all(comm, values.hex())); rank >= 0) {
     refuse(comm, model_error("--model: ", comm.name(rank), " has read other weights than ",
                              comm.name(0), "; give all hosts the same files"));
@@ -86,19 +86,24 @@ std::string code_path_warning(Communicator& comm, const std::string& code_path) 
   const std::vector<Text> all = from_all(comm, code_path);
   const int rank = first_different(all);
   if (rank < 0) return "";
+  const char* remedy = code_path.starts_with("CPU")
+                           ? "; FINETUNE_ISA=avx2 (or avx512) on all hosts makes them equal"
+                           : "";
   return concat("warning: ", comm.name(rank), " computes with ", all[size_t(rank)].data(), ", ",
-                comm.name(0), " with ", all[0].data(),
-                ": the result depends on who computes what; FINETUNE_ISA=avx2 (or avx512) on all "
-                "hosts makes them equal");
+                comm.name(0), " with ", all[0].data(), ": the result depends on who computes what",
+                remedy);
 }
 
-std::vector<std::string> describe_processes(Communicator& comm, int64_t shards) {
+std::vector<std::string> describe_processes(Communicator& comm, int64_t shards, bool staged) {
   std::vector<std::string> lines;
   if (comm.size() == 1 && shards == 1) return lines;
   lines.push_back(concat(comm.size(), comm.size() == 1 ? " process" : " processes", " on ",
                          comm.hosts(), comm.hosts() == 1 ? " host" : " hosts", ", ", threads(),
                          threads() == 1 ? " thread" : " threads", " each; --virtual-shards ",
                          shards, ": the same bits on any number of processes"));
+  if (staged) {
+    lines.push_back("gradients and weights go from device to device through memory of the host");
+  }
   if (comm.size() > shards) {
     lines.push_back(concat("warning: ", comm.size() - shards, " of ", comm.size(),
                            " processes have no shard of the batch to compute; --virtual-shards ",

@@ -1,12 +1,12 @@
 // Before the first step: processes that would not train the same model are refused, by name.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "tasks/objective.h"
+#include "train/engine.h"
 #include "train/options.h"
 
 namespace finetune {
@@ -16,15 +16,15 @@ namespace finetune {
 void require_equal_processes(Communicator& comm, const TrainOptions& options);
 // Collective. The same of what the hosts have read: Error(data) for other samples, Error(model) for
 // other weights.
-void require_equal_content(Communicator& comm, const TrainingArrays& arrays,
-                           std::span<const float> weights);
+void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Engine& engine);
 
 // Collective. A line for the log if some compute with other instructions than rank 0 (`code_path`:
 // "AVX-512, fp32"), else empty.
 std::string code_path_warning(Communicator& comm, const std::string& code_path);
 
 // Lines for rank 0's log: processes, and what does not depend on their number; a warning if some
-// have nothing to do. Nothing for one process.
-std::vector<std::string> describe_processes(Communicator& comm, int64_t virtual_shards);
+// have nothing to do. Nothing for one process. `staged`: as staged_through_host.
+std::vector<std::string> describe_processes(Communicator& comm, int64_t virtual_shards,
+                                            bool staged);
 
 }  // namespace finetune

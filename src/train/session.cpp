@@ -13,6 +13,7 @@
 #include "train/dealing.h"
 #include "train/device_forecast.h"
 #include "train/duration.h"
+#include "train/host_memory.h"
 #include "train/option_transfer.h"
 #include "train/option_values.h"
 #include "train/pretrained.h"
@@ -104,7 +105,9 @@ void Preparation::choose_machine() {
   options.precision = agreed_precision(comm_, options.device, options.precision);
   advice_ = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
-  together(comm_, [&] { backend_ = make_backend(options.device, threads, options.precision); });
+  together(comm_, [&] {
+    backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
+  });
   s_.device_at_start = backend_->device_memory();
   const std::string code_path = backend_->description();  // "CPU, AVX-512, fp32, 2 threads"
   differing_ = code_path_warning(comm_, code_path.substr(0, code_path.rfind(',')));
@@ -182,7 +185,8 @@ void Preparation::load() {
       loaded_ = load_initial(s_.options, s_.model.config, s_.engine->table(), *source_, arena);
     });
   });
-  require_equal_content(comm_, arrays_, {s_.engine->weights(), size_t(s_.engine->table().size())});
+  s_.engine->share_weights(comm_);
+  require_equal_content(comm_, arrays_, *s_.engine);
   if (s_.leads()) {
     s_.data_fingerprint = std::make_unique<Fingerprint>(data_files(s_.options));
     s_.model_fingerprint = std::make_unique<Fingerprint>(model_files(s_.model, *source_));
@@ -238,7 +242,8 @@ void Preparation::describe() const {
   for (const auto& line : s_.task->describe()) log(line);
   log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
       s_.micro_batch_tokens, " tokens");
-  for (const auto& line : describe_processes(comm_, *s_.options.virtual_shards)) log(line);
+  const bool staged = staged_through_host(s_.engine->backend(), comm_);
+  for (const auto& line : describe_processes(comm_, *s_.options.virtual_shards, staged)) log(line);
   for (const std::string* line : {&differing_, &advice_}) {
     if (!line->empty()) log(*line);
   }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "data/packing.h"
 #include "data/plan.h"
+#include "train/tree_sum.h"
 
 namespace finetune {
 namespace {
@@ -24,11 +25,15 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       options_(options),
       ownership_(engine.table(), comm.hosts(), comm.columns()),
       needed_(engine.backend(), word_embeddings(engine.table()).shape[0]),
-      sum_(engine.backend(), comm, ownership_, engine.table().size(), options.virtual_shards),
       m_(engine.backend(), comm, ownership_),
       v_(engine.backend(), comm, ownership_),
       words_(word_embeddings(engine.table())),
       words_move_(words_.layer >= options.lowest_layer) {
+  const bool staged = staged_through_host(engine.backend(), comm);
+  sum_ = make_gradient_sum(engine.backend(), comm, ownership_, engine.table().size(),
+                           options.virtual_shards, staged);
+  copies_ =
+      make_weight_copies(engine.backend(), comm, ownership_, engine.weights(), words_move_, staged);
   const int64_t most_sequences =
       part(batch_size, options.virtual_shards, 0).size();  // the first part is the largest
   MicroBatchLimits limits =
@@ -72,9 +77,7 @@ void TrainingStep::settle() {
   if (settled_) return;
   communicate("completing the weights", -1, [&] {
     if (lazy_words_) lazy_words_->settle();
-    engine_.backend().synchronize();
-    send_rows(true);
-    comm_.host_barrier();
+    copies_->complete_all();
   });
   settled_ = true;
 }
@@ -137,10 +140,10 @@ void TrainingStep::gather_sums(StepResult& result, double denominator, int wish)
     double* sums = message_.data() + 1 + most_losses_;
     const IndexRange dense = ownership_.dense(own()), rows = ownership_.rows(own());
     const int64_t cols = ownership_.cols();
-    engine_.backend().block_square_sums(vector(sum_.sum() + dense.begin, dense.size()), kNormBlock,
+    engine_.backend().block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock,
                                         {}, sums);
     engine_.backend().block_square_sums(
-        vector(sum_.sum() + words_.offset + rows.begin * cols, rows.size() * cols),
+        vector(sum_->sum() + words_.offset + rows.begin * cols, rows.size() * cols),
         ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)},
         sums + ownership_.dense_blocks(own()));
   }
@@ -191,14 +194,14 @@ void TrainingStep::update(int64_t step, double learning_rate, float gradient_sca
       if (!lazy_words_) continue;
       const IndexRange rows = ownership_.rows(own());
       lazy_words_->update(adamw,
-                          table.view(sum_.sum(), parameter).rows_from(rows.begin, rows.size()));
+                          table.view(sum_->sum(), parameter).rows_from(rows.begin, rows.size()));
       continue;
     }
     const int64_t begin = std::max(parameter.offset, mine.begin);
     const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
     if (count <= 0) continue;
     backend.adamw(adamw, vector(engine_.weights_as_they_are() + begin, count),
-                  vector(sum_.sum() + begin, count), vector(m_.dense(begin), count),
+                  vector(sum_->sum() + begin, count), vector(m_.dense(begin), count),
                   vector(v_.dense(begin), count));
   }
 }
@@ -223,20 +226,16 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   float scale = float(1.0 / denominator);
   shard_losses_.clear();
   need_rows(batch);
-  communicate("waiting for the weights", step + 1, [&] {
-    engine_.backend().synchronize();
-    send_rows(false);
-    comm_.host_barrier();
-  });
+  communicate("waiting for the weights", step + 1, [&] { copies_->complete(needed_); });
   comm_.note("forward and backward pass", step + 1);
-  for (int64_t k = sum_.shards().begin; k < sum_.shards().end; ++k) {
+  for (int64_t k = sum_->shards().begin; k < sum_->shards().end; ++k) {
     IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
     add_shard_gradient(batch, std::span(places).subspan(size_t(shard.begin), size_t(shard.size())),
-                       &dropout, scale, sum_.leaf());
-    sum_.push(needed_);
+                       &dropout, scale, sum_->leaf());
+    sum_->push(needed_);
   }
   communicate("summing gradients", step + 1, [&] {
-    sum_.reduce(needed_);
+    sum_->reduce(needed_);
     gather_sums(result, denominator, wish());
   });
   result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
@@ -247,7 +246,7 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   }
   comm_.note("updating weights", step + 1);
   update(step, learning_rate, float(clip));
-  if (comm_.hosts() > 1) communicate("sending weights", step + 1, [&] { send_dense(); });
+  if (comm_.size() > 1) communicate("sending weights", step + 1, [&] { copies_->publish(); });
   return result;
 }
 

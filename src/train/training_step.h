@@ -14,6 +14,8 @@
 #include "train/gradient_sum.h"
 #include "train/host_arena.h"
 #include "train/lazy_rows.h"
+#include "train/needed_rows.h"
+#include "train/weight_copies.h"
 
 namespace finetune {
 
@@ -57,7 +59,7 @@ class TrainingStep {
   // Collective: afterwards the weights and moments are complete until the next run(), the weights
   // on every host.
   void settle();
-  // What this host has of the moments; of everything where there is one host.
+  // What this host (on a device: this process) has of the moments.
   const HostArena& first_moments() const { return m_; }
   const HostArena& second_moments() const { return v_; }
   const Ownership& ownership() const { return ownership_; }
@@ -74,8 +76,6 @@ class TrainingStep {
   void gather_sums(StepResult& result, double denominator, int wish);
   void update(int64_t step, double learning_rate, float gradient_scale);
   void clear_gradients();
-  void send_rows(bool all);
-  void send_dense();
   template <typename Action>
   void communicate(const char* phase, int64_t step, Action&& action);
 
@@ -85,11 +85,12 @@ class TrainingStep {
   StepOptions options_;
   Ownership ownership_;
   NeededRows needed_;
-  GradientSum sum_;
   HostArena m_, v_;
   const Parameter& words_;
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
+  std::unique_ptr<GradientSum> sum_;
+  std::unique_ptr<WeightCopies> copies_;
   bool settled_ = true;
   double communication_seconds_ = 0;
   std::shared_ptr<void> losses_;  // (1, largest micro-batch)
@@ -100,7 +101,6 @@ class TrainingStep {
   std::vector<int32_t> own_rows_;
   int64_t most_losses_ = 0, message_doubles_ = 0;
   std::vector<double> message_, messages_, block_sums_;
-  std::vector<float> outgoing_, incoming_;
   PackedBatch batch_;
 };
 

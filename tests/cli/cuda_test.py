@@ -3,11 +3,11 @@ computes, and it touches the device's memory through the module alone (anything 
 
 With FINETUNE_DEVICE=cuda and without that module the same on a GPU (scripts/gpu_check.sh)."""
 import json
-import os
 import shutil
 from pathlib import Path
 
 import harness
+from cuda_on_host import CPU_BINARY, HOST_MODULE, program_with_module
 from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, steps_of, succeed
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
@@ -21,22 +21,9 @@ ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--ev
            "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 3, "--batch-size", 4, *OPTIONS]
 
 
-def program_with_module():
-    """A copy of the program, with the module beside it where it looks for one; on a GPU the program as it is."""
+def prepared():
     need(*NAMES)
-    module = HOST_MODULE
-    if not module and ON_GPU:
-        return
-    if not module:
-        raise harness.Skip("FINETUNE_HOST_CUDA_MODULE is not set")
-    place = Path(module).parent / "program-with-cuda-on-host"
-    place.mkdir(exist_ok=True)
-    for source, name in ((CPU_BINARY, "finetune"), (module, "finetune_cuda.so")):
-        target = place / name
-        if not target.exists() or target.stat().st_mtime_ns < Path(source).stat().st_mtime_ns:
-            shutil.copy2(source, target)
-    harness.BINARY = str(place / "finetune")
-    os.environ["HOST_CUDA_PROTECT"] = "1"
+    program_with_module()
 
 
 def close(a, b, tolerance):
@@ -58,7 +45,7 @@ def same_training(directory, line):
 
 
 def test_classification(directory):
-    program_with_module()
+    prepared()
     same_training(directory, LABELS)
     # The run once more, continued from the middle, ends with the same bits.
     out = directory / "parts"
@@ -82,13 +69,13 @@ def test_classification(directory):
 
 
 def test_questions(directory):
-    program_with_module()
+    prepared()
     same_training(directory, ANSWERS)
 
 
 def test_course(directory):
     """With dropout, whose masks are the CPU's, the loss takes the CPU's course; a second run has the same bits."""
-    program_with_module()
+    prepared()
     line = [*LABELS, "--lr", "3e-4", "--max-steps", 5 if HOST_MODULE else 50]
     for precision in ("fp32", "bf16"):
         runs = [directory / f"{precision}-{device}" for device in ("cuda", "again", "cpu")]
@@ -102,7 +89,7 @@ def test_course(directory):
 
 def test_memory(directory):
     """plan's forecast is what the run takes of the device; where that is not there, what is suggested fits."""
-    program_with_module()
+    prepared()
     line = [*LABELS[1:], "--device", "cuda", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 1]
     for more in ([], ["--recompute", "--precision", "fp32", "--virtual-shards", 4]):
         plan = json.loads(succeed("plan", *line, *more, "--no-time", "--json").out)
@@ -134,7 +121,7 @@ def test_memory(directory):
 
 
 def test_plan(directory):
-    program_with_module()
+    prepared()
     plan = json.loads(succeed("plan", *LABELS[1:], "--device", "cuda", "--json").out)
     assert plan["step_seconds"] > 0 and plan["steps"] == 5
     text = succeed("plan", *LABELS[1:], "--device", "cuda", "--no-time").out
@@ -144,7 +131,7 @@ def test_plan(directory):
 
 def test_bf16(directory):
     """auto is bf16 on a GPU: losses as far from fp32's as the CPU's bf16 is."""
-    program_with_module()
+    prepared()
     line = [*LABELS, "--dropout", 0]
     succeed(*line, "--device", "cuda", "--output", directory / "auto")
     succeed(*line, "--device", "cpu", "--precision", "bf16", "--output", directory / "cpu")
@@ -185,6 +172,4 @@ def test_refusals(directory):
         fail(5, "plan", *LABELS[1:], "--device", "cuda", words=["--device cuda"])
 
 
-CPU_BINARY = harness.BINARY
-HOST_MODULE = os.environ.get("FINETUNE_HOST_CUDA_MODULE")
 main(globals())

@@ -9,6 +9,8 @@
 #include "core/philox.h"
 #include "train/gradient_sum.h"
 #include "train/ownership.h"
+#include "train/row_transfer.h"
+#include "train/shard_sum.h"
 
 using namespace finetune;
 
@@ -60,7 +62,8 @@ float expected_sum(int64_t first, int64_t n, int64_t element) {
 TEST_CASE("owners cover everything once, at boundaries of norm blocks") {
   for (auto [vocabulary, hidden] : {std::pair<int64_t, int64_t>{30522, 32}, {50, 16}, {7, 20000}}) {
     const ParameterTable table(config_of(vocabulary, hidden), Head{HeadKind::sequence, 3});
-    for (auto [hosts, columns] : {std::pair{1, 1}, {1, 2}, {1, 3}, {2, 1}, {3, 2}, {2, 8}, {1, 64}}) {
+    for (auto [hosts, columns] :
+         {std::pair{1, 1}, {1, 2}, {1, 3}, {2, 1}, {3, 2}, {2, 8}, {1, 64}}) {
       CAPTURE(vocabulary);
       CAPTURE(hosts);
       CAPTURE(columns);
@@ -128,7 +131,10 @@ TEST_CASE("rows that a batch needs: each once, ascending, by ranges") {
   CHECK_THROWS(needed.add(std::vector<int32_t>{100}));
 }
 
-TEST_CASE("shards of one process are summed in the tree's order, and rows of zeros are left") {
+namespace {
+
+// `staged`: through memory of the host, as processes with a device each do.
+void check_sums_of_one_process(bool staged) {
   const ParameterTable table(config_of(40, 16), Head{HeadKind::sequence, 3});
   auto comm = make_solo_communicator();
   const Ownership ownership(table, 1, 1);
@@ -147,7 +153,9 @@ TEST_CASE("shards of one process are summed in the tree's order, and rows of zer
     };
     for (int64_t shards = 1; shards <= 9; ++shards) {
       CAPTURE(shards);
-      GradientSum sum(*backend, *comm, ownership, table.size(), shards);
+      const auto gradients =
+          make_gradient_sum(*backend, *comm, ownership, table.size(), shards, staged);
+      GradientSum& sum = *gradients;
       CHECK(sum.shards() == IndexRange{0, shards});
       std::vector<float*> arenas;
       for (int round = 0; round < 3; ++round) {
@@ -174,7 +182,7 @@ TEST_CASE("shards of one process are summed in the tree's order, and rows of zer
         });
         CHECK(not_zero == 0);
         CHECK(wrong == 0);
-        CHECK(int64_t(arenas.size()) == GradientSum::arenas_needed({0, shards}));
+        CHECK(int64_t(arenas.size()) == ShardSum::arenas_needed({0, shards}));
         for (size_t a = 0; a < arenas.size(); ++a) {
           CHECK(arenas[a][words + 7 * cols + 1] == float(a + 1));
           arenas[a][words + 7 * cols + 1] = 0;
@@ -186,6 +194,45 @@ TEST_CASE("shards of one process are summed in the tree's order, and rows of zer
       }
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("shards of one process are summed in the tree's order, and rows of zeros are left") {
+  for (bool staged : {false, true}) {
+    CAPTURE(staged);
+    check_sums_of_one_process(staged);
+  }
+}
+
+TEST_CASE("rows on their way between device and host, in several pieces") {
+  const int64_t rows = 150, cols = 20000;
+  auto backend = make_cpu_backend();
+  NeededRows needed(*backend, rows);
+  for (int32_t row = 1; row < rows; row += 2) needed.add(std::span(&row, 1));
+  needed.complete();
+  const IndexRange within{4, 140};
+  std::vector<float> device(size_t(rows * cols)), host(device.size(), -1.0f);
+  for (size_t i = 0; i < device.size(); ++i) device[i] = float(i + 1);
+  RowTransfer transfer(*backend, rows, cols);
+  const std::vector<float> original = device;
+  auto wrong = [&](const std::vector<float>& matrix, auto&& expected) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < rows * cols; ++i) {
+      const int64_t row = i / cols;
+      const bool named = row % 2 == 1 && row >= within.begin && row < within.end;
+      count += matrix[size_t(i)] != expected(named, i);
+    }
+    return count;
+  };
+  transfer.download(needed, within, device.data(), host.data());
+  CHECK(wrong(host, [](bool named, int64_t i) { return named ? float(i + 1) : -1.0f; }) == 0);
+  CHECK(device == original);
+  transfer.clear(needed, within, device.data());
+  CHECK(wrong(device, [](bool named, int64_t i) { return named ? 0.0f : float(i + 1); }) == 0);
+  for (float& value : host) value += 1;
+  transfer.upload(needed, within, host.data(), device.data());
+  CHECK(wrong(device, [](bool named, int64_t i) { return float(named ? i + 2 : i + 1); }) == 0);
 }
 
 TEST_CASE("the norm of a gradient over several blocks") {

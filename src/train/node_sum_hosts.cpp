@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "train/gradient_sum.h"
+#include "train/node_sum.h"
 
 namespace finetune {
 namespace {
@@ -36,7 +36,7 @@ std::vector<Addition> between(const std::vector<TreeAddition>& additions,
 
 }  // namespace
 
-void GradientSum::add_hosts_dense() {
+void NodeSum::add_hosts_dense() {
   const int column = comm_.local_rank();
   auto piece_of = [&](int host, int64_t begin) {
     const IndexRange whole = ownership_.dense(ownership_.owner(host, column));
@@ -57,7 +57,7 @@ void GradientSum::add_hosts_dense() {
       if (host == comm_.host()) continue;
       const IndexRange theirs = piece_of(host, begin);
       for (int64_t place : node_places_) {
-        out.push_back({host, arena(place) + theirs.begin, size_t(theirs.size()) * sizeof(float)});
+        out.push_back({host, at(place) + theirs.begin, size_t(theirs.size()) * sizeof(float)});
       }
       for (int i = 0; i < nodes_of_host_[size_t(host)]; ++i, to += own.size()) {
         in.push_back({host, to, size_t(own.size()) * sizeof(float)});
@@ -65,7 +65,7 @@ void GradientSum::add_hosts_dense() {
     }
     comm_.exchange(out, in);
     std::vector<float*> here;
-    for (int64_t place : node_places_) here.push_back(arena(place) + own.begin);
+    for (int64_t place : node_places_) here.push_back(at(place) + own.begin);
     auto nodes = in_order(comm_, nodes_of_host_, here, incoming_.data(), own.size());
     backend_.merge(between(last_additions_, nodes), own.size());
     float* home = sum() + own.begin;
@@ -73,7 +73,7 @@ void GradientSum::add_hosts_dense() {
   }
 }
 
-void GradientSum::add_hosts_rows(const NeededRows& needed) {
+void NodeSum::add_hosts_rows(const NeededRows& needed) {
   const int column = comm_.local_rank();
   const int64_t cols = ownership_.cols(), words = ownership_.dense_elements();
   const size_t row_bytes = size_t(cols) * sizeof(float);
@@ -84,7 +84,7 @@ void GradientSum::add_hosts_rows(const NeededRows& needed) {
   auto take = [&](std::span<const int32_t> rows, float* to) {
     for (int64_t place : node_places_) {
       for (int32_t row : rows) {
-        float* from = arena(place) + words + row * cols;
+        float* from = at(place) + words + row * cols;
         std::memcpy(to, from, row_bytes);
         std::memset(from, 0, row_bytes);
         to += cols;

@@ -1,0 +1,33 @@
+// Rows of the word embedding that a global batch has: ascending, in host memory and in the
+// backend's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/plan.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+class NeededRows {
+ public:
+  NeededRows(Backend& backend, int64_t rows);
+  void clear();
+  void add(std::span<const int32_t> ids);  // any number of times, duplicates are fine
+  void complete();                         // sorts and uploads
+
+  std::span<const int32_t> within(IndexRange rows) const;
+  RowList list(IndexRange rows) const;          // in the backend's memory
+  RowList list_on_host(IndexRange rows) const;  // the same rows
+
+ private:
+  Backend& backend_;
+  std::vector<int32_t> rows_;
+  std::vector<bool> is_needed_;
+  std::shared_ptr<void> device_;
+};
+
+}  // namespace finetune

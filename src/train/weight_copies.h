@@ -1,0 +1,32 @@
+// The copies of the weights that a run's processes compute with. Owners (ownership.h) update their
+// parts; from here all others get them.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "ops/backend.h"
+#include "train/needed_rows.h"
+#include "train/ownership.h"
+
+namespace finetune {
+
+class WeightCopies {
+ public:
+  virtual ~WeightCopies() = default;
+  // Collective, after an update: what this process has updated of the dense part, to the others.
+  virtual void publish() = 0;
+  // Collective, before these rows are used: afterwards this process's copy has all that was
+  // published, and the needed rows (or all rows) of the word embedding as their owners have them.
+  virtual void complete(const NeededRows& needed) = 0;
+  virtual void complete_all() = 0;
+};
+
+// Of `weights` in the backend's memory. Not staged: one copy for the processes of a host, which
+// owners send to other hosts. Staged: a copy for each process, and one in memory of the host
+// through which parts go. `words_move`: the word embedding is trained. Collective on the host.
+std::unique_ptr<WeightCopies> make_weight_copies(Backend& backend, Communicator& comm,
+                                                 const Ownership& ownership, float* weights,
+                                                 bool words_move, bool staged);
+
+}  // namespace finetune

@@ -1,0 +1,29 @@
+"""The program with a CUDA module whose kernels run on the host (tests/unit/ops/host_cuda): device memory is reached
+through the module alone, anything else is a fault there."""
+import os
+import shutil
+from pathlib import Path
+
+import harness
+
+CPU_BINARY = harness.BINARY
+HOST_MODULE = os.environ.get("FINETUNE_HOST_CUDA_MODULE")
+
+
+def program_with_module():
+    """Path of a copy of the program, with the module beside it where it looks for one; on a GPU (FINETUNE_DEVICE=cuda
+    and no such module) that of the program as it is."""
+    module = HOST_MODULE
+    if not module and harness.ON_GPU:
+        return harness.BINARY
+    if not module:
+        raise harness.Skip("FINETUNE_HOST_CUDA_MODULE is not set")
+    place = Path(module).parent / "program-with-cuda-on-host"
+    place.mkdir(exist_ok=True)
+    for source, name in ((CPU_BINARY, "finetune"), (module, "finetune_cuda.so")):
+        target = place / name
+        if not target.exists() or target.stat().st_mtime_ns < Path(source).stat().st_mtime_ns:
+            shutil.copy2(source, target)
+    os.environ["HOST_CUDA_PROTECT"] = "1"
+    harness.BINARY = str(place / "finetune")
+    return harness.BINARY

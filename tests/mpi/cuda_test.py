@@ -1,0 +1,177 @@
+"""Several processes with a device each, or one that they share: on the CUDA module whose kernels run on the host they
+have the bits of one process, in training, evaluation, prediction and after a resumption."""
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import ranks
+from ranks import (Job, facts_of, lines_in, metrics_of, need_mpirun, nothing_left, one_error, ranks_of, results_of, run_on,
+                   same_results, succeed_on, wait_for)
+import harness
+from harness import GOLDEN, main, need, succeed
+from cuda_on_host import CPU_BINARY, program_with_module
+
+MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
+TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
+SQUAD = GOLDEN / "trajectory-qa-train.json"
+NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/trajectory-classification-train.csv",
+         "golden/trajectory-qa-train.json")
+CUDA = ["--device", "cuda", "--precision", "fp32", "--dropout", "0.1", "--no-progress", "--virtual-shards", 4]
+LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--lr", "3e-3",
+          "--batch-size", 8, "--max-eval-samples", 10, "--max-steps", 5, *CUDA]
+ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-length", 96,
+           "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 3, "--batch-size", 4, "--lr", "1e-3",
+           "--max-steps", 4, "--eval-every", 3, "--quiet", *CUDA]
+
+
+def prepared():
+    need_mpirun()
+    need(*NAMES)
+    ranks.BINARY = program_with_module()
+
+
+def same_on(directory, line, *cases):
+    """Each case: processes, hosts, further options; all give the results of one process. Returns its directory."""
+    expected = directory / "one"
+    succeed(*line, "--output", expected)
+    for number, (processes, hosts, *more) in enumerate(cases):
+        out = directory / f"case-{number}"
+        succeed_on(processes, *line, "--output", out, *more, hosts=hosts)
+        facts = facts_of(out)
+        assert (facts["processes"], facts["hosts"]) == (str(processes), str(hosts)), facts
+        assert facts["code_path"].startswith("CUDA, kernels on the host"), facts
+        same_results(out, results_of(expected))
+    return expected
+
+
+def test_classification(directory):
+    prepared()
+    line = [*LABELS, "--quiet"]
+    same_on(directory, line, (2, 1, "--recompute"), (4, 1), (3, 1), (5, 1), (4, 2), (3, 3))
+
+
+def test_questions(directory):
+    prepared()
+    same_on(directory, ANSWERS, (2, 1), (4, 1), (3, 2))
+
+
+def test_frozen_layers(directory):
+    """The word embedding does not move."""
+    prepared()
+    same_on(directory, [*LABELS, "--quiet", "--freeze", 1, "--class-weights", "balanced"], (3, 1), (2, 2))
+
+
+def test_bf16_and_other_shards(directory):
+    """K is no power of two; auto is bf16."""
+    prepared()
+    same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
+
+
+def test_the_best_model_is_exported(directory):
+    """Weights that rank 0 reads again at the end reach all devices."""
+    prepared()
+    one = same_on(directory, [*LABELS, "--quiet", "--lr", "3e-2", "--schedule", "constant", "--eval-every", 1,
+                               "--best-metric", "eval_loss"], (2, 1), (4, 2))
+    assert metrics_of(one)["best_step"] < 5, "the last step is the best: nothing was read again"
+
+
+def cut_back(out, step):
+    """The run as it was after `step`."""
+    (out / "metrics.json").unlink()
+    shutil.rmtree(out / "model")
+    for checkpoint in (out / "checkpoints").iterdir():
+        if checkpoint.name > f"step-{step:08}.h5":
+            checkpoint.unlink()
+    assert (out / "checkpoints" / f"step-{step:08}.h5").exists()
+
+
+def test_continued_at_another_number_of_processes(directory):
+    prepared()
+    out = directory / "run"
+    line = [*LABELS, "--quiet", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
+    succeed(*line)
+    expected = results_of(out)
+    for processes, hosts in ((4, 1), (2, 1), (1, 1), (3, 2), (2, 2)):
+        cut_back(out, 2)
+        succeed(*line, "--resume") if processes == 1 else succeed_on(processes, *line, "--resume", hosts=hosts)
+        same_results(out, expected)
+
+
+def test_a_checkpoint_does_not_depend_on_processes(directory):
+    prepared()
+    contents = []
+    for processes, hosts in ((1, 1), (4, 1), (3, 2)):
+        out = directory / "run"
+        line = [*LABELS, "--quiet", "--save-every", 2, "--keep-checkpoints", 9, "--output", out]
+        succeed(*line) if processes == 1 else succeed_on(processes, *line, hosts=hosts)
+        text = harness.run("inspect", out / "checkpoints/step-00000004.h5", "--json").out
+        assert text
+        cut_back(out, 4)
+        succeed(*line, "--resume")
+        contents.append((text, results_of(out)))
+        shutil.rmtree(out)
+    assert contents[1:] == contents[:1] * 2
+
+
+def test_predict_and_evaluate(directory):
+    prepared()
+    succeed(*LABELS, "--quiet", "--output", directory / "run")
+    model = ["--model", directory / "run", "--device", "cuda", "--precision", "fp32"]
+    data = "".join(EVAL.read_text().splitlines(keepends=True)[:30])
+    line = ["predict", *model, "--input", "-", "--output", "-", "--batch-size", 7]
+    expected = succeed(*line, stdin=data).out
+    assert expected.count("\n") >= 30
+    for processes, hosts in ((3, 1), (4, 2)):
+        assert succeed_on(processes, *line, stdin=data, hosts=hosts).out == expected
+    rows = directory / "rows.csv"
+    rows.write_text(data)
+    line = ["evaluate", *model, "--data", rows, "--label-column", "category", "--json", "--no-progress", "--output"]
+    assert succeed_on(2, *line, directory / "e2").out == succeed(*line, directory / "e1").out
+    for path in (directory / "e1").iterdir():
+        assert (directory / "e2" / path.name).read_bytes() == path.read_bytes(), path
+
+
+def test_processes_take_devices_in_turn(directory):
+    """The second device has another name, of which the processes are warned."""
+    prepared()
+    one = directory / "one"
+    succeed(*LABELS, "--quiet", "--output", one)
+    for devices, processes, named in ((2, 2, True), (2, 3, True), (1, 2, False)):
+        out = directory / f"{devices}-{processes}"
+        result = succeed_on(processes, *LABELS, "--output", out, env={"HOST_CUDA_DEVICES": str(devices)})
+        warnings = [text for text in result.err.splitlines() if "computes with" in text]
+        assert len(warnings) == named, result
+        if named:
+            assert "rank 1 " in warnings[0] and "kernels on the host again" in warnings[0], warnings
+            assert "FINETUNE_ISA" not in warnings[0], warnings
+        assert result.err.count("through memory of the host") == 1, result
+        same_results(out, results_of(one))
+
+
+def test_a_killed_process_ends_the_job(directory):
+    prepared()
+    out = directory / "run"
+    line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", out]
+    job = Job("-n", 3, ranks.BINARY, *line)
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
+    os.kill(ranks_of(out)[1], signal.SIGKILL)
+    start = time.time()
+    result = job.wait()
+    assert time.time() - start < 10 and result.code != 0, result
+    nothing_left(out)
+    errors = [text for text in result.err.splitlines() if "finetune: error:" in text]
+    assert len(errors) == 1 and "rank 1 " in errors[0] and "died" in errors[0], result
+
+
+def test_no_gpu_is_told_once(directory):
+    need_mpirun()
+    need(*NAMES)
+    ranks.BINARY = CPU_BINARY
+    if not Path("/dev/nvidiactl").exists():
+        one_error(run_on(3, *LABELS, "--output", directory / "run"), 5, "--device cuda")
+        assert not (directory / "run").exists()
+
+
+main(globals())
