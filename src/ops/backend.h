@@ -19,6 +19,7 @@
 
 #include "core/philox.h"
 #include "core/tensor.h"
+#include "ops/device_peers.h"
 
 namespace finetune {
 
@@ -139,6 +140,16 @@ class Backend {
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }
+
+  // ---- between devices ----------------------------------------------------------------------
+  // What names the device among those of all hosts; empty where processes cannot be connected.
+  virtual std::string device_id() const { return ""; }
+  virtual PeerId make_peer_id() { return {}; }
+  // Collective among the processes of the group, each with another device. Peers live no longer
+  // than the backend.
+  virtual std::unique_ptr<DevicePeers> connect_peers(const PeerId&, int /*rank*/, int /*size*/) {
+    return nullptr;
+  }
 
   // ---- matrix products ----------------------------------------------------------------------
   // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out); bias may be absent

@@ -1,5 +1,8 @@
 #include "ops/cuda_backend.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/log.h"
 #include "ops/cpu/optimizer.h"
 #include "ops/cuda_module.h"
@@ -156,6 +159,63 @@ DeviceMemory CudaBackend::device_memory() const {
   cuda::MemoryUse use;
   call("asking for its memory", functions_.memory_use, &use);
   return {use.free, use.total, use.used, use.peak};
+}
+
+// ---- between devices --------------------------------------------------------------------------
+
+class CudaBackend::Connected final : public DevicePeers {
+ public:
+  Connected(CudaBackend& backend, cuda::Peers* peers)
+      : backend_(backend), peers_(peers, backend.functions_.disconnect_peers) {}
+
+  void exchange(std::span<const Part> out, std::span<const Part> in) override {
+    const auto sent = parts_of(out), received = parts_of(in);
+    backend_.call("exchanging between GPUs", backend_.functions_.exchange, peers_.get(),
+                  sent.data(), int64_t(sent.size()), received.data(), int64_t(received.size()));
+  }
+  void reduce(std::span<const Part> parts) override {
+    const auto all = parts_of(parts);
+    backend_.call("summing between GPUs", backend_.functions_.reduce, peers_.get(), all.data(),
+                  int64_t(all.size()));
+  }
+  void wait(double seconds) override {
+    backend_.call("waiting for other GPUs", backend_.functions_.wait_for_peers, peers_.get(),
+                  seconds);
+  }
+
+ private:
+  static std::vector<cuda::PeerPart> parts_of(std::span<const Part> parts) {
+    std::vector<cuda::PeerPart> out;
+    for (const Part& p : parts) {
+      if (p.count > 0) out.push_back({p.rank, p.data, p.count});
+    }
+    return out;
+  }
+
+  CudaBackend& backend_;
+  std::unique_ptr<cuda::Peers, void (*)(cuda::Peers*)> peers_;
+};
+
+std::string CudaBackend::device_id() const {
+  std::string id(16, '\0');
+  call("asking for its number", functions_.device_id, id.data());
+  return id;
+}
+
+PeerId CudaBackend::make_peer_id() {
+  cuda::PeerId id;
+  call("making a group of GPUs", functions_.make_peer_id, &id);
+  PeerId out;
+  std::copy(std::begin(id.bytes), std::end(id.bytes), out.begin());
+  return out;
+}
+
+std::unique_ptr<DevicePeers> CudaBackend::connect_peers(const PeerId& id, int rank, int size) {
+  cuda::PeerId copy;
+  std::copy(id.begin(), id.end(), std::begin(copy.bytes));
+  cuda::Peers* peers = nullptr;
+  call("connecting the GPUs", functions_.connect_peers, &copy, rank, size, &peers);
+  return std::make_unique<Connected>(*this, peers);
 }
 
 // ---- matrix products ------------------------------------------------------------------------

@@ -33,6 +33,10 @@ class CudaBackend : public Backend {
   void synchronize() override;
   DeviceMemory device_memory() const override;
 
+  std::string device_id() const override;
+  PeerId make_peer_id() override;
+  std::unique_ptr<DevicePeers> connect_peers(const PeerId& id, int rank, int size) override;
+
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;
   void linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
@@ -83,6 +87,7 @@ class CudaBackend : public Backend {
                       Tensor parameter, Tensor m, Tensor v) override;
 
  private:
+  class Connected;  // its DevicePeers
   // Calls a function of the table; Error(device) with the operation's name if it fails.
   template <typename Function, typename... Arguments>
   void call(const char* operation, Function function, const Arguments&... arguments) const;

@@ -204,12 +204,7 @@ class DeviceArenas final : public RunArenas {
 
  private:
   IndexRange part_of(int rank, IndexRange range) const {
-    int host = 0;
-    while (rank >= comm_.first_rank(host + 1)) ++host;
-    const int column = rank - comm_.first_rank(host);
-    if (column >= comm_.columns()) return {range.begin, range.begin};
-    const int owner = ownership_.owner(host, column);
-    return overlap(ownership_.dense(owner), ownership_.rows(owner), range);
+    return overlap(ownership_.dense_of(comm_, rank), ownership_.rows_of(comm_, rank), range);
   }
 
   std::vector<uint8_t> own_part(Arena arena, IndexRange range) const {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
 constexpr int64_t kEvaluationBudget = int64_t{48} << 20;
-constexpr int64_t kSharedPiece = int64_t{4} << 20;  // weights on their way to other processes
+constexpr int64_t kSharedPiece = int64_t{4} << 20;  // floats on their way to other processes
 constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
 
 // Every token has a row in the embeddings. Data that could break this are refused when they are

@@ -73,6 +73,7 @@ struct TrainOptions {
   bool recompute = false;
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
+  bool no_deterministic = false;
   std::string comm_timeout = "10m";
 
   std::string time_limit;
@@ -224,6 +225,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"shard-optimizer", machine, run,
          "each process keeps a part of the optimizer's state (always so on the CPU)"},
         o.shard_optimizer);
+  visit({"no-deterministic", machine, run,
+         "GPUs add gradients in the order that is fastest: results differ from run to run"},
+        o.no_deterministic);
   visit({"comm-timeout", machine, run,
          "under mpirun: how long a process waits for another before the job ends; 0: for ever", "",
          "TIME"},

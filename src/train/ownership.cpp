@@ -42,14 +42,21 @@ IndexRange Ownership::rows(int owner) const {
   return in_blocks(rows_, row_block_, owners(), owner);
 }
 
-IndexRange Ownership::dense_of(const Communicator& comm) const {
-  if (comm.local_rank() >= columns_) return {};
-  return dense(owner(comm.host(), comm.local_rank()));
+int Ownership::owner_of(const Communicator& comm, int rank) const {
+  int host = 0;
+  while (rank >= comm.first_rank(host + 1)) ++host;
+  const int column = rank - comm.first_rank(host);
+  return column < columns_ ? owner(host, column) : -1;
 }
 
-IndexRange Ownership::rows_of(const Communicator& comm) const {
-  if (comm.local_rank() >= columns_) return {};
-  return rows(owner(comm.host(), comm.local_rank()));
+IndexRange Ownership::dense_of(const Communicator& comm, int rank) const {
+  const int owner = owner_of(comm, rank);
+  return owner < 0 ? IndexRange{} : dense(owner);
+}
+
+IndexRange Ownership::rows_of(const Communicator& comm, int rank) const {
+  const int owner = owner_of(comm, rank);
+  return owner < 0 ? IndexRange{} : rows(owner);
 }
 
 IndexRange Ownership::host_dense(int host) const {

@@ -25,8 +25,10 @@ class Ownership {
   IndexRange dense(int owner) const;  // elements of the arena
   IndexRange rows(int owner) const;   // rows of the word embedding
   // The same of a process; empty where it owns nothing.
-  IndexRange dense_of(const Communicator& comm) const;
-  IndexRange rows_of(const Communicator& comm) const;
+  IndexRange dense_of(const Communicator& comm, int rank) const;
+  IndexRange rows_of(const Communicator& comm, int rank) const;
+  IndexRange dense_of(const Communicator& comm) const { return dense_of(comm, comm.rank()); }
+  IndexRange rows_of(const Communicator& comm) const { return rows_of(comm, comm.rank()); }
   // What the owners of a host have together: neighbours.
   IndexRange host_dense(int host) const;
   IndexRange host_rows(int host) const;
@@ -40,6 +42,8 @@ class Ownership {
   int64_t row_blocks(int owner) const;
 
  private:
+  int owner_of(const Communicator& comm, int rank) const;  // -1: none
+
   int hosts_, columns_;
   int64_t dense_, rows_, cols_, row_block_;
 };

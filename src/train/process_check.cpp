@@ -94,16 +94,16 @@ std::string code_path_warning(Communicator& comm, const std::string& code_path) 
                 remedy);
 }
 
-std::vector<std::string> describe_processes(Communicator& comm, int64_t shards, bool staged) {
+std::vector<std::string> describe_processes(Communicator& comm, int64_t shards,
+                                            bool deterministic) {
   std::vector<std::string> lines;
   if (comm.size() == 1 && shards == 1) return lines;
   lines.push_back(concat(comm.size(), comm.size() == 1 ? " process" : " processes", " on ",
                          comm.hosts(), comm.hosts() == 1 ? " host" : " hosts", ", ", threads(),
                          threads() == 1 ? " thread" : " threads", " each; --virtual-shards ",
-                         shards, ": the same bits on any number of processes"));
-  if (staged) {
-    lines.push_back("gradients and weights go from device to device through memory of the host");
-  }
+                         shards,
+                         deterministic ? ": the same bits on any number of processes"
+                                       : ", summed in no fixed order (--no-deterministic)"));
   if (comm.size() > shards) {
     lines.push_back(concat("warning: ", comm.size() - shards, " of ", comm.size(),
                            " processes have no shard of the batch to compute; --virtual-shards ",

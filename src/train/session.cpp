@@ -13,7 +13,6 @@
 #include "train/dealing.h"
 #include "train/device_forecast.h"
 #include "train/duration.h"
-#include "train/host_memory.h"
 #include "train/option_transfer.h"
 #include "train/option_values.h"
 #include "train/pretrained.h"
@@ -219,6 +218,8 @@ void Preparation::make_step() {
   step.adam_epsilon = o.adam_epsilon;
   step.layer_lr_decay = o.layer_lr_decay;
   step.lowest_layer = lowest_layer_;
+  step.deterministic = !o.no_deterministic;
+  step.comm_timeout = parse_duration(o.comm_timeout, "--comm-timeout");
   s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
 }
 
@@ -242,10 +243,11 @@ void Preparation::describe() const {
   for (const auto& line : s_.task->describe()) log(line);
   log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
       s_.micro_batch_tokens, " tokens");
-  const bool staged = staged_through_host(s_.engine->backend(), comm_);
-  for (const auto& line : describe_processes(comm_, *s_.options.virtual_shards, staged)) log(line);
-  for (const std::string* line : {&differing_, &advice_}) {
-    if (!line->empty()) log(*line);
+  const int64_t shards = *s_.options.virtual_shards;
+  for (const auto& line : describe_processes(comm_, shards, s_.step->ordered())) log(line);
+  for (std::string_view line :
+       {s_.step->route(), std::string_view(differing_), std::string_view(advice_)}) {
+    if (!line.empty()) log(line);
   }
   log(s_.schedule.total_steps, " steps of ", s_.options.batch_size, " samples, ",
       s_.schedule.warmup_steps, " of them warm-up");

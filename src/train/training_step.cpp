@@ -29,11 +29,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       v_(engine.backend(), comm, ownership_),
       words_(word_embeddings(engine.table())),
       words_move_(words_.layer >= options.lowest_layer) {
-  const bool staged = staged_through_host(engine.backend(), comm);
-  sum_ = make_gradient_sum(engine.backend(), comm, ownership_, engine.table().size(),
-                           options.virtual_shards, staged);
-  copies_ =
-      make_weight_copies(engine.backend(), comm, ownership_, engine.weights(), words_move_, staged);
+  make_exchange(batch_size);
   const int64_t most_sequences =
       part(batch_size, options.virtual_shards, 0).size();  // the first part is the largest
   MicroBatchLimits limits =
@@ -57,6 +53,35 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
     if (comm_.size() == 1) settle();
     FINETUNE_CHECK(settled_);  // with others it must have been agreed on
   });
+}
+
+void TrainingStep::make_exchange(int64_t batch_size) {
+  Backend& backend = engine_.backend();
+  const int64_t elements = engine_.table().size(), shards = options_.virtual_shards;
+  float* weights = engine_.weights();
+  peers_ = connect_devices(backend, comm_);
+  if (!peers_) {
+    const bool staged = staged_through_host(backend, comm_);
+    sum_ = make_gradient_sum(backend, comm_, ownership_, elements, shards, staged);
+    copies_ = make_weight_copies(backend, comm_, ownership_, weights, words_move_, staged);
+    return;
+  }
+  const SampleView& samples = objective_.samples();
+  int64_t longest = 0;
+  for (int64_t i = 0; i < samples.size(); ++i) longest = std::max(longest, samples.length(i));
+  DirectOptions direct;
+  direct.most_rows = std::min(ownership_.row_count(), batch_size * longest);
+  direct.deterministic = options_.deterministic;
+  direct.timeout = options_.comm_timeout;
+  sum_ = make_direct_gradients(backend, *peers_, comm_, ownership_, elements, shards, direct);
+  copies_ = make_direct_copies(backend, *peers_, comm_, ownership_, weights, words_move_, direct);
+}
+
+std::string_view TrainingStep::route() const {
+  if (peers_) return "gradients and weights go from GPU to GPU (NCCL)";
+  return staged_through_host(engine_.backend(), comm_)
+             ? "gradients and weights go from device to device through memory of the host"
+             : "";
 }
 
 TrainingStep::~TrainingStep() {

@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "tasks/objective.h"
+#include "train/direct_exchange.h"
 #include "train/engine.h"
 #include "train/gradient_sum.h"
 #include "train/host_arena.h"
@@ -31,6 +33,10 @@ struct StepOptions {
   double adam_epsilon = 1e-8;
   double layer_lr_decay = 1.0;
   int lowest_layer = 0;  // layers below are frozen: neither gradient nor update
+  // Between devices alone: sums in the tree's order; seconds that one waits for another (0: no
+  // end).
+  bool deterministic = true;
+  double comm_timeout = 0;
 };
 
 struct StepResult {
@@ -63,10 +69,15 @@ class TrainingStep {
   const HostArena& first_moments() const { return m_; }
   const HostArena& second_moments() const { return v_; }
   const Ownership& ownership() const { return ownership_; }
+  // For the log: how gradients and weights come from device to device; empty on the CPU.
+  std::string_view route() const;
+  // Gradients are added in the tree's order.
+  bool ordered() const { return options_.deterministic || !peers_; }
   // Seconds that this process has waited for others or moved data between them, in all.
   double communication_seconds() const { return communication_seconds_; }
 
  private:
+  void make_exchange(int64_t batch_size);
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return ownership_.owner(comm_.host(), comm_.local_rank()); }
   void need_rows(std::span<const uint32_t> batch);
@@ -89,6 +100,7 @@ class TrainingStep {
   const Parameter& words_;
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
+  std::unique_ptr<DevicePeers> peers_;    // null: through memory of the host
   std::unique_ptr<GradientSum> sum_;
   std::unique_ptr<WeightCopies> copies_;
   bool settled_ = true;

@@ -81,6 +81,18 @@ struct MemoryUse {
 
 struct Context;  // one device: its stream, libraries and scratch memory
 
+// Processes that each have a device of their own: comm/nccl.
+struct Peers;
+struct PeerId {
+  char bytes[128];
+};
+// `count` floats to, from or for the process of this rank.
+struct PeerPart {
+  int rank;
+  float* data;
+  int64_t count;
+};
+
 struct Functions {
   // A device by its number, with matrix products in bf16 or fp32. `log` takes lines for the user.
   // Where it fails, `text` (of `size` bytes) says why.
@@ -148,6 +160,21 @@ struct Functions {
   // steps (count): host
   int (*adamw_catch_up)(Context*, const AdamWStep* steps, int64_t count, RowList rows,
                         const int32_t* missed, Matrix parameter, Matrix m, Matrix v);
+
+  int (*device_id)(Context*, char id[16]);  // host: of this GPU among all there are
+  // A group of processes: one makes its id, then all connect, which waits for all. Peers live no
+  // longer than the context.
+  int (*make_peer_id)(Context*, PeerId* id);
+  int (*connect_peers)(Context*, const PeerId* id, int rank, int size, Peers** peers);
+  void (*disconnect_peers)(Peers*);
+  // All of it in flight together. Parts between two processes match in order.
+  int (*exchange)(Context*, Peers*, const PeerPart* out, int64_t out_count, const PeerPart* in,
+                  int64_t in_count);
+  // Each part is summed over all processes into that of the process it is for, in an order that is
+  // not ours. All pass the same parts, but for their pointers.
+  int (*reduce)(Context*, Peers*, const PeerPart* parts, int64_t count);
+  // Waits for the stream. Fails if a peer does, or after `seconds` (0: never).
+  int (*wait_for_peers)(Context*, Peers*, double seconds);
 };
 
 }  // namespace finetune::cuda

@@ -102,6 +102,13 @@ const Functions& functions() {
       .adamw = Call<adamw>::of,
       .adamw_rows = Call<adamw_rows>::of,
       .adamw_catch_up = Call<adamw_catch_up>::of,
+      .device_id = Call<device_id>::of,
+      .make_peer_id = Call<make_peer_id>::of,
+      .connect_peers = Call<connect_peers>::of,
+      .disconnect_peers = disconnect_peers,
+      .exchange = Call<exchange>::of,
+      .reduce = Call<reduce>::of,
+      .wait_for_peers = Call<wait_for_peers>::of,
   };
   return table;
 }

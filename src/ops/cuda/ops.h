@@ -73,4 +73,14 @@ void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter
 void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, RowList rows,
                     const int32_t* missed, Matrix parameter, Matrix m, Matrix v);
 
+// comm/nccl/peers.cu
+void device_id(Context& context, char* id);
+void make_peer_id(Context& context, PeerId* id);
+void connect_peers(Context& context, const PeerId* id, int rank, int size, Peers** peers);
+void disconnect_peers(Peers* peers);
+void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_count,
+              const PeerPart* in, int64_t in_count);
+void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count);
+void wait_for_peers(Context& context, Peers* peers, double seconds);
+
 }  // namespace finetune::cuda

@@ -50,6 +50,11 @@ class DeviceAccess {
   ~DeviceAccess();
 };
 
+// What HOST_CUDA_DEVICES in the environment says: how many devices there are (or one), or "each"
+// for one that belongs to this process of mpirun alone.
+int devices();
+int device_number(int device);  // among all processes
+
 }  // namespace host_cuda
 
 inline void __syncthreads() {
@@ -86,7 +91,12 @@ inline float normcdff(float x) {
 }
 using std::isfinite;
 
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue };
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorMemoryAllocation,
+  cudaErrorInvalidValue,
+  cudaErrorNotReady
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 using cudaStream_t = void*;
 using cudaEvent_t = void*;
@@ -94,6 +104,7 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 
 struct cudaDeviceProp {
   char name[256];
+  char uuid[16];
 };
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
@@ -117,6 +128,7 @@ inline cudaError_t cudaSetDevice(int) {
 }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strcpy(properties->name, device == 0 ? "kernels on the host" : "kernels on the host again");
+  std::memset(properties->uuid, host_cuda::device_number(device), sizeof properties->uuid);
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
@@ -139,6 +151,7 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t) {
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
   return cudaSuccess;
 }
+cudaError_t cudaEventQuery(cudaEvent_t event);
 inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
   return cudaSuccess;
 }

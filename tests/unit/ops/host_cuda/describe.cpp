@@ -1,7 +1,7 @@
 // In place of src/ops/cuda/describe.cu, which asks libraries that are not there.
 #include "ops/cuda/describe.h"
 
-#include <cstdlib>
+#include <cuda_runtime.h>
 
 namespace finetune::cuda {
 
@@ -10,10 +10,8 @@ bool describe(std::string& text) {
   return true;
 }
 
-// As many as HOST_CUDA_DEVICES in the environment says, or one.
 int count_devices(std::string&) {
-  const char* count = std::getenv("HOST_CUDA_DEVICES");
-  return count ? std::atoi(count) : 1;
+  return host_cuda::devices();
 }
 
 bool self_test(std::string& message) {

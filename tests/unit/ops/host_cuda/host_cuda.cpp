@@ -147,6 +147,25 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
   }
 }
 
+namespace {
+
+bool one_for_each() {
+  const char* devices = std::getenv("HOST_CUDA_DEVICES");
+  return devices && std::strcmp(devices, "each") == 0;
+}
+
+}  // namespace
+
+int devices() {
+  const char* count = std::getenv("HOST_CUDA_DEVICES");
+  return count && !one_for_each() ? std::atoi(count) : 1;
+}
+
+int device_number(int device) {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank && one_for_each() ? std::atoi(rank) : device;
+}
+
 }  // namespace host_cuda
 
 namespace {
@@ -238,6 +257,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorInvalidValue:
       return "invalid argument";
+    case cudaErrorNotReady:
+      return "not ready";
   }
   return "unknown error";
 }

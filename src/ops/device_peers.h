@@ -1,0 +1,33 @@
+// Processes that each have a device of their own, and a way from device to device.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace finetune {
+
+using PeerId = std::array<char, 128>;  // of a group of processes
+
+class DevicePeers {
+ public:
+  virtual ~DevicePeers() = default;
+
+  // `count` floats in device memory, to, from or for the process of this rank.
+  struct Part {
+    int rank;
+    float* data;
+    int64_t count;
+  };
+  // Both are in order with the backend's other work and return at once. Collective among those that
+  // have parts for each other; between two processes parts match in order.
+  virtual void exchange(std::span<const Part> out, std::span<const Part> in) = 0;
+  // Collective: each part is summed over all processes into that of the process it is for; others'
+  // are undefined then. The order of additions is not fixed. All pass the same ranks and counts.
+  virtual void reduce(std::span<const Part> parts) = 0;
+  // Waits for all work. Error(device) if a peer fails or has not come within `seconds` (0: however
+  // long it takes).
+  virtual void wait(double seconds) = 0;
+};
+
+}  // namespace finetune

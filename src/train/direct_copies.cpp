@@ -1,0 +1,105 @@
+#include <vector>
+
+#include "core/error.h"
+#include "train/direct_exchange.h"
+
+namespace finetune {
+namespace {
+
+using Parts = std::vector<DevicePeers::Part>;
+
+class DirectCopies final : public WeightCopies {
+ public:
+  DirectCopies(Backend& backend, DevicePeers& peers, Communicator& comm, const Ownership& ownership,
+               float* weights, bool words_move, const DirectOptions& options)
+      : backend_(backend),
+        peers_(peers),
+        comm_(comm),
+        ownership_(ownership),
+        options_(options),
+        weights_(weights),
+        words_(
+            matrix(weights + ownership.dense_elements(), ownership.row_count(), ownership.cols())),
+        words_move_(words_move),
+        packed_(backend.allocate(size_t(options.most_rows * ownership.cols()) * sizeof(float))) {}
+
+  void publish() override { published_ = true; }
+
+  void complete(const NeededRows& needed) override {
+    const int64_t cols = ownership_.cols();
+    auto* packed = static_cast<float*>(packed_.get());
+    const RowList all = needed.list({0, ownership_.row_count()});
+    FINETUNE_CHECK(all.count <= options_.most_rows);
+    // The rows that the process of this rank owns, among those that are packed.
+    auto part_of = [&](int rank) {
+      const IndexRange rows = ownership_.rows_of(comm_, rank);
+      const int64_t before = needed.list({0, rows.begin}).count;
+      return DevicePeers::Part{rank, packed + before * cols, needed.list(rows).count * cols};
+    };
+    if (words_move_) {
+      const RowList own = needed.list(ownership_.rows_of(comm_));
+      backend_.gather_rows(words_, own.rows, matrix(part_of(comm_.rank()).data, own.count, cols));
+    }
+    exchange(part_of);
+    if (words_move_) backend_.scatter_rows(matrix(packed, all.count, cols), all.rows, words_);
+  }
+
+  void complete_all() override {
+    exchange([&](int rank) {
+      const IndexRange rows = ownership_.rows_of(comm_, rank);
+      const int64_t cols = ownership_.cols();
+      return DevicePeers::Part{rank, words_.f32() + rows.begin * cols, rows.size() * cols};
+    });
+  }
+
+ private:
+  // Each process's part of the rows to all others, and of the dense part where it has changed.
+  template <typename RowsOf>
+  void exchange(RowsOf&& rows_of) {
+    Parts out, in;
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      if (rank == comm_.rank()) continue;
+      if (published_) {
+        out.push_back(to(rank, dense_of(comm_.rank())));
+        in.push_back(dense_of(rank));
+      }
+      if (words_move_) {
+        out.push_back(to(rank, rows_of(comm_.rank())));
+        in.push_back(rows_of(rank));
+      }
+    }
+    published_ = false;
+    peers_.exchange(out, in);
+    peers_.wait(options_.timeout);
+  }
+  static DevicePeers::Part to(int rank, DevicePeers::Part part) {
+    return {rank, part.data, part.count};
+  }
+  DevicePeers::Part dense_of(int rank) const {
+    const IndexRange range = ownership_.dense_of(comm_, rank);
+    return {rank, weights_ + range.begin, range.size()};
+  }
+
+  Backend& backend_;
+  DevicePeers& peers_;
+  Communicator& comm_;
+  const Ownership& ownership_;
+  DirectOptions options_;
+  float* weights_;
+  Tensor words_;
+  bool words_move_;
+  std::shared_ptr<void> packed_;  // (most_rows, cols)
+  bool published_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightCopies> make_direct_copies(Backend& backend, DevicePeers& peers,
+                                                 Communicator& comm, const Ownership& ownership,
+                                                 float* weights, bool words_move,
+                                                 const DirectOptions& options) {
+  return std::make_unique<DirectCopies>(backend, peers, comm, ownership, weights, words_move,
+                                        options);
+}
+
+}  // namespace finetune

@@ -1,0 +1,32 @@
+// Gradients and weights from device to device (ops/device_peers.h), where each process has a device
+// of its own: the two interfaces of the step (gradient_sum.h, weight_copies.h) without the host.
+#pragma once
+
+#include <memory>
+
+#include "train/gradient_sum.h"
+#include "train/weight_copies.h"
+
+namespace finetune {
+
+// Collective. Null unless each process has a device of its own and devices can be connected.
+std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm);
+
+struct DirectOptions {
+  int64_t most_rows = 0;      // of the word embedding that a batch can have
+  bool deterministic = true;  // additions in the tree's order, else in the library's
+  double timeout = 0;         // seconds; 0: however long it takes
+};
+
+// Of nodes (node_sum.h) every owner gets its slice from each process and adds the slices as the
+// tree says.
+std::unique_ptr<GradientSum> make_direct_gradients(Backend& backend, DevicePeers& peers,
+                                                   Communicator& comm, const Ownership& ownership,
+                                                   int64_t elements, int64_t shards,
+                                                   const DirectOptions& options);
+std::unique_ptr<WeightCopies> make_direct_copies(Backend& backend, DevicePeers& peers,
+                                                 Communicator& comm, const Ownership& ownership,
+                                                 float* weights, bool words_move,
+                                                 const DirectOptions& options);
+
+}  // namespace finetune
