@@ -109,7 +109,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   std::unique_ptr<Task> task = make_synthetic_task(kind, lengths, count, config.vocab_size);
   auto profiling = std::make_unique<ProfilingBackend>(
       make_backend(options.device, options.threads > 0 ? options.threads : cores_for_process(comm),
-                   options.precision),
+                   options.precision, comm.local_rank()),
       options.clock);
   ProfilingBackend& profiler = *profiling;
   result.backend = profiler.description();

@@ -4,7 +4,7 @@
 
 #include "model/activations.h"
 #include "train/engine.h"
-#include "train/gradient_sum.h"
+#include "train/shard_sum.h"
 
 namespace finetune {
 namespace {
@@ -71,7 +71,7 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
   const int64_t word_lists = 4 * run.config.vocab_size * int64_t(sizeof(int32_t));
   DeviceForecast m;
   m.weights = arena;
-  m.gradients = GradientSum::arenas_needed(run.shards) * arena + word_lists;
+  m.gradients = ShardSum::arenas_needed(run.shards) * arena + word_lists;
   m.optimizer = 2 * arena;
   m.activations = activation_bytes(run, sizes, recompute);
   m.scratch = scratch_bytes(run, sizes);
