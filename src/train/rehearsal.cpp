@@ -12,6 +12,7 @@ namespace finetune {
 namespace {
 
 constexpr int kMostPasses = 10;
+constexpr int kStillPasses = 2;  // in which nothing grew
 constexpr int64_t kMostBytes = int64_t{256} << 20;  // of activations
 
 PackedBatch batch_of(const MicroBatchLimits& size) {
@@ -52,12 +53,14 @@ void rehearse(Backend& backend, BertConfig config, Head head, const Workload& wo
     if (!training) return;
     bert.backward(batch, w, static_cast<float*>(gradients.get()), logits, nullptr, 0, false);
   };
-  // Until every thread has come by its largest piece.
+  // Until every thread has come by its largest piece: of a small model one may take them all.
   double resident = 0;
-  for (int i = 0; i < kMostPasses && resident_memory_mb() > resident + 1; ++i) {
-    resident = resident_memory_mb();
+  for (int i = 0, still = 0; i < kMostPasses && still < kStillPasses; ++i) {
     pass(work.training, true);
     pass(work.evaluation, false);
+    const double now = resident_memory_mb();
+    still = now > resident + 1 ? 0 : still + 1;
+    resident = std::max(resident, now);
   }
 }
 
