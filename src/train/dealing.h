@@ -24,7 +24,7 @@ class Dealer {
   // stops, and makes the result false. Then done() must be called, or more be evaluated.
   bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
                 const std::function<bool(double)>& poll);
-  // The same of samples that come piece by piece, in the micro-batches of the whole.
+  // The same of samples that come piece by piece, in the micro-batches of the whole; their number.
   int64_t evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
                    const std::function<void(double)>& progress);
   // No more for now: serve() returns on the other processes.

@@ -13,7 +13,7 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
-constexpr int64_t kEvaluationBudget = int64_t{48} << 20;
+constexpr int64_t kWholeLayerTokens = 4096;
 constexpr int64_t kSharedPiece = int64_t{4} << 20;  // floats on their way to other processes
 constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
 
@@ -79,13 +79,12 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length) {
   return std::max(tokens, max_length);
 }
 
-// Where whole layers are computed a token needs little memory, and all micro-batches give the same
-// bits: they are large, since the weights are packed once for each.
+// Where whole layers are computed a token needs little memory, but the weights are packed for each
+// micro-batch: they are large, and still enough for several processes.
 int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
                           int64_t micro_batch_tokens) {
   if (!has_whole_layers(backend, config)) return micro_batch_tokens;
-  const int64_t per_token = 2 * config.hidden_size * int64_t(sizeof(float));
-  return std::max(micro_batch_tokens, kEvaluationBudget / per_token);
+  return std::max(micro_batch_tokens, kWholeLayerTokens);
 }
 
 Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,

@@ -39,7 +39,7 @@ ModelFiles open_model_config(const std::string& path, bool need_weights);  // wi
 // free memory or processes, since equal values give equal bits.
 int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length);
 
-// The same for evaluation and prediction.
+// The same for evaluation and prediction, which on some backends take more than training.
 int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
                           int64_t micro_batch_tokens);
 

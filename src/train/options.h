@@ -160,7 +160,7 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"batch-size", optimizer, result, "sequences (qa: windows) per update, over all processes"},
         o.batch_size);
   visit({"micro-batch-tokens", optimizer, result,
-         "most tokens computed at once (auto: from the model's size)", "auto"},
+         "most tokens computed at once in training (auto: from the model's size)", "auto"},
         o.micro_batch_tokens);
   visit({"lr", optimizer, result, "learning rate"}, o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule",

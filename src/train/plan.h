@@ -17,7 +17,7 @@ namespace finetune {
 
 // The same run with other micro-batches.
 struct Alternative {
-  int divisor = 1;  // 1: as in the run; 2, 4: half, a quarter of its largest micro-batch
+  int divisor = 1;  // 1: as in the run; 2, 4: half, a quarter of its largest in training
   int64_t micro_batch_tokens = 0;
   MemoryForecast kept, recomputed;                       // without and with --recompute
   int64_t kept_on_device = 0, recomputed_on_device = 0;  // bytes, where there is a GPU
@@ -50,7 +50,7 @@ struct RunPlan {
   Workload work;
   MemoryForecast memory;  // of the host
   std::optional<DevicePlan> device;
-  // The run's own micro-batches first, then half and a quarter of the largest one.
+  // The run's own micro-batches first, then half and a quarter of training's largest one.
   std::vector<Alternative> alternatives;
   double available_mb = 0;  // memory of this machine that is free now
   bool too_large = false;   // for it, or for the GPU: no time was measured

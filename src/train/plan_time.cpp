@@ -104,8 +104,12 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
   engine.set_weights(
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
-  engine.reserve(work.training, work.evaluation, run.options.recompute);
-  objective->reserve(engine.backend(), work.training.sequences);
+  // Steps with a part of a batch deal it out otherwise than the run's.
+  const int64_t shard = part(run.options.batch_size, *run.options.virtual_shards, 0).size();
+  const MicroBatchLimits largest =
+      micro_batch_limits(objective->samples(), *run.options.micro_batch_tokens, shard);
+  engine.reserve(largest, work.evaluation, run.options.recompute);
+  objective->reserve(engine.backend(), largest.sequences);
   TimeForecast time;
   {
     TrainingStep step(engine, *objective, *comm, step_options(run), run.options.batch_size);

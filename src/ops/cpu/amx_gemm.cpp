@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ops/cpu/amx_panels.h"
+#include "ops/cpu/amx_stream.h"
 #include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
@@ -14,10 +15,8 @@ namespace {
 
 constexpr int64_t kPanel = kAmxBlock;      // columns of a block of c
 constexpr int64_t kBlockRows = kAmxBlock;  // and its rows
-// Tiles of depth that are multiplied at once: with more, a block's rows of a leave the first-level
-// cache; with fewer, the sums come and go more often. Fewer where a task packs as it goes: what is
-// packed shares the second-level cache with its source.
-constexpr int64_t kPartTiles = 12;
+// Tiles of depth at once where a task packs as it goes (else kPartTiles): what is packed shares the
+// second-level cache with its source.
 constexpr int64_t kPackedPartTiles = 8;
 // Of each operand at most this much is packed at a time.
 constexpr int64_t kMostPackedBytes = int64_t{8} << 20;
@@ -87,7 +86,7 @@ void add_products(const Block& block, const Packed& left, int64_t l, const Packe
   for (int64_t row = 0; row < block.rows; row += kBlockRows) {
     for (int64_t i = 0; i < block.panels; ++i) {
       block_product(left_tile(left, (block.row + row) / kAmxSide, l),
-                    {left.tiles * kAmxTile, kAmxTile}, right_tile(right, 2 * (block.panel + i), r),
+                    {left.tiles * kAmxTile, kAmxTile}, panel_tile(right, 2 * (block.panel + i), r),
                     depth, sums + row * block.width() + i * kPanel, block.width(), add);
     }
   }
@@ -186,11 +185,11 @@ void multiply_few_rows(const Product& p) {
                          reinterpret_cast<uint16_t*>(sums + rows * width)};
       if (p.transpose_b) {
         for (int64_t group = 0; group < right.groups(); ++group) {
-          pack_group_along<true>(p.b, right, group, right_tile);
+          pack_group_along<true>(p.b, right, group, panel_tile);
         }
       } else {
         for (int64_t d = 0; d < right.tiles; ++d) {
-          pack_tile_across<false>(p.b, right, d, right_tile);
+          pack_tile_across<false>(p.b, right, d, panel_tile);
         }
       }
       add_products(block, left, part, right, 0, right.tiles, part > 0, sums);
@@ -204,7 +203,7 @@ void multiply_few_cols(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
   Packed right{0, n, 0, tiles, nullptr};
   right.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, right.floats()));
-  pack_across_by_all<false>(p.b, right, right_tile);
+  pack_across_by_all<false>(p.b, right, panel_tile);
   const int64_t width = round_up(n, kPanel);
   for_line_tasks(m, lines_of_task(m, width, tiles), [&](int64_t row, int64_t rows) {
     const Block block{0, round_up(rows, kBlockRows), 0, width / kPanel};
@@ -245,9 +244,9 @@ void amx_multiply(const Product& p) {
     float* space = scratch(Scratch::operation, right.floats() + largest_left.floats());
     right.data = reinterpret_cast<uint16_t*>(space);
     if (p.transpose_b) {
-      pack_along_by_all<true>(p.b, right, right_tile);
+      pack_along_by_all<true>(p.b, right, panel_tile);
     } else {
-      pack_across_by_all<false>(p.b, right, right_tile);
+      pack_across_by_all<false>(p.b, right, panel_tile);
     }
     for (int64_t row = 0; row < m; row += most) {
       const Packed left{row, std::min(most, m - row), 0, tiles,

@@ -9,9 +9,6 @@
 namespace finetune::cpu {
 namespace {
 
-// What a task keeps in its second-level cache.
-constexpr int64_t kCacheBytes = int64_t{1408} << 10;
-
 // The packed weights in the order of their use: the attention's output, then for each chunk of the
 // inner layer its part of the inner weight and of the output weight. A panel is 32 lines (columns
 // of the result).
@@ -92,14 +89,13 @@ void take_context(Tensor context, int64_t begin, const Rows& rows) {
   }
 }
 
-// y = LN(x + bias + residual), each (cols); residual may be null.
 struct Norm {
   const float* gamma;
   const float* beta;
   float epsilon;
 };
 
-// x += bias + residual in place; then f(i, LN(x)[i ... i+16))
+// x += bias + residual in place, which may be null; then body(i, LN(x)[i ... i+16)). Each (cols).
 template <typename Body>
 void normalise(float* x, const float* bias, const float* residual, int64_t cols, const Norm& norm,
                const Body& body) {

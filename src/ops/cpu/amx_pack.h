@@ -98,21 +98,25 @@ inline void pack_along(const float* from, int64_t depth, int64_t row, const Plac
   }
 }
 
+// Words 0 of both, words 1, ...: pairs of neighbours in depth.
+inline __m512i amx_pairs(__m512 even, __m512 odd) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  return _mm512_permutexvar_epi16(order, amx_round(even, odd));
+}
+
 // Two neighbours in depth, `count` columns each, as row `row` of the tiles place(0), place(1), ...
 // of 16 columns; a null pointer stands for zeros. What lies `ahead` elements further is fetched.
 template <typename Place>
 inline void pack_across(const float* even, const float* odd, int64_t count, int64_t row,
                         int64_t ahead, const Place& place) {
-  // Words 0, 16, 1, 17, ...
-  const __m512i pairs = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
-                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   for (int64_t i = 0, g = 0; i < count; i += kAmxSide, ++g) {
     const __mmask16 mask = amx_mask(count - i);
     _mm_prefetch(reinterpret_cast<const char*>(even + i + ahead), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(odd + i + ahead), _MM_HINT_T0);
-    const __m512i both = amx_round(_mm512_maskz_loadu_ps(even ? mask : __mmask16(0), even + i),
+    const __m512i both = amx_pairs(_mm512_maskz_loadu_ps(even ? mask : __mmask16(0), even + i),
                                    _mm512_maskz_loadu_ps(odd ? mask : __mmask16(0), odd + i));
-    _mm512_store_si512(place(g) + 32 * row, _mm512_permutexvar_epi16(pairs, both));
+    _mm512_store_si512(place(g) + 32 * row, both);
   }
 }
 

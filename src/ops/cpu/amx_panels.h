@@ -18,11 +18,11 @@ struct Packed {
   int64_t floats() const { return groups() * tiles * kAmxTile / 2; }
 };
 
-// Left: [group][tile]. Right: [panel of two groups][tile][half], as a block reads them.
+// Rows of a block: [group][tile]. Its columns: [panel of two groups][tile][half], as it reads them.
 inline uint16_t* left_tile(const Packed& packed, int64_t group, int64_t d) {
   return packed.data + (group * packed.tiles + d) * kAmxTile;
 }
-inline uint16_t* right_tile(const Packed& packed, int64_t group, int64_t d) {
+inline uint16_t* panel_tile(const Packed& packed, int64_t group, int64_t d) {
   return packed.data + ((group / 2 * packed.tiles + d) * 2 + group % 2) * kAmxTile;
 }
 

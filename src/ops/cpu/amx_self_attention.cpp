@@ -10,9 +10,6 @@
 namespace finetune::cpu {
 namespace {
 
-// Tokens that a task keeps in its second-level cache, unless one sequence has more.
-constexpr int64_t kCacheBytes = int64_t{1408} << 10;
-
 // The packed weights, head by head in the order of their use: units of 32 lines. Those of queries
 // and values are left operands, whose products come out transposed, (head_size, tokens); those of
 // keys right operands, (tokens, head_size).
@@ -38,9 +35,9 @@ void pack(Tensor weight, const Weights& to) {
                         to.at(head, kind)};
     for (int64_t group = 0; group < packed.groups(); ++group) {
       if (kind == Weights::key) {
-        pack_group_along<true>(weight, packed, group, right_tile);
+        pack_group_along<true>(weight, packed, group, panel_tile);
       } else {
-        pack_group_along<false>(weight, packed, group, right_tile);
+        pack_group_along<false>(weight, packed, group, panel_tile);
       }
     }
   });
@@ -79,13 +76,6 @@ void multiply_lines(const uint16_t* a, const uint16_t* b, int64_t tiles, int64_t
   }
 }
 
-// Words 0, 16, 1, 17, ...
-inline __m512i pairs(__m512 even, __m512 odd) {
-  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
-                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  return _mm512_permutexvar_epi16(order, amx_round(even, odd));
-}
-
 // One head of a group in bf16. Tiles begin at any row (keys) or column (queries, values).
 struct Head {
   uint32_t* queries;  // pairs of rows of (head_size, queries): (head_size / 2, query_stride)
@@ -105,7 +95,7 @@ void store_queries(const float* strip, const float* bias, float factor, int64_t 
       const __m512 a = _mm512_add_ps(_mm512_load_ps(strip + r * cols + i), even);
       const __m512 b = _mm512_add_ps(_mm512_load_ps(strip + (r + 1) * cols + i), odd);
       _mm512_storeu_si512(to + r / 2 * stride + i,
-                          pairs(_mm512_mul_ps(a, scale), _mm512_mul_ps(b, scale)));
+                          amx_pairs(_mm512_mul_ps(a, scale), _mm512_mul_ps(b, scale)));
     }
   }
 }
@@ -206,7 +196,7 @@ __m512 exponentials(const float* scores, int64_t keys, uint16_t* p) {
       odd = exp2_of(_mm512_sub_ps(_mm512_load_ps(scores + (i + 1) * kAmxBlock), most));
       sum = _mm512_add_ps(sum, odd);
     }
-    _mm512_store_si512(p + i / kAmxDepth * kPanelTile + i % kAmxDepth * 16, pairs(even, odd));
+    _mm512_store_si512(p + i / kAmxDepth * kPanelTile + i % kAmxDepth * 16, amx_pairs(even, odd));
   }
   return _mm512_div_ps(_mm512_set1_ps(1.0f), sum);
 }
@@ -214,7 +204,7 @@ __m512 exponentials(const float* scores, int64_t keys, uint16_t* p) {
 // context (count <= 16, head_size) = the transpose of sums (head_size, 16) * inverse
 void store_context(const float* sums, __m512 inverse, int64_t count, int64_t size, uint16_t* to,
                    int64_t stride) {
-  alignas(64) uint16_t turned[2 * kAmxTile];  // (16, 16) floats
+  alignas(64) uint16_t turned[kAmxTile];  // (16, 16) floats
   for (int64_t i = 0; i < size; i += kAmxSide) {
     __m512i r[16];
 #pragma GCC unroll 16
@@ -265,7 +255,7 @@ void attend(const Head& head, int64_t size, int64_t key, int64_t keys, int64_t q
 // Rows [begin, begin + count) of x as operands.
 void pack_rows(Tensor x, int64_t begin, int64_t count, uint16_t* right, uint16_t* left) {
   Packed packed{begin, count, 0, x.cols / kAmxDepth, right};
-  for (int64_t g = 0; g < packed.groups(); ++g) pack_group_along<true>(x, packed, g, right_tile);
+  for (int64_t g = 0; g < packed.groups(); ++g) pack_group_along<true>(x, packed, g, panel_tile);
   if (left == nullptr) return;
   packed.data = left;
   for (int64_t g = 0; g < packed.groups(); ++g) pack_group_along<false>(x, packed, g, left_tile);
@@ -314,6 +304,31 @@ struct Task {
   }
 };
 
+// Queries, keys and values of head `h`, whose biases are `bias` (and `hidden` further on).
+void project(const Weights& weights, int64_t h, const float* bias, int64_t hidden, float factor,
+             const Task& task) {
+  const Head& head = task.head;
+  const int64_t tiles = weights.tiles, size = weights.blocks * kAmxBlock;
+  for (int64_t b = 0; b < weights.blocks; ++b) {
+    multiply_lines(weights.at(h, Weights::query) + b * weights.unit(), task.first, tiles,
+                   task.queries, task.strip);
+    store_queries(task.strip, bias + b * kAmxBlock, factor, task.queries,
+                  head.queries + b * kAmxSide * head.query_stride, head.query_stride);
+  }
+  for (int64_t b = 0; b < weights.blocks; ++b) {
+    multiply_lines(weights.at(h, Weights::value) + b * weights.unit(), task.right, tiles,
+                   task.tokens, task.strip);
+    store_values(task.strip, bias + 2 * hidden + b * kAmxBlock, task.tokens,
+                 head.values + b * kAmxBlock * head.value_stride, head.value_stride);
+  }
+  for (int64_t b = 0; b < weights.blocks; ++b) {
+    multiply_panel(task.left, tiles, task.tokens, weights.at(h, Weights::key) + b * weights.unit(),
+                   tiles, task.strip, kAmxBlock, false);
+    store_keys(task.strip, bias + hidden + b * kAmxBlock, task.tokens, head.keys + b * kAmxBlock,
+               size);
+  }
+}
+
 }  // namespace
 
 void amx_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
@@ -329,13 +344,15 @@ void amx_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Ten
   Group* const groups = reinterpret_cast<Group*>(memory + weights.floats());
   const int64_t total = x.rows;
   const int64_t most = std::max(kAmxBlock, kCacheBytes / (4 * hidden + 6 * size + 4 * kAmxBlock));
-  const int64_t tasks = round_up((total + most - 1) / most, threads());
-  const int64_t count = make_groups(shape.keys, (total + tasks - 1) / tasks, groups);
+  const int64_t wanted = round_up((total + most - 1) / most, threads());
+  const int64_t count = make_groups(shape.keys, (total + wanted - 1) / wanted, groups);
+  // Of few groups the heads are tasks of their own.
+  const int64_t parts = std::min(shape.heads, (threads() + count - 1) / count);
   // Scores come as powers of two.
   const float factor = shape.scale * kLog2e;
 
-  for_tasks(count, [&](int64_t i) {
-    const Group& group = groups[i];
+  for_tasks(count * parts, [&](int64_t i) {
+    const Group& group = groups[i / parts];
     const int64_t key = key_rows[group.first], tokens = key_rows[group.end] - key;
     const int64_t query = query_rows[group.first], queries = query_rows[group.end] - query;
     const auto lay_out = [&](float* at) {
@@ -350,29 +367,9 @@ void amx_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Ten
                   kAmxBlock * sizeof(uint16_t));
     }
     const Tiles config;
-    for (int64_t h = 0; h < shape.heads; ++h) {
-      const float* biases = bias.f32() + h * size;
-      for (int64_t b = 0; b < weights.blocks; ++b) {
-        multiply_lines(weights.at(h, Weights::query) + b * weights.unit(), task.first, tiles,
-                       task.queries, task.strip);
-        store_queries(task.strip, biases + b * kAmxBlock, factor, task.queries,
-                      task.head.queries + b * kAmxSide * task.head.query_stride,
-                      task.head.query_stride);
-      }
-      for (int64_t b = 0; b < weights.blocks; ++b) {
-        multiply_lines(weights.at(h, Weights::value) + b * weights.unit(), task.right, tiles,
-                       task.tokens, task.strip);
-        store_values(task.strip, biases + 2 * hidden + b * kAmxBlock, task.tokens,
-                     task.head.values + b * kAmxBlock * task.head.value_stride,
-                     task.head.value_stride);
-      }
-      for (int64_t b = 0; b < weights.blocks; ++b) {
-        multiply_panel(task.left, tiles, task.tokens,
-                       weights.at(h, Weights::key) + b * weights.unit(), tiles, task.strip,
-                       kAmxBlock, false);
-        store_keys(task.strip, biases + hidden + b * kAmxBlock, task.tokens,
-                   task.head.keys + b * kAmxBlock, size);
-      }
+    const int64_t end = shape.heads * (i % parts + 1) / parts;
+    for (int64_t h = shape.heads * (i % parts) / parts; h < end; ++h) {
+      project(weights, h, bias.f32() + h * size, hidden, factor, task);
       for (int64_t s = group.first; s < group.end; ++s) {
         uint16_t* to =
             static_cast<uint16_t*>(context.data) + query_rows[s] * context.stride + h * size;

@@ -10,6 +10,8 @@ namespace finetune::cpu {
 // Tiles of depth that are multiplied at once: with more, what a block of sums reads leaves the
 // first-level cache; with fewer, the sums come and go more often.
 constexpr int64_t kPartTiles = 12;
+// What a task keeps in its second-level cache.
+constexpr int64_t kCacheBytes = int64_t{1408} << 10;
 constexpr int64_t kPanelTile = 2 * kAmxTile;  // elements of a panel's tile of depth
 
 // A block's product takes as long as this share of a panel takes to come.
