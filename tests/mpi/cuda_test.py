@@ -58,7 +58,7 @@ def same_on(directory, line, *cases, env=None):
 def test_classification(directory):
     prepared(directory)
     line = [*LABELS, "--quiet"]
-    same_on(directory, line, (2, 1, "--recompute"), (4, 1), (5, 1), (3, 2))
+    same_on(directory, line, (2, 1, "--recompute"), (5, 1), (3, 2))
 
 
 def test_questions(directory):
@@ -162,7 +162,7 @@ def test_processes_take_devices_in_turn(directory):
 
 def test_from_device_to_device(directory):
     prepared(directory)
-    same_on(directory / "a", [*LABELS, "--quiet"], (2, 1), (5, 1), (3, 2), env=EACH)
+    same_on(directory / "a", [*LABELS, "--quiet"], (5, 1), (3, 2), env=EACH)
     same_on(directory / "b", [*ANSWERS, "--virtual-shards", 6], (4, 1), env=EACH)
     same_on(directory / "c", [*LABELS, "--quiet", "--freeze", 1], (3, 1), env=EACH)
 
@@ -185,7 +185,7 @@ def test_no_fixed_order(directory):
     line = [*LABELS, "--quiet", "--no-deterministic", "--output"]
     succeed(*line, directory / "one")
     one = steps_of(directory / "one")
-    for processes, more in ((4, []), (2, ["--virtual-shards", 3]), (3, ["--virtual-shards", 2])):
+    for processes, more in ((4, []), (3, ["--virtual-shards", 2])):
         out = directory / f"{processes}"
         succeed_on(processes, *line, out, *more, env=EACH)
         several = steps_of(out)
