@@ -1,0 +1,196 @@
+// The whole layers of ops/cpu/amx_layer.h on memory that ends where nobody may read or write: tiles
+// reach beyond what they are asked for, and no sanitizer sees them. All scratch memory is NaN at
+// first, so that what is read before it is written shows.
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "../shared.h"
+#include "core/dtype.h"
+#include "core/parallel.h"
+#include "ops/cpu/amx_gemm.h"
+#include "ops/cpu/amx_layer.h"
+#include "ops/cpu/tasks.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+// `bytes` of memory, NaN throughout, between two pages that fault; its end is the second one, but
+// for less than `alignment`.
+class Guarded {
+ public:
+  Guarded() = default;
+  Guarded(size_t bytes, size_t alignment) { reset(bytes, alignment); }
+  ~Guarded() { release(); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+
+  void reset(size_t bytes, size_t alignment) {
+    release();
+    size_ = (bytes + kPage - 1) / kPage * kPage + 2 * kPage;
+    void* all = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) throw std::bad_alloc();
+    all_ = static_cast<char*>(all);
+    std::memset(all_, 0xFF, size_);
+    mprotect(all_, kPage, PROT_NONE);
+    mprotect(all_ + size_ - kPage, kPage, PROT_NONE);
+    data_ = all_ + size_ - kPage - (bytes + alignment - 1) / alignment * alignment;
+  }
+  float* floats() const { return reinterpret_cast<float*>(data_); }
+  bfloat16* bf16() const { return reinterpret_cast<bfloat16*>(data_); }
+
+ private:
+  void release() {
+    if (all_ != nullptr) munmap(all_, size_);
+    all_ = nullptr;
+  }
+  char* all_ = nullptr;
+  char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+class Matrix {
+ public:
+  Matrix(int64_t rows, int64_t cols, float range)
+      : memory_(size_t(rows * cols) * sizeof(float), sizeof(float)),
+        view(matrix(memory_.floats(), rows, cols)) {
+    for (int64_t i = 0; i < rows * cols; ++i) {
+      memory_.floats()[i] = range * std::sin(float(i) * 1.7f + float(cols));
+    }
+  }
+
+ private:
+  Guarded memory_;
+
+ public:
+  Tensor view;
+};
+
+class Bf16Matrix {
+ public:
+  Bf16Matrix(int64_t rows, int64_t cols)
+      : memory_(size_t(rows * cols) * sizeof(bfloat16), sizeof(bfloat16)),
+        view{memory_.bf16(), DType::bf16, rows, cols, cols} {}
+  bfloat16& operator[](int64_t i) { return memory_.bf16()[i]; }
+
+ private:
+  Guarded memory_;
+
+ public:
+  Tensor view;
+};
+
+bool has_amx() {
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512dq") &&
+         cpu::amx_enable();
+}
+
+// The first `count` numbers that are not finite; 0: none.
+int64_t not_finite(Bf16Matrix& x) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < x.view.size(); ++i) count += !std::isfinite(float(x[i]));
+  return count;
+}
+
+}  // namespace
+
+// In place of scratch.cpp.
+float* cpu::scratch(Scratch use, int64_t floats) {
+  static thread_local Guarded memory[2];
+  memory[int(use)].reset(size_t(floats) * sizeof(float), 64);
+  return memory[int(use)].floats();
+}
+
+TEST_CASE("attention of whole layers keeps to its memory") {
+  if (!has_amx()) return test::skip("no AMX");
+  struct Heads {
+    int64_t count, size;
+  };
+  const std::vector<std::vector<int32_t>> all_lengths = {{1},
+                                                         {16},
+                                                         {17, 1, 33},
+                                                         {512},
+                                                         {31, 32, 33, 2},
+                                                         {171, 384, 9},
+                                                         {400, 400, 1},
+                                                         std::vector<int32_t>(70, 13)};
+  for (Heads heads : {Heads{1, 32}, {3, 64}, {1, 128}, {2, 96}, {16, 64}}) {
+    const int64_t h = heads.count * heads.size;
+    const Matrix weight(3 * h, h, 2 / std::sqrt(float(h))), bias(1, 3 * h, 1);
+    for (const auto& lengths : all_lengths) {
+      for (bool first_only : {false, true}) {
+        std::vector<int32_t> keys{0}, queries{0};
+        int64_t longest = 0;
+        for (int32_t n : lengths) {
+          keys.push_back(keys.back() + n);
+          queries.push_back(queries.back() + (first_only ? 1 : n));
+          longest = std::max<int64_t>(longest, n);
+        }
+        const int64_t count = int64_t(lengths.size()), rows = queries.back();
+        const Matrix x(keys.back(), h, 1), first(rows, h, 1);
+        AttentionShape shape;
+        shape.heads = heads.count;
+        shape.head_size = heads.size;
+        shape.scale = float(1 / std::sqrt(double(heads.size)));
+        shape.keys = {count, longest, keys.data()};
+        shape.queries = {count, first_only ? 1 : longest, queries.data()};
+        for (int threads : {1, 3}) {
+          INFO(heads.count, " heads of ", heads.size, ", ", keys.back(), " tokens of ", count,
+               " sequences, ", threads, " threads", first_only ? ", first queries" : "");
+          set_threads(threads);
+          Bf16Matrix context(rows, h);
+          cpu::amx_self_attention(shape, x.view, first_only ? first.view : Tensor{}, weight.view,
+                                  bias.view, context.view);
+          CHECK(not_finite(context) == 0);
+        }
+      }
+    }
+  }
+  set_threads(1);
+}
+
+TEST_CASE("the output of whole layers keeps to its memory") {
+  if (!has_amx()) return test::skip("no AMX");
+  struct Shape {
+    int64_t hidden, inner;
+  };
+  for (Shape s : {Shape{32, 32}, {64, 160}, {96, 416}, {384, 1536}, {1024, 480}}) {
+    const int64_t h = s.hidden;
+    const Matrix attention(h, h, 1 / std::sqrt(float(h))),
+        inner(s.inner, h, 1 / std::sqrt(float(h)));
+    const Matrix output(h, s.inner, 1 / std::sqrt(float(s.inner))), inner_bias(1, s.inner, 1);
+    const Matrix bias(1, h, 1), gamma(1, h, 1), beta(1, h, 1);
+    LayerOutput layer;
+    layer.attention_weight = attention.view;
+    layer.inner_weight = inner.view;
+    layer.output_weight = output.view;
+    layer.inner_bias = inner_bias.view;
+    layer.attention_bias = layer.output_bias = bias.view;
+    layer.attention_gamma = layer.output_gamma = gamma.view;
+    layer.attention_beta = layer.output_beta = beta.view;
+    layer.epsilon = 1e-12f;
+    for (int64_t rows : {1, 15, 32, 33, 257, 700}) {
+      Bf16Matrix context(rows, h);
+      for (int64_t i = 0; i < rows * h; ++i) context[i] = bfloat16(std::cos(float(i)));
+      for (int threads : {1, 3}) {
+        INFO("(", rows, ",", h, ") inner ", s.inner, ", ", threads, " threads");
+        set_threads(threads);
+        const Matrix residual(rows, h, 1), y(rows, h, 0);
+        std::memset(y.view.data, 0xFF, size_t(rows * h) * sizeof(float));
+        cpu::amx_layer_output(layer, context.view, residual.view, y.view);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < rows * h; ++i) wrong += !std::isfinite(y.view.f32()[i]);
+        CHECK(wrong == 0);
+      }
+    }
+  }
+  set_threads(1);
+}
+
+}  // namespace finetune
