@@ -61,8 +61,9 @@ def test_numbers(directory):
     # The other settings are forecast as they would be by themselves.
     other = plan(*CLASSIFICATION, "--no-time", "--recompute", "--micro-batch-tokens",
                  int(forecast["half_micro_batch_tokens"]))
-    ratio = other["peak_memory_mb"] / forecast["half_recomputed_peak_mb"]
-    assert 0.95 < ratio < 1.05, (other, forecast)  # what libraries take is that of the run's own micro-batches
+    # What libraries and threads take is that of the run's own micro-batches; theirs comes in pages of 2 MiB.
+    difference = abs(other["peak_memory_mb"] - forecast["half_recomputed_peak_mb"])
+    assert difference < 6, (other, forecast)
     sharded = plan(*CLASSIFICATION, "--no-time", "--virtual-shards", 8)
     assert sharded["virtual_shards"] == 8 and sharded["gradients_mb"] == 4 * forecast["gradients_mb"]
     shared = plan(*CLASSIFICATION, "--no-time", "--processes", 4)
