@@ -2,6 +2,7 @@
 // end. There is no padding anywhere.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,6 +35,11 @@ struct SampleView {
 
   int64_t size() const { return int64_t(second.size()); }
   int64_t length(int64_t i) const { return offsets[size_t(i) + 1] - offsets[size_t(i)]; }
+  int64_t longest() const {
+    int64_t most = 0;
+    for (int64_t i = 0; i < size(); ++i) most = std::max(most, length(i));
+    return most;
+  }
 };
 
 struct TokenizedSamples {

@@ -87,12 +87,8 @@ int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool reco
   auto fits = [&](int64_t tokens) {
     return forecast_device_memory(run, tokens, recompute).total() <= bytes;
   };
-  int64_t longest = 1;
-  for (const SampleView* samples : {&run.training, run.evaluation ? &*run.evaluation : nullptr}) {
-    for (int64_t i = 0; samples && i < samples->size(); ++i) {
-      longest = std::max(longest, samples->length(i));
-    }
-  }
+  const int64_t longest = std::max<int64_t>(
+      {1, run.training.longest(), run.evaluation ? run.evaluation->longest() : 0});
   int64_t low = longest, high = std::max(most, longest);
   if (!fits(low)) return 0;
   while (low < high) {

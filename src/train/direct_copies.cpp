@@ -30,12 +30,7 @@ class DirectCopies final : public WeightCopies {
     auto* packed = static_cast<float*>(packed_.get());
     const RowList all = needed.list({0, ownership_.row_count()});
     FINETUNE_CHECK(all.count <= options_.most_rows);
-    // The rows that the process of this rank owns, among those that are packed.
-    auto part_of = [&](int rank) {
-      const IndexRange rows = ownership_.rows_of(comm_, rank);
-      const int64_t before = needed.list({0, rows.begin}).count;
-      return DevicePeers::Part{rank, packed + before * cols, needed.list(rows).count * cols};
-    };
+    auto part_of = [&](int rank) { return packed_rows(ownership_, comm_, needed, packed, rank); };
     if (words_move_) {
       const RowList own = needed.list(ownership_.rows_of(comm_));
       backend_.gather_rows(words_, own.rows, matrix(part_of(comm_.rank()).data, own.count, cols));

@@ -18,6 +18,11 @@ struct DirectOptions {
   double timeout = 0;         // seconds; 0: however long it takes
 };
 
+// Of the rows of the word embedding that a batch has, packed one after the other: those that the
+// process of this rank owns, which are neighbours.
+DevicePeers::Part packed_rows(const Ownership& ownership, const Communicator& comm,
+                              const NeededRows& needed, float* packed, int rank);
+
 // Of nodes (node_sum.h) every owner gets its slice from each process and adds the slices as the
 // tree says.
 std::unique_ptr<GradientSum> make_direct_gradients(Backend& backend, DevicePeers& peers,

@@ -125,14 +125,6 @@ class DirectGradients final : public GradientSum {
     }
   }
 
-  // Rows of a node are packed one after the other: those of an owner are neighbours.
-  DevicePeers::Part packed_part(float* node, int rank, const NeededRows& needed) const {
-    const IndexRange rows = ownership_.rows_of(comm_, rank);
-    const int64_t before = int64_t(needed.within({0, rows.begin}).size());
-    const int64_t count = int64_t(needed.within(rows).size());
-    return {rank, node + before * ownership_.cols(), count * ownership_.cols()};
-  }
-
   // Packs a node's rows, which are zero afterwards where they were.
   float* pack(float* node, size_t number, const NeededRows& needed) {
     const IndexRange all{0, ownership_.row_count()};
@@ -154,7 +146,7 @@ class DirectGradients final : public GradientSum {
     for (float* node : nodes) rows.push_back(pack(node, rows.size(), needed));
     const int64_t count = needed.list(own_rows_).count * ownership_.cols();
     float* result = add_slices(rows.size(), count, [&](size_t node, int rank) {
-      return packed_part(rows[node], rank, needed);
+      return packed_rows(ownership_, comm_, needed, rows[node], rank);
     });
     unpack_own(result, needed);
   }
@@ -184,8 +176,9 @@ class DirectGradients final : public GradientSum {
   void reduce_rows(const NeededRows& needed) {
     float* rows = pack(sum(), 0, needed);
     Parts parts;
-    for (int rank = 0; rank < comm_.size(); ++rank)
-      parts.push_back(packed_part(rows, rank, needed));
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      parts.push_back(packed_rows(ownership_, comm_, needed, rows, rank));
+    }
     peers_.reduce(parts);
     unpack_own(parts[size_t(comm_.rank())].data, needed);
   }
@@ -219,6 +212,13 @@ std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& com
   if (comm.rank() == 0) id = backend.make_peer_id();
   comm.broadcast(id.data(), id.size(), 0);
   return backend.connect_peers(id, comm.rank(), comm.size());
+}
+
+DevicePeers::Part packed_rows(const Ownership& ownership, const Communicator& comm,
+                              const NeededRows& needed, float* packed, int rank) {
+  const IndexRange rows = ownership.rows_of(comm, rank);
+  const int64_t before = needed.list({0, rows.begin}).count, cols = ownership.cols();
+  return {rank, packed + before * cols, needed.list(rows).count * cols};
 }
 
 std::unique_ptr<GradientSum> make_direct_gradients(Backend& backend, DevicePeers& peers,

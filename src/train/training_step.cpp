@@ -67,10 +67,8 @@ void TrainingStep::make_exchange(int64_t batch_size) {
     return;
   }
   const SampleView& samples = objective_.samples();
-  int64_t longest = 0;
-  for (int64_t i = 0; i < samples.size(); ++i) longest = std::max(longest, samples.length(i));
   DirectOptions direct;
-  direct.most_rows = std::min(ownership_.row_count(), batch_size * longest);
+  direct.most_rows = std::min(ownership_.row_count(), batch_size * samples.longest());
   direct.deterministic = options_.deterministic;
   direct.timeout = options_.comm_timeout;
   sum_ = make_direct_gradients(backend, *peers_, comm_, ownership_, elements, shards, direct);

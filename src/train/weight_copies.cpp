@@ -22,16 +22,7 @@ class HostCopies final : public WeightCopies {
 
   void publish() override {
     if (!exchanges()) return;
-    const IndexRange mine = ownership_.dense_of(comm_);
-    std::vector<Communicator::Outgoing> out;
-    std::vector<Communicator::Incoming> in;
-    for (int host = 0; host < comm_.hosts(); ++host) {
-      if (host == comm_.host()) continue;
-      const IndexRange theirs = ownership_.dense(owner_on(host));
-      out.push_back({host, weights_ + mine.begin, size_t(mine.size()) * sizeof(float)});
-      in.push_back({host, weights_ + theirs.begin, size_t(theirs.size()) * sizeof(float)});
-    }
-    comm_.exchange(out, in);
+    exchange_parts(weights_, [&](int host) { return ownership_.dense(owner_on(host)); });
   }
 
   void complete(const NeededRows& needed) override {
@@ -42,7 +33,12 @@ class HostCopies final : public WeightCopies {
 
   void complete_all() override {
     backend_.synchronize();
-    if (exchanges() && words_move_) exchange_all_rows();
+    if (exchanges() && words_move_) {
+      exchange_parts(words_, [&](int host) {
+        const IndexRange rows = ownership_.rows(owner_on(host));
+        return IndexRange{rows.begin * ownership_.cols(), rows.end * ownership_.cols()};
+      });
+    }
     comm_.host_barrier();
   }
 
@@ -50,16 +46,18 @@ class HostCopies final : public WeightCopies {
   bool exchanges() const { return comm_.hosts() > 1 && comm_.local_rank() < comm_.columns(); }
   int owner_on(int host) const { return ownership_.owner(host, comm_.local_rank()); }
 
-  void exchange_all_rows() {
-    const size_t row_bytes = size_t(ownership_.cols()) * sizeof(float);
-    const IndexRange mine = ownership_.rows_of(comm_);
+  // What this process owns goes to its column's owners on the other hosts, and theirs comes here.
+  // part_of(host): elements from `base` on.
+  template <typename PartOf>
+  void exchange_parts(float* base, PartOf&& part_of) {
+    const IndexRange mine = part_of(comm_.host());
     std::vector<Communicator::Outgoing> out;
     std::vector<Communicator::Incoming> in;
     for (int host = 0; host < comm_.hosts(); ++host) {
       if (host == comm_.host()) continue;
-      const IndexRange theirs = ownership_.rows(owner_on(host));
-      out.push_back({host, row(mine.begin), size_t(mine.size()) * row_bytes});
-      in.push_back({host, row(theirs.begin), size_t(theirs.size()) * row_bytes});
+      const IndexRange theirs = part_of(host);
+      out.push_back({host, base + mine.begin, size_t(mine.size()) * sizeof(float)});
+      in.push_back({host, base + theirs.begin, size_t(theirs.size()) * sizeof(float)});
     }
     comm_.exchange(out, in);
   }

@@ -40,10 +40,8 @@ void pack(const LayerOutput& layer, const Weights& to) {
   const auto half = [](int64_t group) { return group % 2 * kAmxTile; };
   for_tasks(2 * per_hidden + per_inner, [&](int64_t i) {
     if (i < per_hidden) {
-      pack_group_along<true>(layer.attention_weight, {0, layer.hidden(), 0, to.hidden, nullptr}, i,
-                             [&](const Packed&, int64_t group, int64_t d) {
-                               return to.attention(group / 2) + d * kPanelTile + half(group);
-                             });
+      pack_group_along<true>(layer.attention_weight,
+                             {0, layer.hidden(), 0, to.hidden, to.attention(0)}, i, panel_tile);
     } else if (i < 2 * per_hidden) {
       pack_group_along<true>(layer.output_weight, {0, layer.hidden(), 0, to.inner, nullptr},
                              i - per_hidden, [&](const Packed&, int64_t group, int64_t d) {

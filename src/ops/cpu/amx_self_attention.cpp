@@ -66,12 +66,8 @@ void multiply_lines(const uint16_t* a, const uint16_t* b, int64_t tiles, int64_t
     const uint16_t* left = a + part * kPanelTile;
     for (int64_t col = 0; col < cols; col += kAmxBlock) {
       const uint16_t* right = b + (col / kAmxBlock * tiles + part) * kPanelTile;
-      const char* ahead = share_of_next(left, depth, col / kAmxBlock);
-      if (ahead != nullptr) {
-        block_product<true>(left, kInPanel, right, depth, c + col, cols, part > 0, ahead);
-      } else {
-        block_product<false>(left, kInPanel, right, depth, c + col, cols, part > 0);
-      }
+      block_product(left, kInPanel, right, depth, c + col, cols, part > 0,
+                    share_of_next(left, depth, col / kAmxBlock));
     }
   }
 }

@@ -36,13 +36,8 @@ inline void multiply_panel(const uint16_t* left, int64_t left_tiles, int64_t row
     const TileLayout layout{left_tiles * kAmxTile, kAmxTile};
     for (int64_t row = 0; row < rows; row += kAmxBlock) {
       const uint16_t* a = left + (row / kAmxSide * left_tiles + part) * kAmxTile;
-      const char* ahead = share_of_next(right, depth, row / kAmxBlock);
-      float* to = c + row * stride;
-      if (ahead != nullptr) {
-        block_product<true>(a, layout, right, depth, to, stride, add || part > 0, ahead);
-      } else {
-        block_product<false>(a, layout, right, depth, to, stride, add || part > 0);
-      }
+      block_product(a, layout, right, depth, c + row * stride, stride, add || part > 0,
+                    share_of_next(right, depth, row / kAmxBlock));
     }
   }
 }

@@ -40,9 +40,9 @@ constexpr TileLayout kInPanel{kAmxTile, 2 * kAmxTile};  // both halves of a tile
 // c (32, 32), rows `c_stride` apart, = or += the product of `depth` tiles of a's 32 rows and of b's
 // panel. With kFetch four lines of memory a tile of depth are fetched from `ahead` on, into the
 // second-level cache.
-template <bool kFetch = false>
-inline void block_product(const uint16_t* a, TileLayout layout, const uint16_t* b, int64_t depth,
-                          float* c, int64_t c_stride, bool add, const char* ahead = nullptr) {
+template <bool kFetch>
+inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_t* b, int64_t depth,
+                             float* c, int64_t c_stride, bool add, const char* ahead) {
   const size_t stride = size_t(c_stride) * sizeof(float);
   float* lower = c + kAmxSide * c_stride;
   if (add) {
@@ -79,6 +79,16 @@ inline void block_product(const uint16_t* a, TileLayout layout, const uint16_t* 
   _tile_stored(1, c + kAmxSide, stride);
   _tile_stored(2, lower, stride);
   _tile_stored(3, lower + kAmxSide, stride);
+}
+
+// The same; null: nothing is fetched.
+inline void block_product(const uint16_t* a, TileLayout layout, const uint16_t* b, int64_t depth,
+                          float* c, int64_t c_stride, bool add, const char* ahead = nullptr) {
+  if (ahead != nullptr) {
+    block_product_of<true>(a, layout, b, depth, c, c_stride, add, ahead);
+  } else {
+    block_product_of<false>(a, layout, b, depth, c, c_stride, add, nullptr);
+  }
 }
 
 }  // namespace finetune::cpu
