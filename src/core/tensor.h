@@ -23,6 +23,10 @@ struct Tensor {
     FINETUNE_CHECK(dtype == DType::f32);
     return static_cast<float*>(data);
   }
+  bfloat16* bf16() const {
+    FINETUNE_CHECK(dtype == DType::bf16);
+    return static_cast<bfloat16*>(data);
+  }
   // Columns [begin, begin + count) of every row.
   Tensor columns(int64_t begin, int64_t count) const {
     FINETUNE_CHECK(begin >= 0 && count >= 0 && begin + count <= cols);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/dtype.h"
 #include "model/config.h"
 #include "model/parameters.h"
 
@@ -12,24 +13,28 @@ namespace finetune {
 
 // Places in the block, in floats from its start; kAbsent: not there in this mode. T tokens, B
 // sequences, H hidden, I intermediate; R is T, or B in the last layer under a sequence head, which
-// is computed for first tokens only.
+// is computed for first tokens only. What is marked * has the backend's activation_type; `rounded`
+// is in bf16, for products, and absent where that type is f32. All else is f32.
 constexpr int64_t kAbsent = -1;
 
 struct LayerPlaces {
   int64_t input = kAbsent;            // (T, H)
+  int64_t input_rounded = kAbsent;    // (T, H)
   int64_t first = kAbsent;            // (B, H) first tokens' input; only where R is B
-  int64_t first_query = kAbsent;      // (B, H) only where R is B
-  int64_t qkv = kAbsent;              // (T, 3H), or (T, 2H) keys and values where R is B
-  int64_t context = kAbsent;          // (R, H) attention output; bf16 for whole layers
+  int64_t first_query = kAbsent;      // (B, H)* only where R is B
+  int64_t qkv = kAbsent;              // (T, 3H)*, or (T, 2H) keys and values where R is B
+  int64_t context = kAbsent;          // (R, H)* attention output
   int64_t log_sums = kAbsent;         // (heads, R)
   int64_t attention_sum = kAbsent;    // (R, H) projected context; when kept, plus residual
   int64_t attention_stats = kAbsent;  // (R, 2)
   int64_t middle = kAbsent;           // (R, H) after the attention's LayerNorm
-  int64_t inner = kAbsent;            // (R, I) before the activation
-  int64_t activated = kAbsent;        // (R, I)
+  int64_t middle_rounded = kAbsent;   // (R, H)
+  int64_t inner = kAbsent;            // (R, I)* before the activation
+  int64_t activated = kAbsent;        // (R, I)*
   int64_t output_sum = kAbsent;       // (R, H)
   int64_t output_stats = kAbsent;     // (R, 2)
   int64_t output = kAbsent;           // (R, H)
+  int64_t output_rounded = kAbsent;   // (R, H) of all but the last layer
 };
 
 struct ActivationPlan {
@@ -43,19 +48,19 @@ struct ActivationPlan {
   // Gradients of the backward pass, each reused by all layers.
   int64_t gradient = kAbsent;          // (T, H) of a layer's output, then of its input
   int64_t first_gradient = kAbsent;    // (B, H) the same for the last layer where R is B
-  int64_t query_gradient = kAbsent;    // (B, H)
-  int64_t branch_gradient = kAbsent;   // (R, H) of a projection before dropout
-  int64_t context_gradient = kAbsent;  // (R, H)
-  int64_t wide_gradient = kAbsent;     // (R, I), then (T, 3H) or (T, 2H)
+  int64_t query_gradient = kAbsent;    // (B, H)*
+  int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout
+  int64_t context_gradient = kAbsent;  // (R, H)*
+  int64_t wide_gradient = kAbsent;     // (R, I)*, then (T, 3H)* or (T, 2H)*
 
   int64_t floats = 0;  // in all
 
   // Training keeps a layer's results for its backward pass; with `recompute` it keeps each layer's
   // input, and all layers share the places of the rest. Inference has a handful of buffers for all
   // layers, two where the backend computes whole layers (Backend::has_layer).
-  static ActivationPlan training(const BertConfig& config, Head head, int64_t tokens,
+  static ActivationPlan training(const BertConfig& config, Head head, DType type, int64_t tokens,
                                  int64_t sequences, bool recompute);
-  static ActivationPlan inference(const BertConfig& config, Head head, int64_t tokens,
+  static ActivationPlan inference(const BertConfig& config, Head head, DType type, int64_t tokens,
                                   int64_t sequences, bool whole_layers);
 };
 

@@ -196,11 +196,14 @@ Bert::~Bert() = default;
 int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training,
                                bool recompute) const {
   const State& s = *state_;
-  int64_t floats =
-      ActivationPlan::inference(s.config, s.head, tokens, sequences, s.whole_layers).floats;
+  int64_t floats = ActivationPlan::inference(s.config, s.head, s.backend.activation_type(), tokens,
+                                             sequences, s.whole_layers)
+                       .floats;
   if (training) {
-    floats = std::max(
-        floats, ActivationPlan::training(s.config, s.head, tokens, sequences, recompute).floats);
+    floats =
+        std::max(floats, ActivationPlan::training(s.config, s.head, s.backend.activation_type(),
+                                                  tokens, sequences, recompute)
+                             .floats);
   }
   return floats * int64_t(sizeof(float));
 }
@@ -226,8 +229,9 @@ Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan
   const int64_t t = batch.tokens(), b = batch.sequences();
   // Dropout is for parts: whole layers have none.
   const bool whole = s.whole_layers && !keep_for_backward && dropout == nullptr;
-  s.plan = keep_for_backward ? ActivationPlan::training(s.config, s.head, t, b, s.recompute)
-                             : ActivationPlan::inference(s.config, s.head, t, b, whole);
+  const DType type = s.backend.activation_type();
+  s.plan = keep_for_backward ? ActivationPlan::training(s.config, s.head, type, t, b, s.recompute)
+                             : ActivationPlan::inference(s.config, s.head, type, t, b, whole);
   FINETUNE_CHECK(s.plan.floats * int64_t(sizeof(float)) <= s.reserved);
   s.kept_tokens = keep_for_backward ? t : 0;
   s.kept_sequences = keep_for_backward ? b : 0;

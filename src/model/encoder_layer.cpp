@@ -13,10 +13,10 @@ struct Heads {
 Heads heads_at(const LayerPass& pass, int64_t query_place, int64_t wide_place) {
   const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
   if (pass.first_only) {
-    Tensor kv = pass.at(wide_place, t, 2 * h);
-    return {pass.at(query_place, pass.rows(), h), kv.columns(0, h), kv.columns(h, h)};
+    Tensor kv = pass.typed(wide_place, t, 2 * h);
+    return {pass.typed(query_place, pass.rows(), h), kv.columns(0, h), kv.columns(h, h)};
   }
-  Tensor qkv = pass.at(wide_place, t, 3 * h);
+  Tensor qkv = pass.typed(wide_place, t, 3 * h);
   return {qkv.columns(0, h), qkv.columns(h, h), qkv.columns(2 * h, h)};
 }
 
@@ -52,23 +52,35 @@ Tensor gather_first(const LayerPass& pass, Tensor input) {
   return first;
 }
 
+// What products read: of the layer's input, and of the feed-forward's.
+Tensor input_of(const LayerPass& pass) {
+  const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
+  Tensor rounded = pass.rounded(pass.places.input_rounded, t, h);
+  return rounded ? rounded : pass.at(pass.places.input, t, h);
+}
+Tensor middle_of(const LayerPass& pass) {
+  const int64_t rows = pass.rows(), h = pass.config.hidden_size;
+  Tensor rounded = pass.rounded(pass.places.middle_rounded, rows, h);
+  return rounded ? rounded : pass.at(pass.places.middle, rows, h);
+}
+
 void attention_forward(const LayerPass& pass, float* weights, Tensor residual) {
   Backend& backend = pass.backend;
   const LayerPlaces& p = pass.places;
   const int64_t h = pass.config.hidden_size, t = pass.batch.tokens();
-  Tensor input = pass.at(p.input, t, h);
+  Tensor input = input_of(pass);
   Tensor weight = pass.slots.qkv_weight.in(weights), bias = pass.slots.qkv_bias.in(weights);
   Heads heads = heads_at(pass, p.first_query, p.qkv);
   if (pass.first_only) {
     backend.linear(input, key_value_rows(weight, h), key_value_part(bias, h),
-                   pass.at(p.qkv, t, 2 * h));
+                   pass.typed(p.qkv, t, 2 * h));
     backend.linear(residual, query_rows(weight, h), query_part(bias, h), heads.q);
   } else {
-    backend.linear(input, weight, bias, pass.at(p.qkv, t, 3 * h));
+    backend.linear(input, weight, bias, pass.typed(p.qkv, t, 3 * h));
   }
   Tensor log_sums = pass.at(p.log_sums, pass.config.num_attention_heads, pass.rows());
   backend.attention(attention_shape(pass), pass.dropout.attention, heads.q, heads.k, heads.v,
-                    pass.at(p.context, pass.rows(), h), log_sums);
+                    pass.typed(p.context, pass.rows(), h), log_sums);
 }
 
 // dx of the fused projection and its weights; leaves the gradient of the layer's input.
@@ -76,17 +88,17 @@ void projection_backward(const LayerPass& pass, const LayerGradients& g, float* 
                          float* arena, bool input_wanted) {
   Backend& backend = pass.backend;
   const int64_t h = pass.config.hidden_size, t = pass.batch.tokens();
-  Tensor input = pass.at(pass.places.input, t, h);
+  Tensor input = input_of(pass);
   Tensor gradient = pass.at(g.gradient, pass.rows(), h), dinput = pass.at(g.input, t, h);
   Tensor weight = pass.slots.qkv_weight.in(weights);
   Tensor dweight = pass.slots.qkv_weight.in(arena), dbias = pass.slots.qkv_bias.in(arena);
   if (!pass.first_only) {
-    Tensor dqkv = pass.at(g.wide, t, 3 * h);
+    Tensor dqkv = pass.typed(g.wide, t, 3 * h);
     backend.linear_backward_weight(dqkv, input, dweight, dbias, pass.accumulate);
     if (input_wanted) backend.linear_backward_input(dqkv, weight, dinput, true);
     return;
   }
-  Tensor dq = pass.at(g.query, pass.rows(), h), dkv = pass.at(g.wide, t, 2 * h);
+  Tensor dq = pass.typed(g.query, pass.rows(), h), dkv = pass.typed(g.wide, t, 2 * h);
   Tensor first = pass.at(pass.places.first, pass.rows(), h);
   backend.linear_backward_weight(dq, first, query_rows(dweight, h), query_part(dbias, h),
                                  pass.accumulate);
@@ -131,13 +143,22 @@ Tensor LayerPass::at(int64_t place, int64_t rows, int64_t cols) const {
   return place == kAbsent ? Tensor{} : matrix(memory + place, rows, cols);
 }
 
+Tensor LayerPass::rounded(int64_t place, int64_t rows, int64_t cols) const {
+  return place == kAbsent ? Tensor{} : Tensor{memory + place, DType::bf16, rows, cols, cols};
+}
+
+Tensor LayerPass::typed(int64_t place, int64_t rows, int64_t cols) const {
+  return backend.activation_type() == DType::bf16 ? rounded(place, rows, cols)
+                                                  : at(place, rows, cols);
+}
+
 void whole_layer_forward(const LayerPass& pass, float* weights) {
   const LayerPlaces& p = pass.places;
   const LayerSlots& s = pass.slots;
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
   Tensor input = pass.at(p.input, pass.batch.tokens(), h);
   Tensor first = pass.first_only ? gather_first(pass, input) : Tensor{};
-  Tensor context{pass.memory + p.context, DType::bf16, rows, h, h};
+  Tensor context = pass.rounded(p.context, rows, h);
   pass.backend.self_attention(attention_shape(pass), input, first, s.qkv_weight.in(weights),
                               s.qkv_bias.in(weights), context);
   LayerOutput layer;
@@ -170,21 +191,23 @@ void layer_forward(const LayerPass& pass, float* weights) {
   attention_forward(pass, weights, residual);
 
   Tensor sum = pass.at(p.attention_sum, rows, h), middle = pass.at(p.middle, rows, h);
-  backend.linear(pass.at(p.context, rows, h), s.attention_weight.in(weights),
+  backend.linear(pass.typed(p.context, rows, h), s.attention_weight.in(weights),
                  s.attention_bias.in(weights), sum);
   backend.add_layer_norm(sum, residual, pass.dropout.attention_output, pass.names(),
                          s.attention_gamma.in(weights), s.attention_beta.in(weights), epsilon,
-                         keep ? sum : Tensor{}, pass.at(p.attention_stats, rows, 2), middle);
+                         keep ? sum : Tensor{}, pass.at(p.attention_stats, rows, 2), middle,
+                         pass.rounded(p.middle_rounded, rows, h));
 
-  Tensor activated = pass.at(p.activated, rows, inner);
-  backend.linear(middle, s.inner_weight.in(weights), s.inner_bias.in(weights),
-                 pass.at(p.inner, rows, inner));
-  backend.activation(pass.config.hidden_act, pass.at(p.inner, rows, inner), activated);
+  Tensor before = pass.typed(p.inner, rows, inner),
+         activated = pass.typed(p.activated, rows, inner);
+  backend.linear(middle_of(pass), s.inner_weight.in(weights), s.inner_bias.in(weights), before);
+  backend.activation(pass.config.hidden_act, before, activated);
   sum = pass.at(p.output_sum, rows, h);
   backend.linear(activated, s.output_weight.in(weights), s.output_bias.in(weights), sum);
   backend.add_layer_norm(sum, middle, pass.dropout.output, pass.names(), s.output_gamma.in(weights),
                          s.output_beta.in(weights), epsilon, keep ? sum : Tensor{},
-                         pass.at(p.output_stats, rows, 2), pass.at(p.output, rows, h));
+                         pass.at(p.output_stats, rows, 2), pass.at(p.output, rows, h),
+                         pass.rounded(p.output_rounded, rows, h));
 }
 
 void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
@@ -199,10 +222,12 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
     }
   }
   // `gradient` is that of the tensor on the residual path, from the output downwards; a branch
-  // without dropout has the same gradient as the residual until its dense layer.
+  // without dropout has the same gradient as the residual until its dense layer, but for its type.
   Tensor gradient = pass.at(g.gradient, rows, h);
   auto branch_of = [&](const Dropout& dropout) {
-    return dropout.on() ? pass.at(g.branch, rows, h) : Tensor{};
+    return dropout.on() || pass.backend.activation_type() == DType::bf16
+               ? pass.typed(g.branch, rows, h)
+               : Tensor{};
   };
 
   Tensor branch = branch_of(pass.dropout.output);
@@ -211,14 +236,14 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
                                   pass.dropout.output, pass.names(), gradient, branch,
                                   s.output_gamma.in(arena), s.output_beta.in(arena));
   if (!branch) branch = gradient;
-  Tensor inner = pass.at(p.inner, rows, pass.config.intermediate_size);
-  Tensor dinner = pass.at(g.wide, rows, pass.config.intermediate_size);
-  backend.linear_backward_weight(branch, pass.at(p.activated, rows, inner.cols),
+  Tensor inner = pass.typed(p.inner, rows, pass.config.intermediate_size);
+  Tensor dinner = pass.typed(g.wide, rows, pass.config.intermediate_size);
+  backend.linear_backward_weight(branch, pass.typed(p.activated, rows, inner.cols),
                                  s.output_weight.in(arena), s.output_bias.in(arena),
                                  pass.accumulate);
   backend.linear_backward_input(branch, s.output_weight.in(weights), dinner, false);
   backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner);
-  backend.linear_backward_weight(dinner, pass.at(p.middle, rows, h), s.inner_weight.in(arena),
+  backend.linear_backward_weight(dinner, middle_of(pass), s.inner_weight.in(arena),
                                  s.inner_bias.in(arena), pass.accumulate);
   backend.linear_backward_input(dinner, s.inner_weight.in(weights), gradient, true);
 
@@ -228,7 +253,7 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
       s.attention_gamma.in(weights), pass.dropout.attention_output, pass.names(), gradient, branch,
       s.attention_gamma.in(arena), s.attention_beta.in(arena));
   if (!branch) branch = gradient;
-  Tensor context = pass.at(p.context, rows, h), dcontext = pass.at(g.context, rows, h);
+  Tensor context = pass.typed(p.context, rows, h), dcontext = pass.typed(g.context, rows, h);
   backend.linear_backward_weight(branch, context, s.attention_weight.in(arena),
                                  s.attention_bias.in(arena), pass.accumulate);
   backend.linear_backward_input(branch, s.attention_weight.in(weights), dcontext, false);

@@ -51,6 +51,9 @@ struct LayerPass {
   RowNames names() const { return first_only ? batch.first_names() : batch.token_names(); }
   // (rows, cols) at `place`, or absent.
   Tensor at(int64_t place, int64_t rows, int64_t cols) const;
+  // The same of the backend's activation_type.
+  Tensor typed(int64_t place, int64_t rows, int64_t cols) const;
+  Tensor rounded(int64_t place, int64_t rows, int64_t cols) const;  // in bf16
 };
 
 // Reads places.input, writes places.output and all other places that the plan has.

@@ -4,9 +4,11 @@
 //
 // Shapes are written (rows, cols). T is the number of packed tokens of a micro-batch, B the number
 // of sequences, H the hidden size. A Tensor may be a strided view unless "contiguous" is said.
-// Tensors point into the backend's own memory (allocate). Work may be asynchronous; download()
-// and synchronize() wait for it. Nothing here allocates after the first call with the largest
-// shapes. Shapes that do not fit are a bug of the caller (FINETUNE_CHECK).
+// Tensors are f32 but where "or bf16" is said, of backends whose activation_type is bf16: values
+// are rounded to nearest even as they are written. Tensors point into the backend's own memory
+// (allocate). Work may be asynchronous; download() and synchronize() wait for it. Nothing here
+// allocates after the first call with the largest shapes. Shapes that do not fit are a bug of the
+// caller (FINETUNE_CHECK).
 //
 // "+=" marks results that are added to what is there; all others are overwritten. Sums run in a
 // fixed order that depends on shapes alone: same bits for any number of threads.
@@ -129,6 +131,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string description() const = 0;  // "CPU, AVX-512, fp32, 2 threads"
   virtual DType compute_type() const = 0;       // of the operands of matrix products
+  // In which the model keeps what only products, attention and activations read.
+  virtual DType activation_type() const { return DType::f32; }
 
   // ---- memory -------------------------------------------------------------------------------
   // 64-byte aligned, zeroed. OutOfDeviceMemory, as operations may that need memory of their own.
@@ -152,6 +156,7 @@ class Backend {
   }
 
   // ---- matrix products ----------------------------------------------------------------------
+  // x, y, dy, and dx without `accumulate`, may be f32 or bf16 each.
   // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out); bias may be absent
   virtual void linear(Tensor x, Tensor w, Tensor bias, Tensor y) = 0;
   // dx (R, in) = dy (R, out) * w (out, in); with `accumulate` dx +=
@@ -162,6 +167,7 @@ class Backend {
                                       bool accumulate) = 0;
 
   // ---- elementwise --------------------------------------------------------------------------
+  // Activations: all tensors of a call f32 or all bf16.
   // y = f(x); gelu is the exact erf form, gelu_tanh is "gelu_new". x and y (R, N), may be one.
   virtual void activation(Activation f, Tensor x, Tensor y) = 0;
   // dx = dy * f'(x), x being the input of the forward call; dy and dx may be one.
@@ -192,17 +198,18 @@ class Backend {
   // s = residual + dropout(x); y = (s - mean(s)) / sqrt(var(s) + epsilon) * gamma + beta, row by
   // row over N, biased variance. Keeps s (R, N) and stats (R, 2) = {mean, 1/sqrt(var + epsilon)}
   // for the backward pass (both may be absent in inference). residual may be absent (then it is 0).
-  // s may be x or residual.
+  // s may be x or residual. `rounded` (R, N), which may be absent, is y in bf16.
   virtual void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                               Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
-                              Tensor y) = 0;
-  // ds = gradient of s; dx = ds * mask / (1 - p); dgamma, dbeta (1, N) +=. dx may be absent (no
-  // dropout branch wanted) or, where dropout is off, the same as ds. ds may be dy.
+                              Tensor y, Tensor rounded = {}) = 0;
+  // ds = gradient of s; dx = ds * mask / (1 - p), f32 or bf16; dgamma, dbeta (1, N) +=. dx may be
+  // absent (no dropout branch wanted) or, where dropout is off, the same as ds. ds may be dy.
   virtual void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                        Dropout dropout, RowNames names, Tensor ds, Tensor dx,
                                        Tensor dgamma, Tensor dbeta) = 0;
 
   // ---- attention ------------------------------------------------------------------------------
+  // All tensors of a call but lse f32 or all bf16; scores, sums and lse are fp32.
   // For each sequence and head: P = softmax(scale * Q K^T), out = dropout(P) V.
   // q (Tq, heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
   // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of

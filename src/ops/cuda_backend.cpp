@@ -303,7 +303,8 @@ void CudaBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* 
 
 void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                  Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
-                                 Tensor y) {
+                                 Tensor y, Tensor rounded) {
+  FINETUNE_CHECK(!rounded);
   check_same(y, x);
   check_vector(gamma, x.cols);
   check_vector(beta, x.cols);

@@ -57,7 +57,8 @@ class CudaBackend : public Backend {
                       Tensor dtype) override;
 
   void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names, Tensor gamma,
-                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y) override;
+                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y,
+                      Tensor rounded) override;
   void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
                                RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
                                Tensor dbeta) override;

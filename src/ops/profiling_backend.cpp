@@ -133,9 +133,9 @@ void ProfilingBackend::embed_backward(Tensor dy, const int32_t* ids, const uint3
 
 void ProfilingBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                       Tensor gamma, Tensor beta, float epsilon, Tensor s,
-                                      Tensor stats, Tensor y) {
-  record("add_layer_norm", {0, bytes_of({x, residual, gamma, beta, s, stats, y})}, [&] {
-    inner_->add_layer_norm(x, residual, dropout, names, gamma, beta, epsilon, s, stats, y);
+                                      Tensor stats, Tensor y, Tensor rounded) {
+  record("add_layer_norm", {0, bytes_of({x, residual, gamma, beta, s, stats, y, rounded})}, [&] {
+    inner_->add_layer_norm(x, residual, dropout, names, gamma, beta, epsilon, s, stats, y, rounded);
   });
 }
 

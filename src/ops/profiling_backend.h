@@ -68,6 +68,7 @@ class ProfilingBackend : public Backend {
 
   std::string description() const override { return inner_->description(); }
   DType compute_type() const override { return inner_->compute_type(); }
+  DType activation_type() const override { return inner_->activation_type(); }
   bool uses_host_memory() const override { return inner_->uses_host_memory(); }
   std::shared_ptr<void> allocate(size_t bytes) override { return inner_->allocate(bytes); }
   void upload(void* to, const void* host, size_t bytes) override;
@@ -96,7 +97,8 @@ class ProfilingBackend : public Backend {
                       Tensor dtype) override;
 
   void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names, Tensor gamma,
-                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y) override;
+                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y,
+                      Tensor rounded) override;
   void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
                                RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
                                Tensor dbeta) override;

@@ -31,10 +31,10 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
 
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
   const Head head = run.table.head();
-  const auto training = ActivationPlan::training(run.config, head, sizes.training.tokens,
-                                                 sizes.training.sequences, recompute);
-  const auto evaluation = ActivationPlan::inference(run.config, head, sizes.evaluation.tokens,
-                                                    sizes.evaluation.sequences, false);
+  const auto training = ActivationPlan::training(
+      run.config, head, DType::f32, sizes.training.tokens, sizes.training.sequences, recompute);
+  const auto evaluation = ActivationPlan::inference(
+      run.config, head, DType::f32, sizes.evaluation.tokens, sizes.evaluation.sequences, false);
   // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
   const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
   const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);

@@ -13,7 +13,8 @@ namespace finetune {
 
 class CpuBackend : public Backend {
  public:
-  // compute: f32, or bf16 for the operands of matrix products (all else stays fp32)
+  // compute: f32, or bf16 for the operands of matrix products and for activations; sums,
+  // normalisation and parameters are fp32 in both
   explicit CpuBackend(DType compute);
   std::string description() const override;
   DType compute_type() const override { return compute_; }
@@ -50,7 +51,8 @@ class CpuBackend : public Backend {
 
   // layer_norm.cpp
   void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names, Tensor gamma,
-                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y) override;
+                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y,
+                      Tensor rounded) override;
   void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
                                RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
                                Tensor dbeta) override;

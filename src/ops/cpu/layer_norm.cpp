@@ -152,7 +152,8 @@ bool same_shape(Tensor a, Tensor b) {
 
 void CpuBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                 Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
-                                Tensor y) {
+                                Tensor y, Tensor rounded) {
+  FINETUNE_CHECK(!rounded);
   FINETUNE_CHECK(same_shape(x, y) && gamma.size() == x.cols && beta.size() == x.cols);
   FINETUNE_CHECK(!residual || same_shape(x, residual));
   FINETUNE_CHECK(!s || same_shape(x, s));

@@ -50,12 +50,12 @@ void ReferenceBackend::layer_output(const LayerOutput& layer, Tensor context, Te
   }
   linear(input, layer.attention_weight, layer.attention_bias, sum);
   add_layer_norm(sum, residual, {}, {}, layer.attention_gamma, layer.attention_beta, layer.epsilon,
-                 {}, {}, middle);
+                 {}, {}, middle, {});
   linear(middle, layer.inner_weight, layer.inner_bias, inner);
   activation(layer.activation, inner, inner);
   linear(inner, layer.output_weight, layer.output_bias, sum);
   add_layer_norm(sum, middle, {}, {}, layer.output_gamma, layer.output_beta, layer.epsilon, {}, {},
-                 y);
+                 y, {});
 }
 
 }  // namespace finetune

@@ -10,7 +10,7 @@ using reference::check_shape;
 
 void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                       Tensor gamma, Tensor beta, float epsilon, Tensor s,
-                                      Tensor stats, Tensor y) {
+                                      Tensor stats, Tensor y, Tensor rounded) {
   const int64_t n = x.cols;
   check_shape(y, x.rows, n);
   check_shape(gamma, 1, n);
@@ -18,6 +18,7 @@ void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
   if (residual) check_shape(residual, x.rows, n);
   if (s) check_shape(s, x.rows, n);
   if (stats) check_shape(stats, x.rows, 2);
+  if (rounded) check_shape(rounded, x.rows, n);
   std::vector<double> row(static_cast<size_t>(n));
   for (int64_t r = 0; r < x.rows; ++r) {
     double mean = 0;
@@ -34,6 +35,7 @@ void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
       double value = row[size_t(c)];
       if (s) at(s, r, c) = float(value);
       at(y, r, c) = float((value - mean) * inverse * at(gamma, 0, c) + at(beta, 0, c));
+      if (rounded) at(rounded, r, c) = at(y, r, c);
     }
     if (stats) {
       at(stats, r, 0) = float(mean);

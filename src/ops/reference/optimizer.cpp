@@ -28,8 +28,7 @@ void ReferenceBackend::merge_rows(std::span<const Addition> additions, RowList r
   }
 }
 
-void ReferenceBackend::block_square_sums(Tensor x, int64_t block, const SparseRows&,
-                                         double* sums) {
+void ReferenceBackend::block_square_sums(Tensor x, int64_t block, const SparseRows&, double* sums) {
   check_shape(x, 1, x.cols);
   for (int64_t begin = 0; begin < x.cols; begin += block) {
     double sum = 0;

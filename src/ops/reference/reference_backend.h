@@ -41,7 +41,8 @@ class ReferenceBackend : public Backend {
                       Tensor dtype) override;
 
   void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names, Tensor gamma,
-                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y) override;
+                      Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y,
+                      Tensor rounded) override;
   void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
                                RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
                                Tensor dbeta) override;
@@ -77,8 +78,35 @@ class ReferenceBackend : public Backend {
 
 namespace reference {
 
-inline float& at(Tensor t, int64_t row, int64_t col) {
-  return t.f32()[row * t.stride + col];
+// One element of an f32 or bf16 tensor: reads as float, rounds what is assigned.
+class Element {
+ public:
+  Element(const Tensor& t, int64_t index)
+      : data_(static_cast<char*>(t.data) + size_t(index) * size_of(t.dtype)),
+        bf16_(t.dtype == DType::bf16) {
+    FINETUNE_CHECK(bf16_ || t.dtype == DType::f32);
+  }
+  operator float() const {
+    return bf16_ ? float(*static_cast<bfloat16*>(data_)) : *static_cast<float*>(data_);
+  }
+  Element& operator=(float value) {
+    if (bf16_) {
+      *static_cast<bfloat16*>(data_) = bfloat16(value);
+    } else {
+      *static_cast<float*>(data_) = value;
+    }
+    return *this;
+  }
+  Element(const Element&) = default;
+  Element& operator=(const Element& other) { return *this = float(other); }
+
+ private:
+  void* data_;
+  bool bf16_;
+};
+
+inline Element at(const Tensor& t, int64_t row, int64_t col) {
+  return {t, row * t.stride + col};
 }
 
 inline void check_shape(Tensor t, int64_t rows, int64_t cols) {

@@ -66,6 +66,10 @@ OpCaseMaker start(const char* op, const Case& c, double factor) {
   return maker.integers("samples", samples).work(c.work());
 }
 
+constexpr double kRoundedInside = 4e-3;
+constexpr const char* kRoundedInsideReason =
+    "results, probabilities and their gradients are rounded to bf16";
+
 void add_case(std::vector<OpCase>& table, const Case& c) {
   const Dropout dropout = Dropout::make(c.dropout, derive_key(3, 20), 9);
   const int64_t h = c.hidden();
@@ -73,10 +77,12 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
     backend.attention(shape_of(c, t), dropout, t["q"], t["k"], t["v"], t["out"], t["lse"]);
   };
   table.push_back(start("attention", c, 1).run(forward, {"out", "lse"}));
+  table.push_back(in_bf16(table.back(), {"qkv", "q", "out"}, kRoundedInside, kRoundedInsideReason));
   OpCaseMaker inference = start("attention", c, 1);
   inference.get().views.erase("lse");
   inference.get().shape += ", inference";
   table.push_back(inference.run(forward, {"out"}));
+  table.push_back(in_bf16(table.back(), {"qkv", "q", "out"}, kRoundedInside, kRoundedInsideReason));
 
   OpCaseMaker backward = start("attention_backward", c, 4);
   backward.result("dqkv", c.tokens(), 3 * h).input("dout", c.query_rows(), h);
@@ -96,6 +102,8 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
               },
               {"dq", "dk", "dv"})
           .gradient_of(forward, {{"out", "dout"}}, {{"q", "dq"}, {"k", "dk"}, {"v", "dv"}}));
+  table.push_back(in_bf16(table.back(), {"qkv", "q", "out", "dout", "dqkv", "dq"}, kRoundedInside,
+                          kRoundedInsideReason));
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* 
     place(forward, s, "y", "x");
     table.push_back(forward.run(
         [f](Backend& backend, OpData& t) { backend.activation(f, t["x"], t["y"]); }, {"y"}));
+    table.push_back(in_bf16(table.back(), {"x", "y"}, kRounded, kRoundedReason));
 
     OpCaseMaker backward("activation_backward", shape, 8e-7, kReason);
     backward.input("x", s.rows, s.cols, s.gap, 6).input("dy", s.rows, s.cols, s.gap);
@@ -60,6 +61,7 @@ void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* 
             .gradient_of(
                 [f](Backend& backend, OpData& t) { backend.activation(f, t["x"], t["y"]); },
                 {{"y", "dy"}}, {{"x", "dx"}}));
+    table.push_back(in_bf16(table.back(), {"x", "y", "dy", "dx"}, kRounded, kRoundedReason));
   }
 }
 

@@ -52,19 +52,29 @@ OpCase weight_gradient(const Shape& s, bool accumulate) {
       .gradient_of(forward, {{"y", "dy"}}, gradients);
 }
 
+// The case with operands and results in bf16: all of them, and each alone.
+void add_bf16(std::vector<OpCase>& table, const OpCase& c, const std::string& operand,
+              const std::string& other) {
+  const std::vector<std::vector<std::string>> choices = {{operand, other}, {operand}, {other}};
+  for (const auto& buffers : choices) {
+    table.push_back(in_bf16(c, buffers, kRounded, kRoundedReason));
+  }
+}
+
 }  // namespace
 
 void add_matrix_cases(std::vector<OpCase>& table) {
   const Shape shapes[] = {
-      {1, 1, 1, 0, false},     {1, 7, 33, 0, true},       {1, 64, 64, 0, true},
-      {3, 33, 7, 5, true},     {17, 64, 192, 64, true},   {53, 100, 64, 0, false},
-      {2, 64, 1, 0, true},     {300, 64, 2, 1, true},     {7, 384, 24, 0, true},
-      {32, 384, 384, 0, true}, {419, 384, 1152, 0, true}, {5, 1536, 384, 0, true},
-      {512, 33, 100, 3, true}, {1025, 100, 7, 0, false},  {70, 1100, 40, 0, true},
+      {1, 1, 1, 0, false},      {1, 7, 33, 0, true},       {1, 64, 64, 0, true},
+      {3, 33, 7, 5, true},      {17, 64, 192, 64, true},   {53, 100, 64, 0, false},
+      {2, 64, 1, 0, true},      {300, 64, 2, 1, true},     {7, 384, 24, 0, true},
+      {32, 384, 384, 0, true},  {419, 384, 1152, 0, true}, {5, 1536, 384, 0, true},
+      {512, 33, 100, 3, true},  {1025, 100, 7, 0, false},  {70, 1100, 40, 0, true},
       {4200, 1024, 8, 0, true},
   };
   for (const Shape& s : shapes) {
     table.push_back(start("linear", s, s.in).result("y", s.rows, s.out, s.gap).run(forward, {"y"}));
+    add_bf16(table, OpCase(table.back()), "x", "y");
     for (bool accumulate : {false, true}) {
       auto maker = start("linear_backward_input", s, s.out)
                        .result("y", s.rows, s.out)
@@ -81,8 +91,16 @@ void add_matrix_cases(std::vector<OpCase>& table) {
                               },
                               {"dx"})
                           .gradient_of(forward, {{"y", "dy"}}, {{"x", "dx", accumulate}}));
+      if (accumulate) {
+        table.push_back(in_bf16(table.back(), {"dy"}, kRounded, kRoundedReason));
+      } else {
+        add_bf16(table, OpCase(table.back()), "dy", "dx");
+      }
     }
-    for (bool accumulate : {false, true}) table.push_back(weight_gradient(s, accumulate));
+    for (bool accumulate : {false, true}) {
+      table.push_back(weight_gradient(s, accumulate));
+      add_bf16(table, OpCase(table.back()), "dy", "x");
+    }
   }
 }
 

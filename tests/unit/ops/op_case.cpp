@@ -15,7 +15,13 @@ OpData::OpData(const OpCase& op_case, Backend& backend) : case_(op_case), backen
     memory_[name] = memory;
   };
   for (const auto& [name, buffer] : op_case.buffers) {
-    put(name, buffer.values.data(), buffer.values.size() * sizeof(float));
+    if (buffer.dtype == DType::f32) {
+      put(name, buffer.values.data(), buffer.values.size() * sizeof(float));
+      continue;
+    }
+    std::vector<bfloat16> rounded;
+    for (float value : buffer.values) rounded.push_back(bfloat16(value));
+    put(name, rounded.data(), rounded.size() * sizeof(bfloat16));
   }
   for (const auto& [name, values] : op_case.integers) {
     put("int " + name, values.data(), values.size() * sizeof(int32_t));
@@ -27,8 +33,9 @@ Tensor OpData::operator[](const std::string& name) const {
   if (found == case_.views.end()) return {};
   const OpView& view = found->second;
   const OpBuffer& buffer = case_.buffers.at(view.buffer);
-  float* data = static_cast<float*>(memory_.at(view.buffer).get());
-  return {data + view.first, DType::f32, buffer.rows, view.cols, buffer.stride};
+  const Tensor whole{memory_.at(view.buffer).get(), buffer.dtype, buffer.rows, buffer.stride,
+                     buffer.stride};
+  return whole.columns(view.first, view.cols);
 }
 
 const int32_t* OpData::ints(const std::string& name) const {
@@ -54,7 +61,15 @@ Segments OpData::segments(const std::string& name) const {
 }
 
 std::vector<float> OpData::buffer(const std::string& name) const {
-  std::vector<float> values(case_.buffers.at(name).values.size());
+  const OpBuffer& buffer = case_.buffers.at(name);
+  std::vector<float> values(buffer.values.size());
+  if (buffer.dtype == DType::bf16) {
+    std::vector<bfloat16> rounded(values.size());
+    backend_.download(rounded.data(), memory_.at(name).get(), rounded.size() * sizeof(bfloat16));
+    std::transform(rounded.begin(), rounded.end(), values.begin(),
+                   [](bfloat16 value) { return float(value); });
+    return values;
+  }
   backend_.download(values.data(), memory_.at(name).get(), values.size() * sizeof(float));
   return values;
 }
@@ -140,6 +155,22 @@ OpCaseMaker& OpCaseMaker::gradient_of(OpRun forward,
   case_.cotangents = std::move(cotangents);
   case_.gradients = std::move(gradients);
   return *this;
+}
+
+OpCase in_bf16(OpCase c, const std::vector<std::string>& buffers, double tolerance,
+               const char* reason) {
+  for (const std::string& name : buffers) {
+    const auto found = c.buffers.find(name);
+    if (found == c.buffers.end()) continue;
+    found->second.dtype = DType::bf16;
+    for (float& value : found->second.values) value = float(bfloat16(value));
+    c.shape += ", " + name + " bf16";
+  }
+  c.tolerance = std::max(c.tolerance, tolerance);
+  c.reason = reason;
+  c.gradients.clear();
+  c.offered = [](const Backend& backend) { return backend.activation_type() == DType::bf16; };
+  return c;
 }
 
 double sum_tolerance(int64_t count) {

@@ -20,6 +20,7 @@ struct OpBuffer {
   int64_t rows = 0;
   int64_t stride = 0;
   std::vector<float> values;  // (rows, stride)
+  DType dtype = DType::f32;   // of that memory, f32 or bf16
 };
 
 // An operand: columns [first, first + cols) of a buffer. Operands that share a buffer are aliases
@@ -113,6 +114,14 @@ class OpCaseMaker {
   OpCase case_;
   uint32_t stream_ = 0;
 };
+
+// The case with these of its buffers in bf16, for backends with such activations alone. Finite
+// differences are not for values that are rounded: it has no gradients.
+// Both sides round their results; where those fall on two sides of a middle, by one unit.
+constexpr double kRounded = 1e-3;
+constexpr const char* kRoundedReason = "results are rounded to bf16";
+OpCase in_bf16(OpCase op_case, const std::vector<std::string>& buffers, double tolerance,
+               const char* reason);
 
 // Rounding errors of a float sum of `count` terms of random sign, relative to the sum: a random
 // walk gives about 0.2 * eps * sqrt(count); five times that and a little for the operands.

@@ -38,7 +38,8 @@ OpCase sparse_square_sums(int64_t first, int64_t cols) {
       [=](Backend& backend, OpData& t) {
         const size_t blocks = size_t((n + kNormBlock - 1) / kNormBlock);
         t.doubles.assign(2 * blocks, 0.0);
-        backend.block_square_sums(t["x"], kNormBlock, {first, cols, some_rows(t)}, t.doubles.data());
+        backend.block_square_sums(t["x"], kNormBlock, {first, cols, some_rows(t)},
+                                  t.doubles.data());
         backend.block_square_sums(t["x"], kNormBlock, {}, t.doubles.data() + blocks);
         for (size_t i = 0; i < blocks; ++i) {
           if (t.doubles[i] != t.doubles[blocks + i]) t.doubles[i] = NAN;  // not the same bits
@@ -58,14 +59,11 @@ void add_merges(std::vector<OpCase>& table, int64_t cols) {
     return std::vector<Addition>{{t["b"].f32(), t["c"].f32()}, {t["a"].f32(), t["b"].f32()}};
   };
   table.push_back(maker("merge").run(
-      [=](Backend& backend, OpData& t) { backend.merge(additions(t), kRows * cols); },
-      {"a", "b"}));
+      [=](Backend& backend, OpData& t) { backend.merge(additions(t), kRows * cols); }, {"a", "b"}));
   table.push_back(maker("merge_rows")
-                      .run(
-                          [=](Backend& backend, OpData& t) {
-                            backend.merge_rows(additions(t), some_rows(t), cols);
-                          },
-                          {"a", "b", "c"}));
+                      .run([=](Backend& backend,
+                               OpData& t) { backend.merge_rows(additions(t), some_rows(t), cols); },
+                           {"a", "b", "c"}));
 }
 
 void add_row_updates(std::vector<OpCase>& table, int64_t cols, float decay) {

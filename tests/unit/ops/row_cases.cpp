@@ -120,7 +120,7 @@ constexpr float kEpsilon = 1e-12f;
 constexpr const char* kNormReason = "sums over a row, a square root and a division in float";
 
 void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, double p, bool residual,
-                            const std::string& keeps) {
+                            const std::string& keeps, bool rounded = false) {
   const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
   OpCaseMaker maker("add_layer_norm",
                     concat(s.text(), " p ", p, residual ? " residual" : "", " s: ", keeps),
@@ -130,6 +130,10 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
   if (p > 0) maker.row_names(s.rows);
   if (residual) maker.input("residual", s.rows, s.cols, s.gap);
   std::vector<std::string> outputs{"y"};
+  if (rounded) {
+    maker.result("rounded", s.rows, s.cols, s.gap);
+    outputs.push_back("rounded");
+  }
   if (keeps != "absent") {
     maker.result("stats", s.rows, 2);
     if (keeps == "own") {
@@ -142,9 +146,10 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
   table.push_back(maker.run(
       [dropout](Backend& backend, OpData& t) {
         backend.add_layer_norm(t["x"], t["residual"], dropout, t.names(), t["gamma"], t["beta"],
-                               kEpsilon, t["s"], t["stats"], t["y"]);
+                               kEpsilon, t["s"], t["stats"], t["y"], t["rounded"]);
       },
       outputs));
+  if (rounded) table.back() = in_bf16(table.back(), {"rounded"}, kRounded, kRoundedReason);
 }
 
 // `places`: where ds and dx lie: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds).
@@ -189,6 +194,9 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
                                                    t["stats"], t["y"]);
                           },
                           {{"y", "dy"}}, gradients));
+  if (places == "own") {
+    table.push_back(in_bf16(table.back(), {"dx"}, kRounded, kRoundedReason));
+  }
 }
 
 }  // namespace
@@ -202,6 +210,8 @@ void add_row_cases(std::vector<OpCase>& table) {
       add_layer_norm_forward(table, s, p, true, "x");
       add_layer_norm_forward(table, s, p, true, "residual");
       add_layer_norm_forward(table, s, p, true, "absent");
+      add_layer_norm_forward(table, s, p, true, "x", true);
+      add_layer_norm_forward(table, s, p, false, "absent", true);
       add_layer_norm_forward(table, s, p, false, "own");
       add_layer_norm_forward(table, s, p, false, "absent");
       add_layer_norm_backward(table, s, p, "own");
