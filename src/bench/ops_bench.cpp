@@ -43,14 +43,27 @@ class OpsBench {
   }
 
  private:
-  Tensor make(int64_t rows, int64_t cols) {
-    memory_.push_back(backend_.allocate(size_t(rows * cols) * sizeof(float)));
-    std::vector<float> values(static_cast<size_t>(rows * cols));
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = float(2 * unit_interval(philox(kKey, {uint32_t(i), 0, 0, 0})[0]) - 1);
+  template <typename T>
+  void* fill(int64_t count) {
+    std::vector<T> values;
+    for (int64_t i = 0; i < count; ++i) {
+      values.push_back(T(float(2 * unit_interval(philox(kKey, {uint32_t(i), 0, 0, 0})[0]) - 1)));
     }
-    backend_.upload(memory_.back().get(), values.data(), values.size() * sizeof(float));
-    return matrix(static_cast<float*>(memory_.back().get()), rows, cols);
+    memory_.push_back(backend_.allocate(values.size() * sizeof(T)));
+    backend_.upload(memory_.back().get(), values.data(), values.size() * sizeof(T));
+    return memory_.back().get();
+  }
+  Tensor make(int64_t rows, int64_t cols) {
+    return matrix(static_cast<float*>(fill<float>(rows * cols)), rows, cols);
+  }
+  // Of the backend's activation_type.
+  Tensor typed(int64_t rows, int64_t cols) {
+    if (backend_.activation_type() == DType::f32) return make(rows, cols);
+    return {fill<bfloat16>(rows * cols), DType::bf16, rows, cols, cols};
+  }
+  // As the model has it: what the residual path takes up is f32.
+  Tensor product(int64_t rows, int64_t cols, bool residual) {
+    return residual ? make(rows, cols) : typed(rows, cols);
   }
   Dropout dropout() const { return Dropout::make(kDropout, kKey, 0); }
   AttentionShape attention_shape() const {
@@ -113,23 +126,24 @@ void OpsBench::forward() {
   }
   memory_.clear();
   for (auto [in, out] : {std::pair(h, 3 * h), {h, h}, {h, inner}, {inner, h}}) {
-    Tensor x = make(t, in), w = make(out, in), bias = make(1, out), y = make(t, out);
+    Tensor x = typed(t, in), w = make(out, in), bias = make(1, out), y = product(t, out, out == h);
     measure([&] { backend_.linear(x, w, bias, y); });
   }
   memory_.clear();
-  Tensor qkv = make(t, 3 * h), context = make(t, h);
+  Tensor qkv = typed(t, 3 * h), context = typed(t, h);
   Tensor lse = make(config_.num_attention_heads, t);
   measure([&] {
     backend_.attention(attention_shape(), dropout(), qkv.columns(0, h), qkv.columns(h, h),
                        qkv.columns(2 * h, h), context, lse);
   });
-  Tensor x = make(t, inner), y = make(t, inner);
+  Tensor x = typed(t, inner), y = typed(t, inner);
   measure([&] { backend_.activation(config_.hidden_act, x, y); });
   Tensor residual = make(t, h), gamma = make(1, h), beta = make(1, h), stats = make(t, 2);
-  Tensor s = make(t, h), normed = make(t, h);
+  Tensor s = make(t, h), normed = make(t, h), sum = make(t, h);
+  Tensor rounded = backend_.activation_type() == DType::bf16 ? typed(t, h) : Tensor{};
   measure([&] {
-    backend_.add_layer_norm(context, residual, dropout(), batch_.token_names(), gamma, beta,
-                            float(config_.layer_norm_eps), s, stats, normed);
+    backend_.add_layer_norm(sum, residual, dropout(), batch_.token_names(), gamma, beta,
+                            float(config_.layer_norm_eps), s, stats, normed, rounded);
   });
   memory_.clear();
 }
@@ -146,15 +160,16 @@ void OpsBench::loss() {
 void OpsBench::backward() {
   const int64_t t = batch_.tokens(), h = config_.hidden_size, inner = config_.intermediate_size;
   for (auto [in, out] : {std::pair(h, 3 * h), {h, h}, {h, inner}, {inner, h}}) {
-    Tensor x = make(t, in), w = make(out, in), dy = make(t, out), dx = make(t, in);
+    const bool residual = in == h && out != h;
+    Tensor x = typed(t, in), w = make(out, in), dy = typed(t, out), dx = product(t, in, residual);
     Tensor dw = make(out, in), dbias = make(1, out);
     measure([&] { backend_.linear_backward_weight(dy, x, dw, dbias, false); });
     measure([&] { backend_.linear_backward_input(dy, w, dx, false); });
     memory_.clear();
   }
   {
-    Tensor qkv = make(t, 3 * h), context = make(t, h), dcontext = make(t, h);
-    Tensor lse = make(config_.num_attention_heads, t), dqkv = make(t, 3 * h);
+    Tensor qkv = typed(t, 3 * h), context = typed(t, h), dcontext = typed(t, h);
+    Tensor lse = make(config_.num_attention_heads, t), dqkv = typed(t, 3 * h);
     auto part = [h](Tensor x, int64_t i) { return x.columns(i * h, h); };
     backend_.attention(attention_shape(), dropout(), part(qkv, 0), part(qkv, 1), part(qkv, 2),
                        context, lse);
@@ -164,10 +179,10 @@ void OpsBench::backward() {
                                   part(dqkv, 1), part(dqkv, 2));
     });
   }
-  Tensor x = make(t, inner), dy = make(t, inner);
+  Tensor x = typed(t, inner), dy = typed(t, inner);
   measure([&] { backend_.activation_backward(config_.hidden_act, x, dy, dy); });
   Tensor gradient = make(t, h), s = make(t, h), stats = make(t, 2), gamma = make(1, h);
-  Tensor ds = make(t, h), dx = make(t, h), dgamma = make(1, h), dbeta = make(1, h);
+  Tensor ds = make(t, h), dx = typed(t, h), dgamma = make(1, h), dbeta = make(1, h);
   measure([&] {
     backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(), ds,
                                      dx, dgamma, dbeta);

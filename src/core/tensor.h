@@ -1,6 +1,8 @@
 // A view of a matrix in some backend's memory. It owns nothing.
 #pragma once
 
+#include <type_traits>
+
 #include "core/dtype.h"
 #include "core/error.h"
 
@@ -19,14 +21,13 @@ struct Tensor {
   int64_t size() const { return rows * cols; }
   bool contiguous() const { return stride == cols; }
 
-  float* f32() const {
-    FINETUNE_CHECK(dtype == DType::f32);
-    return static_cast<float*>(data);
+  template <typename T>  // float or bfloat16
+  T* as() const {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, bfloat16>);
+    FINETUNE_CHECK(dtype == (std::is_same_v<T, float> ? DType::f32 : DType::bf16));
+    return static_cast<T*>(data);
   }
-  bfloat16* bf16() const {
-    FINETUNE_CHECK(dtype == DType::bf16);
-    return static_cast<bfloat16*>(data);
-  }
+  float* f32() const { return as<float>(); }
   // Columns [begin, begin + count) of every row.
   Tensor columns(int64_t begin, int64_t count) const {
     FINETUNE_CHECK(begin >= 0 && count >= 0 && begin + count <= cols);

@@ -56,35 +56,41 @@ HWY_INLINE V derivative(D d, V x) {
   }
 }
 
-template <Activation kKind>
-void forward_row(const float* x, float* y, int64_t count) {
+template <Activation kKind, class T>
+void forward_row(const T* x, T* y, int64_t count) {
   for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
     prefetch_ahead(i, x);
-    hn::StoreU(value<kKind>(d, hn::LoadU(d, x + i)), d, y + i);
+    store_as(d, value<kKind>(d, load_as(d, x + i)), y + i);
   });
 }
 
-template <Activation kKind>
-void backward_row(const float* x, const float* dy, float* dx, int64_t count) {
+template <Activation kKind, class T>
+void backward_row(const T* x, const T* dy, T* dx, int64_t count) {
   for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
     prefetch_ahead(i, x, dy);
-    const auto slope = derivative<kKind>(d, hn::LoadU(d, x + i));
-    hn::StoreU(hn::Mul(hn::LoadU(d, dy + i), slope), d, dx + i);
+    const auto slope = derivative<kKind>(d, load_as(d, x + i));
+    store_as(d, hn::Mul(load_as(d, dy + i), slope), dx + i);
   });
+}
+
+template <Activation kKind, class T>
+void typed_rows(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const T* from = x.as<T>() + r * x.stride;
+    T* to = out.as<T>() + r * out.stride;
+    if (dy) {
+      backward_row<kKind>(from, dy.as<T>() + r * dy.stride, to, x.cols);
+    } else {
+      forward_row<kKind>(from, to, x.cols);
+    }
+  }
 }
 
 // y = f(x), or dx = dy * f'(x) where dy is given.
 template <Activation kKind>
 void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
-  for (int64_t r = begin; r < end; ++r) {
-    const float* from = x.f32() + r * x.stride;
-    float* to = out.f32() + r * out.stride;
-    if (dy) {
-      backward_row<kKind>(from, dy.f32() + r * dy.stride, to, x.cols);
-    } else {
-      forward_row<kKind>(from, to, x.cols);
-    }
-  }
+  x.dtype == DType::bf16 ? typed_rows<kKind, bfloat16>(x, dy, out, begin, end)
+                         : typed_rows<kKind, float>(x, dy, out, begin, end);
 }
 
 void activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {

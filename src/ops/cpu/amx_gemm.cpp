@@ -73,6 +73,25 @@ void write_row(const float* sums, const float* bias, bool accumulate, int64_t co
   }
 }
 
+// c's row in bf16 = sums + bias, in whole lines past the caches or as it is.
+template <bool kStream>
+void round_row(const float* sums, const float* bias, int64_t cols, bfloat16* c) {
+  for (int64_t i = 0; i < cols; i += 32) {
+    const __mmask16 low = amx_mask(cols - i), high = amx_mask(cols - i - 16);
+    __m512 a = _mm512_load_ps(sums + i), b = _mm512_load_ps(sums + i + 16);
+    if (bias != nullptr) {
+      a = _mm512_add_ps(a, _mm512_maskz_loadu_ps(low, bias + i));
+      b = _mm512_add_ps(b, _mm512_maskz_loadu_ps(high, bias + i + 16));
+    }
+    const __m512i both = amx_round(a, b);
+    if constexpr (kStream) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(c + i), both);
+    } else {
+      _mm512_mask_storeu_epi16(c + i, __mmask32(low) | __mmask32(high) << 16, both);
+    }
+  }
+}
+
 // A block of c: 32-row blocks of left from line `row` on, panels of right from `panel` on.
 struct Block {
   int64_t row, rows, panel, panels;
@@ -92,9 +111,23 @@ void add_products(const Block& block, const Packed& left, int64_t l, const Packe
   }
 }
 
+void write_rounded(const Product& p, const float* sums, int64_t width, int64_t row, int64_t rows,
+                   int64_t col, int64_t cols) {
+  bfloat16* const to = p.c.as<bfloat16>() + row * p.c.stride + col;
+  const bool whole_lines =
+      reinterpret_cast<uintptr_t>(to) % 64 == 0 && p.c.stride % 32 == 0 && cols % 32 == 0;
+  const float* bias = p.bias ? p.bias.f32() + col : nullptr;
+  for (int64_t r = 0; r < rows; ++r) {
+    whole_lines ? round_row<true>(sums + r * width, bias, cols, to + r * p.c.stride)
+                : round_row<false>(sums + r * width, bias, cols, to + r * p.c.stride);
+  }
+  if (whole_lines) _mm_sfence();
+}
+
 // c's rows from `row` on, columns from `col` on, = or += sums (rows, width).
 void write_sums(const Product& p, const float* sums, int64_t width, int64_t row, int64_t rows,
                 int64_t col, int64_t cols) {
+  if (p.c.dtype == DType::bf16) return write_rounded(p, sums, width, row, rows, col, cols);
   float* const to = p.c.f32() + row * p.c.stride + col;
   const bool whole_lines =
       reinterpret_cast<uintptr_t>(to) % 64 == 0 && p.c.stride % 16 == 0 && cols % 16 == 0;

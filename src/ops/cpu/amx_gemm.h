@@ -9,8 +9,8 @@ namespace finetune::cpu {
 // Asks the kernel for the tile registers, once for the process. False where there are none.
 bool amx_enable();
 
-// As multiply(): operands are fp32 in memory and rounded to bf16 on the way into the tiles, c is
-// fp32. Each element of c is summed over K in an order that depends on K alone.
+// As multiply_bf16(): operands that are fp32 in memory are rounded to bf16 on the way into the
+// tiles. Each element of c is summed over K in an order that depends on K alone.
 void amx_multiply(const Product& product);
 
 // Multiplications of tiles in registers alone, on the calling thread: flop done.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/dtype.h"
 #include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
@@ -98,6 +99,19 @@ inline void pack_along(const float* from, int64_t depth, int64_t row, const Plac
   }
 }
 
+// The same from bf16, which is copied.
+template <typename Place>
+inline void pack_along(const bfloat16* from, int64_t depth, int64_t row, const Place& place) {
+  for (int64_t k = 0, d = 0; k < depth; k += kAmxDepth, ++d) {
+    if (from != nullptr) {
+      _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead), _MM_HINT_T0);
+    }
+    const int64_t count = from == nullptr ? 0 : std::min(depth - k, kAmxDepth);
+    const auto mask = __mmask32((uint64_t{1} << count) - 1);
+    _mm512_store_si512(place(d) + 32 * row, _mm512_maskz_loadu_epi16(mask, from + k));
+  }
+}
+
 // Words 0 of both, words 1, ...: pairs of neighbours in depth.
 inline __m512i amx_pairs(__m512 even, __m512 odd) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
@@ -117,6 +131,31 @@ inline void pack_across(const float* even, const float* odd, int64_t count, int6
     const __m512i both = amx_pairs(_mm512_maskz_loadu_ps(even ? mask : __mmask16(0), even + i),
                                    _mm512_maskz_loadu_ps(odd ? mask : __mmask16(0), odd + i));
     _mm512_store_si512(place(g) + 32 * row, both);
+  }
+}
+
+// The same from bf16.
+template <typename Place>
+inline void pack_across(const bfloat16* even, const bfloat16* odd, int64_t count, int64_t row,
+                        int64_t ahead, const Place& place) {
+  const auto load = [count](const bfloat16* from, int64_t i) {
+    const int64_t left = from == nullptr ? 0 : std::min(count - i, kAmxDepth);
+    return _mm512_maskz_loadu_epi16(__mmask32((uint64_t{1} << left) - 1), from + i);
+  };
+  // Words of pairs 0 to 15, and of 16 to 31: word i of the second is at 32 + i.
+  alignas(64) static constexpr uint16_t low[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                                   37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                                   11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  const __m512i first = _mm512_load_si512(low);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+  for (int64_t i = 0, g = 0; i < count; i += kAmxDepth, g += 2) {
+    _mm_prefetch(reinterpret_cast<const char*>(even + i + ahead), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(odd + i + ahead), _MM_HINT_T0);
+    const __m512i a = load(even, i), b = load(odd, i);
+    _mm512_store_si512(place(g) + 32 * row, _mm512_permutex2var_epi16(a, first, b));
+    if (i + kAmxSide < count) {
+      _mm512_store_si512(place(g + 1) + 32 * row, _mm512_permutex2var_epi16(a, second, b));
+    }
   }
 }
 

@@ -27,20 +27,22 @@ inline uint16_t* panel_tile(const Packed& packed, int64_t group, int64_t d) {
 }
 
 // One group of an operand whose lines are memory's rows: x (lines, depth).
-template <bool kTranspose, typename Place>
-void pack_group_along(Tensor x, const Packed& packed, int64_t group, const Place& place) {
+template <bool kTranspose, typename T, typename Place>
+void pack_group_of(Tensor x, const Packed& packed, int64_t group, const Place& place) {
   const int64_t line = group * kAmxSide, k = packed.first * kAmxDepth;
   const int64_t depth = std::min(packed.tiles * kAmxDepth, x.cols - k);
-  const float* from = x.f32() + (packed.begin + line) * x.stride + k;
+  const T* from = x.as<T>() + (packed.begin + line) * x.stride + k;
   int64_t whole = 0;  // tiles
-  if (kTranspose && line + kAmxSide <= packed.count) {
-    for (; (whole + 1) * kAmxDepth <= depth; ++whole) {
-      pack_transposed(from + whole * kAmxDepth, x.stride, place(packed, group, whole));
+  if constexpr (kTranspose && std::is_same_v<T, float>) {
+    if (line + kAmxSide <= packed.count) {
+      for (; (whole + 1) * kAmxDepth <= depth; ++whole) {
+        pack_transposed(from + whole * kAmxDepth, x.stride, place(packed, group, whole));
+      }
     }
   }
   if (whole == packed.tiles) return;
   for (int64_t r = 0; r < kAmxSide; ++r) {
-    const float* row = line + r < packed.count ? from + r * x.stride + whole * kAmxDepth : nullptr;
+    const T* row = line + r < packed.count ? from + r * x.stride + whole * kAmxDepth : nullptr;
     pack_along(row, depth - whole * kAmxDepth, r,
                [&](int64_t d) { return place(packed, group, whole + d); });
   }
@@ -48,12 +50,18 @@ void pack_group_along(Tensor x, const Packed& packed, int64_t group, const Place
   for (; whole < packed.tiles; ++whole) transpose_tile(place(packed, group, whole));
 }
 
-// One tile of depth of an operand whose lines are memory's columns: x (depth, lines).
 template <bool kTranspose, typename Place>
-void pack_tile_across(Tensor x, const Packed& packed, int64_t d, const Place& place) {
+void pack_group_along(Tensor x, const Packed& packed, int64_t group, const Place& place) {
+  x.dtype == DType::bf16 ? pack_group_of<kTranspose, bfloat16>(x, packed, group, place)
+                         : pack_group_of<kTranspose, float>(x, packed, group, place);
+}
+
+// One tile of depth of an operand whose lines are memory's columns: x (depth, lines).
+template <bool kTranspose, typename T, typename Place>
+void pack_tile_of(Tensor x, const Packed& packed, int64_t d, const Place& place) {
   for (int64_t r = 0; r < kAmxSide; ++r) {
     const auto row = [&](int64_t k) {
-      return k < x.rows ? x.f32() + k * x.stride + packed.begin : nullptr;
+      return k < x.rows ? x.as<T>() + k * x.stride + packed.begin : nullptr;
     };
     const int64_t k = (packed.first + d) * kAmxDepth + 2 * r;
     pack_across(row(k), row(k + 1), packed.count, r, 8 * x.stride,
@@ -66,6 +74,12 @@ void pack_tile_across(Tensor x, const Packed& packed, int64_t d, const Place& pl
   for (int64_t group = 0; group < packed.groups(); ++group) {
     transpose_tile(place(packed, group, d));
   }
+}
+
+template <bool kTranspose, typename Place>
+void pack_tile_across(Tensor x, const Packed& packed, int64_t d, const Place& place) {
+  x.dtype == DType::bf16 ? pack_tile_of<kTranspose, bfloat16>(x, packed, d, place)
+                         : pack_tile_of<kTranspose, float>(x, packed, d, place);
 }
 
 }  // namespace finetune::cpu

@@ -81,20 +81,22 @@ HWY_NOINLINE void product(int64_t rows, int64_t cols, int64_t depth, Left a, con
 
 // to (rows, ldt) = from (rows, cols), the rest of each row zero. The `next` columns beside them, of
 // the head that comes next, are prefetched, here and below.
-inline void pack(const float* from, int64_t stride, int64_t rows, int64_t cols, float* to,
-                 int64_t ldt, int64_t next) {
+template <class T>
+inline void pack(const T* from, int64_t stride, int64_t rows, int64_t cols, float* to, int64_t ldt,
+                 int64_t next) {
   for (int64_t r = 0; r < rows; ++r) {
     prefetch(from + r * stride + cols, stride, 1, next);
     for_lanes(cols, [&](auto d, int64_t i) HWY_ATTR {
-      hn::StoreU(hn::LoadU(d, from + r * stride + i), d, to + r * ldt + i);
+      hn::StoreU(load_as(d, from + r * stride + i), d, to + r * ldt + i);
     });
     for (int64_t i = cols; i < ldt; ++i) to[r * ldt + i] = 0;
   }
 }
 
 // to (cols, ldt) = factor * from (rows, cols)^T, the rest of each row zero. Squares of four.
-inline void pack_transposed(const float* from, int64_t stride, int64_t rows, int64_t cols,
-                            float factor, float* to, int64_t ldt, int64_t next) {
+template <class T>
+inline void pack_transposed(const T* from, int64_t stride, int64_t rows, int64_t cols, float factor,
+                            float* to, int64_t ldt, int64_t next) {
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<uint64_t, 2> pairs;
   const auto scale = hn::Set(d, factor);
@@ -107,9 +109,9 @@ inline void pack_transposed(const float* from, int64_t stride, int64_t rows, int
   for (int64_t r = 0; r < whole_rows; r += 4) {
     prefetch(from + r * stride + cols, stride, 4, next);
     for (int64_t c = 0; c < whole_cols; c += 4) {
-      const float* p = from + r * stride + c;
-      const auto v0 = hn::LoadU(d, p), v1 = hn::LoadU(d, p + stride);
-      const auto v2 = hn::LoadU(d, p + 2 * stride), v3 = hn::LoadU(d, p + 3 * stride);
+      const T* p = from + r * stride + c;
+      const auto v0 = load_as(d, p), v1 = load_as(d, p + stride);
+      const auto v2 = load_as(d, p + 2 * stride), v3 = load_as(d, p + 3 * stride);
       float* t = to + c * ldt + r;
       halves(hn::InterleaveLower(v0, v1), hn::InterleaveLower(v2, v3), t, t + ldt);
       halves(hn::InterleaveUpper(d, v0, v1), hn::InterleaveUpper(d, v2, v3), t + 2 * ldt,
@@ -118,7 +120,7 @@ inline void pack_transposed(const float* from, int64_t stride, int64_t rows, int
   }
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) {
-      to[c * ldt + r] = from[r * stride + c] * factor;
+      to[c * ldt + r] = float(from[r * stride + c]) * factor;
     }
   }
   for (int64_t c = 0; c < cols; ++c) {

@@ -35,25 +35,27 @@ HWY_INLINE RowSum exponentials(float* p, int64_t count, int64_t padded, const fl
 }
 
 // The largest of scores ignores NaN, their sum does not: a NaN reaches the output.
-void attention_head(const AttentionShape& shape, const Dropout& dropout, const cpu::HeadTask& task,
-                    Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
+template <class T>
+void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::HeadTask& task,
+                Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
   const int64_t size = shape.head_size, keys = task.keys;
   const int64_t padded_keys = cpu::round_up(keys, kLanes),
                 padded_size = cpu::round_up(size, kLanes);
   const int64_t block = HWY_MIN(cpu::kQueryBlock, task.queries);
   const int64_t mask = dropout.on() ? block * keys + 2 * kDropoutGroup + kLanes : 0;
   float* kt = cpu::scratch(cpu::Scratch::task, size * padded_keys + keys * padded_size +
-                                                   block * (padded_keys + padded_size) + mask);
-  float* values = kt + size * padded_keys;  // (keys, padded_size)
-  float* p = values + keys * padded_size;   // (block, padded_keys)
-  float* sums = p + block * padded_keys;    // (block, padded_size)
-  float* mask_buffer = sums + block * padded_size;
+                                                   block * (padded_keys + 2 * padded_size) + mask);
+  float* values = kt + size * padded_keys;       // (keys, padded_size)
+  float* p = values + keys * padded_size;        // (block, padded_keys)
+  float* sums = p + block * padded_keys;         // (block, padded_size)
+  float* packed_q = sums + block * padded_size;  // (block, padded_size), if not used as it is
+  float* mask_buffer = packed_q + block * padded_size;
   const int64_t next = task.another_follows ? size : 0;
-  prefetch(task.at(q, task.first_query, size) + size, q.stride, block, next);
-  prefetch(task.at(out, task.first_query, size), out.stride, block, size);
-  pack_transposed(task.at(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
+  prefetch(task.at<T>(q, task.first_query, size) + size, q.stride, block, next);
+  prefetch(task.at<T>(out, task.first_query, size), out.stride, block, size);
+  pack_transposed(task.at<T>(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
                   padded_keys, next);
-  pack(task.at(v, task.first_key, size), v.stride, keys, size, values, padded_size, next);
+  pack(task.at<T>(v, task.first_key, size), v.stride, keys, size, values, padded_size, next);
 
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
@@ -62,8 +64,13 @@ void attention_head(const AttentionShape& shape, const Dropout& dropout, const c
         dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                      first * keys, count * keys, mask_buffer)
                      : nullptr;
-    product<false>(count, padded_keys, size, {task.at(q, row, size), q.stride}, kt, padded_keys, p,
-                   padded_keys, false);
+    Left queries{packed_q, padded_size};
+    if constexpr (std::is_same_v<T, float>) {
+      queries = {task.at<T>(q, row, size), q.stride};
+    } else {
+      pack(task.at<T>(q, row, size), q.stride, count, size, packed_q, padded_size, 0);
+    }
+    product<false>(count, padded_keys, size, queries, kt, padded_keys, p, padded_keys, false);
     float inverse[cpu::kQueryBlock];
     for (int64_t i = 0; i < count; ++i) {
       const RowSum s = exponentials(p + i * padded_keys, keys, padded_keys,
@@ -75,12 +82,18 @@ void attention_head(const AttentionShape& shape, const Dropout& dropout, const c
                    padded_size, false);
     for (int64_t i = 0; i < count; ++i) {
       const float* from = sums + i * padded_size;
-      float* to = task.at(out, row + i, size);
+      T* to = task.at<T>(out, row + i, size);
       for_lanes(size, [&](auto d, int64_t c) HWY_ATTR {
-        hn::StoreU(hn::Mul(hn::LoadU(d, from + c), hn::Set(d, inverse[i])), d, to + c);
+        store_as(d, hn::Mul(hn::LoadU(d, from + c), hn::Set(d, inverse[i])), to + c);
       });
     }
   }
+}
+
+void attention_head(const AttentionShape& shape, const Dropout& dropout, const cpu::HeadTask& task,
+                    Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
+  const auto head = q.dtype == DType::bf16 ? typed_head<bfloat16> : typed_head<float>;
+  head(shape, dropout, task, q, k, v, out, lse);
 }
 
 }  // namespace

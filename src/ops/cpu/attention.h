@@ -16,8 +16,9 @@ struct HeadTask {
   bool another_follows;  // the same thread comes to the head beside this one
 
   // Element (row, 0) of the head in a tensor of packed queries (or keys).
-  float* at(Tensor x, int64_t row, int64_t head_size) const {
-    return x.f32() + row * x.stride + head * head_size;
+  template <typename T>
+  T* at(Tensor x, int64_t row, int64_t head_size) const {
+    return x.as<T>() + row * x.stride + head * head_size;
   }
 };
 

@@ -11,7 +11,7 @@ namespace finetune::HWY_NAMESPACE {
 namespace {
 
 // One row of scores s and of dm = dout V^T becomes m = P * mask and ds = scale * P * (mask * dm -
-// D), with P = exp(s - lse) and D = sum(dout * out); zero from `count` to `padded`.
+// D), with P = exp(s - lse) and D = sum(dout * out) as given; zero from `count` to `padded`.
 HWY_INLINE void score_gradients(float* s, float* dm, int64_t count, int64_t padded, float lse,
                                 float weighted, float scale, const float* factors) {
   const Floats d;
@@ -25,6 +25,19 @@ HWY_INLINE void score_gradients(float* s, float* dm, int64_t count, int64_t padd
   for (int64_t i = count; i < padded; ++i) s[i] = dm[i] = 0;
 }
 
+// D = sum(m * dm), the same number, where `out` is rounded too much for it: what is lost there
+// is in all of a row's gradients.
+HWY_INLINE float weighted_sum(const float* s, const float* dm, int64_t count, float lse,
+                              const float* factors) {
+  LaneSum sum;
+  for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
+    const auto p = exp_of(d, hn::Sub(hn::LoadU(d, s + i), hn::Set(d, lse)));
+    const auto m = factors ? hn::Mul(p, hn::LoadU(d, factors + i)) : p;
+    sum.add(d, hn::Mul(m, hn::LoadU(d, dm + i)));
+  });
+  return sum.total();
+}
+
 HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
   LaneSum sum;
   for_lanes(count, [&](auto d, int64_t i)
@@ -33,11 +46,12 @@ HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
 }
 
 // to (rows, cols) = packed (rows, ldp) without the filling
-inline void unpack(const float* packed, int64_t ldp, int64_t rows, int64_t cols, float* to,
+template <class T>
+inline void unpack(const float* packed, int64_t ldp, int64_t rows, int64_t cols, T* to,
                    int64_t stride) {
   for (int64_t r = 0; r < rows; ++r) {
     for_lanes(cols, [&](auto d, int64_t i) HWY_ATTR {
-      hn::StoreU(hn::LoadU(d, packed + r * ldp + i), d, to + r * stride + i);
+      store_as(d, hn::LoadU(d, packed + r * ldp + i), to + r * stride + i);
     });
   }
 }
@@ -47,6 +61,7 @@ struct Tensors {
   Tensor q, k, v, out, lse, dout, dq, dk, dv;
 };
 
+template <class T>
 void attention_backward_head(const AttentionShape& shape, const Dropout& dropout,
                              const cpu::HeadTask& task, const Tensors& t) {
   const int64_t size = shape.head_size, keys = task.keys;
@@ -69,11 +84,13 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* mask_buffer = dq + block * padded_size;
 
   const int64_t next = task.another_follows ? size : 0;
-  prefetch(task.at(t.out, task.first_query, size) + size, t.out.stride, block, next);
-  const float* key = task.at(t.k, task.first_key, size);
+  if constexpr (std::is_same_v<T, float>) {
+    prefetch(task.at<T>(t.out, task.first_query, size) + size, t.out.stride, block, next);
+  }
+  const T* key = task.at<T>(t.k, task.first_key, size);
   pack_transposed(key, t.k.stride, keys, size, shape.scale, kt, padded_keys, next);
-  pack_transposed(task.at(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt, padded_keys,
-                  next);
+  pack_transposed(task.at<T>(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
+                  padded_keys, next);
   pack(key, t.k.stride, keys, size, packed_k, padded_size, 0);
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
@@ -82,18 +99,24 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
         dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                      first * keys, count * keys, mask_buffer)
                      : nullptr;
-    pack(task.at(t.q, row, size), t.q.stride, count, size, packed_q, padded_size, next);
-    pack(task.at(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size, next);
+    pack(task.at<T>(t.q, row, size), t.q.stride, count, size, packed_q, padded_size, next);
+    pack(task.at<T>(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size, next);
     product<false>(count, padded_keys, size, {packed_q, padded_size}, kt, padded_keys, p,
                    padded_keys, false);
     product<false>(count, padded_keys, size, {packed_dout, padded_size}, vt, padded_keys, ds,
                    padded_keys, false);
     for (int64_t i = 0; i < count; ++i) {
-      const float weighted =
-          dot(packed_dout + i * padded_size, task.at(t.out, row + i, size), size);
-      score_gradients(p + i * padded_keys, ds + i * padded_keys, keys, padded_keys,
-                      t.lse.f32()[task.head * t.lse.stride + row + i], weighted, shape.scale,
-                      factors ? factors + i * keys : nullptr);
+      const float lse = t.lse.f32()[task.head * t.lse.stride + row + i];
+      const float* mask_row = factors ? factors + i * keys : nullptr;
+      float* scores = p + i * padded_keys;
+      float* dm = ds + i * padded_keys;
+      float weighted;
+      if constexpr (std::is_same_v<T, float>) {
+        weighted = dot(packed_dout + i * padded_size, task.at<T>(t.out, row + i, size), size);
+      } else {
+        weighted = weighted_sum(scores, dm, keys, lse, mask_row);
+      }
+      score_gradients(scores, dm, keys, padded_keys, lse, weighted, shape.scale, mask_row);
     }
     product<true>(keys, padded_size, count, {p, padded_keys}, packed_dout, padded_size, dv,
                   padded_size, first > 0);
@@ -101,17 +124,19 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
                   padded_size, first > 0);
     product<false>(count, padded_size, keys, {ds, padded_keys}, packed_k, padded_size, dq,
                    padded_size, false);
-    unpack(dq, padded_size, count, size, task.at(t.dq, row, size), t.dq.stride);
+    unpack(dq, padded_size, count, size, task.at<T>(t.dq, row, size), t.dq.stride);
   }
-  unpack(dk, padded_size, keys, size, task.at(t.dk, task.first_key, size), t.dk.stride);
-  unpack(dv, padded_size, keys, size, task.at(t.dv, task.first_key, size), t.dv.stride);
+  unpack(dk, padded_size, keys, size, task.at<T>(t.dk, task.first_key, size), t.dk.stride);
+  unpack(dv, padded_size, keys, size, task.at<T>(t.dv, task.first_key, size), t.dv.stride);
 }
 
 // Plain arguments, so that the type of Tensors stays inside the target's namespace.
 void attention_backward_task(const AttentionShape& shape, const Dropout& dropout,
                              const cpu::HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor out,
                              Tensor lse, Tensor dout, Tensor dq, Tensor dk, Tensor dv) {
-  attention_backward_head(shape, dropout, task, {q, k, v, out, lse, dout, dq, dk, dv});
+  const auto head =
+      q.dtype == DType::bf16 ? attention_backward_head<bfloat16> : attention_backward_head<float>;
+  head(shape, dropout, task, {q, k, v, out, lse, dout, dq, dk, dv});
 }
 
 }  // namespace

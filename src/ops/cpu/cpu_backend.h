@@ -1,6 +1,6 @@
-// The CPU backend: fp32 in memory. Matrix products are oneDNN's, cut into fixed tiles, or our own
-// on AMX tiles with operands rounded to bf16 (gemm.h); all else are vector kernels compiled for
-// AVX2 and AVX-512 and chosen at run time (isa.h). One file an operation or a small family of them.
+// The CPU backend. Matrix products are oneDNN's, cut into fixed tiles, or our own on AMX tiles with
+// operands rounded to bf16 (gemm.h); all else are vector kernels compiled for AVX2 and AVX-512 and
+// chosen at run time (isa.h). One file an operation or a small family of them.
 #pragma once
 
 #include <vector>
@@ -18,6 +18,7 @@ class CpuBackend : public Backend {
   explicit CpuBackend(DType compute);
   std::string description() const override;
   DType compute_type() const override { return compute_; }
+  DType activation_type() const override { return compute_; }
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;

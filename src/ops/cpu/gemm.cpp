@@ -92,6 +92,7 @@ void check(const Product& p) {
   FINETUNE_CHECK(p.b_cols() == n);
   FINETUNE_CHECK(!p.bias || (p.bias.size() == n && !p.accumulate));
   FINETUNE_CHECK(!p.transpose_a || (!p.bias && !p.transpose_b));
+  FINETUNE_CHECK(!p.accumulate || p.c.dtype == DType::f32);
 }
 
 void multiply(const Product& p) {

@@ -23,7 +23,8 @@ struct Product {
 };
 void multiply(const Product& product);
 
-// The same with operands rounded to bf16 and sums in fp32: on AMX tiles where the machine has them
+// The same with operands rounded to bf16 and sums in fp32; a, b, and c without `accumulate` may be
+// in bf16 themselves: on AMX tiles where the machine has them
 // and they are wanted (isa.h), else slowly by rounding copies.
 void multiply_bf16(const Product& product);
 

@@ -28,7 +28,7 @@ HWY_INLINE void for_dropout_pieces(const Dropout& dropout, RowNames names, int64
 
 void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames names,
                      Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y,
-                     int64_t begin, int64_t end) {
+                     Tensor rounded, int64_t begin, int64_t end) {
   const int64_t n = x.cols;
   const float* g = gamma.f32();
   const float* b = beta.f32();
@@ -37,6 +37,7 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
     const float* rest = residual ? residual.f32() + r * residual.stride : nullptr;
     float* out = y.f32() + r * y.stride;
     float* sum_row = s ? s.f32() + r * s.stride : out;
+    bfloat16* copy = rounded ? rounded.as<bfloat16>() + r * rounded.stride : nullptr;
 
     LaneSum sum;
     for_dropout_pieces(dropout, names, r, n,
@@ -65,7 +66,9 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
     for_lanes(n, [&](auto d, int64_t i) HWY_ATTR {
       const auto v = hn::Sub(hn::LoadU(d, sum_row + i), hn::Set(d, mean));
       const auto h = hn::Mul(v, hn::Set(d, inverse));
-      hn::StoreU(hn::MulAdd(h, hn::LoadU(d, g + i), hn::LoadU(d, b + i)), d, out + i);
+      const auto result = hn::MulAdd(h, hn::LoadU(d, g + i), hn::LoadU(d, b + i));
+      hn::StoreU(result, d, out + i);
+      if (copy) store_as(d, result, copy + i);
     });
     if (stats) {
       stats.f32()[r * stats.stride] = mean;
@@ -75,10 +78,11 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
 }
 
 // With h = (s - mean) * inverse and g = dy * gamma: ds = inverse * (g - mean(g) - h * mean(g * h)).
-// sums (2, n) takes the rows' share of dgamma and dbeta.
-void layer_norm_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
-                              const Dropout& dropout, RowNames names, Tensor ds, Tensor dx,
-                              float* sums, int64_t begin, int64_t end) {
+// sums (2, n) takes the rows' share of dgamma and dbeta. dx is of T.
+template <class T>
+void typed_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma, const Dropout& dropout,
+                         RowNames names, Tensor ds, Tensor dx, float* sums, int64_t begin,
+                         int64_t end) {
   const int64_t n = s.cols;
   const float* weights = gamma.f32();
   float* dgamma = sums;
@@ -106,7 +110,7 @@ void layer_norm_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
     const float mean_gh = sum_gh.total() / float(n);
 
     float* out = ds.f32() + r * ds.stride;
-    float* branch = dx && dx.data != ds.data ? dx.f32() + r * dx.stride : nullptr;
+    T* branch = dx && dx.data != ds.data ? dx.as<T>() + r * dx.stride : nullptr;
     for_dropout_pieces(
         dropout, names, r, n, [&](int64_t c, int64_t count, const float* factors) HWY_ATTR {
           for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
@@ -118,11 +122,19 @@ void layer_norm_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
             const auto v = hn::Mul(centred, hn::Set(d, inverse));
             hn::StoreU(v, d, out + c + i);
             if (branch) {
-              hn::StoreU(factors ? hn::Mul(v, hn::LoadU(d, factors + i)) : v, d, branch + c + i);
+              store_as(d, factors ? hn::Mul(v, hn::LoadU(d, factors + i)) : v, branch + c + i);
             }
           });
         });
   }
+}
+
+void layer_norm_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
+                              const Dropout& dropout, RowNames names, Tensor ds, Tensor dx,
+                              float* sums, int64_t begin, int64_t end) {
+  const auto rows =
+      dx && dx.dtype == DType::bf16 ? typed_backward_rows<bfloat16> : typed_backward_rows<float>;
+  rows(dy, s, stats, gamma, dropout, names, ds, dx, sums, begin, end);
 }
 
 void add_strip(const float* x, float* y, int64_t count) {
@@ -153,14 +165,14 @@ bool same_shape(Tensor a, Tensor b) {
 void CpuBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                 Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
                                 Tensor y, Tensor rounded) {
-  FINETUNE_CHECK(!rounded);
   FINETUNE_CHECK(same_shape(x, y) && gamma.size() == x.cols && beta.size() == x.cols);
   FINETUNE_CHECK(!residual || same_shape(x, residual));
   FINETUNE_CHECK(!s || same_shape(x, s));
   FINETUNE_CHECK(!stats || (stats.rows == x.rows && stats.cols == 2));
+  FINETUNE_CHECK(!rounded || same_shape(x, rounded));
   cpu::for_ranges(x.rows, cpu::row_grain(x.cols), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(layer_norm_rows)
-    (x, residual, dropout, names, gamma, beta, epsilon, s, stats, y, begin, end);
+    (x, residual, dropout, names, gamma, beta, epsilon, s, stats, y, rounded, begin, end);
   });
 }
 

@@ -16,18 +16,24 @@ namespace {
 constexpr int64_t kRowsOfASum = 64;  // rows that are added up before they join the total
 constexpr int64_t kRowsAhead = 4;
 
-// sums[begin, end) = or += column sums of x
-void column_sums(Tensor x, float* sums, int64_t begin, int64_t end, bool accumulate) {
+template <class T>
+void typed_column_sums(Tensor x, float* sums, int64_t begin, int64_t end, bool accumulate) {
   const int64_t count = end - begin;
   if (!accumulate) std::fill(sums + begin, sums + end, 0.0f);
   for (int64_t first = 0; first < x.rows; first += kRowsOfASum) {
     HWY_ALIGN float block[cpu::kColumnStrip] = {};
     for (int64_t r = first; r < HWY_MIN(first + kRowsOfASum, x.rows); ++r) {
-      prefetch(x.f32() + (r + kRowsAhead) * x.stride + begin, 0, 1, count);
-      add_to(x.f32() + r * x.stride + begin, block, count);
+      prefetch(x.as<T>() + (r + kRowsAhead) * x.stride + begin, 0, 1, count);
+      add_to(x.as<T>() + r * x.stride + begin, block, count);
     }
     add_to(block, sums + begin, count);
   }
+}
+
+// sums[begin, end) = or += column sums of x
+void column_sums(Tensor x, float* sums, int64_t begin, int64_t end, bool accumulate) {
+  x.dtype == DType::bf16 ? typed_column_sums<bfloat16>(x, sums, begin, end, accumulate)
+                         : typed_column_sums<float>(x, sums, begin, end, accumulate);
 }
 
 }  // namespace

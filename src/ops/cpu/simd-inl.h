@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/dtype.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/cpu/tasks.h"
@@ -20,12 +21,45 @@ using Floats = hn::ScalableTag<float>;
 using OneFloat = hn::CappedTag<float, 1>;
 constexpr int64_t kLanes = int64_t{hn::MaxLanes(Floats())};
 
-constexpr int64_t kLine = 16;  // floats
+template <class T>
+constexpr int64_t kLineOf = 64 / int64_t{sizeof(T)};  // elements
+constexpr int64_t kLine = kLineOf<float>;
+
+// Floats from memory of floats or bf16, and back, rounded to nearest even. NaN stays NaN.
+template <class D>
+HWY_INLINE hn::Vec<D> load_as(D d, const float* from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_as(D d, const bfloat16* from) {
+  const hn::Rebind<uint16_t, D> half;
+  const hn::Rebind<uint32_t, D> bits;
+  const auto v = hn::LoadU(half, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, v)));
+}
+template <class D>
+HWY_INLINE void store_as(D d, hn::Vec<D> v, float* to) {
+  hn::StoreU(v, d, to);
+}
+template <class D>
+HWY_INLINE void store_as(D, hn::Vec<D> v, bfloat16* to) {
+  const hn::Rebind<uint16_t, D> half;
+  const hn::Rebind<uint32_t, D> bits;
+  const auto u = hn::BitCast(bits, v);
+  const auto even = hn::And(hn::ShiftRight<16>(u), hn::Set(bits, 1u));
+  const auto rounded = hn::Add(u, hn::Add(even, hn::Set(bits, 0x7FFFu)));
+  const auto nan = hn::Or(u, hn::Set(bits, 0x400000u));
+  const auto out = hn::IfThenElse(hn::RebindMask(bits, hn::IsNaN(v)), nan, rounded);
+  hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(out)), half, reinterpret_cast<uint16_t*>(to));
+}
 
 // At x + i: what lies `ahead` elements further, a line at a time.
 template <class... Arrays>
 HWY_INLINE void prefetch_beyond(int64_t i, int64_t ahead, const Arrays*... x) {
-  if (i % kLine == 0) (hwy::Prefetch(x + i + ahead), ...);
+  const auto one = [&](const auto* p) HWY_ATTR {
+    if (i % kLineOf<std::remove_cvref_t<decltype(*p)>> == 0) hwy::Prefetch(p + i + ahead);
+  };
+  (one(x), ...);
 }
 
 // At x + i of a long run: what follows it by cpu::kAhead.
@@ -35,9 +69,10 @@ HWY_INLINE void prefetch_ahead(int64_t i, const Arrays*... x) {
 }
 
 // (rows, cols) of a matrix that is needed soon.
-HWY_INLINE void prefetch(const float* x, int64_t stride, int64_t rows, int64_t cols) {
+template <class T>
+HWY_INLINE void prefetch(const T* x, int64_t stride, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < cols; i += kLine) hwy::Prefetch(x + r * stride + i);
+    for (int64_t i = 0; i < cols; i += kLineOf<T>) hwy::Prefetch(x + r * stride + i);
   }
 }
 
@@ -144,9 +179,10 @@ struct LaneSum {
 };
 
 // y += x
-HWY_INLINE void add_to(const float* x, float* y, int64_t count) {
+template <class T>
+HWY_INLINE void add_to(const T* x, float* y, int64_t count) {
   for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, y + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, y + i), load_as(d, x + i)), d, y + i);
   });
 }
 
