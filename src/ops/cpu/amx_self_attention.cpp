@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/cpu/amx_blocks.h"
 #include "ops/cpu/amx_layer.h"
 #include "ops/cpu/amx_math.h"
 #include "ops/cpu/amx_panels.h"
@@ -119,54 +120,6 @@ void store_keys(const float* strip, const float* bias, int64_t rows, uint16_t* t
   }
 }
 
-struct Operand {
-  const void* data;
-  size_t stride;       // bytes from one row of a tile to the next
-  int64_t half, step;  // bytes to the second 16 lines, to the next tile of depth
-  const char* at(int64_t half_, int64_t tile) const {
-    return static_cast<const char*>(data) + half_ * half + tile * step;
-  }
-};
-
-// c (16 kDown, 16 kAcross), rows 32 apart, = a * b over `depth` tiles.
-template <int kDown, int kAcross>
-void small_block(const Operand& a, const Operand& b, int64_t depth, float* c) {
-  constexpr size_t kStride = kAmxBlock * sizeof(float);
-  _tile_zero(0);
-  if constexpr (kAcross == 2) _tile_zero(1);
-  if constexpr (kDown == 2) _tile_zero(2);
-  if constexpr (kDown == 2 && kAcross == 2) _tile_zero(3);
-  for (int64_t d = 0; d < depth; ++d) {
-    _tile_loadd(4, a.at(0, d), a.stride);
-    _tile_loadd(6, b.at(0, d), b.stride);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (kAcross == 2) {
-      _tile_loadd(7, b.at(1, d), b.stride);
-      _tile_dpbf16ps(1, 4, 7);
-    }
-    if constexpr (kDown == 2) {
-      _tile_loadd(5, a.at(1, d), a.stride);
-      _tile_dpbf16ps(2, 5, 6);
-    }
-    if constexpr (kDown == 2 && kAcross == 2) _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, c, kStride);
-  if constexpr (kAcross == 2) _tile_stored(1, c + kAmxSide, kStride);
-  if constexpr (kDown == 2) _tile_stored(2, c + kAmxSide * kAmxBlock, kStride);
-  if constexpr (kDown == 2 && kAcross == 2) {
-    _tile_stored(3, c + kAmxSide * kAmxBlock + kAmxSide, kStride);
-  }
-}
-
-void small_block(bool tall, bool wide, const Operand& a, const Operand& b, int64_t depth,
-                 float* c) {
-  if (tall) {
-    wide ? small_block<2, 2>(a, b, depth, c) : small_block<2, 1>(a, b, depth, c);
-  } else {
-    wide ? small_block<1, 2>(a, b, depth, c) : small_block<1, 1>(a, b, depth, c);
-  }
-}
-
 // What attention of one sequence needs besides.
 struct Space {
   float* scores;  // (keys, 32)
@@ -228,7 +181,8 @@ void attend(const Head& head, int64_t size, int64_t key, int64_t keys, int64_t q
     for (int64_t k = 0; k < keys; k += kAmxBlock) {
       const Operand left{head.keys + (key + k) * size, size_t(size) * 2, 2 * kAmxSide * size,
                          2 * kAmxDepth};
-      small_block(keys - k > kAmxSide, wide, left, right, depth, space.scores + k * kAmxBlock);
+      small_block(keys - k > kAmxSide, wide, left, right, depth, space.scores + k * kAmxBlock,
+                  kAmxBlock);
     }
     __m512 inverse[2];
     for (int64_t half = 0; half <= int64_t(wide); ++half) {
@@ -238,7 +192,7 @@ void attend(const Head& head, int64_t size, int64_t key, int64_t keys, int64_t q
     for (int64_t i = 0; i < size; i += kAmxBlock) {
       const Operand values{head.values + i * head.value_stride + key, size_t(head.value_stride) * 2,
                            2 * kAmxSide * head.value_stride, 2 * kAmxDepth};
-      small_block(true, wide, values, p, tiles, space.sums + i * kAmxBlock);
+      small_block(true, wide, values, p, tiles, space.sums + i * kAmxBlock, kAmxBlock);
     }
     for (int64_t half = 0; half <= int64_t(wide); ++half) {
       store_context(space.sums + half * kAmxSide, inverse[half],
@@ -256,18 +210,6 @@ void pack_rows(Tensor x, int64_t begin, int64_t count, uint16_t* right, uint16_t
   packed.data = left;
   for (int64_t g = 0; g < packed.groups(); ++g) pack_group_along<false>(x, packed, g, left_tile);
 }
-
-// Hands out a task's memory, or counts it where there is none yet.
-struct Pieces {
-  float* memory;
-  int64_t floats = 0;
-  template <typename T>
-  T* take(int64_t count) {
-    T* piece = memory ? reinterpret_cast<T*>(memory + floats) : nullptr;
-    floats += round_up(count * int64_t(sizeof(T)), 64) / int64_t(sizeof(float));
-    return piece;
-  }
-};
 
 // The operands and space of a group of so many tokens and queries.
 struct Task {

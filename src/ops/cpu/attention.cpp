@@ -90,6 +90,11 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   }
 }
 
+const float* attention_factors(const Dropout& dropout, uint32_t row, uint32_t sample, int64_t begin,
+                               int64_t count, float* buffer) {
+  return dropout_range(dropout, row, sample, begin, count, buffer);
+}
+
 void attention_head(const AttentionShape& shape, const Dropout& dropout, const cpu::HeadTask& task,
                     Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
   const auto head = q.dtype == DType::bf16 ? typed_head<bfloat16> : typed_head<float>;
@@ -101,10 +106,22 @@ void attention_head(const AttentionShape& shape, const Dropout& dropout, const c
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "ops/cpu/amx_attention.h"
 #include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/isa.h"
 
 namespace finetune {
 HWY_EXPORT(attention_head);
+HWY_EXPORT(attention_factors);
+
+const float* cpu::attention_factors(const Dropout& dropout, uint32_t row, uint32_t sample,
+                                    int64_t begin, int64_t count, float* buffer) {
+  return HWY_DYNAMIC_DISPATCH(attention_factors)(dropout, row, sample, begin, count, buffer);
+}
+
+bool cpu::attention_on_tiles(const AttentionShape& shape, Tensor q) {
+  return q.dtype == DType::bf16 && select_isa() == Isa::amx && amx_has_attention(shape.head_size);
+}
 
 void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                            Tensor v, Tensor out, Tensor lse) {
@@ -113,6 +130,9 @@ void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor 
   FINETUNE_CHECK(q.cols == width && k.cols == width && v.cols == width && out.cols == width);
   FINETUNE_CHECK(v.rows == k.rows && out.rows == q.rows);
   FINETUNE_CHECK(!lse || (lse.rows == shape.heads && lse.cols == q.rows));
+  if (cpu::attention_on_tiles(shape, q)) {
+    return cpu::amx_attention(shape, dropout, cpu::attention_factors, q, k, v, out, lse);
+  }
   cpu::for_heads(shape, [&](const cpu::HeadTask& task) {
     HWY_DYNAMIC_DISPATCH(attention_head)
     (shape, dropout, task, q, k, v, out, lse);

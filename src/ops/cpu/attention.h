@@ -49,4 +49,10 @@ void for_heads(const AttentionShape& shape, const Body& body) {
   });
 }
 
+// Whether q and what goes with it is for amx_attention.h.
+bool attention_on_tiles(const AttentionShape& shape, Tensor q);
+// Dropout factors (dropout-inl.h).
+const float* attention_factors(const Dropout& dropout, uint32_t row, uint32_t sample, int64_t begin,
+                               int64_t count, float* buffer);
+
 }  // namespace finetune::cpu

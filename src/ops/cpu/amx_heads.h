@@ -1,0 +1,101 @@
+// Rows of a head as operands of attention's products. All tiles lie whole, one after the other;
+// what is beyond the rows is zero.
+#pragma once
+
+#include <cstring>
+
+#include "core/dtype.h"
+#include "ops/cpu/amx_blocks.h"
+#include "ops/cpu/amx_math.h"
+
+namespace finetune::cpu {
+
+constexpr int64_t kTileBytes = kAmxTile * int64_t(sizeof(uint16_t));
+
+// Some rows of one head: (count, size), rows `stride` elements apart.
+struct HeadRows {
+  const bfloat16* data;
+  int64_t stride, count;
+  const bfloat16* row(int64_t r) const { return r < count ? data + r * stride : nullptr; }
+};
+
+inline __m512i row_part(const bfloat16* row, int64_t i) {
+  return row ? _mm512_loadu_si512(row + i) : _mm512_setzero_si512();
+}
+
+// Tiles [16 rows][32 of size]: a left operand whose depth is `size`.
+inline void pack_rows_left(const HeadRows& x, int64_t padded, int64_t size, uint16_t* to) {
+  for (int64_t r = 0; r < padded; ++r) {
+    uint16_t* tile = to + r / kAmxSide * size * kAmxSide + r % kAmxSide * kAmxDepth;
+    for (int64_t i = 0; i < size; i += kAmxDepth, tile += kAmxTile) {
+      _mm512_store_si512(tile, row_part(x.row(r), i));
+    }
+  }
+}
+
+// Tiles [16 rows][32 of size] as a right operand: the rows are columns, the depth is `size`.
+inline void pack_rows_right(const HeadRows& x, int64_t padded, int64_t size, uint16_t* to) {
+  for (int64_t r = 0; r < padded; r += kAmxSide) {
+    for (int64_t i = 0; i < size; i += kAmxDepth, to += kAmxTile) {
+      __m512i rows[16];
+#pragma GCC unroll 16
+      for (int k = 0; k < 16; ++k) rows[k] = row_part(x.row(r + k), i);
+      store_transposed(rows, to);
+    }
+  }
+}
+
+// Tiles [32 rows][16 of size] as a right operand whose depth are the rows.
+inline void pack_rows_deep(const HeadRows& x, int64_t padded, int64_t size, uint16_t* to) {
+  for (int64_t r = 0; r < padded; r += 2) {
+    uint16_t* tile = to + r / kAmxDepth * size * kAmxDepth + r % kAmxDepth * kAmxSide;
+    pack_across(x.row(r), x.row(r + 1), size, 0, 0,
+                [&](int64_t group) { return tile + group * kAmxTile; });
+  }
+}
+
+// Tiles [16 of size][32 rows] as a left operand whose depth are the rows: [rows][size] in memory.
+inline void pack_rows_turned(const HeadRows& x, int64_t padded, int64_t size, uint16_t* to) {
+  pack_rows_deep(x, padded, size, to);
+  const int64_t tiles = padded / kAmxDepth * (size / kAmxSide);
+  for (int64_t i = 0; i < tiles; ++i) transpose_tile(to + i * kAmxTile);
+}
+
+// The operands that pack_rows_left, _right and _deep have made, from a pair of groups on.
+inline Operand left_of(const uint16_t* tiles, int64_t size, int64_t row) {
+  return {tiles + row * size, 64, kAmxSide * size * 2, kTileBytes};
+}
+inline Operand right_of(const uint16_t* tiles, int64_t size, int64_t row) {
+  return left_of(tiles, size, row);
+}
+// Columns from `i` on, depth from row 0.
+inline Operand deep_of(const uint16_t* tiles, int64_t size, int64_t i) {
+  return {tiles + i * kAmxDepth, 64, kTileBytes, kAmxDepth * size * 2};
+}
+
+// row (count <= 16 rows, 16) of `sums`, rows `stride` apart, in bf16
+inline __m256i round_16(__m512 v) {
+  return (__m256i)_mm512_cvtneps_pbh(v);
+}
+
+// to (count rows, size) = sums^T, sums (size, ...) with rows `stride` apart
+inline void store_turned(const float* sums, int64_t stride, int64_t count, int64_t size,
+                         bfloat16* to, int64_t to_stride) {
+  alignas(64) uint16_t turned[2 * kAmxTile];  // (16, 16) floats
+  for (int64_t first = 0; first < count; first += kAmxSide) {
+    for (int64_t i = 0; i < size; i += kAmxSide) {
+      __m512i r[16];
+#pragma GCC unroll 16
+      for (int k = 0; k < 16; ++k) r[k] = _mm512_load_si512(sums + (i + k) * stride + first);
+      store_transposed(r, turned);
+      const int64_t rows = std::min(kAmxSide, count - first);
+      for (int64_t k = 0; k < rows; ++k) {
+        const __m512 row = _mm512_load_ps(reinterpret_cast<const float*>(turned) + k * kAmxSide);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + (first + k) * to_stride + i),
+                            round_16(row));
+      }
+    }
+  }
+}
+
+}  // namespace finetune::cpu
