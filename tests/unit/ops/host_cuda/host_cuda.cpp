@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -174,6 +175,7 @@ struct Mapping {
   void* begin;
   size_t bytes;  // without the page behind the end
   size_t wanted;
+  bool open;  // may be touched
 };
 std::map<void*, Mapping>& mappings() {
   static std::map<void*, Mapping> all;
@@ -189,22 +191,49 @@ size_t device_bytes() {
 
 int accesses = 0;
 
-void protect_all(int protection) {
+bool protects() {
   static const bool wanted = std::getenv("HOST_CUDA_PROTECT") != nullptr;  // it takes time
-  if (!wanted) return;
-  for (const auto& [memory, mapping] : mappings()) {
-    mprotect(mapping.begin, mapping.bytes, protection);
+  return wanted;
+}
+
+struct sigaction action_before;
+
+// Memory is opened as it is touched: to open all of it for each kernel took longer than the
+// kernels.
+void open_touched(int, siginfo_t* fault, void*) {
+  const char* touched = static_cast<const char*>(fault->si_addr);
+  for (auto& [memory, mapping] : mappings()) {
+    const char* begin = static_cast<const char*>(mapping.begin);
+    if (accesses == 0 || mapping.open || touched < begin || touched >= begin + mapping.bytes)
+      continue;
+    mapping.open = mprotect(mapping.begin, mapping.bytes, PROT_READ | PROT_WRITE) == 0;
+    if (mapping.open) return;
+  }
+  sigaction(SIGSEGV, &action_before, nullptr);  // the fault comes again
+}
+
+void catch_faults() {
+  struct sigaction action = {};
+  action.sa_sigaction = open_touched;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, &action_before);
+}
+
+void close_all() {
+  for (auto& [memory, mapping] : mappings()) {
+    if (mapping.open) mprotect(mapping.begin, mapping.bytes, PROT_NONE);
+    mapping.open = false;
   }
 }
 
 }  // namespace
 
 host_cuda::DeviceAccess::DeviceAccess() {
-  if (accesses++ == 0) protect_all(PROT_READ | PROT_WRITE);
+  ++accesses;
 }
 
 host_cuda::DeviceAccess::~DeviceAccess() {
-  if (--accesses == 0) protect_all(PROT_NONE);
+  if (--accesses == 0 && protects()) close_all();
 }
 
 // The block ends where a page that nobody may touch begins, but for the 64 bytes of alignment that
@@ -218,7 +247,8 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
   mprotect(static_cast<char*>(begin) + whole, page, PROT_NONE);
   *memory = static_cast<char*>(begin) + whole - size;
-  mappings()[*memory] = {begin, whole, bytes};
+  mappings()[*memory] = {begin, whole, bytes, true};
+  if (static bool caught = false; protects() && !std::exchange(caught, true)) catch_faults();
   allocated += bytes;
   return cudaMemsetAsync(*memory, 0xFF, size, nullptr);
 }
