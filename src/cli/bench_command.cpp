@@ -72,50 +72,50 @@ struct Options {
   bool json = false;
 };
 
-void add_device_option(CLI::App& command, Options& options) {
+void add_device_option(Subcommand command, Options& options) {
   one_of(command.add_option("--device", options.step.device, "where to compute (auto: the CPU)"),
          {"auto", "cpu", "cuda"})
-      ->capture_default_str()
-      ->take_last();
+      .capture_default_str()
+      .take_last();
 }
 
-void add_machine_options(CLI::App& command, Options& options) {
+void add_machine_options(Subcommand command, Options& options) {
   one_of(command.add_option("--precision", options.step.precision,
                             "of the matrix products (auto: bf16 where the machine is fast at it)"),
          {"auto", "fp32", "bf16"})
-      ->capture_default_str()
-      ->take_last();
+      .capture_default_str()
+      .take_last();
   command
       .add_option("--threads", options.step.threads,
                   "threads (default: all cores this process may use)")
-      ->type_name("N")
-      ->take_last();
+      .type_name("N")
+      .take_last();
   one_of(command.add_option("--clock", options.clock,
                             "cpu: processor time, for a busy machine; --threads 1"),
          {"wall", "cpu"})
-      ->capture_default_str()
-      ->take_last();
+      .capture_default_str()
+      .take_last();
   command.add_flag("--json", options.json, "one JSON object");
 }
 
-void add_shape_options(CLI::App& command, Options& options) {
+void add_shape_options(Subcommand command, Options& options) {
   command.add_option("--shape", options.step.shape, "model shape, or a model directory")
-      ->type_name("tiny|minilm|base|large|DIR")
-      ->capture_default_str()
-      ->take_last();
+      .type_name("tiny|minilm|base|large|DIR")
+      .capture_default_str()
+      .take_last();
   command.add_option("--lengths", options.step.lengths, "of the samples, in tokens")
-      ->type_name("bank|squad|N")
-      ->capture_default_str()
-      ->take_last();
+      .type_name("bank|squad|N")
+      .capture_default_str()
+      .take_last();
   one_of(command.add_option("--task", options.step.task,
                             "what is trained (default: qa for squad lengths)"),
          {"classification", "qa"})
-      ->take_last();
+      .take_last();
   command
       .add_option("--batch-size", options.step.batch_size,
                   "sequences of a step (default: 32; qa 8)")
-      ->type_name("N")
-      ->take_last();
+      .type_name("N")
+      .take_last();
 }
 
 // The options with --clock's value.
@@ -126,12 +126,12 @@ const StepBenchOptions& resolved(Options& options) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app, int&) {
+void add_bench_command(Subcommand program, int&) {
   auto options = std::make_shared<Options>();
-  CLI::App* bench =
-      app.add_subcommand("bench", "Throughput on this machine, beside its matrix-product rate");
-  bench->require_subcommand(0, 1);
-  bench->footer(
+  const Subcommand bench =
+      program.add_subcommand("bench", "Throughput on this machine, beside its matrix-product rate");
+  bench.require_subcommand(0, 1);
+  bench.footer(
       "Examples:\n"
       "  finetune bench                      a training step of MiniLM's shape on bank text\n"
       "  finetune bench step --shape base --lengths squad --json\n"
@@ -139,60 +139,62 @@ void add_bench_command(CLI::App& app, int&) {
       "  finetune bench tokenizer --model DIR --input texts.txt\n"
       "  mpirun -n 2 --bind-to none finetune bench comm");
 
-  CLI::App* step = bench->add_subcommand("step", "Training steps and the time of each operation");
-  add_shape_options(*step, *options);
-  step->add_option("--steps", options->step.steps,
-                   "steps to measure (default: as many as take 5 seconds)")
-      ->type_name("N")
-      ->take_last();
-  step->add_option("--micro-batch-tokens", options->step.micro_batch_tokens,
-                   "most tokens computed at once (default: as train)")
-      ->type_name("N")
-      ->take_last();
-  step->add_option("--virtual-shards", options->step.virtual_shards,
-                   "shards of the batch (default: one a process)")
-      ->type_name("K")
-      ->take_last();
-  step->add_flag("--recompute", options->step.recompute,
-                 "compute activations again in the backward pass");
-  add_device_option(*step, *options);
-  add_machine_options(*step, *options);
-  step->footer(kStepFooter);
-  step->callback([options] { print(bench_step(resolved(*options), world()), options->json); });
+  const Subcommand step =
+      bench.add_subcommand("step", "Training steps and the time of each operation");
+  add_shape_options(step, *options);
+  step.add_option("--steps", options->step.steps,
+                  "steps to measure (default: as many as take 5 seconds)")
+      .type_name("N")
+      .take_last();
+  step.add_option("--micro-batch-tokens", options->step.micro_batch_tokens,
+                  "most tokens computed at once (default: as train)")
+      .type_name("N")
+      .take_last();
+  step.add_option("--virtual-shards", options->step.virtual_shards,
+                  "shards of the batch (default: one a process)")
+      .type_name("K")
+      .take_last();
+  step.add_flag("--recompute", options->step.recompute,
+                "compute activations again in the backward pass");
+  add_device_option(step, *options);
+  add_machine_options(step, *options);
+  step.footer(kStepFooter);
+  step.callback([options] { print(bench_step(resolved(*options), world()), options->json); });
 
-  CLI::App* ops = bench->add_subcommand("ops", "Each operation of a step on its own");
-  add_shape_options(*ops, *options);
-  add_device_option(*ops, *options);
-  add_machine_options(*ops, *options);
-  ops->footer(kOpsFooter);
-  ops->callback([options] { print(bench_ops(resolved(*options)), options->json); });
+  const Subcommand ops = bench.add_subcommand("ops", "Each operation of a step on its own");
+  add_shape_options(ops, *options);
+  add_device_option(ops, *options);
+  add_machine_options(ops, *options);
+  ops.footer(kOpsFooter);
+  ops.callback([options] { print(bench_ops(resolved(*options)), options->json); });
 
-  CLI::App* tokenizer = bench->add_subcommand("tokenizer", "Text to ids and offsets");
-  tokenizer->add_option("--model", options->model, "directory with the tokenizer's files")
-      ->required()
-      ->type_name("DIR");
-  tokenizer->add_option("--input", options->input, "text file, a text a line")
-      ->required()
-      ->type_name("FILE");
-  add_machine_options(*tokenizer, *options);
-  tokenizer->footer(kTokenizerFooter);
-  tokenizer->callback([options] {
+  const Subcommand tokenizer = bench.add_subcommand("tokenizer", "Text to ids and offsets");
+  tokenizer.add_option("--model", options->model, "directory with the tokenizer's files")
+      .required()
+      .type_name("DIR");
+  tokenizer.add_option("--input", options->input, "text file, a text a line")
+      .required()
+      .type_name("FILE");
+  add_machine_options(tokenizer, *options);
+  tokenizer.footer(kTokenizerFooter);
+  tokenizer.callback([options] {
     const StepBenchOptions& machine = resolved(*options);
     print(bench_tokenizer(options->model, options->input, machine.threads, machine.clock),
           options->json);
   });
 
-  CLI::App* comm = bench->add_subcommand("comm", "Processes of mpirun: latency and bandwidth");
-  comm->add_option("--megabytes", options->megabytes, "MiB of each process's arena")
-      ->type_name("N")
-      ->capture_default_str()
-      ->take_last();
-  comm->add_flag("--json", options->json, "one JSON object");
-  comm->footer(kCommFooter);
-  comm->callback([options] { print(bench_comm(world(), options->megabytes), options->json); });
+  const Subcommand comm =
+      bench.add_subcommand("comm", "Processes of mpirun: latency and bandwidth");
+  comm.add_option("--megabytes", options->megabytes, "MiB of each process's arena")
+      .type_name("N")
+      .capture_default_str()
+      .take_last();
+  comm.add_flag("--json", options->json, "one JSON object");
+  comm.footer(kCommFooter);
+  comm.callback([options] { print(bench_comm(world(), options->megabytes), options->json); });
 
-  bench->callback([bench, options] {
-    if (bench->get_subcommands().empty()) print(bench_step(options->step, world()), options->json);
+  bench.callback([bench, options] {
+    if (!bench.subcommand_is_given()) print(bench_step(options->step, world()), options->json);
   });
 }
 

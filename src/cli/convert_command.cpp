@@ -184,22 +184,20 @@ void convert(const Options& options) {
 
 }  // namespace
 
-void add_convert_command(CLI::App& app, int&) {
+void add_convert_command(Subcommand program, int&) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Subcommand command = program.add_subcommand(
       "convert", "Weights of any format to a Hugging Face directory with safetensors");
-  command->add_option("--model", options->model, "model directory, or a weight file in it")
-      ->required()
-      ->type_name("DIR|FILE");
-  command->add_option("--output", options->output, "directory to write")
-      ->required()
-      ->type_name("DIR");
-  one_of(command->add_option("--dtype", options->dtype, "type of the numbers written"),
+  command.add_option("--model", options->model, "model directory, or a weight file in it")
+      .required()
+      .type_name("DIR|FILE");
+  command.add_option("--output", options->output, "directory to write").required().type_name("DIR");
+  one_of(command.add_option("--dtype", options->dtype, "type of the numbers written"),
          {"f32", "f16", "bf16"})
-      ->default_str("f32");
-  command->add_flag("--overwrite", options->overwrite, "replace the model in --output");
-  command->footer(kExamples);
-  command->callback([options] { convert(*options); });
+      .default_str("f32");
+  command.add_flag("--overwrite", options->overwrite, "replace the model in --output");
+  command.footer(kExamples);
+  command.callback([options] { convert(*options); });
 }
 
 }  // namespace finetune

@@ -81,11 +81,11 @@ void run() {
 
 }  // namespace
 
-void add_doctor_command(CLI::App& app, int&) {
-  auto* command =
-      app.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
-  command->footer("Example:\n  finetune doctor");
-  command->callback(run);
+void add_doctor_command(Subcommand program, int&) {
+  const Subcommand command =
+      program.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
+  command.footer("Example:\n  finetune doctor");
+  command.callback(run);
 }
 
 }  // namespace finetune

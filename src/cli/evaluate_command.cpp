@@ -121,39 +121,39 @@ void run(const EvaluateOptions& o) {
 
 }  // namespace
 
-void add_evaluate_command(CLI::App& app, int&) {
-  auto* command = app.add_subcommand(
+void add_evaluate_command(Subcommand program, int&) {
+  const Subcommand command = program.add_subcommand(
       "evaluate", "Metrics of a fine-tuned model on data with labels or answers");
   auto o = std::make_shared<EvaluateOptions>();
-  bind_inference_options(*command, o->inference);
-  command->add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")
-      ->required()
-      ->type_name("FILE...")
-      ->expected(1, 1 << 20)
-      ->group("Data");
-  whole_number(command->add_option("--max-eval-samples", o->max_samples,
-                                   "use the first N examples (qa: questions)"),
+  bind_inference_options(command, o->inference);
+  command.add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")
+      .required()
+      .type_name("FILE...")
+      .expected(1, 1 << 20)
+      .group("Data");
+  whole_number(command.add_option("--max-eval-samples", o->max_samples,
+                                  "use the first N examples (qa: questions)"),
                1)
-      ->group("Data");
-  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")
-      ->group("Data");
+      .group("Data");
+  command.add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")
+      .group("Data");
   command
-      ->add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
-                 "count labels the model lacks as wrong")
-      ->group("Data");
-  command->add_option("--output", o->output, "directory for metrics.json and the predictions")
-      ->type_name("DIR")
-      ->group("Output");
-  command->add_flag("--overwrite", o->overwrite, "replace an earlier evaluation in --output")
-      ->group("Output");
-  command->add_flag("--json", o->json, "print the metrics as one JSON object")->group("Output");
-  command->add_flag("--quiet", o->quiet, "no log on standard error")->group("Output");
-  command->add_flag("--no-progress", o->no_progress, "no progress line")->group("Output");
-  command->footer(
+      .add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
+                "count labels the model lacks as wrong")
+      .group("Data");
+  command.add_option("--output", o->output, "directory for metrics.json and the predictions")
+      .type_name("DIR")
+      .group("Output");
+  command.add_flag("--overwrite", o->overwrite, "replace an earlier evaluation in --output")
+      .group("Output");
+  command.add_flag("--json", o->json, "print the metrics as one JSON object").group("Output");
+  command.add_flag("--quiet", o->quiet, "no log on standard error").group("Output");
+  command.add_flag("--no-progress", o->no_progress, "no progress line").group("Output");
+  command.footer(
       "Examples:\n"
       "  finetune evaluate --model runs/a/model --data test.csv\n"
       "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json");
-  command->callback([o] { run(*o); });
+  command.callback([o] { run(*o); });
 }
 
 }  // namespace finetune

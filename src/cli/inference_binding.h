@@ -6,26 +6,26 @@
 
 namespace finetune {
 
-inline void bind_inference_options(CLI::App& app, InferenceOptions& o) {
+inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   auto add = [&](const char* group, const char* name, auto& value, const char* help) {
-    return app.add_option(name, value, help)->group(group);
+    return command.add_option(name, value, help).group(group);
   };
   add("Model", "--model", o.model,
       "fine-tuned model: a run, its model/, any such directory, or a weight file in it")
-      ->required()
-      ->type_name("DIR|FILE");
+      .required()
+      .type_name("DIR|FILE");
   add("Data", "--text-column", o.text_columns,
       "columns of the text, joined by a space (default: as trained)")
-      ->delimiter(',')
-      ->type_name("NAME[,NAME...]")
-      ->expected(1)
-      ->take_all();
+      .delimiter(',')
+      .type_name("NAME[,NAME...]")
+      .expected(1)
+      .take_all();
   add("Data", "--text-pair-column", o.text_pair_column,
       "column of the second text (default: as trained)")
-      ->type_name("NAME");
+      .type_name("NAME");
   add("Data", "--label-column", o.label_column,
       "column of the label; predict does not take it for the text (default: as trained)")
-      ->type_name("NAME");
+      .type_name("NAME");
   whole_number(
       add("Data", "--max-length", o.max_length, "longest input in tokens (default: as trained)"),
       1);
@@ -40,14 +40,14 @@ inline void bind_inference_options(CLI::App& app, InferenceOptions& o) {
                    "most sequences computed at once (default: 512)"),
                1);
   one_of(add("Machine", "--precision", o.precision, "arithmetic"), {"auto", "fp32", "bf16"})
-      ->default_str("auto");
+      .default_str("auto");
   one_of(add("Machine", "--device", o.device, "where to compute"), {"auto", "cpu", "cuda"})
-      ->default_str("auto");
+      .default_str("auto");
   whole_number_or(
       "all",
       add("Machine", "--threads", o.threads, "threads (all: the cores this process may use)"), 1,
       4096)
-      ->default_str("all");
+      .default_str("all");
 }
 
 }  // namespace finetune

@@ -185,20 +185,20 @@ void print_text(const ordered_json& result) {
 
 }  // namespace
 
-void add_inspect_command(CLI::App& app, int&) {
+void add_inspect_command(Subcommand program, int&) {
   struct Options {
     std::string path;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Subcommand command = program.add_subcommand(
       "inspect", "What weights, a checkpoint, a model or a run's directory hold");
-  command->add_option("path", options->path, "weight file of any format, checkpoint, model or run")
-      ->required()
-      ->type_name("FILE|DIR");
-  command->add_flag("--json", options->json, "one JSON object");
-  command->footer(kExamples);
-  command->callback([options] {
+  command.add_option("path", options->path, "weight file of any format, checkpoint, model or run")
+      .required()
+      .type_name("FILE|DIR");
+  command.add_flag("--json", options->json, "one JSON object");
+  command.footer(kExamples);
+  command.callback([options] {
     ordered_json result = describe(options->path);
     open_console(false);
     if (options->json) {

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -12,7 +11,6 @@
 
 #include "cli/command.h"
 #include "cli/standard_output.h"
-#include "cli/usage.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
 #include "core/error.h"
@@ -94,42 +92,29 @@ constexpr const char* kFooter =
 namespace finetune {
 namespace {
 
-void add_commands(CLI::App& app, int& exit_code) {
-  add_train_command(app, exit_code);
-  add_evaluate_command(app, exit_code);
-  add_predict_command(app, exit_code);
-  add_tokenize_command(app, exit_code);
-  add_inspect_command(app, exit_code);
-  add_convert_command(app, exit_code);
-  add_score_command(app, exit_code);
-  add_bench_command(app, exit_code);
-  add_plan_command(app, exit_code);
-  add_doctor_command(app, exit_code);
+void add_commands(Subcommand program, int& exit_code) {
+  add_train_command(program, exit_code);
+  add_evaluate_command(program, exit_code);
+  add_predict_command(program, exit_code);
+  add_tokenize_command(program, exit_code);
+  add_inspect_command(program, exit_code);
+  add_convert_command(program, exit_code);
+  add_score_command(program, exit_code);
+  add_bench_command(program, exit_code);
+  add_plan_command(program, exit_code);
+  add_doctor_command(program, exit_code);
 }
 
 // The command line, from its words to the exit code.
 int run(std::vector<std::string> arguments, Communicator& world) {
-  CLI::App app{"Fine-tunes BERT for text classification and question answering.", "finetune"};
-  set_help_style(app);
-  app.set_version_flag("--version", FINETUNE_VERSION, "show the version");
-  app.require_subcommand(1);
-  app.fallthrough(false);
+  Parser parser("finetune", "Fine-tunes BERT for text classification and question answering.",
+                FINETUNE_VERSION);
   int exit_code = 0;
-  add_commands(app, exit_code);
-  app.footer(kFooter);
-  let_last_value_count(app);
-  check_names(app, arguments);
-  arguments = with_config_file(std::move(arguments));
-  std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
-  try {
-    app.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) throw usage_error(usage_message(app, error));
-    const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
-    if (world.rank() == 0) {
-      write_standard_output(version ? std::string(error.what()) + "\n" : app.help());
-    }
-  }
+  add_commands(parser.root(), exit_code);
+  parser.root().footer(kFooter);
+  parser.check_names(arguments);
+  const auto text = parser.parse(with_config_file(std::move(arguments)));
+  if (text && world.rank() == 0) write_standard_output(*text);
   flush_standard_output();
   return exit_code;
 }

@@ -1,13 +1,13 @@
 // Binds members of an options structure to the options of a subcommand.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "cli/parser.h"
 #include "core/text.h"
 #include "train/options.h"
 
@@ -16,50 +16,46 @@ namespace finetune {
 // Of an option of one value that is given twice the last counts: a script can append to a line.
 class OptionBinder {
  public:
-  explicit OptionBinder(CLI::App& app) : app_(app) {}
+  explicit OptionBinder(Subcommand command) : command_(command) {}
 
   void operator()(const OptionInfo& info, bool& value) {
-    app_.add_flag(dashed(info), value, std::string(info.help))->group(std::string(info.group));
+    command_.add_flag(dashed(info), value, std::string(info.help)).group(std::string(info.group));
   }
   void operator()(const OptionInfo& info, std::vector<std::string>& value) {
-    CLI::Option* option = app_.add_option(dashed(info), value, std::string(info.help));
-    option->group(std::string(info.group))->type_name(std::string(info.value));
-    if (info.name == "text-column") option->delimiter(',');
+    Option option = command_.add_option(dashed(info), value, std::string(info.help));
+    option.group(std::string(info.group)).type_name(std::string(info.value));
+    if (info.name == "text-column") option.delimiter(',');
     if (info.value == "FILE...")
-      option->expected(1, 1 << 20);
+      option.expected(1, 1 << 20);
     else
-      option->expected(1)->take_all();
+      option.expected(1).take_all();
   }
   void operator()(const OptionInfo& info, std::string& value) {
-    CLI::Option* option = app_.add_option(dashed(info), value, std::string(info.help));
-    option->group(std::string(info.group))->take_last();
+    Option option = command_.add_option(dashed(info), value, std::string(info.help));
+    option.group(std::string(info.group)).take_last();
     if (info.choices.empty()) {
-      option->type_name(std::string(info.value));
-      option->check(CLI::Validator(
-          [](std::string& given) { return given.empty() ? "its value is empty" : ""; }, "", ""));
-      if (!value.empty()) option->default_str(value);
+      option.type_name(std::string(info.value));
+      option.check([](std::string& given) { return given.empty() ? "its value is empty" : ""; });
+      if (!value.empty()) option.default_str(value);
       return;
     }
     std::vector<std::string> words;
     for (std::string_view word : split(info.choices, '|')) words.emplace_back(word);
-    option->type_name(std::string(info.choices));
-    if (!value.empty()) option->default_str(value);
-    std::string name(info.name);
-    option->check(CLI::Validator(
-        [words, name](std::string& given) {
-          for (const auto& word : words) {
-            if (given == word) return std::string();
-          }
-          return concat(in_quotes(given), " is none of ", join(words, ", "));
-        },
-        "", ""));
+    option.type_name(std::string(info.choices));
+    if (!value.empty()) option.default_str(value);
+    option.check([words](std::string& given) {
+      for (const auto& word : words) {
+        if (given == word) return std::string();
+      }
+      return concat(in_quotes(given), " is none of ", join(words, ", "));
+    });
   }
   void operator()(const OptionInfo& info, double& value) { bind_number(info, value); }
   void operator()(const OptionInfo& info, int64_t& value) { bind_number(info, value); }
   void operator()(const OptionInfo& info, uint64_t& value) { bind_number(info, value); }
   template <typename Number>
   void operator()(const OptionInfo& info, std::optional<Number>& value) {
-    bind_number(info, value)->default_str(std::string(info.choices));
+    bind_number(info, value).default_str(std::string(info.choices));
   }
 
  private:
@@ -78,24 +74,24 @@ class OptionBinder {
 
   // Read by our own rules: CLI11's depend on the locale, and it takes 1e400, 0x10 and "".
   template <typename Value>
-  CLI::Option* bind_number(const OptionInfo& info, Value& value) {
+  Option bind_number(const OptionInfo& info, Value& value) {
     using Number = decltype(number_in(value));
     std::string name = dashed(info), word(info.choices);
-    auto take = [&value, name, word](const std::string& text) {
+    auto take = [&value, word](const std::string& text) {
       auto number = read(text, Number());
       bool is_word = !word.empty() && text == word;
-      if (number || is_word) {
-        value = is_word ? Value() : Value(*number);
-        return;
+      if (!number && !is_word) {
+        return concat(in_quotes(text), " is not a ", number_words<Number>,
+                      word.empty() ? "" : " or ", word);
       }
-      throw CLI::ValidationError(name, concat(in_quotes(text), " is not a ", number_words<Number>,
-                                              word.empty() ? "" : " or ", word));
+      value = is_word ? Value() : Value(*number);
+      return std::string();
     };
-    CLI::Option* option = app_.add_option_function<std::string>(name, take, std::string(info.help));
+    Option option = command_.add_option_function(name, take, std::string(info.help));
     std::string type(!info.value.empty() ? info.value : std::is_same_v<Number, double> ? "X" : "N");
     if (!word.empty()) type += "|" + word;
-    option->group(std::string(info.group))->type_name(type)->take_last();
-    if constexpr (std::is_same_v<Value, Number>) option->default_str(concat(value));
+    option.group(std::string(info.group)).type_name(type).take_last();
+    if constexpr (std::is_same_v<Value, Number>) option.default_str(concat(value));
     return option;
   }
 
@@ -105,7 +101,7 @@ class OptionBinder {
       : std::is_same_v<Number, int64_t> ? "whole number"
                                         : "whole number from 0 to 9223372036854775807";
 
-  CLI::App& app_;
+  Subcommand command_;
 };
 
 }  // namespace finetune

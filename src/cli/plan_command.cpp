@@ -231,26 +231,26 @@ std::string text_of(const RunPlan& plan) {
 
 }  // namespace
 
-void add_plan_command(CLI::App& app, int&) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Memory and time of a training run, without running it");
+void add_plan_command(Subcommand program, int&) {
+  const Subcommand command =
+      program.add_subcommand("plan", "Memory and time of a training run, without running it");
   auto options = std::make_shared<Options>();
-  OptionBinder bind(*command);
+  OptionBinder bind(command);
   for_each_option(options->train, bind);
   command
-      ->add_option("--config", options->config,
-                   "TOML file with the same names; the command line wins")
-      ->type_name("FILE")
-      ->group("Data");
-  whole_number(command->add_option("--processes", options->processes,
-                                   "processes on one host, as mpirun -n N would start them"),
+      .add_option("--config", options->config,
+                  "TOML file with the same names; the command line wins")
+      .type_name("FILE")
+      .group("Data");
+  whole_number(command.add_option("--processes", options->processes,
+                                  "processes on one host, as mpirun -n N would start them"),
                1, 4096)
-      ->capture_default_str()
-      ->group("Machine");
-  command->add_flag("--no-time", options->no_time, "do not compute any step to measure its time")
-      ->group("Machine");
-  command->footer(kFooter);
-  command->callback([options] {
+      .capture_default_str()
+      .group("Machine");
+  command.add_flag("--no-time", options->no_time, "do not compute any step to measure its time")
+      .group("Machine");
+  command.footer(kFooter);
+  command.callback([options] {
     const RunPlan plan = plan_run(options->train, options->processes, !options->no_time);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });

@@ -283,44 +283,44 @@ void run(const PredictOptions& o) {
 
 }  // namespace
 
-void add_predict_command(CLI::App& app, int&) {
-  auto* command =
-      app.add_subcommand("predict", "Labels or answers of a fine-tuned model for new data");
+void add_predict_command(Subcommand program, int&) {
+  const Subcommand command =
+      program.add_subcommand("predict", "Labels or answers of a fine-tuned model for new data");
   auto o = std::make_shared<PredictOptions>();
-  bind_inference_options(*command, o->inference);
+  bind_inference_options(command, o->inference);
   command
-      ->add_option("--input", o->input,
-                   "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
-      ->required()
-      ->type_name("FILE|-")
-      ->group("Data");
-  command->add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")
-      ->group("Data");
+      .add_option("--input", o->input,
+                  "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
+      .required()
+      .type_name("FILE|-")
+      .group("Data");
+  command.add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")
+      .group("Data");
   command
-      ->add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
-      ->required()
-      ->type_name("FILE|-")
-      ->group("Output");
-  whole_number(command->add_option("--top-k", o->top_k,
-                                   "classification: the K most probable labels (default: 1)"),
+      .add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
+      .required()
+      .type_name("FILE|-")
+      .group("Output");
+  whole_number(command.add_option("--top-k", o->top_k,
+                                  "classification: the K most probable labels (default: 1)"),
                1)
-      ->type_name("K")
-      ->group("Output");
+      .type_name("K")
+      .group("Output");
   command
-      ->add_flag("--all-probabilities", o->all_probabilities,
-                 "classification: a column for every label")
-      ->group("Output");
-  command->add_option("--nbest", o->n_best, "qa: write the n-best lists here")
-      ->type_name("FILE")
-      ->group("Output");
-  command->add_flag("--overwrite", o->overwrite, "replace existing files")->group("Output");
-  command->add_flag("--quiet", o->quiet, "no counts on standard error")->group("Output");
-  command->footer(
+      .add_flag("--all-probabilities", o->all_probabilities,
+                "classification: a column for every label")
+      .group("Output");
+  command.add_option("--nbest", o->n_best, "qa: write the n-best lists here")
+      .type_name("FILE")
+      .group("Output");
+  command.add_flag("--overwrite", o->overwrite, "replace existing files").group("Output");
+  command.add_flag("--quiet", o->quiet, "no counts on standard error").group("Output");
+  command.footer(
       "Examples:\n"
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
       "  echo 'RONA BRACKETS' | finetune predict --model runs/a/model --input - --output -\n"
       "  finetune predict --model runs/b/model --input questions.json --output answers.json");
-  command->callback([o] { run(*o); });
+  command.callback([o] { run(*o); });
 }
 
 }  // namespace finetune

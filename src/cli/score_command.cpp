@@ -81,36 +81,36 @@ void score(const ScoreOptions& options) {
 
 }  // namespace
 
-void add_score_command(CLI::App& app, int& exit_code) {
+void add_score_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<ScoreOptions>();
-  CLI::App* command = app.add_subcommand(
+  const Subcommand command = program.add_subcommand(
       "score", "Official SQuAD scores (exact match and F1) of a file of predictions");
-  command->add_option("--data", options->data, "SQuAD file with the reference answers")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--predictions", options->predictions, "JSON object: id to answer")
-      ->required()
-      ->type_name("FILE");
+  command.add_option("--data", options->data, "SQuAD file with the reference answers")
+      .required()
+      .type_name("FILE");
+  command.add_option("--predictions", options->predictions, "JSON object: id to answer")
+      .required()
+      .type_name("FILE");
   command
-      ->add_option("--na-prob", options->no_answer,
-                   "JSON object: id to no-answer probability or null odds (version 2)")
-      ->type_name("FILE");
+      .add_option("--na-prob", options->no_answer,
+                  "JSON object: id to no-answer probability or null odds (version 2)")
+      .type_name("FILE");
   command
-      ->add_option("--na-prob-threshold", options->no_answer_threshold,
-                   "above it an answer counts as \"\"")
-      ->type_name("X")
-      ->default_str("1");
-  one_of(command->add_option("--squad-version", options->version,
-                             "rules of scoring; auto: 2 if the data has unanswerable questions"),
+      .add_option("--na-prob-threshold", options->no_answer_threshold,
+                  "above it an answer counts as \"\"")
+      .type_name("X")
+      .default_str("1");
+  one_of(command.add_option("--squad-version", options->version,
+                            "rules of scoring; auto: 2 if the data has unanswerable questions"),
          {"auto", "1", "2"})
-      ->default_str("auto");
-  command->add_flag("--json", options->json, "one JSON object on standard output");
-  command->footer(
+      .default_str("auto");
+  command.add_flag("--json", options->json, "one JSON object on standard output");
+  command.footer(
       "Examples:\n"
       "  finetune score --data dev-v1.1.json --predictions runs/b/predictions.json\n"
       "  finetune score --data dev-v2.0.json --predictions predictions.json "
       "--na-prob null_odds.json --json");
-  command->callback([options, &exit_code] {
+  command.callback([options, &exit_code] {
     score(*options);
     exit_code = 0;
   });

@@ -243,26 +243,26 @@ void Command::flush() {
 
 }  // namespace
 
-void add_tokenize_command(CLI::App& app, int& exit_code) {
+void add_tokenize_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("tokenize", "Token ids and offsets of text, one JSON line for each line");
-  command->add_option("--model", options->model, "directory with the tokenizer's files")
-      ->required()
-      ->type_name("DIR");
-  command->add_option("input", options->input, "text file, or - for standard input")
-      ->type_name("FILE|-")
-      ->default_str("-");
-  command->add_flag("--jsonl", options->jsonl, "input lines are JSON objects (see below)");
-  whole_number(command->add_option("--max-length", options->max_length,
-                                   "most tokens of a line (default: no limit)"),
+  const Subcommand command = program.add_subcommand(
+      "tokenize", "Token ids and offsets of text, one JSON line for each line");
+  command.add_option("--model", options->model, "directory with the tokenizer's files")
+      .required()
+      .type_name("DIR");
+  command.add_option("input", options->input, "text file, or - for standard input")
+      .type_name("FILE|-")
+      .default_str("-");
+  command.add_flag("--jsonl", options->jsonl, "input lines are JSON objects (see below)");
+  whole_number(command.add_option("--max-length", options->max_length,
+                                  "most tokens of a line (default: no limit)"),
                4, int64_t{1} << 31);
-  whole_number(command->add_option("--doc-stride", options->doc_stride,
-                                   "overlap of neighbouring windows, in tokens"),
+  whole_number(command.add_option("--doc-stride", options->doc_stride,
+                                  "overlap of neighbouring windows, in tokens"),
                0, int64_t{1} << 31)
-      ->default_str("128");
-  command->footer(kFooter);
-  command->callback([options, &exit_code] {
+      .default_str("128");
+  command.footer(kFooter);
+  command.callback([options, &exit_code] {
     Command(*options).run();
     exit_code = 0;
   });

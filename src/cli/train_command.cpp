@@ -72,17 +72,18 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
   return arguments;
 }
 
-void add_train_command(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("train", "Fine-tune a pretrained BERT on your data");
+void add_train_command(Subcommand program, int& exit_code) {
+  const Subcommand command =
+      program.add_subcommand("train", "Fine-tune a pretrained BERT on your data");
   auto options = std::make_shared<TrainOptions>();
   auto config = std::make_shared<std::string>();
-  OptionBinder bind(*command);
+  OptionBinder bind(command);
   for_each_option(*options, bind);
-  command->add_option("--config", *config, "TOML file with the same names; the command line wins")
-      ->type_name("FILE")
-      ->group("Data");
-  command->footer(kFooter);
-  command->callback([options, config, &exit_code] { run(*options, exit_code); });
+  command.add_option("--config", *config, "TOML file with the same names; the command line wins")
+      .type_name("FILE")
+      .group("Data");
+  command.footer(kFooter);
+  command.callback([options, config, &exit_code] { run(*options, exit_code); });
 }
 
 }  // namespace finetune

@@ -1,5 +1,6 @@
 #include "cli/usage.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <sstream>
@@ -169,43 +170,34 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   return text;
 }
 
-CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
-  return option->type_name(join(words, "|"))
-      ->check(CLI::Validator(
-          [words](std::string& given) {
-            if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
-            return concat(in_quotes(given), " is none of ", join(words, ", "));
-          },
-          "", ""));
+Option one_of(Option option, const std::vector<std::string>& words) {
+  return option.type_name(join(words, "|")).check([words](std::string& given) {
+    if (std::find(words.begin(), words.end(), given) != words.end()) return std::string();
+    return concat(in_quotes(given), " is none of ", join(words, ", "));
+  });
 }
 
-CLI::Option* whole_number(CLI::Option* option, int64_t least, int64_t most) {
-  return option->type_name("N")->check(CLI::Validator(
-      [least, most](std::string& given) {
-        auto value = parse_int(given);
-        if (value && *value >= least && *value <= most) return std::string();
-        return concat(in_quotes(given), " is not a whole number ",
-                      most == INT64_MAX ? concat("of at least ", least)
-                                        : concat("from ", least, " to ", most));
-      },
-      "", ""));
+Option whole_number(Option option, int64_t least, int64_t most) {
+  return option.type_name("N").check([least, most](std::string& given) {
+    auto value = parse_int(given);
+    if (value && *value >= least && *value <= most) return std::string();
+    return concat(
+        in_quotes(given), " is not a whole number ",
+        most == INT64_MAX ? concat("of at least ", least) : concat("from ", least, " to ", most));
+  });
 }
 
-CLI::Option* whole_number_or(const std::string& word, CLI::Option* option, int64_t least,
-                             int64_t most) {
-  return option->type_name("N|" + word)
-      ->transform(CLI::Validator(
-          [word, least, most](std::string& given) {
-            auto value = parse_int(given);
-            if (given == word) {
-              given = "0";
-            } else if (!value || *value < least || *value > most) {
-              return concat(in_quotes(given), " is not a whole number from ", least, " to ", most,
-                            " or ", word);
-            }
-            return std::string();
-          },
-          "", ""));
+Option whole_number_or(const std::string& word, Option option, int64_t least, int64_t most) {
+  return option.type_name("N|" + word).transform([word, least, most](std::string& given) {
+    auto value = parse_int(given);
+    if (given == word) {
+      given = "0";
+    } else if (!value || *value < least || *value > most) {
+      return concat(in_quotes(given), " is not a whole number from ", least, " to ", most, " or ",
+                    word);
+    }
+    return std::string();
+  });
 }
 
 }  // namespace finetune

@@ -1,10 +1,15 @@
 // How the command line speaks: help without the parser's jargon, and mistakes in one clear line.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "cli/parser.h"
+
+namespace CLI {
+class ParseError;
+}
 
 namespace finetune {
 
@@ -21,11 +26,10 @@ void check_names(const CLI::App& app, const std::vector<std::string>& arguments)
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 // One of these words; they are shown as the option's type.
-CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
+Option one_of(Option option, const std::vector<std::string>& words);
 // A whole number from `least` on (and up to `most`).
-CLI::Option* whole_number(CLI::Option* option, int64_t least, int64_t most = INT64_MAX);
+Option whole_number(Option option, int64_t least, int64_t most = INT64_MAX);
 // The same, or a word that stands for 0.
-CLI::Option* whole_number_or(const std::string& word, CLI::Option* option, int64_t least,
-                             int64_t most);
+Option whole_number_or(const std::string& word, Option option, int64_t least, int64_t most);
 
 }  // namespace finetune

@@ -1,0 +1,140 @@
+#include "cli/parser.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "cli/usage.h"
+#include "core/error.h"
+
+namespace finetune {
+
+Option Option::required() const {
+  return Option(option_->required());
+}
+
+Option Option::type_name(const std::string& name) const {
+  return Option(option_->type_name(name));
+}
+
+Option Option::group(const std::string& name) const {
+  return Option(option_->group(name));
+}
+
+Option Option::default_str(const std::string& text) const {
+  return Option(option_->default_str(text));
+}
+
+Option Option::capture_default_str() const {
+  return Option(option_->capture_default_str());
+}
+
+Option Option::expected(int count) const {
+  return Option(option_->expected(count));
+}
+
+Option Option::expected(int least, int most) const {
+  return Option(option_->expected(least, most));
+}
+
+Option Option::delimiter(char separator) const {
+  return Option(option_->delimiter(separator));
+}
+
+Option Option::take_last() const {
+  return Option(option_->take_last());
+}
+
+Option Option::take_all() const {
+  return Option(option_->take_all());
+}
+
+Option Option::check(const Check& check) const {
+  return Option(option_->check(CLI::Validator(check, "", "")));
+}
+
+Option Option::transform(const Check& check) const {
+  return Option(option_->transform(CLI::Validator(check, "", "")));
+}
+
+Subcommand Subcommand::add_subcommand(const std::string& name, const std::string& help) const {
+  return Subcommand(app_->add_subcommand(name, help));
+}
+
+template <typename Value>
+Option Subcommand::add_option(const std::string& name, Value& value,
+                              const std::string& help) const {
+  return Option(app_->add_option(name, value, help));
+}
+
+using Text = std::string;
+using Texts = std::vector<std::string>;
+template Option Subcommand::add_option(const Text&, Text&, const Text&) const;
+template Option Subcommand::add_option(const Text&, Texts&, const Text&) const;
+template Option Subcommand::add_option(const Text&, int64_t&, const Text&) const;
+template Option Subcommand::add_option(const Text&, double&, const Text&) const;
+template Option Subcommand::add_option(const Text&, std::optional<Text>&, const Text&) const;
+template Option Subcommand::add_option(const Text&, std::optional<Texts>&, const Text&) const;
+template Option Subcommand::add_option(const Text&, std::optional<int64_t>&, const Text&) const;
+
+Option Subcommand::add_flag(const std::string& name, bool& value, const std::string& help) const {
+  return Option(app_->add_flag(name, value, help));
+}
+
+Option Subcommand::add_option_function(
+    const std::string& name, const std::function<std::string(const std::string& word)>& take,
+    const std::string& help) const {
+  auto checked = [name, take](const std::string& word) {
+    const std::string wrong = take(word);
+    if (!wrong.empty()) throw CLI::ValidationError(name, wrong);
+  };
+  return Option(app_->add_option_function<std::string>(name, checked, help));
+}
+
+void Subcommand::footer(const std::string& text) const {
+  app_->footer(text);
+}
+
+void Subcommand::require_subcommand(int least, int most) const {
+  app_->require_subcommand(size_t(least), size_t(most));
+}
+
+void Subcommand::callback(std::function<void()> run) const {
+  app_->callback(std::move(run));
+}
+
+bool Subcommand::subcommand_is_given() const {
+  return !app_->get_subcommands().empty();
+}
+
+Parser::Parser(const std::string& name, const std::string& description, const std::string& version)
+    : app_(std::make_unique<CLI::App>(description, name)) {
+  set_help_style(*app_);
+  app_->set_version_flag("--version", version, "show the version");
+  app_->require_subcommand(1);
+  app_->fallthrough(false);
+}
+
+Parser::~Parser() = default;
+
+Subcommand Parser::root() const {
+  return Subcommand(app_.get());
+}
+
+void Parser::check_names(const std::vector<std::string>& arguments) const {
+  finetune::check_names(*app_, arguments);
+}
+
+std::optional<std::string> Parser::parse(std::vector<std::string> arguments) {
+  let_last_value_count(*app_);
+  std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
+  try {
+    app_->parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw usage_error(usage_message(*app_, error));
+    const bool version = dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr;
+    return version ? std::string(error.what()) + "\n" : app_->help();
+  }
+  return std::nullopt;
+}
+
+}  // namespace finetune
