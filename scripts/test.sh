@@ -13,7 +13,10 @@ rm -f build/meson-logs/testlog.json
 status=0
 suites=()
 for suite in "$@"; do suites+=(--suite "$suite"); done
-meson test -C build --no-rebuild --print-errorlogs ${suites[@]+"${suites[@]}"} || status=$?
+# A few at a time: many have several processes, and time limits that await each other.
+jobs=$(nproc)
+[ "$jobs" -le 4 ] || jobs=4
+meson test -C build --no-rebuild --num-processes "$jobs" --print-errorlogs ${suites[@]+"${suites[@]}"} || status=$?
 
 # Counts single test cases: doctest's summaries and the black-box tests' lines are in meson's log.
 python3 scripts/count_tests.py build/meson-logs/testlog.json || status=1

@@ -23,7 +23,9 @@ def program_with_module():
     for source, name in ((CPU_BINARY, "finetune"), (module, "finetune_cuda.so")):
         target = place / name
         if not target.exists() or target.stat().st_mtime_ns < Path(source).stat().st_mtime_ns:
-            shutil.copy2(source, target)
+            copy = place / f"{name}-{os.getpid()}"  # another test may run what is there
+            shutil.copy2(source, copy)
+            copy.replace(target)
     os.environ["HOST_CUDA_PROTECT"] = "1"
     harness.BINARY = str(place / "finetune")
     return harness.BINARY
