@@ -14,6 +14,10 @@ cuda::Matrix of(Tensor x) {
   if (!x) return {};
   return {x.f32(), x.rows, x.cols, x.stride};
 }
+cuda::Bf16Matrix bf16_of(Tensor x) {
+  if (!x) return {};
+  return {x.as<bfloat16>(), x.rows, x.cols, x.stride};
+}
 cuda::RowNames of(RowNames names) {
   return {names.position, names.sample};
 }
@@ -55,6 +59,9 @@ void check_shape(Tensor x, int64_t rows, int64_t cols) {
 void check_same(Tensor a, Tensor b) {
   check_shape(a, b.rows, b.cols);
 }
+void check_same_type(Tensor a, std::initializer_list<Tensor> others) {
+  for (Tensor t : others) FINETUNE_CHECK(t.dtype == a.dtype);
+}
 void check_vector(Tensor x, int64_t count) {
   check_shape(x, 1, count);
 }
@@ -95,6 +102,12 @@ std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem, 
   const int devices = module.functions->count_devices(text, sizeof text);
   if (devices == 0) return none(text);
   return std::make_unique<CudaBackend>(*module.functions->functions, compute, local_rank % devices);
+}
+
+cuda::AnyMatrix CudaBackend::any(Tensor x) const {
+  const bool bf16 = x.dtype == DType::bf16;
+  FINETUNE_CHECK(bf16 ? compute_ == DType::bf16 : x.dtype == DType::f32);
+  return {x.data, x.rows, x.cols, x.stride, bf16};
 }
 
 template <typename Function, typename... Arguments>
@@ -224,13 +237,14 @@ void CudaBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
   check_shape(w, y.cols, x.cols);
   check_shape(y, x.rows, w.rows);
   if (bias) check_vector(bias, w.rows);
-  call("linear", functions_.linear, of(x), of(w), of(bias), of(y));
+  call("linear", functions_.linear, any(x), of(w), of(bias), any(y));
 }
 
 void CudaBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
   check_shape(w, dy.cols, dx.cols);
   check_shape(dx, dy.rows, w.cols);
-  call("linear_backward_input", functions_.linear_backward_input, of(dy), of(w), of(dx),
+  FINETUNE_CHECK(!accumulate || dx.dtype == DType::f32);
+  call("linear_backward_input", functions_.linear_backward_input, any(dy), of(w), any(dx),
        accumulate);
 }
 
@@ -239,7 +253,7 @@ void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor 
   check_shape(dw, dy.cols, x.cols);
   check_shape(x, dy.rows, dw.cols);
   if (dbias) check_vector(dbias, dy.cols);
-  call("linear_backward_weight", functions_.linear_backward_weight, of(dy), of(x), of(dw),
+  call("linear_backward_weight", functions_.linear_backward_weight, any(dy), any(x), of(dw),
        of(dbias), accumulate);
 }
 
@@ -247,13 +261,15 @@ void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor 
 
 void CudaBackend::activation(Activation f, Tensor x, Tensor y) {
   check_same(y, x);
-  call("activation", functions_.activation, of(f), of(x), of(y));
+  check_same_type(x, {y});
+  call("activation", functions_.activation, of(f), any(x), any(y));
 }
 
 void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) {
   check_same(dy, x);
   check_same(dx, x);
-  call("activation_backward", functions_.activation_backward, of(f), of(x), of(dy), of(dx));
+  check_same_type(x, {dy, dx});
+  call("activation_backward", functions_.activation_backward, of(f), any(x), any(dy), any(dx));
 }
 
 void CudaBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {
@@ -304,15 +320,15 @@ void CudaBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* 
 void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                  Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
                                  Tensor y, Tensor rounded) {
-  FINETUNE_CHECK(!rounded);
   check_same(y, x);
+  if (rounded) check_same(rounded, x);
   check_vector(gamma, x.cols);
   check_vector(beta, x.cols);
   if (residual) check_same(residual, x);
   if (s) check_same(s, x);
   if (stats) check_shape(stats, x.rows, 2);
   call("add_layer_norm", functions_.add_layer_norm, of(x), of(residual), dropout, of(names),
-       of(gamma), of(beta), epsilon, of(s), of(stats), of(y));
+       of(gamma), of(beta), epsilon, of(s), of(stats), of(y), bf16_of(rounded));
 }
 
 void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
@@ -325,7 +341,7 @@ void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Ten
   if (dx) check_same(dx, s);
   FINETUNE_CHECK(!dx || dx.data != ds.data || !dropout.on());
   call("add_layer_norm_backward", functions_.add_layer_norm_backward, of(dy), of(s), of(stats),
-       of(gamma), dropout, of(names), of(ds), of(dx), of(dgamma), of(dbeta));
+       of(gamma), dropout, of(names), of(ds), any(dx), of(dgamma), of(dbeta));
 }
 
 // ---- attention --------------------------------------------------------------------------------
@@ -352,7 +368,8 @@ void CudaBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor
                             Tensor v, Tensor out, Tensor lse) {
   check_attention(shape, q, k, v, out);
   if (lse) check_shape(lse, shape.heads, q.rows);
-  call("attention", functions_.attention, of(shape), dropout, of(q), of(k), of(v), of(out),
+  check_same_type(q, {k, v, out});
+  call("attention", functions_.attention, of(shape), dropout, any(q), any(k), any(v), any(out),
        of(lse));
 }
 
@@ -365,8 +382,9 @@ void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropou
   check_same(dq, q);
   check_same(dk, k);
   check_same(dv, k);
-  call("attention_backward", functions_.attention_backward, of(shape), dropout, of(q), of(k), of(v),
-       of(out), of(lse), of(dout), of(dq), of(dk), of(dv));
+  check_same_type(q, {k, v, out, dout, dq, dk, dv});
+  call("attention_backward", functions_.attention_backward, of(shape), dropout, any(q), any(k),
+       any(v), any(out), of(lse), any(dout), any(dq), any(dk), any(dv));
 }
 
 // ---- losses -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-// The CUDA backend: fp32 in memory; operands of matrix products are rounded to bf16 where it is
-// made for bf16. It checks shapes and calls the functions of finetune_cuda.so (cuda/api.h); all
-// that runs on the GPU is in cuda/*.cu.
+// The CUDA backend. Made for bf16 it takes activations in bf16 and rounds what else is an operand
+// of matrix products. It checks shapes and calls the functions of finetune_cuda.so (cuda/api.h);
+// all that runs on the GPU is in cuda/*.cu.
 #pragma once
 
 #include <memory>
@@ -24,6 +24,7 @@ class CudaBackend : public Backend {
   CudaBackend(const cuda::Functions& functions, DType compute, int device);
   std::string description() const override;
   DType compute_type() const override { return compute_; }
+  DType activation_type() const override { return compute_; }
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   bool uses_host_memory() const override { return false; }
@@ -88,7 +89,8 @@ class CudaBackend : public Backend {
                       Tensor parameter, Tensor m, Tensor v) override;
 
  private:
-  class Connected;  // its DevicePeers
+  class Connected;                      // its DevicePeers
+  cuda::AnyMatrix any(Tensor x) const;  // f32 or, made for bf16, bf16
   // Calls a function of the table; Error(device) with the operation's name if it fails.
   template <typename Function, typename... Arguments>
   void call(const char* operation, Function function, const Arguments&... arguments) const;

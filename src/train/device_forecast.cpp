@@ -32,9 +32,9 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
   const Head head = run.table.head();
   const auto training = ActivationPlan::training(
-      run.config, head, DType::f32, sizes.training.tokens, sizes.training.sequences, recompute);
+      run.config, head, run.compute, sizes.training.tokens, sizes.training.sequences, recompute);
   const auto evaluation = ActivationPlan::inference(
-      run.config, head, DType::f32, sizes.evaluation.tokens, sizes.evaluation.sequences, false);
+      run.config, head, run.compute, sizes.evaluation.tokens, sizes.evaluation.sequences, false);
   // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
   const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
   const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);
@@ -44,18 +44,33 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
 
 // What ops/cuda keeps between kernels (Scratch in context.h), each for the largest shapes.
 int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
-  const int64_t h = run.config.hidden_size, inner = run.config.intermediate_size;
-  const int64_t wide = std::max(3 * h, inner);
+  const int64_t h = run.config.hidden_size;
+  const int64_t wide = std::max(3 * h, run.config.intermediate_size);
   const int64_t t = sizes.training.tokens, any = std::max(t, sizes.evaluation.tokens);
   int64_t bytes = 0;
+  // Inputs of layers that are not kept rounded: one in the forward pass, one in the backward pass.
   if (run.compute == DType::bf16) {
-    bytes += 2 * std::max(t * wide, any * std::max(h, inner));  // dy, or x
-    bytes += 2 * std::max({wide * h, t * h, t * inner});        // w, or x
+    bytes += 2 * (any + t) * h;
+    // Attention's dropout as bits, where it has any (ops/cuda/attention_mask.h).
+    const int64_t words = run.training.longest() / 64 + 1;
+    bytes += run.config.num_attention_heads * t * words * int64_t(sizeof(uint64_t));
   }
   bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloat;      // sums over rows
   bytes += run.config.num_attention_heads * t * kFloat;              // of attention's gradients
   bytes += run.table.size() / kNormBlock * int64_t(sizeof(double));  // of the gradient norm
   return bytes;
+}
+
+// The weights that products read, and the biases of what they leave in bf16 (ops/cuda/rounded.h).
+int64_t rounded_weight_bytes(const DeviceRun& run) {
+  if (run.compute != DType::bf16) return 0;
+  int64_t elements = 0;
+  for (const Parameter& p : run.table.parameters()) {
+    const auto has = [&](std::string_view part) { return p.name.find(part) != p.name.npos; };
+    if (p.shape.size() == 2 && p.layer > 0) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
+    if (p.shape.size() == 1 && (has(".self.") || has(".intermediate."))) elements += p.size();
+  }
+  return elements * int64_t(size_of(DType::bf16));
 }
 
 std::string megabytes(int64_t bytes) {
@@ -70,7 +85,7 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
   const int64_t arena = run.table.size() * kFloat;
   const int64_t word_lists = 4 * run.config.vocab_size * int64_t(sizeof(int32_t));
   DeviceForecast m;
-  m.weights = arena;
+  m.weights = arena + rounded_weight_bytes(run);
   m.gradients = ShardSum::arenas_needed(run.shards) * arena + word_lists;
   m.optimizer = 2 * arena;
   m.activations = activation_bytes(run, sizes, recompute);

@@ -27,11 +27,11 @@ struct DeviceRun {
 
 // Bytes.
 struct DeviceForecast {
-  int64_t weights = 0;
+  int64_t weights = 0;  // and the rounded copy that products read
   int64_t gradients = 0;
   int64_t optimizer = 0;    // m and v
   int64_t activations = 0;  // and the micro-batch
-  int64_t scratch = 0;      // of the operations: rounded operands, partial sums
+  int64_t scratch = 0;      // of the operations: rounded operands, partial sums, masks
 
   int64_t total() const { return weights + gradients + optimizer + activations + scratch; }
 };

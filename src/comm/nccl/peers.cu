@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ops/cuda/ops.h"
+#include "ops/cuda/rounded.h"
 
 namespace finetune::cuda {
 
@@ -75,6 +76,7 @@ void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_c
           "sending");
   }
   for (const PeerPart* part = in; part < in + in_count; ++part) {
+    context.rounded_weights->forget(part->data, size_t(part->count) * sizeof(float));
     check(ncclRecv(part->data, size_t(part->count), ncclFloat32, part->rank, peers->comm,
                    context.stream),
           "receiving");
@@ -85,6 +87,7 @@ void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_c
 void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count) {
   check(ncclGroupStart(), "sums");
   for (const PeerPart* part = parts; part < parts + count; ++part) {
+    context.rounded_weights->forget(part->data, size_t(part->count) * sizeof(float));
     check(ncclReduce(part->data, part->data, size_t(part->count), ncclFloat32, ncclSum, part->rank,
                      peers->comm, context.stream),
           "sums");

@@ -1,6 +1,7 @@
 // y = f(x) and dx = dy * f'(x), formulas of ops/backend.h; each form keeps its relative precision
 // where the value is small.
 #include "ops/cuda/ops.h"
+#include "ops/cuda/pack.h"
 #include "ops/cuda/warp.h"
 
 namespace finetune::cuda {
@@ -54,55 +55,78 @@ __device__ float derivative(float x) {
   }
 }
 
-template <int kKind>
-__global__ void forward_kernel(Matrix x, Matrix y) {
+template <int kKind, int kWidth, typename T>
+__global__ void forward_kernel(MatrixOf<T> x, MatrixOf<T> y) {
   const int64_t r = blockIdx.x;
-  for_columns(x.cols, [=](int64_t c) { y.row(r)[c] = value<kKind>(x.row(r)[c]); });
+  for_columns(x.cols / kWidth, [=](int64_t i) {
+    float values[kWidth];
+    load(x.row(r) + i * kWidth, values);
+    for (float& v : values) v = value<kKind>(v);
+    store(y.row(r) + i * kWidth, values);
+  });
 }
 
-template <int kKind>
-__global__ void backward_kernel(Matrix x, Matrix dy, Matrix dx) {
+template <int kKind, int kWidth, typename T>
+__global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx) {
   const int64_t r = blockIdx.x;
-  for_columns(x.cols,
-              [=](int64_t c) { dx.row(r)[c] = dy.row(r)[c] * derivative<kKind>(x.row(r)[c]); });
+  for_columns(x.cols / kWidth, [=](int64_t i) {
+    float values[kWidth], gradients[kWidth];
+    load(x.row(r) + i * kWidth, values);
+    load(dy.row(r) + i * kWidth, gradients);
+    for (int k = 0; k < kWidth; ++k) gradients[k] *= derivative<kKind>(values[k]);
+    store(dx.row(r) + i * kWidth, gradients);
+  });
 }
 
-template <template <int> class Kernels, typename... Matrices>
-void launch_kind(Context& context, int kind, Matrix x, Matrices... others) {
-  const RowGrid grid = row_grid(x.rows, x.cols);
-  auto run = [&](auto kernel) { launch(context, grid.blocks, grid.threads, kernel, x, others...); };
+// run(std::integral_constant<int, kind>())
+template <typename Run>
+void for_kind(int kind, Run&& run) {
   switch (kind) {
     case kGelu:
-      return run(Kernels<kGelu>::kernel);
+      return run(std::integral_constant<int, kGelu>());
     case kGeluTanh:
-      return run(Kernels<kGeluTanh>::kernel);
+      return run(std::integral_constant<int, kGeluTanh>());
     case kRelu:
-      return run(Kernels<kRelu>::kernel);
+      return run(std::integral_constant<int, kRelu>());
     case kSilu:
-      return run(Kernels<kSilu>::kernel);
+      return run(std::integral_constant<int, kSilu>());
     case kTanh:
-      return run(Kernels<kTanh>::kernel);
+      return run(std::integral_constant<int, kTanh>());
   }
   throw Failure("unknown activation");
 }
 
-template <int kKind>
-struct Forward {
-  static constexpr auto kernel = forward_kernel<kKind>;
-};
-template <int kKind>
-struct Backward {
-  static constexpr auto kernel = backward_kernel<kKind>;
-};
-
 }  // namespace
 
-void activation(Context& context, int kind, Matrix x, Matrix y) {
-  launch_kind<Forward>(context, kind, x, y);
+void activation(Context& context, int kind, AnyMatrix x, AnyMatrix y) {
+  for_type(x.bf16, [&](auto element) {
+    using T = decltype(element);
+    const auto from = x.as<T>(), to = y.as<T>();
+    for_width(
+        [&](auto width) {
+          const RowGrid grid = row_grid(x.rows, x.cols / width());
+          for_kind(kind, [&](auto f) {
+            launch(context, grid.blocks, grid.threads, forward_kernel<f(), width(), T>, from, to);
+          });
+        },
+        from, to);
+  });
 }
 
-void activation_backward(Context& context, int kind, Matrix x, Matrix dy, Matrix dx) {
-  launch_kind<Backward>(context, kind, x, dy, dx);
+void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx) {
+  for_type(x.bf16, [&](auto element) {
+    using T = decltype(element);
+    const auto from = x.as<T>(), gradient = dy.as<T>(), to = dx.as<T>();
+    for_width(
+        [&](auto width) {
+          const RowGrid grid = row_grid(x.rows, x.cols / width());
+          for_kind(kind, [&](auto f) {
+            launch(context, grid.blocks, grid.threads, backward_kernel<f(), width(), T>, from,
+                   gradient, to);
+          });
+        },
+        from, gradient, to);
+  });
 }
 
 }  // namespace finetune::cuda

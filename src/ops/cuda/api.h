@@ -10,18 +10,34 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/dtype.h"
 #include "core/philox.h"
 
 namespace finetune::cuda {
 
 enum Status : int { kDone = 0, kFailed = 1, kOutOfMemory = 2 };
 
-// (rows, cols) floats, consecutive rows `stride` apart. data == nullptr: absent.
-struct Matrix {
-  float* data;
+// (rows, cols) elements, consecutive rows `stride` elements apart. data == nullptr: absent.
+template <typename T>
+struct MatrixOf {
+  T* data;
   int64_t rows, cols, stride;
 
-  constexpr float* row(int64_t r) const { return data + r * stride; }
+  constexpr T* row(int64_t r) const { return data + r * stride; }
+};
+using Matrix = MatrixOf<float>;
+using Bf16Matrix = MatrixOf<bfloat16>;
+
+// The same of floats or, in a context for bf16, of bfloat16.
+struct AnyMatrix {
+  void* data;
+  int64_t rows, cols, stride;
+  bool bf16;
+
+  template <typename T>
+  constexpr MatrixOf<T> as() const {
+    return {static_cast<T*>(data), rows, cols, stride};
+  }
 };
 
 struct RowNames {
@@ -111,13 +127,15 @@ struct Functions {
   int (*fill_zero)(Context*, void* memory, int64_t rows, size_t width, size_t pitch);
   int (*synchronize)(Context*);
 
-  int (*linear)(Context*, Matrix x, Matrix w, Matrix bias, Matrix y);
-  int (*linear_backward_input)(Context*, Matrix dy, Matrix w, Matrix dx, bool accumulate);
-  int (*linear_backward_weight)(Context*, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+  // A context for bf16 remembers w and bias rounded. They may be changed by upload, fill_zero,
+  // adamw*, exchange and reduce alone, and by what is new in memory that was released.
+  int (*linear)(Context*, AnyMatrix x, Matrix w, Matrix bias, AnyMatrix y);
+  int (*linear_backward_input)(Context*, AnyMatrix dy, Matrix w, AnyMatrix dx, bool accumulate);
+  int (*linear_backward_weight)(Context*, AnyMatrix dy, AnyMatrix x, Matrix dw, Matrix dbias,
                                 bool accumulate);
 
-  int (*activation)(Context*, int kind, Matrix x, Matrix y);
-  int (*activation_backward)(Context*, int kind, Matrix x, Matrix dy, Matrix dx);
+  int (*activation)(Context*, int kind, AnyMatrix x, AnyMatrix y);
+  int (*activation_backward)(Context*, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx);
   int (*dropout)(Context*, Matrix x, Dropout dropout, RowNames names, Matrix y);
   int (*add)(Context*, Matrix x, Matrix y);
   int (*gather_rows)(Context*, Matrix x, const int32_t* index, Matrix y);
@@ -129,16 +147,17 @@ struct Functions {
                         Matrix dtype);
 
   int (*add_layer_norm)(Context*, Matrix x, Matrix residual, Dropout dropout, RowNames names,
-                        Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y);
+                        Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y,
+                        Bf16Matrix rounded);
   int (*add_layer_norm_backward)(Context*, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
-                                 Dropout dropout, RowNames names, Matrix ds, Matrix dx,
+                                 Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
                                  Matrix dgamma, Matrix dbeta);
 
-  int (*attention)(Context*, AttentionShape shape, Dropout dropout, Matrix q, Matrix k, Matrix v,
-                   Matrix out, Matrix lse);
-  int (*attention_backward)(Context*, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
-                            Matrix v, Matrix out, Matrix lse, Matrix dout, Matrix dq, Matrix dk,
-                            Matrix dv);
+  int (*attention)(Context*, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,
+                   AnyMatrix v, AnyMatrix out, Matrix lse);
+  int (*attention_backward)(Context*, AttentionShape shape, Dropout dropout, AnyMatrix q,
+                            AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, AnyMatrix dout,
+                            AnyMatrix dq, AnyMatrix dk, AnyMatrix dv);
 
   // A label or position that is out of range makes its sample's loss NaN.
   int (*cross_entropy)(Context*, Matrix logits, const int32_t* labels, Matrix weights,

@@ -1,8 +1,9 @@
 // out = dropout(softmax(scale * Q K^T)) V for packed sequences, in one pass over the keys: each
 // query keeps the largest score so far, the sum of exponentials below it and the weighted sum of
 // values, and scales both down when a larger score comes (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018; Dao et al., FlashAttention, 2022). fp32 throughout.
-#include "ops/cuda/attention.h"
+// normalizer calculation for softmax", 2018; Dao et al., FlashAttention, 2022). fp32 inside,
+// whatever the type of the operands.
+#include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -11,10 +12,10 @@ namespace {
 constexpr int kRows = 4;  // queries of a warp
 constexpr int kQueries = kAttentionWarps * kRows;
 
-template <int kSize>
+template <int kSize, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
-    attention_kernel(AttentionShape shape, Dropout dropout, Matrix q, Matrix k, Matrix v,
-                     Matrix out, Matrix lse) {
+    attention_kernel(AttentionShape shape, Dropout dropout, MatrixOf<T> q, MatrixOf<T> k,
+                     MatrixOf<T> v, MatrixOf<T> out, Matrix lse) {
   constexpr int kParts = kSize / kWarp;  // elements of a head that a lane sums up
   __shared__ float query_tile[kQueries][kSize];
   __shared__ float key_tile[kStreamed][kSize + 1];
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const float inverse = 1.0f / sum[r];
     for (int c = 0; c < kParts; ++c) {
       const int d = c * kWarp + lane();
-      if (d < size) out.row(to)[column + d] = total[r][c] * inverse;
+      if (d < size) put(out.row(to) + column + d, total[r][c] * inverse);
     }
     if (lse.data && lane() == 0) lse.row(head)[to] = largest[r] + logf(sum[r]);
   }
@@ -86,11 +87,19 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
 }  // namespace
 
-void attention(Context& context, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
-               Matrix v, Matrix out, Matrix lse) {
-  for_head_size(shape.head_size, [&](auto size) {
-    launch(context, attention_grid(shape, shape.queries, kQueries), kAttentionThreads,
-           attention_kernel<size()>, shape, dropout, q, k, v, out, lse);
+void attention(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,
+               AnyMatrix v, AnyMatrix out, Matrix lse) {
+  if (fits_tensor_cores(shape, q, k, v, out)) {
+    return attention_bf16(context, shape, dropout, q.as<bfloat16>(), k.as<bfloat16>(),
+                          v.as<bfloat16>(), out.as<bfloat16>(), lse);
+  }
+  for_type(q.bf16, [&](auto element) {
+    using T = decltype(element);
+    for_head_size(shape.head_size, [&](auto size) {
+      launch(context, attention_grid(shape, shape.queries, kQueries), kAttentionThreads,
+             attention_kernel<size(), T>, shape, dropout, q.as<T>(), k.as<T>(), v.as<T>(),
+             out.as<T>(), lse);
+    });
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/cuda/context.h"
+#include "ops/cuda/pack.h"
 #include "ops/cuda/warp.h"
 
 namespace finetune::cuda {
@@ -14,12 +15,12 @@ constexpr int kLargestHead = 128;
 
 // tile (kRows, kWidth) = rows [first, first + count) of columns [column, column + size) of x, the
 // rest zero. Odd kWidth: lanes that read one column of all rows meet no bank twice.
-template <int kSize, int kRows, int kWidth>
-__device__ inline void load_tile(float (&tile)[kRows][kWidth], const Matrix& x, int64_t first,
+template <int kSize, int kRows, int kWidth, typename T>
+__device__ inline void load_tile(float (&tile)[kRows][kWidth], const MatrixOf<T>& x, int64_t first,
                                  int64_t count, int64_t column, int64_t size) {
   for (int i = int(threadIdx.x); i < kRows * kSize; i += kAttentionThreads) {
     const int r = i / kSize, d = i % kSize;
-    tile[r][d] = r < count && d < size ? x.row(first + r)[column + d] : 0.0f;
+    tile[r][d] = r < count && d < size ? as_float(x.row(first + r)[column + d]) : 0.0f;
   }
 }
 
@@ -31,6 +32,14 @@ __device__ inline float attention_factor(const AttentionShape& shape, const Drop
                                      uint32_t(i * keys + j));
   return bits >= dropout.threshold ? dropout.scale : 0.0f;
 }
+
+// What the backward pass works on; weighted (heads, Tq) = row sums of dout * out.
+template <typename T>
+struct AttentionGradients {
+  MatrixOf<T> q, k, v, dout;
+  Matrix lse, weighted;
+  MatrixOf<T> dq, dk, dv;
+};
 
 // run(std::integral_constant<int, kSize>) with the smallest kSize that holds the head.
 template <typename Run>

@@ -5,36 +5,32 @@
 // blocks: one launch sums dq over the keys of a block's queries, another dk and dv over the queries
 // of a block's keys. The two compute the scores anew, and are the same kernel: rows that stay,
 // other rows that stream by.
-#include "ops/cuda/attention.h"
+#include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
 namespace {
 
 // weighted (heads, Tq) = D. Block x is a query, block y a group of heads, a warp a head.
-__global__ void weighted_kernel(AttentionShape shape, Matrix out, Matrix dout, Matrix weighted) {
+template <typename T>
+__global__ void weighted_kernel(AttentionShape shape, MatrixOf<T> out, MatrixOf<T> dout,
+                                Matrix weighted) {
   const int64_t r = blockIdx.x, head = int64_t(blockIdx.y) * kAttentionWarps + warp();
   if (head >= shape.heads) return;
   const int64_t column = head * shape.head_size;
   float sum = 0;
   for (int64_t d = lane(); d < shape.head_size; d += kWarp) {
-    sum = fmaf(dout.row(r)[column + d], out.row(r)[column + d], sum);
+    sum = fmaf(as_float(dout.row(r)[column + d]), as_float(out.row(r)[column + d]), sum);
   }
   sum = warp_sum(sum);
   if (lane() == 0) weighted.row(head)[r] = sum;
 }
 
-struct Gradients {
-  Matrix q, k, v, lse, dout, weighted;
-  Matrix first;   // dq, or dk where keys stay
-  Matrix second;  // dv where keys stay
-};
-
 // The rows that stay are keys (kKeysStay) or queries. `a` and `b` are what scores and dM are
 // products of: K and V of keys, Q and dout of queries.
-template <int kSize, bool kKeysStay>
+template <int kSize, bool kKeysStay, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
-    attention_backward_kernel(AttentionShape shape, Dropout dropout, Gradients t) {
+    attention_backward_kernel(AttentionShape shape, Dropout dropout, AttentionGradients<T> t) {
   constexpr int kRows = kSize <= 64 ? 4 : 2;  // of a warp; shared memory holds no more
   constexpr int kStaying = kAttentionWarps * kRows;
   constexpr int kParts = kSize / kWarp;
@@ -107,35 +103,43 @@ __global__ void __launch_bounds__(kAttentionThreads)
     for (int c = 0; c < kParts; ++c) {
       const int d = c * kWarp + lane();
       if (d >= size) continue;
-      t.first.row(own_first + begin + r)[column + d] = first[r][c];
-      if constexpr (kKeysStay) t.second.row(own_first + begin + r)[column + d] = second[r][c];
+      put((kKeysStay ? t.dk : t.dq).row(own_first + begin + r) + column + d, first[r][c]);
+      if constexpr (kKeysStay) put(t.dv.row(own_first + begin + r) + column + d, second[r][c]);
     }
   }
 }
 
-template <int kSize, bool kKeysStay>
+template <int kSize, bool kKeysStay, typename T>
 void launch_side(Context& context, const AttentionShape& shape, const Dropout& dropout,
-                 const Gradients& t) {
+                 const AttentionGradients<T>& t) {
   constexpr int kStaying = kAttentionWarps * (kSize <= 64 ? 4 : 2);
   launch(context, attention_grid(shape, kKeysStay ? shape.keys : shape.queries, kStaying),
-         kAttentionThreads, attention_backward_kernel<kSize, kKeysStay>, shape, dropout, t);
+         kAttentionThreads, attention_backward_kernel<kSize, kKeysStay, T>, shape, dropout, t);
 }
 
 }  // namespace
 
-void attention_backward(Context& context, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
-                        Matrix v, Matrix out, Matrix lse, Matrix dout, Matrix dq, Matrix dk,
-                        Matrix dv) {
+void attention_backward(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q,
+                        AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, AnyMatrix dout,
+                        AnyMatrix dq, AnyMatrix dk, AnyMatrix dv) {
   if (q.rows == 0) return;
-  Matrix weighted = {context.scratch_floats(Scratch::weighted, shape.heads * q.rows), shape.heads,
-                     q.rows, q.rows};
-  launch(context, dim3(unsigned(q.rows), unsigned(divide_up(shape.heads, kAttentionWarps))),
-         kAttentionThreads, weighted_kernel, shape, out, dout, weighted);
-  for_head_size(shape.head_size, [&](auto size) {
-    launch_side<size(), false>(context, shape, dropout,
-                               Gradients{q, k, v, lse, dout, weighted, dq, Matrix{}});
-    launch_side<size(), true>(context, shape, dropout,
-                              Gradients{q, k, v, lse, dout, weighted, dk, dv});
+  const Matrix weighted = {context.scratch_floats(Scratch::weighted, shape.heads * q.rows),
+                           shape.heads, q.rows, q.rows};
+  for_type(q.bf16, [&](auto element) {
+    using T = decltype(element);
+    launch(context, dim3(unsigned(q.rows), unsigned(divide_up(shape.heads, kAttentionWarps))),
+           kAttentionThreads, weighted_kernel<T>, shape, out.as<T>(), dout.as<T>(), weighted);
+    const AttentionGradients<T> t = {q.as<T>(), k.as<T>(),  v.as<T>(),  dout.as<T>(), lse,
+                                     weighted,  dq.as<T>(), dk.as<T>(), dv.as<T>()};
+    if constexpr (std::is_same_v<T, bfloat16>) {
+      if (fits_tensor_cores(shape, q, k, v, dout, dq, dk, dv)) {
+        return attention_backward_bf16(context, shape, dropout, t);
+      }
+    }
+    for_head_size(shape.head_size, [&](auto size) {
+      launch_side<size(), false>(context, shape, dropout, t);
+      launch_side<size(), true>(context, shape, dropout, t);
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "ops/cuda/context.h"
 #include "ops/cuda/matmul.h"
+#include "ops/cuda/rounded.h"
 
 namespace finetune::cuda {
 
@@ -34,12 +35,16 @@ void* DeviceMemory::allocate(size_t bytes, const char* what) {
   return memory;
 }
 
-void DeviceMemory::release(void* memory) {
-  if (!memory) return;
+size_t DeviceMemory::size_of(void* memory) const {
   const auto found = blocks_.find(memory);
   if (found == blocks_.end()) throw Failure("device memory that this context has not allocated");
-  used_ -= int64_t(found->second);
-  blocks_.erase(found);
+  return found->second;
+}
+
+void DeviceMemory::release(void* memory) {
+  if (!memory) return;
+  used_ -= int64_t(size_of(memory));
+  blocks_.erase(memory);
   check(cudaFree(memory), "device memory");
 }
 
@@ -80,11 +85,13 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   staging = std::make_unique<Staging>();
   matmul = std::make_unique<Matmul>(memory);
+  rounded_weights = std::make_unique<RoundedWeights>(memory);
 }
 
 Context::~Context() {
   cudaSetDevice(device);
   if (stream) cudaStreamSynchronize(stream);
+  rounded_weights.reset();
   matmul.reset();
   staging.reset();
   if (stream) cudaStreamDestroy(stream);

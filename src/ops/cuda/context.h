@@ -27,16 +27,18 @@ void check(cublasStatus_t status, const char* what);
 
 // Device memory for what an operation keeps from one kernel to the next. It grows to what the
 // largest shapes need and stays.
-enum class Scratch { left, right, sums, weighted, squares, steps, count };
+enum class Scratch { left, right, sums, weighted, mask, squares, steps, count };
 
-class Matmul;  // matmul.h
+class Matmul;          // matmul.h
+class RoundedWeights;  // rounded.h
 
 // Memory of the device, counted.
 class DeviceMemory {
  public:
   ~DeviceMemory();
   void* allocate(size_t bytes, const char* what);
-  void release(void* memory);  // null is nothing
+  void release(void* memory);          // null is nothing
+  size_t size_of(void* memory) const;  // of a block, in bytes
   int64_t used() const { return used_; }
   int64_t peak() const { return peak_; }
 
@@ -77,7 +79,7 @@ struct Context {
   }
 
   const int device;
-  const bool bf16;  // operands of matrix products are rounded
+  const bool bf16;  // operands of matrix products are rounded, activations may be
   void (*const log)(const char* line);
   std::string device_name;
   std::string error;
@@ -85,6 +87,7 @@ struct Context {
   DeviceMemory memory;
   std::unique_ptr<Staging> staging;
   std::unique_ptr<Matmul> matmul;
+  std::unique_ptr<RoundedWeights> rounded_weights;
 
  private:
   struct Block {

@@ -94,12 +94,13 @@ bool self_test(std::string& message) {
     // Each operand begins at a multiple of 64 bytes.
     bool done = f.allocate(context, 4 * 64, &memory) == kDone;
     auto part = [&](int i) { return static_cast<float*>(memory) + 16 * i; };
-    const Matrix y = {part(0), 2, 3, 3}, x = {part(1), 2, 2, 2};
+    const Matrix y = {part(0), 2, 3, 3};
+    const AnyMatrix x = {part(1), 2, 2, 2, false}, to = {y.data, 2, 3, 3, false};
     const Matrix w = {part(2), 3, 2, 2}, bias = {part(3), 1, 3, 3};
     done = done && f.upload(context, x.data, kOperands, 4 * sizeof(float)) == kDone &&
            f.upload(context, w.data, kOperands + 4, 6 * sizeof(float)) == kDone &&
            f.upload(context, bias.data, kOperands + 10, 3 * sizeof(float)) == kDone &&
-           f.linear(context, x, w, bias, y) == kDone && f.add(context, y, y) == kDone &&
+           f.linear(context, x, w, bias, to) == kDone && f.add(context, y, y) == kDone &&
            f.download(context, result.data(), y.data, 6 * sizeof(float)) == kDone;
     message = done ? "ok" : f.error(context);
     if (memory) f.release(context, memory);

@@ -1,43 +1,41 @@
-// Products of the linear layers. In bf16 the operands are rounded into scratch memory first, to the
-// nearest and ties to even; sums and results are fp32 (as ops/cpu/gemm_bf16.cpp).
-#include "core/dtype.h"
+// Products of the linear layers. In bf16 operands that are not yet rounded are so first: weights
+// once after each change (rounded.h), others into scratch memory. Sums are fp32, results as the
+// caller has them; a bias that is added to bf16 is rounded too, as cuBLASLt wants it.
 #include "ops/cuda/column_sums.h"
 #include "ops/cuda/matmul.h"
 #include "ops/cuda/ops.h"
-#include "ops/cuda/warp.h"
+#include "ops/cuda/rounded.h"
 
 namespace finetune::cuda {
 namespace {
 
-// to (rows, stride) = x (rows, cols) in bf16; what lies beyond `cols` is not written
-__global__ void round_kernel(Matrix x, uint16_t* to, int64_t stride) {
-  const int64_t r = blockIdx.x;
-  for_columns(x.cols, [=](int64_t c) { to[r * stride + c] = bfloat16(x.row(r)[c]).bits; });
+AnyMatrix any(Matrix x) {
+  return {x.data, x.rows, x.cols, x.stride, false};
 }
 
-// x as the context's products take it. Rows of the copy begin at multiples of 16 bytes, as tensor
-// cores want them.
-Operand operand(Context& context, Matrix x, bool transposed, Scratch place) {
-  if (!context.bf16) return {x.data, x.rows, x.cols, x.stride, transposed};
-  const int64_t stride = divide_up(x.cols, 8) * 8;
-  auto* to =
-      static_cast<uint16_t*>(context.scratch(place, size_t(x.rows * stride) * sizeof(uint16_t)));
-  const RowGrid grid = row_grid(x.rows, x.cols);
-  launch(context, grid.blocks, grid.threads, round_kernel, x, to, stride);
-  return {to, x.rows, x.cols, stride, transposed};
+Operand of(Bf16Matrix x, bool transposed) {
+  return {x.data, x.rows, x.cols, x.stride, transposed};
 }
 
-// c = or += op(a) * op(b) + bias
-void multiply(Context& context, Matrix a, bool transpose_a, Matrix b, bool transpose_b, Matrix bias,
-              Matrix c, bool accumulate) {
-  Product p = {};
-  p.a = operand(context, a, transpose_a, Scratch::left);
-  p.b = operand(context, b, transpose_b, Scratch::right);
-  p.bf16 = context.bf16;
-  p.bias = bias.data;
-  p.c = c;
-  p.accumulate = accumulate;
-  context.matmul->run(context, p);
+// x as the context's products take it.
+Operand operand(Context& context, AnyMatrix x, bool transposed, Scratch place) {
+  if (x.bf16 || !context.bf16) return {x.data, x.rows, x.cols, x.stride, transposed};
+  const int64_t stride = rounded_stride(x.cols);
+  void* memory = context.scratch(place, size_t(x.rows * stride) * sizeof(bfloat16));
+  const Bf16Matrix to = {static_cast<bfloat16*>(memory), x.rows, x.cols, stride};
+  round(context, x.as<float>(), to);
+  return of(to, transposed);
+}
+
+Operand weight(Context& context, Matrix w, bool transposed) {
+  if (!context.bf16) return {w.data, w.rows, w.cols, w.stride, transposed};
+  return of(context.rounded_weights->of(context, w), transposed);
+}
+
+// c = or += a * b + bias
+void multiply(Context& context, Operand a, Operand b, const void* bias, AnyMatrix c,
+              bool accumulate) {
+  context.matmul->run(context, {a, b, context.bf16, c, bias, accumulate});
 }
 
 void clear(Context& context, Matrix x) {
@@ -48,22 +46,29 @@ void clear(Context& context, Matrix x) {
 }  // namespace
 
 // y (R, out) = x (R, in) * w (out, in)^T + bias (1, out)
-void linear(Context& context, Matrix x, Matrix w, Matrix bias, Matrix y) {
-  multiply(context, x, false, w, true, bias, y, false);
+void linear(Context& context, AnyMatrix x, Matrix w, Matrix bias, AnyMatrix y) {
+  const void* added = bias.data;
+  if (added && y.bf16) added = context.rounded_weights->of(context, bias).data;
+  multiply(context, operand(context, x, false, Scratch::left), weight(context, w, true), added, y,
+           false);
 }
 
 // dx (R, in) = or += dy (R, out) * w (out, in)
-void linear_backward_input(Context& context, Matrix dy, Matrix w, Matrix dx, bool accumulate) {
-  multiply(context, dy, false, w, false, Matrix{}, dx, accumulate);
+void linear_backward_input(Context& context, AnyMatrix dy, Matrix w, AnyMatrix dx,
+                           bool accumulate) {
+  multiply(context, operand(context, dy, false, Scratch::left), weight(context, w, false), nullptr,
+           dx, accumulate);
 }
 
-// dw (out, in) = or += dy (R, out)^T * x (R, in); dbias (1, out) = or += column sums of dy
-void linear_backward_weight(Context& context, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+// dw (out, in) = or += dy (R, out)^T * x (R, in); dbias (1, out) = or += column sums of dy. (The
+// epilogue of cuBLASLt that sums dbias cannot add to what is there.)
+void linear_backward_weight(Context& context, AnyMatrix dy, AnyMatrix x, Matrix dw, Matrix dbias,
                             bool accumulate) {
   if (!accumulate && dy.rows == 0) clear(context, dw);
   if (!accumulate && dbias.data) clear(context, dbias);
   if (dy.rows == 0) return;
-  multiply(context, dy, true, x, false, Matrix{}, dw, accumulate);
+  multiply(context, operand(context, dy, true, Scratch::left),
+           operand(context, x, false, Scratch::right), nullptr, any(dw), accumulate);
   if (dbias.data) column_sums(context, dy, dbias.data);
 }
 

@@ -57,11 +57,13 @@ Matmul::Plan::~Plan() {
 // B comes first, and either operand is transposed for cuBLASLt where it is for us.
 void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   const cudaDataType_t type = p.bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  const cudaDataType_t result_type = p.c.bf16 ? CUDA_R_16BF : CUDA_R_32F;
   check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "a matrix product's description");
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (p.bias) {  // along the columns of C, which are the rows of C^T: what cuBLASLt's bias is for
+  if (p.bias) {  // along the columns of C, which are the rows of C^T: what cuBLASLt's bias is for,
+                 // in C's type
     set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
   }
@@ -72,12 +74,12 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   };
   layout(plan.a, type, p.b.rows, p.b.cols, p.b.stride);
   layout(plan.b, type, p.a.rows, p.a.cols, p.a.stride);
-  layout(plan.c, CUDA_R_32F, p.c.rows, p.c.cols, p.c.stride);
+  layout(plan.c, result_type, p.c.rows, p.c.cols, p.c.stride);
 
   Preference preference;
   set(preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
   const auto [left, right, result] =
-      std::tuple{std::get<11>(key), std::get<12>(key), std::get<13>(key)};
+      std::tuple{std::get<12>(key), std::get<13>(key), std::get<14>(key)};
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, right);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result);
@@ -108,6 +110,7 @@ void Matmul::run(Context& context, const Product& p) {
                 p.a.transposed,
                 p.b.transposed,
                 p.bf16,
+                p.c.bf16,
                 p.bias != nullptr,
                 p.accumulate,
                 alignment(p.a.data),

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, fp32 sums, operands fp32 (never TF32) or bf16.
+// Matrix products by cuBLASLt, fp32 sums, operands fp32 (never TF32) or bf16, results either.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,7 +10,7 @@
 
 namespace finetune::cuda {
 
-// An operand, row-major: fp32, or bf16 as 16-bit words.
+// An operand, row-major.
 struct Operand {
   const void* data;
   int64_t rows, cols, stride;
@@ -20,9 +20,9 @@ struct Operand {
 // c (m, n) = op(a) (m, k) * op(b) (k, n) + bias (1, n), or c += that.
 struct Product {
   Operand a, b;
-  bool bf16;          // of a and b
-  const float* bias;  // may be null; not with accumulate
-  Matrix c;
+  bool bf16;         // a and b, else they are fp32
+  AnyMatrix c;       // fp32 where a and b are
+  const void* bias;  // of c's type; may be null; not with accumulate
   bool accumulate;
 };
 
@@ -41,8 +41,9 @@ class Matmul {
   // All that an algorithm may depend on; of pointers their alignment.
   using Key = std::tuple<int64_t, int64_t, int64_t,  // m, n, k
                          int64_t, int64_t, int64_t,  // strides of a, b, c
-                         bool, bool, bool, bool,     // a and b transposed, bf16, bias
-                         bool,                       // accumulate
+                         bool, bool,                 // a and b transposed
+                         bool, bool,                 // a and b in bf16, c in bf16
+                         bool, bool,                 // bias, accumulate
                          uint32_t, uint32_t, uint32_t>;
   struct Plan {
     cublasLtMatmulDesc_t operation = nullptr;

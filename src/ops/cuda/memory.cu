@@ -1,4 +1,5 @@
 #include "ops/cuda/ops.h"
+#include "ops/cuda/rounded.h"
 
 namespace finetune::cuda {
 
@@ -11,6 +12,7 @@ void allocate(Context& context, size_t bytes, void** memory) {
 
 void release(Context& context, void* memory) {
   check(cudaStreamSynchronize(context.stream), "device memory");  // kernels may still use it
+  if (memory) context.rounded_weights->drop(memory, context.memory.size_of(memory));
   context.memory.release(memory);
 }
 
@@ -21,6 +23,7 @@ void memory_use(Context& context, MemoryUse* use) {
 }
 
 void upload(Context& context, void* to, const void* host, size_t bytes) {
+  context.rounded_weights->forget(to, bytes);
   context.staging->upload(to, host, bytes, context.stream);
 }
 
@@ -32,6 +35,7 @@ void download(Context& context, void* host, const void* from, size_t bytes) {
 
 void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_t pitch) {
   if (rows == 0 || width == 0) return;
+  context.rounded_weights->forget(memory, size_t(rows) * pitch);
   if (width == pitch || rows == 1) {
     check(cudaMemsetAsync(memory, 0, size_t(rows) * width, context.stream), "fill_zero");
   } else {

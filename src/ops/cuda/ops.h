@@ -16,14 +16,14 @@ void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_
 void synchronize(Context& context);
 
 // linear.cu
-void linear(Context& context, Matrix x, Matrix w, Matrix bias, Matrix y);
-void linear_backward_input(Context& context, Matrix dy, Matrix w, Matrix dx, bool accumulate);
-void linear_backward_weight(Context& context, Matrix dy, Matrix x, Matrix dw, Matrix dbias,
+void linear(Context& context, AnyMatrix x, Matrix w, Matrix bias, AnyMatrix y);
+void linear_backward_input(Context& context, AnyMatrix dy, Matrix w, AnyMatrix dx, bool accumulate);
+void linear_backward_weight(Context& context, AnyMatrix dy, AnyMatrix x, Matrix dw, Matrix dbias,
                             bool accumulate);
 
 // activation.cu
-void activation(Context& context, int kind, Matrix x, Matrix y);
-void activation_backward(Context& context, int kind, Matrix x, Matrix dy, Matrix dx);
+void activation(Context& context, int kind, AnyMatrix x, AnyMatrix y);
+void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx);
 
 // elementwise.cu
 void dropout(Context& context, Matrix x, Dropout dropout, RowNames names, Matrix y);
@@ -39,17 +39,18 @@ void embed_backward(Context& context, Matrix dy, Tokens tokens, Matrix dword, Ma
 
 // layer_norm.cu
 void add_layer_norm(Context& context, Matrix x, Matrix residual, Dropout dropout, RowNames names,
-                    Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y);
+                    Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y,
+                    Bf16Matrix rounded);
 void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
-                             Dropout dropout, RowNames names, Matrix ds, Matrix dx, Matrix dgamma,
-                             Matrix dbeta);
+                             Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
+                             Matrix dgamma, Matrix dbeta);
 
 // attention.cu, attention_backward.cu
-void attention(Context& context, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
-               Matrix v, Matrix out, Matrix lse);
-void attention_backward(Context& context, AttentionShape shape, Dropout dropout, Matrix q, Matrix k,
-                        Matrix v, Matrix out, Matrix lse, Matrix dout, Matrix dq, Matrix dk,
-                        Matrix dv);
+void attention(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,
+               AnyMatrix v, AnyMatrix out, Matrix lse);
+void attention_backward(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q,
+                        AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, AnyMatrix dout,
+                        AnyMatrix dq, AnyMatrix dk, AnyMatrix dv);
 
 // loss.cu
 void cross_entropy(Context& context, Matrix logits, const int32_t* labels, Matrix weights,

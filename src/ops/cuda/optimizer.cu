@@ -2,6 +2,8 @@
 // (ops/cpu/optimizer.cpp), and so its bits: every fmaf is one of its MulAdd, and nvcc is told to
 // contract nothing else (-fmad=false).
 #include "ops/cuda/ops.h"
+#include "ops/cuda/pack.h"
+#include "ops/cuda/rounded.h"
 #include "ops/cuda/warp.h"
 
 namespace finetune::cuda {
@@ -43,10 +45,13 @@ __device__ void update(const AdamWStep& f, float& p, float g, float& m, float& v
   p = moved(f, p, first, second);
 }
 
+// rounded: where the new p goes in bf16 too, may be null
 __global__ void adamw_kernel(AdamWStep step, float* p, const float* g, float* m, float* v,
-                             int64_t count) {
+                             bfloat16* rounded, int64_t count) {
   const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < count) update(step, p[i], g[i], m[i], v[i]);
+  if (i >= count) return;
+  update(step, p[i], g[i], m[i], v[i]);
+  if (rounded) put(rounded + i, p[i]);
 }
 
 // Of the given rows of matrices (V, cols), whose gradient is zero afterwards: block x is a row,
@@ -76,6 +81,10 @@ __global__ void catch_up_kernel(const AdamWStep* steps, int64_t count, RowList r
   v[i] = second;
 }
 
+void forget(Context& context, Matrix x) {
+  context.rounded_weights->forget(x.data, size_t(x.rows * x.cols) * sizeof(float));
+}
+
 dim3 row_strips(const RowList& rows, int64_t cols) {
   return dim3(unsigned(rows.count), unsigned(divide_up(cols, kThreads)));
 }
@@ -95,11 +104,13 @@ void adamw(Context& context, AdamWStep step, Matrix parameter, Matrix gradient, 
            Matrix v) {
   const int64_t n = parameter.cols;
   launch(context, dim3(unsigned(divide_up(n, kThreads))), kThreads, adamw_kernel, step,
-         parameter.data, gradient.data, m.data, v.data, n);
+         parameter.data, gradient.data, m.data, v.data,
+         context.rounded_weights->target(parameter.data, n), n);
 }
 
 void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
                 Matrix m, Matrix v) {
+  forget(context, parameter);
   launch(context, row_strips(rows, parameter.cols), kThreads, adamw_rows_kernel, step, rows,
          parameter.data, gradient.data, m.data, v.data, parameter.cols);
 }
@@ -107,6 +118,7 @@ void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter
 void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, RowList rows,
                     const int32_t* missed, Matrix parameter, Matrix m, Matrix v) {
   if (count == 0 || rows.count == 0) return;
+  forget(context, parameter);
   const size_t bytes = size_t(count) * sizeof(AdamWStep);
   auto* device = static_cast<AdamWStep*>(context.scratch(Scratch::steps, bytes));
   upload(context, device, steps, bytes);

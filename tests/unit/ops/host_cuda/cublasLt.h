@@ -33,7 +33,7 @@ enum cublasLtMatmulPreferenceAttributes_t {
 struct HostMatmulDesc {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float* bias = nullptr;
+  const void* bias = nullptr;  // of the result's type
 };
 struct HostMatrixLayout {
   cudaDataType_t type;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/dtype.h"
+
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_INVALID_VALUE ? "invalid value" : "failed";
 }
@@ -93,6 +95,11 @@ Shape shape_of(const HostMatrixLayout& x, cublasOperation_t operation) {
   return {x.cols, x.rows};
 }
 
+float value_at(const void* data, cudaDataType_t type, uint64_t at) {
+  return type == CUDA_R_32F ? static_cast<const float*>(data)[at]
+                            : float(static_cast<const finetune::bfloat16*>(data)[at]);
+}
+
 // op(x) in floats, row by row
 std::vector<float> values(const void* data, const HostMatrixLayout& x,
                           cublasOperation_t operation) {
@@ -101,10 +108,7 @@ std::vector<float> values(const void* data, const HostMatrixLayout& x,
   for (uint64_t r = 0; r < x.rows; ++r) {
     for (uint64_t c = 0; c < x.cols; ++c) {
       const uint64_t at = r + c * uint64_t(x.ld);
-      const float value =
-          x.type == CUDA_R_32F
-              ? static_cast<const float*>(data)[at]
-              : __uint_as_float(unsigned(static_cast<const uint16_t*>(data)[at]) << 16);
+      const float value = value_at(data, x.type, at);
       out[operation == CUBLAS_OP_N ? r * shape.cols + c : c * shape.cols + r] = value;
     }
   }
@@ -126,7 +130,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               int* found) {
   const Shape left = shape_of(*a, desc->a), right = shape_of(*b, desc->b);
   if (wanted < 1 || left.cols != right.rows || d->rows != left.rows || d->cols != right.cols ||
-      c->rows != d->rows || c->cols != d->cols || a->type != b->type || d->type != CUDA_R_32F ||
+      c->rows != d->rows || c->cols != d->cols || a->type != b->type || c->type != d->type ||
+      (d->type != a->type && d->type != CUDA_R_32F) ||
       (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -161,9 +166,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       for (uint64_t col = 0; col < n; ++col) sums[col] += x * double(right[i * n + col]);
     }
     for (uint64_t col = 0; col < n; ++col) {
-      float& out = static_cast<float*>(d)[r + col * uint64_t(d_layout->ld)];
-      const float sum = scale * float(sums[col]) + (bias ? desc->bias[r] : 0.0f);
-      out = keep != 0 ? sum + keep * out : sum;
+      const uint64_t at = r + col * uint64_t(d_layout->ld);
+      float sum =
+          scale * float(sums[col]) + (bias ? value_at(desc->bias, d_layout->type, r) : 0.0f);
+      if (keep != 0) sum += keep * value_at(d, d_layout->type, at);
+      if (d_layout->type == CUDA_R_32F) {
+        static_cast<float*>(d)[at] = sum;
+      } else {
+        static_cast<finetune::bfloat16*>(d)[at] = finetune::bfloat16(sum);
+      }
     }
   }
   return CUBLAS_STATUS_SUCCESS;

@@ -1,0 +1,92 @@
+#include "ops/cuda/pack.h"
+#include "ops/cuda/rounded.h"
+#include "ops/cuda/warp.h"
+
+namespace finetune::cuda {
+namespace {
+
+template <int kWidth>
+__global__ void round_kernel(Matrix x, Bf16Matrix to) {
+  const int64_t r = blockIdx.x;
+  for_columns(x.cols / kWidth, [=](int64_t i) {
+    float values[kWidth];
+    load(x.row(r) + i * kWidth, values);
+    store(to.row(r) + i * kWidth, values);
+  });
+}
+
+}  // namespace
+
+void round(Context& context, Matrix x, Bf16Matrix to) {
+  for_width(
+      [&](auto width) {
+        const RowGrid grid = row_grid(x.rows, x.cols / width());
+        launch(context, grid.blocks, grid.threads, round_kernel<width()>, x, to);
+      },
+      x, to);
+}
+
+RoundedWeights::~RoundedWeights() {
+  for (const auto& [from, copy] : copies_) memory_.release(copy.to.data);
+}
+
+RoundedWeights::Copies::iterator RoundedWeights::first_behind(const void* begin) {
+  const auto* place = static_cast<const float*>(begin);
+  auto found = copies_.upper_bound(place);
+  if (found != copies_.begin() && std::prev(found)->second.end() > place) --found;
+  return found;
+}
+
+Bf16Matrix RoundedWeights::of(Context& context, Matrix w) {
+  const auto found = copies_.find(w.data);
+  const Matrix known = found == copies_.end() ? Matrix{} : found->second.from;
+  if (known.rows != w.rows || known.cols != w.cols || known.stride != w.stride) {
+    const Copy copy = {w, {nullptr, w.rows, w.cols, rounded_stride(w.cols)}};
+    // Other views of the same weights, if there are: kernels may still read their copies.
+    if (const auto other = first_behind(w.data);
+        other != copies_.end() && other->first < copy.end()) {
+      check(cudaStreamSynchronize(context.stream), "rounded weights");
+      drop(w.data, size_t(copy.end() - w.data) * sizeof(float));
+    }
+    const size_t bytes = size_t(w.rows * copy.to.stride) * sizeof(bfloat16);
+    void* memory = memory_.allocate(bytes, "rounded weights");
+    copies_[w.data] = copy;
+    copies_[w.data].to.data = static_cast<bfloat16*>(memory);
+  }
+  Copy& copy = copies_.at(w.data);
+  if (!copy.fresh) {
+    round(context, copy.from, copy.to);
+    copy.fresh = true;
+  }
+  return copy.to;
+}
+
+bfloat16* RoundedWeights::target(const float* first, int64_t count) {
+  const auto found = first_behind(first);
+  if (found == copies_.end() || found->first >= first + count) return nullptr;
+  const Copy& copy = found->second;
+  const bool dense =
+      copy.from.rows == 1 || (copy.from.stride == copy.from.cols && copy.to.stride == copy.to.cols);
+  if (dense && first >= copy.from.data && first + count <= copy.end()) {
+    return copy.to.data + (first - copy.from.data);
+  }
+  forget(first, size_t(count) * sizeof(float));
+  return nullptr;
+}
+
+void RoundedWeights::forget(const void* begin, size_t bytes) {
+  const void* end = static_cast<const char*>(begin) + bytes;
+  for (auto i = first_behind(begin); i != copies_.end() && i->first < end; ++i) {
+    i->second.fresh = false;
+  }
+}
+
+void RoundedWeights::drop(const void* begin, size_t bytes) {
+  const void* end = static_cast<const char*>(begin) + bytes;
+  for (auto i = first_behind(begin); i != copies_.end() && i->first < end;) {
+    memory_.release(i->second.to.data);
+    i = copies_.erase(i);
+  }
+}
+
+}  // namespace finetune::cuda
