@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "../shared.h"
 #include "core/dtype.h"
 #include "core/parallel.h"
+#include "ops/cpu/amx_attention.h"
 #include "ops/cpu/amx_gemm.h"
 #include "ops/cpu/amx_layer.h"
 #include "ops/cpu/tasks.h"
@@ -30,6 +32,8 @@ class Guarded {
   ~Guarded() { release(); }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
+  Guarded(Guarded&& other) noexcept
+      : all_(std::exchange(other.all_, nullptr)), data_(other.data_), size_(other.size_) {}
 
   void reset(size_t bytes, size_t alignment) {
     release();
@@ -187,6 +191,60 @@ TEST_CASE("the output of whole layers keeps to its memory") {
         int64_t wrong = 0;
         for (int64_t i = 0; i < rows * h; ++i) wrong += !std::isfinite(y.view.f32()[i]);
         CHECK(wrong == 0);
+      }
+    }
+  }
+  set_threads(1);
+}
+
+TEST_CASE("attention of training keeps to its memory") {
+  if (!has_amx()) return test::skip("no AMX");
+  // All that dropout would keep: the buffer must hold `count` factors and 256 more.
+  const auto factors = [](const Dropout&, uint32_t, uint32_t, int64_t begin, int64_t count,
+                          float* buffer) -> const float* {
+    const int64_t lead = begin % 128;
+    for (int64_t i = 0; i < (lead + count + 127) / 128 * 128; ++i) buffer[i] = 1;
+    return buffer + lead;
+  };
+  const Dropout dropout = Dropout::make(0.1, derive_key(1, 2), 3);
+  for (int64_t size : {32, 64, 96}) {
+    for (const std::vector<int32_t>& lengths :
+         std::vector<std::vector<int32_t>>{{1}, {15, 16, 17}, {31, 1, 33}, {129}, {384, 5}}) {
+      for (bool first_only : {false, true}) {
+        const int64_t heads = 2, h = heads * size;
+        std::vector<int32_t> keys{0}, queries{0};
+        int64_t longest = 0;
+        for (int32_t n : lengths) {
+          keys.push_back(keys.back() + n);
+          queries.push_back(queries.back() + (first_only ? 1 : n));
+          longest = std::max<int64_t>(longest, n);
+        }
+        const int64_t count = int64_t(lengths.size()), tokens = keys.back(), rows = queries.back();
+        const std::vector<uint32_t> samples(lengths.size(), 7);
+        AttentionShape shape{heads,
+                             size,
+                             float(1 / std::sqrt(double(size))),
+                             {count, first_only ? 1 : longest, queries.data()},
+                             {count, longest, keys.data()},
+                             samples.data()};
+        const auto values = [](int64_t r, int64_t c) {
+          Bf16Matrix x(r, c);
+          for (int64_t i = 0; i < r * c; ++i) x[i] = bfloat16(std::sin(float(i)));
+          return x;
+        };
+        const Bf16Matrix q = values(rows, h), k = values(tokens, h), v = values(tokens, h);
+        const Bf16Matrix dout = values(rows, h);
+        Bf16Matrix out(rows, h), dq(rows, h), dk(tokens, h), dv(tokens, h);
+        const Matrix lse(heads, rows, 0);
+        for (int threads : {1, 3}) {
+          INFO("heads of ", size, ", ", tokens, " tokens, ", threads, " threads",
+               first_only ? ", first queries" : "");
+          set_threads(threads);
+          cpu::amx_attention(shape, dropout, factors, q.view, k.view, v.view, out.view, lse.view);
+          cpu::amx_attention_backward(shape, dropout, factors, q.view, k.view, v.view, lse.view,
+                                      dout.view, dq.view, dk.view, dv.view);
+          for (Bf16Matrix* x : {&out, &dq, &dk, &dv}) CHECK(not_finite(*x) == 0);
+        }
       }
     }
   }
