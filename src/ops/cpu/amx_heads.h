@@ -73,7 +73,6 @@ inline Operand deep_of(const uint16_t* tiles, int64_t size, int64_t i) {
   return {tiles + i * kAmxDepth, 64, kTileBytes, kAmxDepth * size * 2};
 }
 
-// row (count <= 16 rows, 16) of `sums`, rows `stride` apart, in bf16
 inline __m256i round_16(__m512 v) {
   return (__m256i)_mm512_cvtneps_pbh(v);
 }
@@ -81,7 +80,7 @@ inline __m256i round_16(__m512 v) {
 // to (count rows, size) = sums^T, sums (size, ...) with rows `stride` apart
 inline void store_turned(const float* sums, int64_t stride, int64_t count, int64_t size,
                          bfloat16* to, int64_t to_stride) {
-  alignas(64) uint16_t turned[2 * kAmxTile];  // (16, 16) floats
+  alignas(64) uint16_t turned[kAmxTile];  // (16, 16) floats
   for (int64_t first = 0; first < count; first += kAmxSide) {
     for (int64_t i = 0; i < size; i += kAmxSide) {
       __m512i r[16];
