@@ -84,9 +84,9 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
                             ? range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                     first * keys, count * keys, space.mask)
                             : nullptr;
-    const Operand left = left_of(space.queries, size, 0);
+    const Operand left = lines_of(space.queries, size, 0);
     for (int64_t i = 0; i < keys; i += kAmxBlock) {
-      small_block(tall, keys - i > kAmxSide, left, right_of(space.keys, size, i), size / kAmxDepth,
+      small_block(tall, keys - i > kAmxSide, left, lines_of(space.keys, size, i), size / kAmxDepth,
                   space.scores + i, padded);
     }
     float inverse[kQueries];
@@ -100,7 +100,7 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
       }
     }
     for (int64_t i = 0; i < size; i += kAmxBlock) {
-      small_block(tall, true, left_of(space.p, padded, 0), deep_of(space.values, size, i),
+      small_block(tall, true, lines_of(space.p, padded, 0), deep_of(space.values, size, i),
                   padded / kAmxDepth, space.sums + i, size);
     }
     for (int64_t r = 0; r < count; ++r) {

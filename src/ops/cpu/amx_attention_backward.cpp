@@ -130,9 +130,9 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
       const bool tall = count - r > kAmxSide;
       for (int64_t i = 0; i < keys; i += kAmxBlock) {
         const bool wide = keys - i > kAmxSide;
-        small_block(tall, wide, left_of(space.queries, size, r), right_of(space.keys, size, i),
+        small_block(tall, wide, lines_of(space.queries, size, r), lines_of(space.keys, size, i),
                     size / kAmxDepth, space.p + r * padded + i, padded);
-        small_block(tall, wide, left_of(space.gradients, size, r), right_of(space.values, size, i),
+        small_block(tall, wide, lines_of(space.gradients, size, r), lines_of(space.values, size, i),
                     size / kAmxDepth, space.dm + r * padded + i, padded);
       }
     }
@@ -162,7 +162,7 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
     }
     for (int64_t r = 0; r < count; r += kAmxBlock) {
       for (int64_t d = 0; d < size; d += kAmxBlock) {
-        small_block(count - r > kAmxSide, true, left_of(space.ds_rows, padded, r),
+        small_block(count - r > kAmxSide, true, lines_of(space.ds_rows, padded, r),
                     deep_of(space.deep_keys, size, d), padded / kAmxDepth, space.dq + r * size + d,
                     size);
       }

@@ -61,20 +61,13 @@ inline void pack_rows_turned(const HeadRows& x, int64_t padded, int64_t size, ui
   for (int64_t i = 0; i < tiles; ++i) transpose_tile(to + i * kAmxTile);
 }
 
-// The operands that pack_rows_left, _right and _deep have made, from a pair of groups on.
-inline Operand left_of(const uint16_t* tiles, int64_t size, int64_t row) {
+// What pack_rows_left and pack_rows_right have made, from line `row` on.
+inline Operand lines_of(const uint16_t* tiles, int64_t size, int64_t row) {
   return {tiles + row * size, 64, kAmxSide * size * 2, kTileBytes};
 }
-inline Operand right_of(const uint16_t* tiles, int64_t size, int64_t row) {
-  return left_of(tiles, size, row);
-}
-// Columns from `i` on, depth from row 0.
+// What pack_rows_deep and pack_rows_turned have made: lines from `i` of the size on.
 inline Operand deep_of(const uint16_t* tiles, int64_t size, int64_t i) {
   return {tiles + i * kAmxDepth, 64, kTileBytes, kAmxDepth * size * 2};
-}
-
-inline __m256i round_16(__m512 v) {
-  return (__m256i)_mm512_cvtneps_pbh(v);
 }
 
 // to (count rows, size) = sums^T, sums (size, ...) with rows `stride` apart
@@ -91,7 +84,7 @@ inline void store_turned(const float* sums, int64_t stride, int64_t count, int64
       for (int64_t k = 0; k < rows; ++k) {
         const __m512 row = _mm512_load_ps(reinterpret_cast<const float*>(turned) + k * kAmxSide);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + (first + k) * to_stride + i),
-                            round_16(row));
+                            (__m256i)_mm512_cvtneps_pbh(row));
       }
     }
   }

@@ -90,6 +90,36 @@ class Bf16Matrix {
   Tensor view;
 };
 
+// Packed sequences of these lengths, with a query for each token or, in the last layer of
+// classification, for the first.
+class Sequences {
+ public:
+  Sequences(const std::vector<int32_t>& lengths, bool first_only) {
+    for (int32_t n : lengths) {
+      const int32_t queries = first_only ? 1 : n;
+      keys_.push_back(keys_.back() + n);
+      queries_.push_back(queries_.back() + queries);
+      longest_ = std::max<int64_t>(longest_, n);
+      most_queries_ = std::max<int64_t>(most_queries_, queries);
+    }
+  }
+  int64_t tokens() const { return keys_.back(); }
+  int64_t rows() const { return queries_.back(); }
+  AttentionShape shape(int64_t heads, int64_t size) const {
+    const int64_t count = int64_t(keys_.size()) - 1;
+    return {heads,
+            size,
+            float(1 / std::sqrt(double(size))),
+            {count, most_queries_, queries_.data()},
+            {count, longest_, keys_.data()},
+            nullptr};
+  }
+
+ private:
+  std::vector<int32_t> keys_{0}, queries_{0};
+  int64_t longest_ = 0, most_queries_ = 0;
+};
+
 bool has_amx() {
   return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512dq") &&
          cpu::amx_enable();
@@ -129,23 +159,12 @@ TEST_CASE("attention of whole layers keeps to its memory") {
     const Matrix weight(3 * h, h, 2 / std::sqrt(float(h))), bias(1, 3 * h, 1);
     for (const auto& lengths : all_lengths) {
       for (bool first_only : {false, true}) {
-        std::vector<int32_t> keys{0}, queries{0};
-        int64_t longest = 0;
-        for (int32_t n : lengths) {
-          keys.push_back(keys.back() + n);
-          queries.push_back(queries.back() + (first_only ? 1 : n));
-          longest = std::max<int64_t>(longest, n);
-        }
-        const int64_t count = int64_t(lengths.size()), rows = queries.back();
-        const Matrix x(keys.back(), h, 1), first(rows, h, 1);
-        AttentionShape shape;
-        shape.heads = heads.count;
-        shape.head_size = heads.size;
-        shape.scale = float(1 / std::sqrt(double(heads.size)));
-        shape.keys = {count, longest, keys.data()};
-        shape.queries = {count, first_only ? 1 : longest, queries.data()};
+        const Sequences sequences(lengths, first_only);
+        const int64_t tokens = sequences.tokens(), rows = sequences.rows();
+        const Matrix x(tokens, h, 1), first(rows, h, 1);
+        const AttentionShape shape = sequences.shape(heads.count, heads.size);
         for (int threads : {1, 3}) {
-          INFO(heads.count, " heads of ", heads.size, ", ", keys.back(), " tokens of ", count,
+          INFO(heads.count, " heads of ", heads.size, ", ", tokens, " tokens of ", lengths.size(),
                " sequences, ", threads, " threads", first_only ? ", first queries" : "");
           set_threads(threads);
           Bf16Matrix context(rows, h);
@@ -212,21 +231,11 @@ TEST_CASE("attention of training keeps to its memory") {
          std::vector<std::vector<int32_t>>{{1}, {15, 16, 17}, {31, 1, 33}, {129}, {384, 5}}) {
       for (bool first_only : {false, true}) {
         const int64_t heads = 2, h = heads * size;
-        std::vector<int32_t> keys{0}, queries{0};
-        int64_t longest = 0;
-        for (int32_t n : lengths) {
-          keys.push_back(keys.back() + n);
-          queries.push_back(queries.back() + (first_only ? 1 : n));
-          longest = std::max<int64_t>(longest, n);
-        }
-        const int64_t count = int64_t(lengths.size()), tokens = keys.back(), rows = queries.back();
+        const Sequences sequences(lengths, first_only);
+        const int64_t tokens = sequences.tokens(), rows = sequences.rows();
         const std::vector<uint32_t> samples(lengths.size(), 7);
-        AttentionShape shape{heads,
-                             size,
-                             float(1 / std::sqrt(double(size))),
-                             {count, first_only ? 1 : longest, queries.data()},
-                             {count, longest, keys.data()},
-                             samples.data()};
+        AttentionShape shape = sequences.shape(heads, size);
+        shape.samples = samples.data();
         const auto values = [](int64_t r, int64_t c) {
           Bf16Matrix x(r, c);
           for (int64_t i = 0; i < r * c; ++i) x[i] = bfloat16(std::sin(float(i)));
