@@ -113,24 +113,34 @@ void activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begi
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "ops/cpu/amx_activation.h"
 #include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/isa.h"
 #include "ops/cpu/tasks.h"
 
 namespace finetune {
 HWY_EXPORT(activation_rows);
 
+namespace {
+
+void over_rows(Activation f, Tensor x, Tensor dy, Tensor out) {
+  const bool by_amx =
+      x.dtype == DType::bf16 && select_isa() == Isa::amx && cpu::amx_has_activation(f);
+  const auto rows = by_amx ? cpu::amx_activation_rows : HWY_DYNAMIC_DISPATCH(activation_rows);
+  cpu::for_ranges(x.rows, cpu::row_grain(x.cols),
+                  [&](int64_t begin, int64_t end) { rows(f, x, dy, out, begin, end); });
+}
+
+}  // namespace
+
 void CpuBackend::activation(Activation f, Tensor x, Tensor y) {
   FINETUNE_CHECK(y.rows == x.rows && y.cols == x.cols);
-  cpu::for_ranges(x.rows, cpu::row_grain(x.cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(activation_rows)(f, x, Tensor{}, y, begin, end);
-  });
+  over_rows(f, x, Tensor{}, y);
 }
 
 void CpuBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) {
   FINETUNE_CHECK(dy.rows == x.rows && dy.cols == x.cols && dx.rows == x.rows && dx.cols == x.cols);
-  cpu::for_ranges(x.rows, cpu::row_grain(x.cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(activation_rows)(f, x, dy, dx, begin, end);
-  });
+  over_rows(f, x, dy, dx);
 }
 
 }  // namespace finetune

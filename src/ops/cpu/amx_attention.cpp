@@ -71,8 +71,15 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
   const auto rows_of = [&](Tensor x, int64_t row, int64_t count) {
     return HeadRows{task.at<bfloat16>(x, row, size), x.stride, count};
   };
-  pack_rows_right(rows_of(k, task.first_key, keys), round_up(keys, kAmxSide), size, space.keys);
-  pack_rows_deep(rows_of(v, task.first_key, keys), padded, size, space.values);
+  const HeadRows key_rows = rows_of(k, task.first_key, keys);
+  const HeadRows value_rows = rows_of(v, task.first_key, keys);
+  const int64_t to_come = task.heads_to_come * size;
+  fetch_heads(rows_of(q, task.first_query, task.queries), to_come);
+  fetch_heads(key_rows, to_come);
+  fetch_heads(value_rows, to_come);
+  pack_rows_right(key_rows, round_up(keys, kAmxSide), size, space.keys);
+  pack_rows_deep(value_rows, padded, size, space.values);
+  if (task.queries <= kQueries) fetch_to_write(rows_of(out, task.first_query, task.queries), size);
   const float factor = shape.scale * kLog2e;
   const Tiles config;
   for (int64_t first = 0; first < task.queries; first += kQueries) {

@@ -108,9 +108,15 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
     return HeadRows{task.at<bfloat16>(x, row, size), x.stride, count};
   };
   const HeadRows key_rows = rows_of(k, task.first_key, keys);
+  const HeadRows value_rows = rows_of(v, task.first_key, keys);
+  const int64_t to_come = task.heads_to_come * size;
+  fetch_heads(rows_of(q, task.first_query, task.queries), to_come);
+  fetch_heads(key_rows, to_come);
+  fetch_heads(value_rows, to_come);
+  fetch_heads(rows_of(dout, task.first_query, task.queries), to_come);
   pack_rows_right(key_rows, round_up(keys, kAmxSide), size, space.keys);
   pack_rows_deep(key_rows, padded, size, space.deep_keys);
-  pack_rows_right(rows_of(v, task.first_key, keys), round_up(keys, kAmxSide), size, space.values);
+  pack_rows_right(value_rows, round_up(keys, kAmxSide), size, space.values);
   const float factor = shape.scale * kLog2e;
   const Tiles config;
   for (int64_t first = 0; first < task.queries; first += block) {

@@ -13,7 +13,8 @@ struct HeadTask {
   int64_t sequence, head;
   int64_t first_query, queries;
   int64_t first_key, keys;
-  bool another_follows;  // the same thread comes to the head beside this one
+  int64_t heads_to_come;  // where a thread begins with a sequence: its heads, side by side; else 0
+  bool another_follows;   // the same thread comes to the head beside this one
 
   // Element (row, 0) of the head in a tensor of packed queries (or keys).
   template <typename T>
@@ -22,30 +23,37 @@ struct HeadTask {
   }
 };
 
-inline HeadTask head_task(const AttentionShape& shape, int64_t task, bool another_follows) {
-  const int64_t b = task / shape.heads;
-  const int32_t* q = shape.queries.offsets;
-  const int32_t* k = shape.keys.offsets;
-  const HeadTask t{b,    task % shape.heads, q[b],           q[b + 1] - q[b],
-                   k[b], k[b + 1] - k[b],    another_follows};
+inline HeadTask head_task(const AttentionShape& shape, int64_t sequence, int64_t head) {
+  const int32_t* q = shape.queries.offsets + sequence;
+  const int32_t* k = shape.keys.offsets + sequence;
+  const HeadTask t{sequence, head, q[0], q[1] - q[0], k[0], k[1] - k[0], 0, false};
   FINETUNE_CHECK(t.queries > 0 && t.keys > 0);
   return t;
 }
 
-// body(task) for every head of every sequence. Of short sequences, where there are enough of them,
-// a thread computes some neighbouring heads, whose rows lie side by side: they take longer to come
+// Heads of a sequence that a thread computes one after the other. Of short sequences, where there
+// are enough of them, all or some neighbours, whose rows lie side by side: they take longer to come
 // than to compute.
+inline int64_t heads_at_once(const AttentionShape& shape) {
+  constexpr int64_t kShort = 128, kTasksOfAThread = 8, kSome = 4;
+  if (shape.keys.max_length > kShort) return 1;
+  const int64_t wanted = kTasksOfAThread * threads(), sequences = shape.queries.count;
+  if (sequences >= wanted) return shape.heads;
+  return sequences * shape.heads >= kSome * wanted ? kSome : 1;
+}
+
+// body(task) for every head of every sequence.
 template <typename Body>
 void for_heads(const AttentionShape& shape, const Body& body) {
-  constexpr int64_t kShort = 128, kGroup = 4, kGroupsOfAThread = 8;
-  const int64_t count = shape.queries.count;
-  const bool group = shape.keys.max_length <= kShort &&
-                     count * shape.heads >= kGroup * kGroupsOfAThread * threads();
-  const int64_t size = group ? kGroup : 1, groups = (shape.heads + size - 1) / size;
-  for_tasks(count * groups, [&](int64_t i) {
-    const int64_t first = i / groups * shape.heads, head = i % groups * size;
-    const int64_t end = std::min(head + size, shape.heads);
-    for (int64_t h = head; h < end; ++h) body(head_task(shape, first + h, h + 1 < end));
+  const int64_t size = heads_at_once(shape), groups = (shape.heads + size - 1) / size;
+  for_tasks(shape.queries.count * groups, [&](int64_t i) {
+    const int64_t begin = i % groups * size, end = std::min(begin + size, shape.heads);
+    for (int64_t head = begin; head < end; ++head) {
+      HeadTask task = head_task(shape, i / groups, head);
+      task.heads_to_come = head == begin ? end - begin : 0;
+      task.another_follows = head + 1 < end;
+      body(task);
+    }
   });
 }
 

@@ -1,0 +1,67 @@
+#include "ops/cpu/amx_activation.h"
+
+#include "ops/cpu/amx_math.h"
+#include "ops/cpu/amx_pack.h"
+
+namespace finetune::cpu {
+namespace {
+
+__m512 wide(__m256i x) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+template <Activation kKind, bool kBackward>
+void row_of(const bfloat16* x, const bfloat16* dy, bfloat16* out, int64_t count) {
+  for (int64_t i = 0; i < count; i += 16) {
+    const __mmask16 mask = amx_mask(count - i);
+    if (i % 32 == 0) {
+      _mm_prefetch(reinterpret_cast<const char*>(x + i + kAhead), _MM_HINT_T0);
+      if (kBackward) _mm_prefetch(reinterpret_cast<const char*>(dy + i + kAhead), _MM_HINT_T0);
+    }
+    __m512 y = wide(_mm256_maskz_loadu_epi16(mask, x + i));
+    if constexpr (kBackward) {
+      y = _mm512_mul_ps(wide(_mm256_maskz_loadu_epi16(mask, dy + i)), slope<kKind>(y));
+    } else {
+      y = activated<kKind>(y);
+    }
+    _mm256_mask_storeu_epi16(out + i, mask, (__m256i)_mm512_cvtneps_pbh(y));
+  }
+}
+
+template <Activation kKind>
+void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const bfloat16* from = x.as<bfloat16>() + r * x.stride;
+    bfloat16* to = out.as<bfloat16>() + r * out.stride;
+    if (dy) {
+      row_of<kKind, true>(from, dy.as<bfloat16>() + r * dy.stride, to, x.cols);
+    } else {
+      row_of<kKind, false>(from, nullptr, to, x.cols);
+    }
+  }
+}
+
+}  // namespace
+
+bool amx_has_activation(Activation f) {
+  return f != Activation::tanh;
+}
+
+void amx_activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin,
+                         int64_t end) {
+  switch (f) {
+    case Activation::gelu:
+      return rows_of<Activation::gelu>(x, dy, out, begin, end);
+    case Activation::gelu_tanh:
+      return rows_of<Activation::gelu_tanh>(x, dy, out, begin, end);
+    case Activation::relu:
+      return rows_of<Activation::relu>(x, dy, out, begin, end);
+    case Activation::silu:
+      return rows_of<Activation::silu>(x, dy, out, begin, end);
+    case Activation::tanh:
+      break;
+  }
+  throw internal_error("tanh on bf16 pairs");
+}
+
+}  // namespace finetune::cpu

@@ -1,0 +1,14 @@
+// Activations of tensors in bf16, where the machine has AVX-512 with BF16 (amx_math.h).
+#pragma once
+
+#include "ops/backend.h"
+
+namespace finetune::cpu {
+
+// Of the kinds of the feed-forward network: not for tanh, which only the pooler has.
+bool amx_has_activation(Activation f);
+
+// Rows [begin, end) of y = f(x), or of dx = dy * f'(x) where dy is given; all bf16.
+void amx_activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end);
+
+}  // namespace finetune::cpu
