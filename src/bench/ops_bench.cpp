@@ -203,8 +203,11 @@ void OpsBench::update() {
   Tensor parameter = make(1, size), gradient = make(1, size), m = make(1, size);
   memory_.push_back(backend_.allocate(size_t(size) * sizeof(float)));
   Tensor v = vector(static_cast<float*>(memory_.back().get()), size);
-  std::vector<double> sums(size_t((size + kNormBlock - 1) / kNormBlock));
-  measure([&] { backend_.block_square_sums(gradient, kNormBlock, {}, sums.data()); });
+  const int64_t blocks = (size + kNormBlock - 1) / kNormBlock;
+  const auto sums = backend_.allocate(size_t(blocks) * sizeof(double));
+  measure([&] {
+    backend_.block_square_sums(gradient, kNormBlock, {}, static_cast<double*>(sums.get()));
+  });
   AdamW options;
   options.learning_rate = 1e-5f;
   options.weight_decay = 0.01f;

@@ -29,6 +29,17 @@ struct TimedSteps {
   double tokens = 0;
 };
 
+// Until so many are under way; their tokens.
+int64_t finish_steps(TrainingStep& step, int64_t left) {
+  int64_t tokens = 0;
+  while (step.under_way() > left) {
+    const StepResult outcome = step.finish();
+    FINETUNE_CHECK(outcome.finite);
+    tokens += outcome.tokens;
+  }
+  return tokens;
+}
+
 }  // namespace
 
 void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision) {
@@ -139,25 +150,26 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   std::iota(order.begin(), order.end(), 0u);
   int64_t done = 0;
   int64_t place = 0;  // of the next batch
-  auto run_step = [&] {
+  auto begin_step = [&] {
     const IndexRange range = batch_range(count, result.batch_size, place++ % kBatches);
-    const StepResult outcome = step.run(
-        done, std::span(order).subspan(size_t(range.begin), size_t(range.size())), kLearningRate);
-    FINETUNE_CHECK(outcome.finite);
-    ++done;
-    return outcome.tokens;
+    step.begin(done++, std::span(order).subspan(size_t(range.begin), size_t(range.size())),
+               kLearningRate);
   };
 
   // On a CPU the timed steps are recorded; of a device the time is taken first.
   const bool asynchronous = !profiler.uses_host_memory();
   keep_best(result.peaks, options, result.precision);
   profiler.set_recording(!asynchronous);
-  for (int64_t i = 0; i < kWarmUpSteps; ++i) run_step();
+  for (int64_t i = 0; i < kWarmUpSteps; ++i) {
+    begin_step();
+    finish_steps(step, 0);
+  }
   step.settle();  // what these steps have put off is not the timed steps' work
   profiler.clear();
   const int64_t first_place = place;
   const double communication_before = step.communication_seconds();
-  auto run_steps = [&](int64_t most) {
+  // A step's time ends when its result is known, where so many others are under way then.
+  auto run_steps = [&](int64_t most, int64_t under_way) {
     TimedSteps timed;
     const double start = seconds_now();
     auto enough = [&] {
@@ -169,10 +181,16 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
       return is_enough;
     };
     engine.backend().synchronize();
+    for (int64_t i = 0; i < under_way; ++i) begin_step();
     while (!enough()) {
       const double step_start = seconds_now(options.clock);
-      timed.tokens += double(run_step());
+      begin_step();
+      timed.tokens += double(finish_steps(step, under_way));
       timed.seconds.push_back(seconds_now(options.clock) - step_start);
+    }
+    if (under_way > 0) {  // more than was asked for
+      finish_steps(step, 0);
+      engine.backend().synchronize();
     }
     const double settle_start = seconds_now(options.clock);
     step.settle();  // what they have put off is; the last one bears it
@@ -180,7 +198,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
     timed.seconds.back() += seconds_now(options.clock) - settle_start;
     return timed;
   };
-  TimedSteps timed = run_steps(options.steps);
+  TimedSteps timed = run_steps(options.steps, step.most_under_way());
   result.communication_seconds = step.communication_seconds() - communication_before;
   result.samples = double(timed.seconds.size()) * double(result.batch_size);
   result.tokens = timed.tokens;
@@ -190,7 +208,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   if (asynchronous) {
     place = first_place;
     profiler.set_recording(true);
-    timed = run_steps(int64_t(timed.seconds.size()));
+    timed = run_steps(int64_t(timed.seconds.size()), 0);
   }
   result.profile = profiler.profile();
   result.profiled_steps = double(timed.seconds.size());

@@ -142,7 +142,7 @@ std::string device_text(const RunPlan& plan) {
   out += line("optimizer", megabytes(m.optimizer), "m and v");
   out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
   out += line("scratch", megabytes(m.scratch), "rounded operands, partial sums");
-  out += line("program", megabytes(device.program), "workspace of matrix products");
+  out += line("program", megabytes(device.program), "for matrix products and uploads");
   out += line("peak", megabytes(device.program + m.total()), "forecast of device_peak_memory_mb");
   out += line("available", megabytes(device.available), "on this GPU now");
   if (device.fits) {

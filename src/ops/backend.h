@@ -20,6 +20,7 @@
 #include <string>
 
 #include "core/philox.h"
+#include "core/step_outcome.h"
 #include "core/tensor.h"
 #include "ops/device_peers.h"
 
@@ -87,6 +88,24 @@ struct AdamW {
   float weight_decay = 0;    // 0 for parameters without decay
   int64_t step = 1;          // 1 for the first update
   float gradient_scale = 1;  // of clipping
+  // Backend memory, or null. The scale is its own then, and nothing happens where it is not finite.
+  const StepOutcome* outcome = nullptr;
+};
+
+// Elements [begin, begin + count) of arenas, with options of their own.
+struct AdamWPart {
+  AdamW options;
+  int64_t begin = 0, count = 0;
+};
+
+// What a step has added up. In backend memory.
+struct StepSums {
+  const double* losses = nullptr;  // (shards) of add_losses
+  int64_t shards = 0;
+  double denominator = 1;           // of the loss
+  const double* squares = nullptr;  // (blocks) of block_square_sums
+  int64_t blocks = 0;
+  double max_norm = 0;  // of clipping; 0: none
 };
 
 // Some rows of a matrix, distinct and ascending. `rows` (count) is backend memory.
@@ -113,6 +132,10 @@ struct Addition {
 // Gradient norms are summed in double over blocks of about this many elements, then the block sums
 // are added by a fixed binary tree: same bits however the arena is split over threads or processes.
 constexpr int64_t kNormBlock = 1 << 14;
+
+// Of copies that the host collects later (post).
+constexpr size_t kMostPostedBytes = 64;
+constexpr int64_t kMostPosted = 8;
 
 // Of a device with memory of its own, in bytes; zeros where the program's memory is the device's.
 struct DeviceMemory {
@@ -141,6 +164,11 @@ class Backend {
   virtual bool uses_host_memory() const { return true; }
   virtual void upload(void* to, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* from, size_t bytes) = 0;
+  // download() in two parts, between which work goes on: post() copies up to kMostPostedBytes as
+  // the work before it leaves them, collect() waits for the oldest copy. At most kMostPosted at a
+  // time.
+  virtual void post(const void* from, size_t bytes) = 0;
+  virtual void collect(void* host, size_t bytes) = 0;
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }
@@ -266,15 +294,28 @@ class Backend {
   // (count) contiguous, or rows of matrices (V, cols); of these `from` is zero afterwards.
   virtual void merge(std::span<const Addition> additions, int64_t count) = 0;
   virtual void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) = 0;
-  // sums[i] = sum of squares of x[i * block ...], in double; sums lives on the host. What `sparse`
+  // sums[i] = sum of squares of x[i * block ...], in double; sums is backend memory. What `sparse`
   // says to be zero need not be read; the sums have the same bits with and without it.
   virtual void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
                                  double* sums) = 0;
+  // sum = losses (1, B), one after the other in double; with `accumulate` sum +=. Backend memory.
+  virtual void add_losses(Tensor losses, bool accumulate, double* sum) = 0;
+  // outcome = StepOutcome::of(loss, norm, max_norm), loss = tree_sum(losses) / denominator, norm =
+  // sqrt(tree_sum(squares)) (core/tree_sum.h). Backend memory.
+  virtual void step_outcome(const StepSums& sums, StepOutcome* outcome) = 0;
   // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as
   // torch.optim.AdamW: p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2; p -= lr/(1-b1^t) *
   // m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient. All (1, N) contiguous.
   virtual void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                      Tensor v) = 0;
+  // adamw for each of these parts of (1, N), which do not overlap. Same bits.
+  virtual void adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient,
+                           Tensor m, Tensor v) {
+    for (const AdamWPart& part : parts) {
+      auto of = [&](Tensor t) { return vector(t.f32() + part.begin, part.count); };
+      adamw(part.options, of(parameter), of(gradient), of(m), of(v));
+    }
+  }
   // adamw for these rows alone, whose gradient is set to zero; all (V, H) contiguous. Same bits as
   // adamw on the whole.
   virtual void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,

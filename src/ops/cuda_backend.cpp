@@ -34,7 +34,8 @@ cuda::AttentionShape of(const AttentionShape& s) {
 // The same factors as the CPU's, so that updates have the same bits.
 cuda::AdamWStep of(const AdamW& options) {
   const cpu::AdamWFactors f(options);
-  return {f.scale, f.beta1, f.rest1, f.beta2, f.rest2, f.decay, f.rate, f.root, f.epsilon};
+  return {f.scale, f.beta1, f.rest1, f.beta2,   f.rest2,
+          f.decay, f.rate,  f.root,  f.epsilon, options.outcome};
 }
 
 int of(Activation f) {
@@ -155,6 +156,14 @@ void CudaBackend::upload(void* to, const void* host, size_t bytes) {
 
 void CudaBackend::download(void* host, const void* from, size_t bytes) {
   call("download", functions_.download, host, from, bytes);
+}
+
+void CudaBackend::post(const void* from, size_t bytes) {
+  call("download", functions_.post, from, bytes);
+}
+
+void CudaBackend::collect(void* host, size_t bytes) {
+  call("download", functions_.collect, host, bytes);
 }
 
 void CudaBackend::fill_zero(Tensor x) {
@@ -444,11 +453,34 @@ void CudaBackend::block_square_sums(Tensor x, int64_t block, const SparseRows&, 
   call("block_square_sums", functions_.block_square_sums, of(x), block, sums);
 }
 
+void CudaBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+  FINETUNE_CHECK(losses.rows == 1);
+  call("add_losses", functions_.add_losses, of(losses), accumulate, sum);
+}
+
+void CudaBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
+  call("step_outcome", functions_.step_outcome,
+       cuda::StepSums{s.losses, s.shards, s.denominator, s.squares, s.blocks, s.max_norm}, outcome);
+}
+
 void CudaBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                         Tensor v) {
   FINETUNE_CHECK(parameter.rows == 1);
   check_arenas(parameter, {gradient, m, v});
   call("adamw", functions_.adamw, of(options), of(parameter), of(gradient), of(m), of(v));
+}
+
+void CudaBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient,
+                              Tensor m, Tensor v) {
+  FINETUNE_CHECK(parameter.rows == 1);
+  check_arenas(parameter, {gradient, m, v});
+  parts_.clear();
+  for (const AdamWPart& part : parts) {
+    FINETUNE_CHECK(part.begin >= 0 && part.count >= 0 && part.begin + part.count <= parameter.cols);
+    parts_.push_back({of(part.options), part.begin, part.count, 0, nullptr});
+  }
+  call("adamw", functions_.adamw_parts, parts_.data(), int64_t(parts_.size()), of(parameter),
+       of(gradient), of(m), of(v));
 }
 
 void CudaBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,

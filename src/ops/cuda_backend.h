@@ -30,6 +30,8 @@ class CudaBackend : public Backend {
   bool uses_host_memory() const override { return false; }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
+  void post(const void* from, size_t bytes) override;
+  void collect(void* host, size_t bytes) override;
   void fill_zero(Tensor x) override;
   void synchronize() override;
   DeviceMemory device_memory() const override;
@@ -82,7 +84,11 @@ class CudaBackend : public Backend {
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
   void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse, double* sums) override;
+  void add_losses(Tensor losses, bool accumulate, double* sum) override;
+  void step_outcome(const StepSums& sums, StepOutcome* outcome) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+  void adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient, Tensor m,
+                   Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;
   void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
@@ -99,6 +105,7 @@ class CudaBackend : public Backend {
   DType compute_;
   std::shared_ptr<cuda::Context> context_;  // memory from allocate() holds it too
   std::vector<cuda::AdamWStep> steps_;      // of adamw_catch_up, kept for its memory
+  std::vector<cuda::AdamWPart> parts_;      // of adamw_parts
 };
 
 }  // namespace finetune

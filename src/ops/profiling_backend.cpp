@@ -234,10 +234,27 @@ void ProfilingBackend::block_square_sums(Tensor x, int64_t block, const SparseRo
          [&] { inner_->block_square_sums(x, block, sparse, sums); });
 }
 
+void ProfilingBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+  record("add_losses", {0, bytes_of(losses)}, [&] { inner_->add_losses(losses, accumulate, sum); });
+}
+
+void ProfilingBackend::step_outcome(const StepSums& sums, StepOutcome* outcome) {
+  record("step_outcome", {0, 8.0 * double(sums.shards + sums.blocks)},
+         [&] { inner_->step_outcome(sums, outcome); });
+}
+
 void ProfilingBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                              Tensor v) {
   record("adamw", {0, 2 * bytes_of({parameter, m, v}) + bytes_of(gradient)},
          [&] { inner_->adamw(options, parameter, gradient, m, v); });
+}
+
+void ProfilingBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter,
+                                   Tensor gradient, Tensor m, Tensor v) {
+  double elements = 0;
+  for (const AdamWPart& part : parts) elements += double(part.count);
+  record("adamw", {0, 7 * 4.0 * elements},
+         [&] { inner_->adamw_parts(parts, parameter, gradient, m, v); });
 }
 
 void ProfilingBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter,

@@ -73,6 +73,8 @@ class ProfilingBackend : public Backend {
   std::shared_ptr<void> allocate(size_t bytes) override { return inner_->allocate(bytes); }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
+  void post(const void* from, size_t bytes) override { inner_->post(from, bytes); }
+  void collect(void* host, size_t bytes) override { inner_->collect(host, bytes); }
   void fill_zero(Tensor x) override;
   void synchronize() override { inner_->synchronize(); }
   DeviceMemory device_memory() const override { return inner_->device_memory(); }
@@ -126,7 +128,11 @@ class ProfilingBackend : public Backend {
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
   void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse, double* sums) override;
+  void add_losses(Tensor losses, bool accumulate, double* sum) override;
+  void step_outcome(const StepSums& sums, StepOutcome* outcome) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+  void adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient, Tensor m,
+                   Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;
   void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,

@@ -10,8 +10,9 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kRowsOfASum = 64;  // ops/cuda/column_sums.h
-constexpr int64_t kStep = 64;        // of suggested micro-batches, in tokens
+constexpr int64_t kRowsOfASum = 64;                     // ops/cuda/column_sums.h
+constexpr int64_t kMissedSteps = 512 * 48, kPart = 80;  // bytes, ops/cuda/optimizer.cu
+constexpr int64_t kStep = 64;                           // of suggested micro-batches, in tokens
 constexpr double kMiB = 1024.0 * 1024.0;
 
 // The largest micro-batches that there is room for, as session.cpp reserves them.
@@ -58,6 +59,7 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
   bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloat;      // sums over rows
   bytes += run.config.num_attention_heads * t * kFloat;              // of attention's gradients
   bytes += run.table.size() / kNormBlock * int64_t(sizeof(double));  // of the gradient norm
+  bytes += kMissedSteps + int64_t(run.table.parameters().size()) * kPart;  // of updates
   return bytes;
 }
 

@@ -67,8 +67,10 @@ RowList NodeSum::rows_of(int owner, const NeededRows& needed) const {
 }
 
 void NodeSum::reduce(const NeededRows& needed) {
-  backend_.synchronize();
-  comm_.host_barrier();  // the host's gradients are there
+  if (comm_.size() > 1) {
+    backend_.synchronize();
+    comm_.host_barrier();  // the host's gradients are there
+  }
   if (comm_.local_rank() >= comm_.columns()) return;
   for (int host = 0; host < comm_.hosts(); ++host) {
     const int owner = ownership_.owner(host, comm_.local_rank());

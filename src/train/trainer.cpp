@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <optional>
 
 #include "comm/agreement.h"
@@ -47,9 +48,13 @@ Error diverged(int64_t step, const std::string& what) {
 
 bool all_finite(Session& s) {
   const int64_t count = s.engine->table().size();
+  Backend& backend = s.engine->backend();
   std::vector<double> sums(size_t((count + kNormBlock - 1) / kNormBlock));
-  s.engine->backend().block_square_sums(vector(s.engine->weights(), count), kNormBlock, {},
-                                        sums.data());
+  const size_t bytes = sums.size() * sizeof(double);
+  const auto memory = backend.allocate(bytes);
+  backend.block_square_sums(vector(s.engine->weights(), count), kNormBlock, {},
+                            static_cast<double*>(memory.get()));
+  backend.download(sums.data(), memory.get(), bytes);
   return std::isfinite(tree_sum(sums));
 }
 
@@ -71,7 +76,8 @@ class Trainer {
   int64_t total_steps() const { return s_.schedule.total_steps; }
   bool is_last(int64_t done) const { return done == total_steps(); }
   bool epoch_ends(int64_t done) const { return done % per_epoch_ == 0; }
-  double epochs_done() const { return double(state_.step) / double(per_epoch_); }
+  double epochs_done() const { return epochs_at(state_.step); }
+  double epochs_at(int64_t done) const { return double(done) / double(per_epoch_); }
   bool due(int64_t done, std::optional<int64_t> every) const {
     return is_last(done) || (every ? done % *every == 0 : epoch_ends(done));
   }
@@ -90,11 +96,22 @@ class Trainer {
   }
   int wish() const { return int(stop_requested()); }
 
+  // A step that has begun, and of which nothing is known yet.
+  struct Begun {
+    int64_t done;  // steps, with it
+    int64_t samples;
+    double learning_rate;
+    Clock::time_point start;
+  };
+
   // Each gives the exit code of a stop that all have agreed on; 0: none.
   int step();
   int evaluate();
-  void log_step(const StepResult& result, double learning_rate, double seconds);
-  void show(double loss);
+  // Takes in what came of steps until so many are under way. None is when the run looks at its
+  // state.
+  void finish_steps(int64_t left);
+  void log_step(const Begun& step, const StepResult& result, double seconds);
+  void show(int64_t done, double loss);
   Verdict judge(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation);
   Verdict evaluate_on_rank_0();
   Verdict beginning() const;
@@ -114,6 +131,8 @@ class Trainer {
   double runtime_before_ = 0;
   int64_t saved_step_ = -1;
   bool stop_early_ = false;
+  std::deque<Begun> begun_;
+  Clock::time_point last_finish_{};
   std::unique_ptr<Evaluation> best_evaluation_;  // of state_.best_step, if it was in this process
   Metrics best_metrics_;
 };
@@ -125,53 +144,64 @@ int Trainer::step() {
     order_epoch_ = epoch;
   }
   IndexRange range = batch_range(count_, s_.options.batch_size, state_.step % per_epoch_);
-  auto start = Clock::now();
-  double learning_rate = s_.schedule.at(state_.step);
-  StepResult result = s_.step->run(
+  const double learning_rate = s_.schedule.at(state_.step);
+  begun_.push_back({state_.step + 1, range.size(), learning_rate, Clock::now()});
+  const int code = s_.step->begin(
       state_.step, std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
       learning_rate, [this] { return wish(); });
-  if (!result.finite) {  // the same on every process
-    together(s_.comm, [&] {
-      throw diverged(state_.step + 1,
-                     concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
-    });
-  }
-  double seconds = seconds_since(start);
-  total("loss") += result.loss;
-  total("seconds") += seconds;
-  total("tokens") += double(result.tokens);
-  total("samples") += double(range.size());
   state_.step += 1;
   state_.epoch = state_.step / per_epoch_;
   state_.step_in_epoch = state_.step % per_epoch_;
-  if (!s_.leads()) return result.wish;
-  if (state_.step % s_.options.log_every == 0 || is_last(state_.step)) {
-    log_step(result, learning_rate, seconds);
-  }
-  show(result.loss);
-  return result.wish;
+  finish_steps(s_.step->most_under_way());
+  return code;
 }
 
-void Trainer::log_step(const StepResult& result, double learning_rate, double seconds) {
-  IndexRange range = batch_range(count_, s_.options.batch_size, (state_.step - 1) % per_epoch_);
-  s_.metrics_log->append({{"step", double(state_.step)},
-                          {"epoch", epochs_done()},
+void Trainer::finish_steps(int64_t left) {
+  while (int64_t(begun_.size()) > left) {
+    const Begun step = begun_.front();
+    begun_.pop_front();
+    const StepResult result = s_.step->finish();
+    if (!result.finite) {  // the same on every process
+      together(s_.comm, [&] {
+        throw diverged(step.done,
+                       concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
+      });
+    }
+    // A step that began while another was under way has the time since that one's end.
+    const Clock::time_point start = std::max(step.start, last_finish_);
+    last_finish_ = Clock::now();
+    const double seconds = std::chrono::duration<double>(last_finish_ - start).count();
+    total("loss") += result.loss;
+    total("seconds") += seconds;
+    total("tokens") += double(result.tokens);
+    total("samples") += double(step.samples);
+    if (!s_.leads()) continue;
+    if (step.done % s_.options.log_every == 0 || is_last(step.done)) {
+      log_step(step, result, seconds);
+    }
+    show(step.done, result.loss);
+  }
+}
+
+void Trainer::log_step(const Begun& step, const StepResult& result, double seconds) {
+  s_.metrics_log->append({{"step", double(step.done)},
+                          {"epoch", epochs_at(step.done)},
                           {"loss", result.loss},
-                          {"lr", learning_rate},
+                          {"lr", step.learning_rate},
                           {"grad_norm", result.gradient_norm},
                           {"tokens_per_second", double(result.tokens) / seconds},
-                          {"samples_per_second", double(range.size()) / seconds}});
+                          {"samples_per_second", double(step.samples) / seconds}});
 }
 
-void Trainer::show(double loss) {
+void Trainer::show(int64_t done, double loss) {
   double rate = total("samples") / std::max(1e-9, total("seconds"));
-  double left = total("seconds") / double(state_.step) * double(total_steps() - state_.step);
+  double left = total("seconds") / double(done) * double(total_steps() - done);
   show_progress(
-      concat("step ", state_.step, "/", total_steps(), "  epoch ", format_fixed(epochs_done(), 2),
+      concat("step ", done, "/", total_steps(), "  epoch ", format_fixed(epochs_at(done), 2),
              "  loss ", format_fixed(loss, 4), "  ", format_fixed(rate, 1), " samples/s  ",
              format_fixed(total("tokens") / std::max(1e-9, total("seconds")), 0),
              " tokens/s  remaining ", clock_time(left)),
-      is_last(state_.step));
+      is_last(done));
 }
 
 Trainer::Verdict Trainer::evaluate_on_rank_0() {
@@ -191,6 +221,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
 }
 
 int Trainer::evaluate() {
+  finish_steps(0);
   Verdict verdict;
   if (s_.leads()) {
     verdict = evaluate_on_rank_0();
@@ -228,6 +259,7 @@ Trainer::Verdict Trainer::judge(const Metrics& metrics, std::unique_ptr<Evaluati
 }
 
 void Trainer::save() {
+  finish_steps(0);
   if (saved_step_ == state_.step) return;
   fs::path path;
   if (s_.leads()) {
@@ -304,6 +336,7 @@ TrainOutcome Trainer::run() {
 }
 
 TrainOutcome Trainer::finish() {
+  finish_steps(0);
   s_.step->settle();
   together(s_.comm, [&] {  // the last update is one that no loss has seen
     if (!s_.leads() || all_finite(s_)) return;

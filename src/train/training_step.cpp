@@ -13,7 +13,17 @@
 namespace finetune {
 namespace {
 
-constexpr double kClipEpsilon = 1e-6;  // torch.nn.utils.clip_grad_norm_
+void put(const StepOutcome& outcome, StepResult& result) {
+  result.loss = outcome.loss;
+  result.gradient_norm = outcome.gradient_norm;
+  result.finite = outcome.finite != 0;
+}
+
+void collect(Backend& backend, StepResult& result) {
+  StepOutcome outcome;
+  backend.collect(&outcome, sizeof outcome);
+  put(outcome, result);
+}
 
 }  // namespace
 
@@ -35,12 +45,14 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   MicroBatchLimits limits =
       micro_batch_limits(objective.samples(), options.micro_batch_tokens, most_sequences);
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
-  int64_t most_sums = 0;
   for (int owner = 0; owner < ownership_.owners(); ++owner) {
-    most_sums = std::max(most_sums, ownership_.dense_blocks(owner) + ownership_.row_blocks(owner));
+    most_sums_ =
+        std::max(most_sums_, ownership_.dense_blocks(owner) + ownership_.row_blocks(owner));
   }
   most_losses_ = part(options.virtual_shards, comm.size(), 0).size();
-  message_doubles_ = 1 + most_losses_ + most_sums;
+  message_doubles_ = 1 + most_losses_ + most_sums_;
+  sums_ = engine.backend().allocate(size_t(most_losses_ + most_sums_) * sizeof(double));
+  outcome_ = engine.backend().allocate(sizeof(StepOutcome));
   if (words_move_ && owns() && ownership_.rows(own()).size() > 0) {
     const IndexRange rows = ownership_.rows(own());
     lazy_words_ = std::make_unique<LazyRows>(
@@ -123,7 +135,7 @@ void TrainingStep::need_rows(std::span<const uint32_t> batch) {
 
 void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
                                       std::span<const uint32_t> places, const DropoutPlan* dropout,
-                                      float scale, float* gradients) {
+                                      float scale, float* gradients, double* loss) {
   Backend& backend = engine_.backend();
   const SampleView& samples = objective_.samples();
   shard_.clear();
@@ -132,9 +144,11 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
     shard_.push_back(batch[place]);
     lengths_.push_back(samples.length(batch[place]));
   }
-  double sum = 0;
   bool accumulate = false;  // the first micro-batch overwrites what an earlier step has left
-  if (places.empty()) backend.fill_zero(vector(gradients, ownership_.dense_elements()));
+  if (places.empty()) {
+    backend.fill_zero(vector(gradients, ownership_.dense_elements()));
+    backend.add_losses(vector(static_cast<float*>(losses_.get()), 0), false, loss);
+  }
   for (IndexRange range : micro_batches(lengths_, options_.micro_batch_tokens)) {
     const size_t first = size_t(range.begin), count = size_t(range.size());
     pack(samples, std::span(shard_).subspan(first, count), places.subspan(first, count), batch_);
@@ -143,33 +157,49 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
     Tensor logits = engine_.bert().forward(device, weights, dropout, true);
     Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
     objective_.loss(backend, batch_, device, logits, scale, losses, logits);
+    backend.add_losses(losses, accumulate, loss);
     engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
                             accumulate);
     accumulate = true;
-    host_losses_.resize(size_t(batch_.sequences()));
-    backend.download(host_losses_.data(), losses.data, host_losses_.size() * sizeof(float));
-    for (float loss : host_losses_) sum += double(loss);
   }
-  shard_losses_.push_back(sum);
+}
+
+// Of what this process owns of the gradient, in blocks.
+void TrainingStep::add_up_squares(double* sums) {
+  if (!owns()) return;
+  Backend& backend = engine_.backend();
+  const IndexRange dense = ownership_.dense(own()), rows = ownership_.rows(own());
+  const int64_t cols = ownership_.cols();
+  backend.block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock, {}, sums);
+  backend.block_square_sums(
+      vector(sum_->sum() + words_.offset + rows.begin * cols, rows.size() * cols),
+      ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)},
+      sums + ownership_.dense_blocks(own()));
+}
+
+// One process: all in the backend's memory, in its order. The host hears of it later (finish).
+const StepOutcome* TrainingStep::work_out_sums(double denominator) {
+  Backend& backend = engine_.backend();
+  auto* outcome = static_cast<StepOutcome*>(outcome_.get());
+  StepSums all;
+  all.losses = sums();
+  all.shards = most_losses_;
+  all.denominator = denominator;
+  all.squares = sums() + most_losses_;
+  all.blocks = most_sums_;
+  all.max_norm = options_.max_grad_norm;
+  backend.step_outcome(all, outcome);
+  backend.post(outcome, sizeof *outcome);
+  return outcome;
 }
 
 // Everybody's wish, losses of shards and sums of squares, to everybody: then all processes know the
 // loss and the norm, to the same bits.
-void TrainingStep::gather_sums(StepResult& result, double denominator, int wish) {
+StepOutcome TrainingStep::gather_sums(double denominator, int& wish) {
   message_.assign(size_t(message_doubles_), 0.0);
   message_[0] = double(wish);
-  std::copy(shard_losses_.begin(), shard_losses_.end(), message_.begin() + 1);
-  if (owns()) {
-    double* sums = message_.data() + 1 + most_losses_;
-    const IndexRange dense = ownership_.dense(own()), rows = ownership_.rows(own());
-    const int64_t cols = ownership_.cols();
-    engine_.backend().block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock,
-                                        {}, sums);
-    engine_.backend().block_square_sums(
-        vector(sum_->sum() + words_.offset + rows.begin * cols, rows.size() * cols),
-        ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)},
-        sums + ownership_.dense_blocks(own()));
-  }
+  engine_.backend().download(message_.data() + 1, sums_.get(),
+                             size_t(most_losses_ + most_sums_) * sizeof(double));
   messages_.resize(size_t(message_doubles_ * comm_.size()));
   comm_.all_gather(message_.data(), message_.size() * sizeof(double), messages_.data());
 
@@ -177,7 +207,7 @@ void TrainingStep::gather_sums(StepResult& result, double denominator, int wish)
   shard_losses_.clear();
   for (int rank = 0; rank < comm_.size(); ++rank) {
     const double* from = message_of(rank);
-    result.wish = std::max(result.wish, int(*from));
+    wish = std::max(wish, int(*from));
     const int64_t losses = part(options_.virtual_shards, comm_.size(), rank).size();
     shard_losses_.insert(shard_losses_.end(), from + 1, from + 1 + losses);
   }
@@ -191,23 +221,23 @@ void TrainingStep::gather_sums(StepResult& result, double denominator, int wish)
                          sums + (of_rows ? ownership_.row_blocks(owner) : dense));
     }
   }
-  result.loss = tree_sum(shard_losses_) / denominator;
-  result.gradient_norm = std::sqrt(tree_sum(block_sums_));
+  return StepOutcome::of(tree_sum(shard_losses_) / denominator, std::sqrt(tree_sum(block_sums_)),
+                         options_.max_grad_norm);
 }
 
-void TrainingStep::update(int64_t step, double learning_rate, float gradient_scale) {
+void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipping) {
   settled_ = false;
   if (!owns()) return;
   Backend& backend = engine_.backend();
   const ParameterTable& table = engine_.table();
   const IndexRange mine = ownership_.dense(own());
   int64_t top = engine_.config().num_hidden_layers + 1;
-  AdamW adamw;
+  AdamW adamw = clipping;
   adamw.beta1 = float(options_.adam_beta1);
   adamw.beta2 = float(options_.adam_beta2);
   adamw.epsilon = float(options_.adam_epsilon);
   adamw.step = step + 1;
-  adamw.gradient_scale = gradient_scale;
+  parts_.clear();
   for (const Parameter& parameter : table.parameters()) {
     if (parameter.layer < options_.lowest_layer) continue;
     adamw.learning_rate =
@@ -223,14 +253,34 @@ void TrainingStep::update(int64_t step, double learning_rate, float gradient_sca
     const int64_t begin = std::max(parameter.offset, mine.begin);
     const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
     if (count <= 0) continue;
-    backend.adamw(adamw, vector(engine_.weights_as_they_are() + begin, count),
-                  vector(sum_->sum() + begin, count), vector(m_.dense(begin), count),
-                  vector(v_.dense(begin), count));
+    parts_.push_back({adamw, begin - mine.begin, count});
   }
+  auto own_part = [&](float* arena) { return vector(arena, mine.size()); };
+  backend.adamw_parts(parts_, own_part(engine_.weights_as_they_are() + mine.begin),
+                      own_part(sum_->sum() + mine.begin), own_part(m_.dense(mine.begin)),
+                      own_part(v_.dense(mine.begin)));
 }
 
-StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, double learning_rate,
-                             const std::function<int()>& wish) {
+int64_t TrainingStep::most_under_way() const {
+  return comm_.size() == 1 && !engine_.backend().uses_host_memory() ? 1 : 0;
+}
+
+StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, double learning_rate) {
+  FINETUNE_CHECK(begun_.empty());
+  begin(step, batch, learning_rate);
+  return finish();
+}
+
+StepResult TrainingStep::finish() {
+  FINETUNE_CHECK(!begun_.empty());
+  StepResult result = begun_.front();
+  begun_.pop_front();
+  if (most_under_way() > 0) collect(engine_.backend(), result);
+  return result;
+}
+
+int TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double learning_rate,
+                        const std::function<int()>& wish) {
   const BertConfig& config = engine_.config();
   auto probability = [&](double own) { return options_.dropout >= 0 ? options_.dropout : own; };
   DropoutPlan dropout;
@@ -240,6 +290,7 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   dropout.attention = probability(config.attention_probs_dropout_prob);
   dropout.head = probability(config.head_dropout());
 
+  Backend& backend = engine_.backend();
   StepResult result;
   lengths_.clear();
   for (uint32_t index : batch) lengths_.push_back(objective_.samples().length(index));
@@ -247,30 +298,38 @@ StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, doub
   const std::vector<uint32_t> places = shard_places(lengths_, options_.virtual_shards);
   double denominator = objective_.loss_denominator(batch);
   float scale = float(1.0 / denominator);
-  shard_losses_.clear();
   need_rows(batch);
   communicate("waiting for the weights", step + 1, [&] { copies_->complete(needed_); });
   comm_.note("forward and backward pass", step + 1);
+  double* loss = sums();
   for (int64_t k = sum_->shards().begin; k < sum_->shards().end; ++k) {
     IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
     add_shard_gradient(batch, std::span(places).subspan(size_t(shard.begin), size_t(shard.size())),
-                       &dropout, scale, sum_->leaf());
+                       &dropout, scale, sum_->leaf(), loss++);
     sum_->push(needed_);
   }
+  if (comm_.size() > 1) backend.synchronize();  // what follows counts as communication
+  int wanted = 0;
+  AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
     sum_->reduce(needed_);
-    gather_sums(result, denominator, wish());
+    add_up_squares(sums() + most_losses_);
+    wanted = wish();
+    if (comm_.size() == 1) {
+      clipping.outcome = work_out_sums(denominator);
+      if (most_under_way() == 0) collect(backend, result);
+    } else {
+      const StepOutcome outcome = gather_sums(denominator, wanted);
+      clipping.gradient_scale = outcome.gradient_scale;
+      put(outcome, result);
+    }
   });
-  result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
-  if (!result.finite) return result;  // the run is over: rows of the sum are not zero
-  double clip = 1.0;
-  if (options_.max_grad_norm > 0) {
-    clip = std::min(1.0, options_.max_grad_norm / (result.gradient_norm + kClipEpsilon));
-  }
+  begun_.push_back(result);
+  if (!result.finite) return wanted;  // the run is over: rows of the sum are not zero
   comm_.note("updating weights", step + 1);
-  update(step, learning_rate, float(clip));
+  update(step, learning_rate, clipping);
   if (comm_.size() > 1) communicate("sending weights", step + 1, [&] { copies_->publish(); });
-  return result;
+  return wanted;
 }
 
 }  // namespace finetune

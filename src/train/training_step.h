@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -43,8 +44,7 @@ struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;
-  bool finite = true;  // false: loss or norm is not, and nothing was updated
-  int wish = 0;        // the largest of all processes' wishes
+  bool finite = true;  // false: loss or norm is not, nothing was updated, and the run is over
 };
 
 class TrainingStep {
@@ -56,14 +56,23 @@ class TrainingStep {
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // Update number `step` (0 for the first) on these training samples at this learning rate. `wish`:
-  // what this process would like all to agree on (to stop), 0 for nothing; asked late in the step.
-  StepResult run(
+  // Update number `step` (0 for the first) on these training samples at this learning rate. On a
+  // device the work goes on when this returns. `wish`: what this process would like all to agree on
+  // (to stop), 0 for nothing; asked late in the step. The result is the largest of all processes'.
+  int begin(
       int64_t step, std::span<const uint32_t> batch, double learning_rate,
       const std::function<int()>& wish = [] { return 0; });
+  // What came of the oldest step that has begun and not finished; waits for it.
+  StepResult finish();
+  // Steps that have begun and not finished; and how many of them to leave so before the next one
+  // begins, for a device not to wait for the host.
+  int64_t under_way() const { return int64_t(begun_.size()); }
+  int64_t most_under_way() const;
+  // Both, with no other step under way.
+  StepResult run(int64_t step, std::span<const uint32_t> batch, double learning_rate);
 
-  // Collective: afterwards the weights and moments are complete until the next run(), the weights
-  // on every host.
+  // Collective: afterwards the weights and moments are complete until the next step begins, the
+  // weights on every host.
   void settle();
   // What this host (on a device: this process) has of the moments.
   const HostArena& first_moments() const { return m_; }
@@ -83,10 +92,12 @@ class TrainingStep {
   void need_rows(std::span<const uint32_t> batch);
   // places: of the shard's samples in the global batch.
   void add_shard_gradient(std::span<const uint32_t> batch, std::span<const uint32_t> places,
-                          const DropoutPlan* dropout, float scale, float* gradients);
-  void gather_sums(StepResult& result, double denominator, int wish);
-  void update(int64_t step, double learning_rate, float gradient_scale);
-  void clear_gradients();
+                          const DropoutPlan* dropout, float scale, float* gradients, double* loss);
+  double* sums() const { return static_cast<double*>(sums_.get()); }
+  void add_up_squares(double* sums);
+  const StepOutcome* work_out_sums(double denominator);
+  StepOutcome gather_sums(double denominator, int& wish);
+  void update(int64_t step, double learning_rate, const AdamW& clipping);
   template <typename Action>
   void communicate(const char* phase, int64_t step, Action&& action);
 
@@ -105,14 +116,17 @@ class TrainingStep {
   std::unique_ptr<WeightCopies> copies_;
   bool settled_ = true;
   double communication_seconds_ = 0;
-  std::shared_ptr<void> losses_;  // (1, largest micro-batch)
-  std::vector<float> host_losses_;
+  std::deque<StepResult> begun_;
+  std::shared_ptr<void> losses_;   // (1, largest micro-batch)
+  std::shared_ptr<void> sums_;     // doubles: losses of own shards, sums of squares of own blocks
+  std::shared_ptr<void> outcome_;  // StepOutcome, of one process
   std::vector<double> shard_losses_;
   std::vector<uint32_t> shard_;
   std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
-  int64_t most_losses_ = 0, message_doubles_ = 0;
+  int64_t most_losses_ = 0, most_sums_ = 0, message_doubles_ = 0;
   std::vector<double> message_, messages_, block_sums_;
+  std::vector<AdamWPart> parts_;
   PackedBatch batch_;
 };
 

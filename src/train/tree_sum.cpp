@@ -1,7 +1,6 @@
 #include "train/tree_sum.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/error.h"
 
@@ -40,20 +39,6 @@ std::vector<TreeNode> subtrees(IndexRange range) {
   std::vector<TreeNode> leaves;
   for (int64_t leaf = range.begin; leaf < range.end; ++leaf) leaves.push_back({leaf, 0});
   return combine_nodes(leaves, false).nodes;
-}
-
-double tree_sum(std::span<const double> terms) {
-  double partial[64];  // of decreasing size
-  int count = 0;
-  for (size_t i = 0; i < terms.size(); ++i) {
-    partial[count++] = terms[i];
-    for (int carries = std::countr_one(i); carries > 0; --carries, --count) {
-      partial[count - 2] += partial[count - 1];
-    }
-  }
-  if (count == 0) return 0;
-  for (; count > 1; --count) partial[count - 2] += partial[count - 1];
-  return partial[0];
 }
 
 TreeCounter::TreeCounter(IndexRange leaves) : leaves_(leaves), next_(leaves.begin) {}

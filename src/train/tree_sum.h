@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/tree_sum.h"
 #include "data/plan.h"
 
 namespace finetune {
@@ -39,7 +40,9 @@ TreeCombination combine_nodes(std::span<const TreeNode> nodes, bool all);
 std::vector<TreeNode> subtrees(IndexRange range);
 
 // The same tree over numbers, in double.
-double tree_sum(std::span<const double> terms);
+inline double tree_sum(std::span<const double> terms) {
+  return tree_sum(terms.data(), int64_t(terms.size()));
+}
 
 // Keeps subtree sums of some leaves in as few places as needed: leaf() is the place of the next
 // leaf's term; push() takes it in and says what must now be added to what.

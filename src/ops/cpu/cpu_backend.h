@@ -8,6 +8,7 @@
 #include "ops/backend.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/optimizer.h"
+#include "ops/posted.h"
 
 namespace finetune {
 
@@ -23,6 +24,8 @@ class CpuBackend : public Backend {
   std::shared_ptr<void> allocate(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
+  void post(const void* from, size_t bytes) override { posted_.post(from, bytes); }
+  void collect(void* host, size_t bytes) override { posted_.collect(host, bytes); }
   void fill_zero(Tensor x) override;
   void synchronize() override {}
 
@@ -85,6 +88,8 @@ class CpuBackend : public Backend {
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;
   void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse, double* sums) override;
+  void add_losses(Tensor losses, bool accumulate, double* sum) override;
+  void step_outcome(const StepSums& sums, StepOutcome* outcome) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;
@@ -95,6 +100,7 @@ class CpuBackend : public Backend {
   void product(const cpu::Product& product);
 
   DType compute_;
+  Posted posted_;
   std::vector<cpu::AdamWFactors> missed_steps_;  // of adamw_catch_up, kept for its memory
 };
 

@@ -158,6 +158,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <cstring>
 
+#include "core/tree_sum.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/tasks.h"
 
@@ -187,6 +188,13 @@ AdamWFactors::AdamWFactors(const AdamW& o)
 
 namespace {
 
+// False: there is nothing to update.
+bool take_outcome(const AdamW& options, cpu::AdamWFactors& factors) {
+  if (!options.outcome) return true;
+  factors.scale = options.outcome->gradient_scale;
+  return options.outcome->finite != 0;
+}
+
 void check_rows(Tensor parameter, std::initializer_list<Tensor> others) {
   FINETUNE_CHECK(parameter.contiguous());
   for (Tensor t : others) {
@@ -204,11 +212,24 @@ void CpuBackend::block_square_sums(Tensor x, int64_t block, const SparseRows& sp
   });
 }
 
+void CpuBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+  FINETUNE_CHECK(losses.rows == 1);
+  double total = accumulate ? *sum : 0.0;
+  for (int64_t i = 0; i < losses.cols; ++i) total += double(losses.f32()[i]);
+  *sum = total;
+}
+
+void CpuBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
+  *outcome = StepOutcome::of(tree_sum(s.losses, s.shards) / s.denominator,
+                             std::sqrt(tree_sum(s.squares, s.blocks)), s.max_norm);
+}
+
 void CpuBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                        Tensor v) {
   const int64_t n = parameter.cols;
   for (Tensor t : {parameter, gradient, m, v}) FINETUNE_CHECK(t.rows == 1 && t.cols == n);
-  const cpu::AdamWFactors factors(options);
+  cpu::AdamWFactors factors(options);
+  if (!take_outcome(options, factors)) return;
   cpu::for_ranges(n, 1 << 14, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(adamw_range)
     (factors, parameter.f32() + begin, gradient.f32() + begin, m.f32() + begin, v.f32() + begin,
@@ -219,7 +240,8 @@ void CpuBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, 
 void CpuBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,
                             Tensor m, Tensor v) {
   check_rows(parameter, {gradient, m, v});
-  const cpu::AdamWFactors factors(options);
+  cpu::AdamWFactors factors(options);
+  if (!take_outcome(options, factors)) return;
   const int64_t n = parameter.cols;
   cpu::for_ranges(rows.count, cpu::row_grain(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

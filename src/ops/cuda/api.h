@@ -2,9 +2,9 @@
 // Shapes and formulas are those of ops/backend.h; the program has checked them before it calls.
 //
 // Pointers are device memory but where "host" is said. Calls are put on the device's one stream and
-// return at once, but `download`, `synchronize` and `block_square_sums`, which wait for it. One
-// thread calls at a time. Every call returns kDone, or another Status with error() in words; a
-// fault on the device may come to light in a later call.
+// return at once, but `download`, `collect` and `synchronize`, which wait for it. One thread calls
+// at a time. Every call returns kDone, or another Status with error() in words; a fault on the
+// device may come to light in a later call.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "core/dtype.h"
 #include "core/philox.h"
+#include "core/step_outcome.h"
 
 namespace finetune::cuda {
 
@@ -84,6 +85,24 @@ struct AdamWStep {
   float beta2, rest2;
   float decay;
   float rate, root, epsilon;
+  const StepOutcome* outcome;  // if not null, `scale` is its, and it says whether to update at all
+};
+
+// Elements [begin, begin + count) of arenas. What is said to be the module's own it sets itself.
+struct AdamWPart {
+  AdamWStep step;
+  int64_t begin, count;
+  int64_t first_block;  // of the launch: the module's own
+  bfloat16* rounded;    // where the new weights go in bf16 too, may be null: the module's own
+};
+
+struct StepSums {
+  const double* losses;  // (shards)
+  int64_t shards;
+  double denominator;
+  const double* squares;  // (blocks)
+  int64_t blocks;
+  double max_norm;
 };
 
 // The order of ops/backend.h's Activation.
@@ -171,7 +190,7 @@ struct Functions {
 
   int (*merge)(Context*, Addition addition, int64_t count);
   int (*merge_rows)(Context*, Addition addition, RowList rows, int64_t cols);
-  // sums (ceil(x.cols / block)): host
+  // sums (ceil(x.cols / block))
   int (*block_square_sums)(Context*, Matrix x, int64_t block, double* sums);
   int (*adamw)(Context*, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m, Matrix v);
   int (*adamw_rows)(Context*, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
@@ -194,6 +213,16 @@ struct Functions {
   int (*reduce)(Context*, Peers*, const PeerPart* parts, int64_t count);
   // Waits for the stream. Fails if a peer does, or after `seconds` (0: never).
   int (*wait_for_peers)(Context*, Peers*, double seconds);
+
+  // Small copies for the host, first in, first out: `post` returns at once, `collect` waits for the
+  // oldest one.
+  int (*post)(Context*, const void* from, size_t bytes);
+  int (*collect)(Context*, void* host, size_t bytes);
+  int (*add_losses)(Context*, Matrix losses, bool accumulate, double* sum);
+  int (*step_outcome)(Context*, StepSums sums, StepOutcome* outcome);
+  // parts (count): host; the call writes what is the module's own
+  int (*adamw_parts)(Context*, AdamWPart* parts, int64_t count, Matrix parameter, Matrix gradient,
+                     Matrix m, Matrix v);
 };
 
 }  // namespace finetune::cuda

@@ -48,32 +48,79 @@ void DeviceMemory::release(void* memory) {
   check(cudaFree(memory), "device memory");
 }
 
-Staging::Staging() {
-  for (Buffer& b : buffers_) {
-    check(cudaMallocHost(&b.memory, kBytes), "pinned memory");
-    check(cudaEventCreateWithFlags(&b.free, cudaEventDisableTiming), "event");
+Staging::Staging(DeviceMemory& memory) {
+  void* pinned = nullptr;
+  check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "stream");
+  check(cudaMallocHost(&pinned, kStages * kBytes), "pinned memory");
+  pinned_ = static_cast<char*>(pinned);
+  device_ = static_cast<char*>(memory.allocate(kStages * kBytes, "memory for uploads"));
+  for (Stage& stage : stages_) {
+    for (cudaEvent_t* event : {&stage.arrived, &stage.taken}) {
+      check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event");
+    }
   }
 }
 
 Staging::~Staging() {
-  for (Buffer& b : buffers_) {
-    if (b.free) cudaEventDestroy(b.free);
-    if (b.memory) cudaFreeHost(b.memory);
+  if (copies_) cudaStreamSynchronize(copies_);
+  for (Stage& stage : stages_) {
+    for (cudaEvent_t event : {stage.arrived, stage.taken}) {
+      if (event) cudaEventDestroy(event);
+    }
   }
+  if (pinned_) cudaFreeHost(pinned_);
+  if (copies_) cudaStreamDestroy(copies_);
 }
 
 void Staging::upload(void* to, const void* host, size_t bytes, cudaStream_t stream) {
-  for (size_t done = 0; done < bytes; next_ ^= 1) {
-    Buffer& b = buffers_[next_];
+  for (size_t done = 0; done < bytes; next_ = (next_ + 1) % kStages) {
+    const Stage& stage = stages_[next_];
+    char* pinned = pinned_ + size_t(next_) * kBytes;
+    char* device = device_ + size_t(next_) * kBytes;
     const size_t count = std::min(kBytes, bytes - done);
-    check(cudaEventSynchronize(b.free), "upload");
-    std::memcpy(b.memory, static_cast<const char*>(host) + done, count);
-    check(cudaMemcpyAsync(static_cast<char*>(to) + done, b.memory, count, cudaMemcpyHostToDevice,
+    check(cudaEventSynchronize(stage.arrived), "upload");
+    std::memcpy(pinned, static_cast<const char*>(host) + done, count);
+    check(cudaStreamWaitEvent(copies_, stage.taken), "upload");
+    check(cudaMemcpyAsync(device, pinned, count, cudaMemcpyHostToDevice, copies_), "upload");
+    check(cudaEventRecord(stage.arrived, copies_), "upload");
+    check(cudaStreamWaitEvent(stream, stage.arrived), "upload");
+    check(cudaMemcpyAsync(static_cast<char*>(to) + done, device, count, cudaMemcpyDeviceToDevice,
                           stream),
           "upload");
-    check(cudaEventRecord(b.free, stream), "upload");
+    check(cudaEventRecord(stage.taken, stream), "upload");
     done += count;
   }
+}
+
+Mailbox::Mailbox() {
+  void* pinned = nullptr;
+  check(cudaMallocHost(&pinned, kPlaces * kBytes), "pinned memory");
+  pinned_ = static_cast<char*>(pinned);
+  for (cudaEvent_t& event : arrived_) {
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+  }
+}
+
+Mailbox::~Mailbox() {
+  for (cudaEvent_t event : arrived_) {
+    if (event) cudaEventDestroy(event);
+  }
+  if (pinned_) cudaFreeHost(pinned_);
+}
+
+void Mailbox::post(const void* from, size_t bytes, cudaStream_t stream) {
+  if (bytes > kBytes || posted_ - collected_ == kPlaces) throw Failure("no place for a copy");
+  const unsigned place = posted_++ % kPlaces;
+  check(cudaMemcpyAsync(pinned_ + place * kBytes, from, bytes, cudaMemcpyDeviceToHost, stream),
+        "download");
+  check(cudaEventRecord(arrived_[place], stream), "download");
+}
+
+void Mailbox::collect(void* host, size_t bytes) {
+  if (bytes > kBytes || posted_ == collected_) throw Failure("nothing to collect");
+  const unsigned place = collected_++ % kPlaces;
+  check(cudaEventSynchronize(arrived_[place]), "download");
+  std::memcpy(host, pinned_ + place * kBytes, bytes);
 }
 
 Context::Context(int device_, bool bf16_, void (*log_)(const char*))
@@ -83,7 +130,8 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   check(cudaGetDeviceProperties(&properties, device), "the device's properties");
   device_name = properties.name;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  staging = std::make_unique<Staging>();
+  staging = std::make_unique<Staging>(memory);
+  mailbox = std::make_unique<Mailbox>();
   matmul = std::make_unique<Matmul>(memory);
   rounded_weights = std::make_unique<RoundedWeights>(memory);
 }
@@ -94,6 +142,7 @@ Context::~Context() {
   rounded_weights.reset();
   matmul.reset();
   staging.reset();
+  mailbox.reset();
   if (stream) cudaStreamDestroy(stream);
 }
 

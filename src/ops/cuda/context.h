@@ -27,7 +27,7 @@ void check(cublasStatus_t status, const char* what);
 
 // Device memory for what an operation keeps from one kernel to the next. It grows to what the
 // largest shapes need and stays.
-enum class Scratch { left, right, sums, weighted, mask, squares, steps, count };
+enum class Scratch { left, right, sums, weighted, mask, steps, parts, count };
 
 class Matmul;          // matmul.h
 class RoundedWeights;  // rounded.h
@@ -47,22 +47,47 @@ class DeviceMemory {
   int64_t used_ = 0, peak_ = 0;
 };
 
-// Pinned host memory through which uploads go: copying from the caller's own memory would either
-// make him wait for the device or forbid him to touch it.
+// Uploads. The host copies into pinned memory and goes on; a stream of its own brings that to a
+// stage on the device, beside the work in progress, and the work's stream takes it from there in
+// its order. Stages are used in turn: the host waits only where it is that many uploads ahead.
 class Staging {
  public:
-  Staging();
+  explicit Staging(DeviceMemory& memory);  // it frees the stages, when they are used no more
   ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
   void upload(void* to, const void* host, size_t bytes, cudaStream_t stream);
 
  private:
-  static constexpr size_t kBytes = size_t{4} << 20;
-  struct Buffer {
-    void* memory = nullptr;
-    cudaEvent_t free = nullptr;  // the device has read it
+  static constexpr size_t kBytes = size_t{128} << 10;
+  static constexpr int kStages = 64;
+  struct Stage {
+    cudaEvent_t arrived = nullptr;  // on the device: the pinned memory is free
+    cudaEvent_t taken = nullptr;    // from there: the stage is free
   };
-  Buffer buffers_[2];
+  cudaStream_t copies_ = nullptr;
+  char* pinned_ = nullptr;  // (kStages, kBytes), as device_
+  char* device_ = nullptr;
+  Stage stages_[kStages];
   int next_ = 0;
+};
+
+// Small copies on their way to the host, first in, first out.
+class Mailbox {
+ public:
+  Mailbox();
+  ~Mailbox();
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+  void post(const void* from, size_t bytes, cudaStream_t stream);
+  void collect(void* host, size_t bytes);
+
+ private:
+  static constexpr size_t kBytes = 64;
+  static constexpr unsigned kPlaces = 8;
+  char* pinned_ = nullptr;  // (kPlaces, kBytes)
+  cudaEvent_t arrived_[kPlaces] = {};
+  unsigned posted_ = 0, collected_ = 0;
 };
 
 struct Context {
@@ -86,6 +111,7 @@ struct Context {
   cudaStream_t stream = nullptr;
   DeviceMemory memory;
   std::unique_ptr<Staging> staging;
+  std::unique_ptr<Mailbox> mailbox;
   std::unique_ptr<Matmul> matmul;
   std::unique_ptr<RoundedWeights> rounded_weights;
 

@@ -109,6 +109,11 @@ const Functions& functions() {
       .exchange = Call<exchange>::of,
       .reduce = Call<reduce>::of,
       .wait_for_peers = Call<wait_for_peers>::of,
+      .post = Call<post>::of,
+      .collect = Call<collect>::of,
+      .add_losses = Call<add_losses>::of,
+      .step_outcome = Call<step_outcome>::of,
+      .adamw_parts = Call<adamw_parts>::of,
   };
   return table;
 }

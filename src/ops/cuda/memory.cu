@@ -43,6 +43,14 @@ void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_
   }
 }
 
+void post(Context& context, const void* from, size_t bytes) {
+  context.mailbox->post(from, bytes, context.stream);
+}
+
+void collect(Context& context, void* host, size_t bytes) {
+  context.mailbox->collect(host, bytes);
+}
+
 void synchronize(Context& context) {
   check(cudaStreamSynchronize(context.stream), "the device");
 }

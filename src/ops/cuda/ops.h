@@ -14,6 +14,8 @@ void upload(Context& context, void* to, const void* host, size_t bytes);
 void download(Context& context, void* host, const void* from, size_t bytes);
 void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_t pitch);
 void synchronize(Context& context);
+void post(Context& context, const void* from, size_t bytes);
+void collect(Context& context, void* host, size_t bytes);
 
 // linear.cu
 void linear(Context& context, AnyMatrix x, Matrix w, Matrix bias, AnyMatrix y);
@@ -68,7 +70,11 @@ void merge_rows(Context& context, Addition addition, RowList rows, int64_t cols)
 
 // optimizer.cu
 void block_square_sums(Context& context, Matrix x, int64_t block, double* sums);
+void add_losses(Context& context, Matrix losses, bool accumulate, double* sum);
+void step_outcome(Context& context, StepSums sums, StepOutcome* outcome);
 void adamw(Context& context, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m, Matrix v);
+void adamw_parts(Context& context, AdamWPart* parts, int64_t count, Matrix parameter,
+                 Matrix gradient, Matrix m, Matrix v);
 void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
                 Matrix m, Matrix v);
 void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, RowList rows,

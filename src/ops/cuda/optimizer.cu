@@ -1,6 +1,7 @@
-// The gradient norm's block sums, and AdamW. The update has the CPU's roundings, one by one
-// (ops/cpu/optimizer.cpp), and so its bits: every fmaf is one of its MulAdd, and nvcc is told to
-// contract nothing else (-fmad=false).
+// The gradient norm's block sums, what comes of a step's sums, and AdamW. The update has the CPU's
+// roundings, one by one (ops/cpu/optimizer.cpp), and so its bits: every fmaf is one of its MulAdd,
+// and nvcc is told to contract nothing else (-fmad=false).
+#include "core/tree_sum.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/pack.h"
 #include "ops/cuda/rounded.h"
@@ -10,6 +11,9 @@ namespace finetune::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kTreeThreads = 1024;
+constexpr int64_t kStepsAtOnce = 512;
+constexpr int64_t kPiece = 8 * kThreads;  // elements of a part that one block updates
 
 // sums[b] = sum of squares of block b of x, in double (squares of floats are exact there): each
 // thread takes every kThreads-th element, then the threads' sums are added in a fixed order.
@@ -23,6 +27,73 @@ __global__ void square_sums_kernel(const float* x, int64_t count, int64_t block,
   }
   sum = block_sum<kThreads / kWarp>(sum);
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// One block. The order of additions is that of the losses: one thread adds what all have fetched.
+__global__ void add_losses_kernel(const float* losses, int64_t count, bool accumulate,
+                                  double* sum) {
+  __shared__ float piece[kThreads];
+  double total = accumulate && threadIdx.x == 0 ? *sum : 0.0;
+  for (int64_t first = 0; first < count; first += kThreads) {
+    const int64_t i = first + threadIdx.x;
+    if (i < count) piece[threadIdx.x] = losses[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const int64_t here = count - first < kThreads ? count - first : kThreads;
+      for (int64_t k = 0; k < here; ++k) total += double(piece[k]);
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *sum = total;
+}
+
+// tree_sum(terms, count) by all threads of a block of kTreeThreads, for thread 0: each takes a
+// subtree of `whole` terms, a power of two, the last what is left over; then these are added level
+// by level, and what has no neighbour on a level goes to the leftovers' side.
+__device__ double block_tree_sum(const double* terms, int64_t count) {
+  __shared__ double nodes[kTreeThreads];
+  int64_t whole = 1;
+  while (whole * kTreeThreads < count) whole *= 2;
+  const int64_t mine = int64_t(threadIdx.x) * whole;
+  if (mine < count) {
+    nodes[threadIdx.x] = tree_sum(terms + mine, count - mine < whole ? count - mine : whole);
+  }
+  const int64_t full = count / whole;  // nodes; the one behind them, if any, is the leftover
+  double rest = 0;
+  bool has_rest = full * whole < count;
+  __syncthreads();
+  if (has_rest) rest = nodes[full];
+  int64_t apart = 1;
+  for (int64_t left = full; left > 0; left /= 2, apart *= 2) {
+    if (left % 2 == 1) {
+      const double last = nodes[(left - 1) * apart];
+      rest = has_rest ? last + rest : last;
+      has_rest = true;
+    }
+    __syncthreads();
+    if (int64_t(threadIdx.x) < left / 2) {
+      nodes[2 * threadIdx.x * apart] += nodes[(2 * threadIdx.x + 1) * apart];
+    }
+    __syncthreads();
+  }
+  return rest;
+}
+
+__global__ void __launch_bounds__(kTreeThreads)
+    step_outcome_kernel(StepSums sums, StepOutcome* outcome) {
+  const double loss = block_tree_sum(sums.losses, sums.shards);
+  __syncthreads();  // the nodes are used again
+  const double squares = block_tree_sum(sums.squares, sums.blocks);
+  if (threadIdx.x == 0) {
+    *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm);
+  }
+}
+
+// What clipping says. False: there is nothing to update.
+__device__ bool take_outcome(AdamWStep& step) {
+  if (!step.outcome) return true;
+  step.scale = step.outcome->gradient_scale;
+  return step.outcome->finite != 0;
 }
 
 // m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2
@@ -49,9 +120,30 @@ __device__ void update(const AdamWStep& f, float& p, float g, float& m, float& v
 __global__ void adamw_kernel(AdamWStep step, float* p, const float* g, float* m, float* v,
                              bfloat16* rounded, int64_t count) {
   const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) return;
+  if (i >= count || !take_outcome(step)) return;
   update(step, p[i], g[i], m[i], v[i]);
   if (rounded) put(rounded + i, p[i]);
+}
+
+// Each block updates a piece of the part to which its number belongs.
+__global__ void adamw_parts_kernel(const AdamWPart* parts, int64_t count, float* p, const float* g,
+                                   float* m, float* v) {
+  // The last part that begins at this block or before is in [low, high).
+  int64_t low = 0, high = count;
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (parts[middle].first_block <= int64_t(blockIdx.x) ? low : high) = middle;
+  }
+  const AdamWPart part = parts[low];
+  AdamWStep step = part.step;
+  if (!take_outcome(step)) return;
+  const int64_t first = (int64_t(blockIdx.x) - part.first_block) * kPiece;
+  const int64_t last = first + kPiece < part.count ? first + kPiece : part.count;
+  for (int64_t k = first + threadIdx.x; k < last; k += kThreads) {
+    const int64_t i = part.begin + k;
+    update(step, p[i], g[i], m[i], v[i]);
+    if (part.rounded) put(part.rounded + k, p[i]);
+  }
 }
 
 // Of the given rows of matrices (V, cols), whose gradient is zero afterwards: block x is a row,
@@ -59,7 +151,7 @@ __global__ void adamw_kernel(AdamWStep step, float* p, const float* g, float* m,
 __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float* g, float* m,
                                   float* v, int64_t cols) {
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
-  if (c >= cols) return;
+  if (c >= cols || !take_outcome(step)) return;
   const int64_t i = rows.rows[blockIdx.x] * cols + c;
   update(step, p[i], g[i], m[i], v[i]);
   g[i] = 0;
@@ -92,12 +184,16 @@ dim3 row_strips(const RowList& rows, int64_t cols) {
 }  // namespace
 
 void block_square_sums(Context& context, Matrix x, int64_t block, double* sums) {
-  const int64_t blocks = divide_up(x.cols, block);
-  const size_t bytes = size_t(blocks) * sizeof(double);
-  auto* device = static_cast<double*>(context.scratch(Scratch::squares, bytes));
-  launch(context, dim3(unsigned(blocks)), kThreads, square_sums_kernel, x.data, x.cols, block,
-         device);
-  download(context, sums, device, bytes);
+  launch(context, dim3(unsigned(divide_up(x.cols, block))), kThreads, square_sums_kernel, x.data,
+         x.cols, block, sums);
+}
+
+void add_losses(Context& context, Matrix losses, bool accumulate, double* sum) {
+  launch(context, dim3(1), kThreads, add_losses_kernel, losses.data, losses.cols, accumulate, sum);
+}
+
+void step_outcome(Context& context, StepSums sums, StepOutcome* outcome) {
+  launch(context, dim3(1), kTreeThreads, step_outcome_kernel, sums, outcome);
 }
 
 void adamw(Context& context, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m,
@@ -106,6 +202,22 @@ void adamw(Context& context, AdamWStep step, Matrix parameter, Matrix gradient, 
   launch(context, dim3(unsigned(divide_up(n, kThreads))), kThreads, adamw_kernel, step,
          parameter.data, gradient.data, m.data, v.data,
          context.rounded_weights->target(parameter.data, n), n);
+}
+
+void adamw_parts(Context& context, AdamWPart* parts, int64_t count, Matrix parameter,
+                 Matrix gradient, Matrix m, Matrix v) {
+  int64_t blocks = 0;
+  for (AdamWPart* part = parts; part < parts + count; ++part) {
+    part->first_block = blocks;
+    part->rounded = context.rounded_weights->target(parameter.data + part->begin, part->count);
+    blocks += divide_up(part->count, kPiece);
+  }
+  if (blocks == 0) return;
+  const size_t bytes = size_t(count) * sizeof(AdamWPart);
+  auto* device = static_cast<AdamWPart*>(context.scratch(Scratch::parts, bytes));
+  upload(context, device, parts, bytes);
+  launch(context, dim3(unsigned(blocks)), kThreads, adamw_parts_kernel, device, count,
+         parameter.data, gradient.data, m.data, v.data);
 }
 
 void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
@@ -119,8 +231,10 @@ void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, Row
                     const int32_t* missed, Matrix parameter, Matrix m, Matrix v) {
   if (count == 0 || rows.count == 0) return;
   forget(context, parameter);
+  // Room for many at once: with every step of a run there is one more, at first.
   const size_t bytes = size_t(count) * sizeof(AdamWStep);
-  auto* device = static_cast<AdamWStep*>(context.scratch(Scratch::steps, bytes));
+  const size_t room = size_t(divide_up(count, kStepsAtOnce) * kStepsAtOnce) * sizeof(AdamWStep);
+  auto* device = static_cast<AdamWStep*>(context.scratch(Scratch::steps, room));
   upload(context, device, steps, bytes);
   launch(context, row_strips(rows, parameter.cols), kThreads, catch_up_kernel, device, count, rows,
          missed, parameter.data, m.data, v.data, parameter.cols);

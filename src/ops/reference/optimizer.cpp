@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/tree_sum.h"
 #include "ops/reference/reference_backend.h"
 
 namespace finetune {
@@ -39,6 +40,18 @@ void ReferenceBackend::block_square_sums(Tensor x, int64_t block, const SparseRo
   }
 }
 
+void ReferenceBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+  check_shape(losses, 1, losses.cols);
+  double total = accumulate ? *sum : 0.0;
+  for (int64_t i = 0; i < losses.cols; ++i) total += double(at(losses, 0, i));
+  *sum = total;
+}
+
+void ReferenceBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
+  *outcome = StepOutcome::of(tree_sum(s.losses, s.shards) / s.denominator,
+                             std::sqrt(tree_sum(s.squares, s.blocks)), s.max_norm);
+}
+
 void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                              Tensor v) {
   const int64_t n = parameter.cols;
@@ -46,11 +59,13 @@ void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor grad
   check_shape(gradient, 1, n);
   check_shape(m, 1, n);
   check_shape(v, 1, n);
+  if (options.outcome && !options.outcome->finite) return;
+  const double scale = options.outcome ? options.outcome->gradient_scale : options.gradient_scale;
   const double lr = options.learning_rate, beta1 = options.beta1, beta2 = options.beta2;
   const double correction1 = 1.0 - std::pow(beta1, double(options.step));
   const double correction2 = 1.0 - std::pow(beta2, double(options.step));
   for (int64_t i = 0; i < n; ++i) {
-    double g = double(options.gradient_scale) * at(gradient, 0, i);
+    double g = scale * at(gradient, 0, i);
     double first = beta1 * at(m, 0, i) + (1.0 - beta1) * g;
     double second = beta2 * at(v, 0, i) + (1.0 - beta2) * g * g;
     double p = at(parameter, 0, i);
@@ -66,6 +81,7 @@ void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor grad
 void ReferenceBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter,
                                   Tensor gradient, Tensor m, Tensor v) {
   for (Tensor t : {gradient, m, v}) check_shape(t, parameter.rows, parameter.cols);
+  if (options.outcome && !options.outcome->finite) return;
   for (int64_t i = 0; i < rows.count; ++i) {
     auto row = [&](Tensor t) { return t.rows_from(rows.rows[i], 1); };
     adamw(options, row(parameter), row(gradient), row(m), row(v));

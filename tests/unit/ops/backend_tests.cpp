@@ -1,6 +1,7 @@
 // Every backend against the reference, and against itself with other numbers of threads.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -160,8 +161,10 @@ bool same_bits(const Outcome& a, const Outcome& b) {
 
 // Operations in which no sum has a choice of its order, and every rounding is prescribed.
 const std::set<std::string> kSameBitsEverywhere = {
-    "add",   "dropout", "gather_rows", "scatter_rows_add", "scatter_rows",   "embed",
-    "merge", "adamw",   "merge_rows",  "adamw_rows",       "adamw_catch_up",
+    "add",          "dropout",     "gather_rows",    "scatter_rows_add",
+    "scatter_rows", "embed",       "merge",          "adamw",
+    "merge_rows",   "adamw_rows",  "adamw_catch_up", "add_losses",
+    "step_outcome", "adamw_parts",
 };
 
 }  // namespace
@@ -203,6 +206,29 @@ TEST_CASE("the GPU's updates, masks and copies have the CPU's bits") {
       INFO(c.op, " ", c.shape);
       CHECK(same_bits(outcome_of(c, backend), outcome_of(c, *cpu)));
     }
+  });
+}
+
+// Each is added to a sum before the next one comes: neither may be late nor early.
+TEST_CASE("the GPU takes uploads in the order of its work, and the host goes on") {
+  for_each_backend(Device::gpu, [&](Backend& backend) {
+    constexpr int64_t kCount = 70001;  // more than what one piece of an upload carries
+    const size_t bytes = size_t(kCount) * sizeof(float);
+    const auto input = backend.allocate(bytes), sum = backend.allocate(bytes);
+    auto view = [](const auto& memory) {
+      return vector(static_cast<float*>(memory.get()), kCount);
+    };
+    std::vector<float> host(static_cast<size_t>(kCount));
+    for (int64_t number = 1; number <= 150; ++number) {
+      for (int64_t i = 0; i < kCount; ++i) host[size_t(i)] = float(number * (i % 100));
+      backend.upload(input.get(), host.data(), bytes);
+      std::fill(host.begin(), host.end(), -1.0f);
+      backend.add(view(input), view(sum));
+    }
+    backend.download(host.data(), sum.get(), bytes);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < kCount; ++i) wrong += host[size_t(i)] != float(11325 * (i % 100));
+    CHECK(wrong == 0);
   });
 }
 

@@ -19,6 +19,16 @@ AdamW options_of(int64_t step, float decay) {
   return options;
 }
 
+// body(pointer) on memory of the backend with these numbers; they are then what it has left there.
+template <typename Body>
+void on_doubles(Backend& backend, std::vector<double>& host, Body&& body) {
+  const size_t bytes = host.size() * sizeof(double);
+  const auto memory = backend.allocate(bytes);
+  backend.upload(memory.get(), host.data(), bytes);
+  body(static_cast<double*>(memory.get()));
+  backend.download(host.data(), memory.get(), bytes);
+}
+
 RowList some_rows(OpData& t) {
   return {t.ints("rows"), int64_t(kSomeRows.size())};
 }
@@ -38,14 +48,91 @@ OpCase sparse_square_sums(int64_t first, int64_t cols) {
       [=](Backend& backend, OpData& t) {
         const size_t blocks = size_t((n + kNormBlock - 1) / kNormBlock);
         t.doubles.assign(2 * blocks, 0.0);
-        backend.block_square_sums(t["x"], kNormBlock, {first, cols, some_rows(t)},
-                                  t.doubles.data());
-        backend.block_square_sums(t["x"], kNormBlock, {}, t.doubles.data() + blocks);
+        on_doubles(backend, t.doubles, [&](double* sums) {
+          backend.block_square_sums(t["x"], kNormBlock, {first, cols, some_rows(t)}, sums);
+          backend.block_square_sums(t["x"], kNormBlock, {}, sums + blocks);
+        });
         for (size_t i = 0; i < blocks; ++i) {
           if (t.doubles[i] != t.doubles[blocks + i]) t.doubles[i] = NAN;  // not the same bits
         }
       },
       {});
+}
+
+OpCase added_losses(int64_t n) {
+  return OpCaseMaker("add_losses", concat("(1,", n, ")"), 1e-15, "one order of additions")
+      .input("losses", 1, n, 0, 100)
+      .run(
+          [](Backend& backend, OpData& t) {
+            t.doubles.assign(2, 7.0);
+            on_doubles(backend, t.doubles, [&](double* sums) {
+              backend.add_losses(t["losses"], false, sums);
+              backend.add_losses(t["losses"], false, sums + 1);
+              backend.add_losses(t["losses"], true, sums + 1);
+            });
+          },
+          {});
+}
+
+// What a step's sums come to, and what an update makes of it. `wrong` is among the squares, where
+// it is not 0.
+OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wrong) {
+  constexpr int64_t kCount = 40;
+  OpCaseMaker maker("step_outcome",
+                    concat(shards, " shards, ", blocks, " blocks, clipped to ", max_norm,
+                           wrong == 0 ? "" : ", not finite"),
+                    5e-7, "a handful of float operations");
+  for (const char* name : {"p", "g", "m", "v"}) maker.input(name, 1, kCount);
+  for (float& v : maker.get().buffers["v"].values) v = 0.01f + std::abs(v);
+  for (const char* name : {"rows of p", "rows of g", "rows of m", "rows of v"}) {
+    maker.constant(name, kRows, 3, 0.5f);
+  }
+  maker.integers("rows", kSomeRows);
+  return maker.run(
+      [=](Backend& backend, OpData& t) {
+        std::vector<double> terms(size_t(shards + blocks));
+        for (size_t i = 0; i < terms.size(); ++i) terms[i] = 1.0 / double(i + 3) + 1e-7 * double(i);
+        if (wrong != 0) terms.back() = wrong;
+        const auto memory = backend.allocate(sizeof(StepOutcome));
+        auto* outcome = static_cast<StepOutcome*>(memory.get());
+        AdamW options = options_of(3, 0.01f);
+        options.gradient_scale = 1e9f;  // not to be read
+        options.outcome = outcome;
+        on_doubles(backend, terms, [&](double* sums) {
+          backend.step_outcome({sums, shards, 7.0, sums + shards, blocks, max_norm}, outcome);
+        });
+        backend.adamw(options, t["p"], t["g"], t["m"], t["v"]);
+        backend.adamw_rows(options, some_rows(t), t["rows of p"], t["rows of g"], t["rows of m"],
+                           t["rows of v"]);
+        backend.post(outcome, sizeof *outcome);
+        backend.fill_zero(vector(static_cast<float*>(memory.get()), 6));  // the copy is older
+        StepOutcome result;
+        backend.collect(&result, sizeof result);
+        t.doubles = {result.loss, double(result.gradient_scale), double(result.finite)};
+        if (result.finite) t.doubles.push_back(result.gradient_norm);
+      },
+      {"p", "m", "v", "rows of p", "rows of g", "rows of m", "rows of v"});
+}
+
+// Parts of all sizes, what lies between them is not touched.
+OpCase updated_parts() {
+  constexpr int64_t kCount = 9000;
+  OpCaseMaker maker("adamw_parts", concat("(1,", kCount, ")"), 5e-7,
+                    "a handful of float operations");
+  for (const char* name : {"p", "g", "m", "v"}) maker.input(name, 1, kCount);
+  for (float& v : maker.get().buffers["v"].values) v = 0.01f + std::abs(v);
+  return maker.run(
+      [](Backend& backend, OpData& t) {
+        std::vector<AdamWPart> parts;
+        int64_t begin = 3;
+        for (int64_t count : {1, 0, 2048, 5, 2049, 300, 4096}) {
+          parts.push_back(
+              {options_of(int64_t(parts.size()) + 1, count % 2 == 0 ? 0.01f : 0.0f), begin, count});
+          begin += count + (count == 5 ? 70 : 0);
+        }
+        backend.adamw_parts(parts, t["p"], t["g"], t["m"], t["v"]);
+      },
+      {"p", "m", "v"});
 }
 
 // Three arenas in the order of a tree: b += c, a += b.
@@ -107,7 +194,9 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
                         .run(
                             [n](Backend& backend, OpData& t) {
                               t.doubles.assign(size_t((n + kNormBlock - 1) / kNormBlock), 0.0);
-                              backend.block_square_sums(t["x"], kNormBlock, {}, t.doubles.data());
+                              on_doubles(backend, t.doubles, [&](double* sums) {
+                                backend.block_square_sums(t["x"], kNormBlock, {}, sums);
+                              });
                             },
                             {}));
     table.push_back(OpCaseMaker("block_square_sums", concat("(1,", n, ") in blocks of 384"), 1e-12,
@@ -117,7 +206,9 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
                         .run(
                             [n](Backend& backend, OpData& t) {
                               t.doubles.assign(size_t((n + 383) / 384), 0.0);
-                              backend.block_square_sums(t["x"], 384, {}, t.doubles.data());
+                              on_doubles(backend, t.doubles, [&](double* sums) {
+                                backend.block_square_sums(t["x"], 384, {}, sums);
+                              });
                             },
                             {}));
     for (int64_t step : {1, 2, 1000}) {
@@ -135,6 +226,17 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
             {"p", "m", "v"}));
       }
     }
+  }
+  table.push_back(updated_parts());
+  for (int64_t n : {0, 1, 31, 256, 700}) table.push_back(added_losses(n));
+  for (int64_t shards : {1, 3, 8}) {
+    for (int64_t blocks : {1, 2, 7, 64, 1000, 1024, 1025, 2047, 2500, 20001}) {
+      table.push_back(step_outcome(shards, blocks, 0.5, 0));
+    }
+    table.push_back(step_outcome(shards, 5, 0, 0));
+    table.push_back(step_outcome(shards, 5, 1e6, 0));
+    table.push_back(step_outcome(shards, 5, 1, INFINITY));
+    table.push_back(step_outcome(shards, 5, 1, NAN));
   }
   for (int64_t first : {int64_t{0}, int64_t{48}, kNormBlock - 16, kNormBlock + 80}) {
     for (int64_t cols : {1, 20, 384, 30000}) table.push_back(sparse_square_sums(first, cols));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -37,6 +38,13 @@ inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
   return {x, y, z, w};
 }
 
+namespace host_cuda {
+struct Stream;
+struct Event;
+}  // namespace host_cuda
+using cudaStream_t = host_cuda::Stream*;
+using cudaEvent_t = host_cuda::Event*;
+
 // Of the fiber that runs.
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -62,6 +70,12 @@ class DeviceAccess {
   DeviceAccess();
   ~DeviceAccess();
 };
+
+// Puts work on a stream (host_streams.cpp). It is done when somebody waits for it, or before, as
+// HOST_CUDA_STREAMS in the environment has it: "early" at once, "late" only then, else now so and
+// now so. What is not ordered by an event or a wait is thus seen to go wrong.
+void enqueue(cudaStream_t stream, std::function<void()> work);
+void finish_all_streams();
 
 // What HOST_CUDA_DEVICES in the environment says: how many devices there are (or one), or "each"
 // for one that belongs to this process of mpirun alone.
@@ -110,9 +124,7 @@ enum cudaError_t {
   cudaErrorInvalidValue,
   cudaErrorNotReady
 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
-using cudaStream_t = void*;
-using cudaEvent_t = void*;
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 
 struct cudaDeviceProp {
@@ -144,48 +156,20 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int devic
   std::memset(properties->uuid, host_cuda::device_number(device), sizeof properties->uuid);
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = nullptr;
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamDestroy(cudaStream_t) {
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return cudaSuccess;
-}
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = nullptr;
-  return cudaSuccess;
-}
-inline cudaError_t cudaEventDestroy(cudaEvent_t) {
-  return cudaSuccess;
-}
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
-  return cudaSuccess;
-}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
-  return cudaSuccess;
-}
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                                   cudaStream_t) {
-  const host_cuda::DeviceAccess access;
-  std::memcpy(to, from, bytes);
-  return cudaSuccess;
-}
-inline cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-  const host_cuda::DeviceAccess access;
-  std::memset(memory, value, bytes);
-  return cudaSuccess;
-}
-inline cudaError_t cudaMemset2DAsync(void* memory, size_t pitch, int value, size_t width,
-                                     size_t height, cudaStream_t) {
-  const host_cuda::DeviceAccess access;
-  for (size_t r = 0; r < height; ++r)
-    std::memset(static_cast<char*>(memory) + r * pitch, value, width);
-  return cudaSuccess;
-}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaMemset2DAsync(void* memory, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream);
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
@@ -196,7 +180,11 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       grid.z > 65535) {
     return cudaErrorInvalidValue;
   }
-  const host_cuda::DeviceAccess access;
-  host_cuda::run_grid(grid, block, [&] { kernel(arguments...); });
+  host_cuda::enqueue(
+      config->stream,
+      [=, values = std::tuple<Parameters...>(std::forward<Arguments>(arguments)...)] {
+        const host_cuda::DeviceAccess access;
+        host_cuda::run_grid(grid, block, [&] { std::apply(kernel, values); });
+      });
   return cudaSuccess;
 }

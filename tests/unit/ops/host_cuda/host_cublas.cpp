@@ -146,8 +146,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t* algo, void*, size_t, cudaStream_t) {
-  const host_cuda::DeviceAccess access;
+                              const cublasLtMatmulAlgo_t* algo, void*, size_t,
+                              cudaStream_t stream) {
   const void* operands[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i) {
     if (!aligned(operands[i], algo->alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
@@ -155,27 +155,31 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const bool bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS;
   if (bias && !aligned(desc->bias, algo->alignment[3])) return CUBLAS_STATUS_INVALID_VALUE;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
-  const std::vector<float> left = values(a, *a_layout, desc->a);
-  const std::vector<float> right = values(b, *b_layout, desc->b);
-  const uint64_t m = d_layout->rows, n = d_layout->cols, k = left.size() / m;
-  std::vector<double> sums(n);
-  for (uint64_t r = 0; r < m; ++r) {
-    sums.assign(n, 0.0);
-    for (uint64_t i = 0; i < k; ++i) {
-      const double x = left[r * k + i];
-      for (uint64_t col = 0; col < n; ++col) sums[col] += x * double(right[i * n + col]);
-    }
-    for (uint64_t col = 0; col < n; ++col) {
-      const uint64_t at = r + col * uint64_t(d_layout->ld);
-      float sum =
-          scale * float(sums[col]) + (bias ? value_at(desc->bias, d_layout->type, r) : 0.0f);
-      if (keep != 0) sum += keep * value_at(d, d_layout->type, at);
-      if (d_layout->type == CUDA_R_32F) {
-        static_cast<float*>(d)[at] = sum;
-      } else {
-        static_cast<finetune::bfloat16*>(d)[at] = finetune::bfloat16(sum);
-      }
-    }
-  }
+  host_cuda::enqueue(
+      stream, [=, desc = *desc, a_layout = *a_layout, b_layout = *b_layout, d_layout = *d_layout] {
+        const host_cuda::DeviceAccess access;
+        const std::vector<float> left = values(a, a_layout, desc.a);
+        const std::vector<float> right = values(b, b_layout, desc.b);
+        const uint64_t m = d_layout.rows, n = d_layout.cols, k = left.size() / m;
+        std::vector<double> sums(n);
+        for (uint64_t r = 0; r < m; ++r) {
+          sums.assign(n, 0.0);
+          for (uint64_t i = 0; i < k; ++i) {
+            const double x = left[r * k + i];
+            for (uint64_t col = 0; col < n; ++col) sums[col] += x * double(right[i * n + col]);
+          }
+          for (uint64_t col = 0; col < n; ++col) {
+            const uint64_t at = r + col * uint64_t(d_layout.ld);
+            float sum =
+                scale * float(sums[col]) + (bias ? value_at(desc.bias, d_layout.type, r) : 0.0f);
+            if (keep != 0) sum += keep * value_at(d, d_layout.type, at);
+            if (d_layout.type == CUDA_R_32F) {
+              static_cast<float*>(d)[at] = sum;
+            } else {
+              static_cast<finetune::bfloat16*>(d)[at] = finetune::bfloat16(sum);
+            }
+          }
+        }
+      });
   return CUBLAS_STATUS_SUCCESS;
 }

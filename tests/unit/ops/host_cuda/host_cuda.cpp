@@ -250,11 +250,14 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   mappings()[*memory] = {begin, whole, bytes, true};
   if (static bool caught = false; protects() && !std::exchange(caught, true)) catch_faults();
   allocated += bytes;
-  return cudaMemsetAsync(*memory, 0xFF, size, nullptr);
+  const host_cuda::DeviceAccess access;
+  std::memset(*memory, 0xFF, size);
+  return cudaSuccess;
 }
 
 cudaError_t cudaFree(void* memory) {
   if (!memory) return cudaSuccess;
+  host_cuda::finish_all_streams();
   const auto found = mappings().find(memory);
   if (found == mappings().end()) return cudaErrorInvalidValue;
   munmap(found->second.begin, found->second.bytes + size_t(sysconf(_SC_PAGESIZE)));
@@ -275,6 +278,7 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  host_cuda::finish_all_streams();
   std::free(memory);
   return cudaSuccess;
 }

@@ -131,6 +131,7 @@ ncclResult_t ncclGroupStart() {
 
 // What is sent first: nobody waits for who waits for him.
 ncclResult_t ncclGroupEnd() {
+  host_cuda::finish_all_streams();
   for (const Transfer& t : group) {
     const bool root = t.kind == Transfer::reduce && t.other == t.comm->rank;
     if (t.kind != Transfer::receive && !root) put(*t.comm, t.other, contents(t));
@@ -160,6 +161,7 @@ ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t
   return join({Transfer::reduce, comm, static_cast<float*>(to), count, root});
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t) {
-  return rank_in("HOST_NCCL_STALLS") == own_rank && own_rank >= 0 ? cudaErrorNotReady : cudaSuccess;
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (rank_in("HOST_NCCL_STALLS") == own_rank && own_rank >= 0) return cudaErrorNotReady;
+  return cudaEventSynchronize(event);
 }

@@ -1,0 +1,23 @@
+// What comes of a training step's sums, before the update: every backend works it out by this one
+// formula, on the host or in its own memory. Kernels of GPUs call it as it is.
+#pragma once
+
+#include <cstdint>
+
+namespace finetune {
+
+struct StepOutcome {
+  double loss = 0;
+  double gradient_norm = 0;  // before clipping
+  float gradient_scale = 1;  // of clipping
+  int32_t finite = 0;        // 0: loss or norm is not, and nothing is to be updated
+
+  // Clips as torch.nn.utils.clip_grad_norm_ to `max_norm`, 0: not.
+  static constexpr StepOutcome of(double loss, double gradient_norm, double max_norm) {
+    const bool finite = loss - loss == 0 && gradient_norm - gradient_norm == 0;
+    const double scale = max_norm > 0 ? max_norm / (gradient_norm + 1e-6) : 1.0;
+    return {loss, gradient_norm, float(scale < 1.0 ? scale : 1.0), finite};
+  }
+};
+
+}  // namespace finetune

@@ -1,0 +1,29 @@
+// Backend::post and collect where the program's memory is the device's: the copies in between.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "ops/backend.h"
+
+namespace finetune {
+
+class Posted {
+ public:
+  void post(const void* from, size_t bytes) {
+    FINETUNE_CHECK(bytes <= kMostPostedBytes && int64_t(copies_.size()) < kMostPosted);
+    const char* begin = static_cast<const char*>(from);
+    copies_.emplace_back(begin, begin + bytes);
+  }
+  void collect(void* host, size_t bytes) {
+    FINETUNE_CHECK(!copies_.empty() && copies_.front().size() == bytes);
+    std::memcpy(host, copies_.front().data(), bytes);
+    copies_.pop_front();
+  }
+
+ private:
+  std::deque<std::vector<char>> copies_;
+};
+
+}  // namespace finetune

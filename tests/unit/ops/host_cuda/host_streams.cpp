@@ -1,0 +1,158 @@
+// Streams and events: queues of work that one thread does, each in its order.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <set>
+#include <string>
+
+namespace host_cuda {
+
+struct Stream {
+  std::deque<std::function<void()>> work;
+  uint64_t put = 0, begun = 0;  // so many in all
+  bool late = false;            // for the next so many puts
+  uint32_t puts = 0;
+};
+
+// The end of what a stream had to do when the event was recorded.
+struct Event {
+  Stream* stream = nullptr;
+  uint64_t place = 0;
+};
+
+namespace {
+
+std::set<Stream*> streams;
+
+// Where HOST_CUDA_REPORT in the environment names a file, the program's end writes there how often
+// it has waited for all that a stream had to do, and how often for an event.
+struct Report {
+  uint64_t streams = 0, events = 0;
+  ~Report() {
+    const char* path = std::getenv("HOST_CUDA_REPORT");
+    std::FILE* file = path ? std::fopen(path, "w") : nullptr;
+    if (!file) return;
+    std::fprintf(file, "streams %llu\nevents %llu\n", static_cast<unsigned long long>(streams),
+                 static_cast<unsigned long long>(events));
+    std::fclose(file);
+  }
+} report;
+
+void run(Stream& stream, uint64_t until) {
+  while (stream.begun < until) {
+    const std::function<void()> next = std::move(stream.work.front());
+    stream.work.pop_front();
+    ++stream.begun;
+    next();
+  }
+}
+
+uint32_t draw() {
+  static uint32_t turns = 0;
+  const uint32_t bits = ++turns * 0x9E3779B9u;
+  return (bits ^ (bits >> 15)) * 0x85EBCA77u >> 16;
+}
+
+// A stream is late, or not, for a while.
+bool at_once(Stream& stream) {
+  static const std::string mode = [] {
+    const char* wanted = std::getenv("HOST_CUDA_STREAMS");
+    return std::string(wanted ? wanted : "");
+  }();
+  if (!mode.empty()) return mode == "early";
+  if (stream.puts-- == 0) {
+    const uint32_t bits = draw();
+    stream.late = bits & 1;
+    stream.puts = 1u << (bits / 2 % 10);
+  }
+  return !stream.late;
+}
+
+}  // namespace
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  stream->work.push_back(std::move(work));
+  ++stream->put;
+  if (at_once(*stream)) run(*stream, stream->put);
+}
+
+void finish_all_streams() {
+  for (Stream* stream : streams) run(*stream, stream->put);
+}
+
+}  // namespace host_cuda
+
+using host_cuda::enqueue;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new host_cuda::Stream;
+  host_cuda::streams.insert(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  host_cuda::run(*stream, stream->put);
+  host_cuda::streams.erase(stream);
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  host_cuda::report.streams += stream->begun < stream->put;
+  host_cuda::run(*stream, stream->put);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (!event->stream) return cudaSuccess;
+  enqueue(stream, [seen = *event] { host_cuda::run(*seen.stream, seen.place); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new host_cuda::Event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  *event = {stream, stream->put};
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
+  ++host_cuda::report.events;
+  host_cuda::run(*event->stream, event->place);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  enqueue(stream, [=] {
+    const host_cuda::DeviceAccess access;
+    std::memcpy(to, from, bytes);
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  return cudaMemset2DAsync(memory, bytes, value, bytes, 1, stream);
+}
+
+cudaError_t cudaMemset2DAsync(void* memory, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  enqueue(stream, [=] {
+    const host_cuda::DeviceAccess access;
+    for (size_t r = 0; r < height; ++r) {
+      std::memset(static_cast<char*>(memory) + r * pitch, value, width);
+    }
+  });
+  return cudaSuccess;
+}
