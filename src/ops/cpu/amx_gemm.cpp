@@ -41,11 +41,16 @@ void pack_across_by_all(Tensor x, const Packed& packed, const Place& place) {
   for_tasks(packed.tiles, [&](int64_t d) { pack_tile_across<kTranspose>(x, packed, d, place); });
 }
 
-void pack_left_by_all(const Product& p, const Packed& left) {
+Left left_lines(const Product& p, int64_t begin, int64_t count, int64_t tiles) {
+  if (p.transpose_a) return {{begin, count, 0, tiles, nullptr}};
+  return left_of(p.a, begin, count, tiles);
+}
+
+void pack_left_by_all(const Product& p, const Left& left) {
   if (p.transpose_a) {
-    pack_across_by_all<true>(p.a, left, left_tile);
+    pack_across_by_all<true>(p.a, left.packed, left_tile);
   } else {
-    pack_along_by_all<false>(p.a, left, left_tile);
+    pack_along_by_all<false>(p.a, left.packed, left_tile);
   }
 }
 
@@ -100,13 +105,13 @@ struct Block {
 
 // sums (rows, width) = or += the block's products over `depth` tiles: left's from tile l on,
 // right's from tile r on.
-void add_products(const Block& block, const Packed& left, int64_t l, const Packed& right, int64_t r,
+void add_products(const Block& block, const Left& left, int64_t l, const Packed& right, int64_t r,
                   int64_t depth, bool add, float* sums) {
   for (int64_t row = 0; row < block.rows; row += kBlockRows) {
     for (int64_t i = 0; i < block.panels; ++i) {
-      block_product(left_tile(left, (block.row + row) / kAmxSide, l),
-                    {left.tiles * kAmxTile, kAmxTile}, panel_tile(right, 2 * (block.panel + i), r),
-                    depth, sums + row * block.width() + i * kPanel, block.width(), add);
+      block_product(left.block(block.row + row, l), left.layout(block.row + row),
+                    panel_tile(right, 2 * (block.panel + i), r), depth,
+                    sums + row * block.width() + i * kPanel, block.width(), add);
     }
   }
 }
@@ -147,31 +152,30 @@ void write_sums(const Product& p, const float* sums, int64_t width, int64_t row,
 // A block of c from operands that are packed. Its sums are formed in a cache, a part of the depth
 // at a time so that the operands stay there too, and written row by row: narrower pieces come
 // slowly to memory.
-void task_product(const Product& p, const Packed& left, const Packed& right, const Block& block) {
-  const int64_t tiles = left.tiles, col = right.begin + block.panel * kPanel;
+void task_product(const Product& p, const Left& left, const Packed& right, const Block& block) {
+  const int64_t tiles = left.tiles(), col = right.begin + block.panel * kPanel;
   float* sums = scratch(Scratch::task, round_up(block.rows, kBlockRows) * block.width());
   const Tiles config;
   for (int64_t part = 0; part < tiles; part += kPartTiles) {
     add_products(block, left, part, right, part, std::min(kPartTiles, tiles - part), part > 0,
                  sums);
   }
-  write_sums(p, sums, block.width(), left.begin + block.row, block.rows, col,
+  write_sums(p, sums, block.width(), left.begin() + block.row, block.rows, col,
              std::min(block.width(), right.begin + right.count - col));
 }
 
-void multiply_packed(const Product& p, const Packed& left, const Packed& right) {
-  const int64_t panels = right.groups() / 2;
-  const int64_t down = (left.count + kTaskRows - 1) / kTaskRows;
-  const int64_t rows = round_up((left.count + down - 1) / down, kBlockRows);
+void multiply_packed(const Product& p, const Left& left, const Packed& right) {
+  const int64_t panels = right.groups() / 2, lines = left.count();
+  const int64_t down = (lines + kTaskRows - 1) / kTaskRows;
+  const int64_t rows = round_up((lines + down - 1) / down, kBlockRows);
   const int64_t wanted = std::max<int64_t>(1, panels * down / kEnoughTasks);
   const int64_t per_task = std::min(kTaskPanels, wanted);
   const int64_t across = (panels + per_task - 1) / per_task;
   for_tasks(down * across, [&](int64_t task) {
     const int64_t row = task % down * rows, panel = task / down * per_task;
-    if (row >= left.count) return;
-    task_product(
-        p, left, right,
-        {row, std::min(rows, left.count - row), panel, std::min(per_task, panels - panel)});
+    if (row >= lines) return;
+    task_product(p, left, right,
+                 {row, std::min(rows, lines - row), panel, std::min(per_task, panels - panel)});
   });
 }
 
@@ -204,8 +208,9 @@ void for_line_tasks(int64_t lines, int64_t per_task, const Body& body) {
 // once and written nowhere.
 void multiply_few_rows(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
-  Packed left{0, m, 0, tiles, nullptr};
-  left.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, left.floats()));
+  Left left = left_lines(p, 0, m, tiles);
+  float* space = scratch(Scratch::operation, left.packed.floats());
+  left.packed.data = reinterpret_cast<uint16_t*>(space);
   pack_left_by_all(p, left);
   const int64_t rows = round_up(m, kBlockRows);
   for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
@@ -246,7 +251,7 @@ void multiply_few_cols(const Product& p) {
       const Packed left{row, rows, part, std::min(kPackedPartTiles, tiles - part),
                         reinterpret_cast<uint16_t*>(sums + block.rows * width)};
       for (int64_t d = 0; d < left.tiles; ++d) pack_tile_across<true>(p.a, left, d, left_tile);
-      add_products(block, left, 0, right, part, left.tiles, part > 0, sums);
+      add_products(block, {left}, 0, right, part, left.tiles, part > 0, sums);
     }
     write_sums(p, sums, width, row, rows, 0, n);
   });
@@ -273,8 +278,12 @@ void amx_multiply(const Product& p) {
       kMostPackedBytes / (tiles * kAmxDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel, kPanel);
   for (int64_t col = 0; col < n; col += most) {
     Packed right{col, std::min(most, n - col), 0, tiles, nullptr};
-    const Packed largest_left{0, std::min(most, m), 0, tiles, nullptr};
-    float* space = scratch(Scratch::operation, right.floats() + largest_left.floats());
+    int64_t largest_left = 0;
+    for (int64_t row = 0; row < m; row += most) {
+      const Left left = left_lines(p, row, std::min(most, m - row), tiles);
+      largest_left = std::max(largest_left, left.packed.floats());
+    }
+    float* space = scratch(Scratch::operation, right.floats() + largest_left);
     right.data = reinterpret_cast<uint16_t*>(space);
     if (p.transpose_b) {
       pack_along_by_all<true>(p.b, right, panel_tile);
@@ -282,8 +291,8 @@ void amx_multiply(const Product& p) {
       pack_across_by_all<false>(p.b, right, panel_tile);
     }
     for (int64_t row = 0; row < m; row += most) {
-      const Packed left{row, std::min(most, m - row), 0, tiles,
-                        reinterpret_cast<uint16_t*>(space + right.floats())};
+      Left left = left_lines(p, row, std::min(most, m - row), tiles);
+      left.packed.data = reinterpret_cast<uint16_t*>(space + right.floats());
       pack_left_by_all(p, left);
       multiply_packed(p, left, right);
     }

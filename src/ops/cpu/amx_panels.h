@@ -26,6 +26,41 @@ inline uint16_t* panel_tile(const Packed& packed, int64_t group, int64_t d) {
   return packed.data + ((group / 2 * packed.tiles + d) * 2 + group % 2) * kAmxTile;
 }
 
+// Rows of op(a) as they are multiplied. Rows of bf16 that are whole lines of memory are tiles as
+// they lie: but for the last, which do not fill a block, they need not be packed.
+struct Left {
+  Packed packed;                   // lines from `in_place` on
+  const bfloat16* rows = nullptr;  // of the lines before
+  int64_t stride = 0, in_place = 0;
+
+  int64_t begin() const { return packed.begin - in_place; }
+  int64_t count() const { return in_place + packed.count; }
+  int64_t tiles() const { return packed.tiles; }
+  const uint16_t* block(int64_t line, int64_t tile) const {
+    if (line >= in_place) return left_tile(packed, (line - in_place) / kAmxSide, tile);
+    return reinterpret_cast<const uint16_t*>(rows + line * stride + tile * kAmxDepth);
+  }
+  TileLayout layout(int64_t line) const {
+    if (line >= in_place) return {packed.tiles * kAmxTile, kAmxTile};
+    return {kAmxSide * stride, kAmxDepth, size_t(stride) * sizeof(bfloat16)};
+  }
+};
+
+// Lines [begin, begin + count) of x (lines, depth), whose tiles are all of the depth.
+inline Left left_of(Tensor x, int64_t begin, int64_t count, int64_t tiles) {
+  Left left{{begin, count, 0, tiles, nullptr}};
+  const bool as_they_lie = x.dtype == DType::bf16 && x.cols % kAmxDepth == 0 &&
+                           x.stride % kAmxDepth == 0 &&
+                           reinterpret_cast<uintptr_t>(x.data) % 64 == 0;
+  if (!as_they_lie) return left;
+  left.rows = x.as<bfloat16>() + begin * x.stride;
+  left.stride = x.stride;
+  left.in_place = count / kAmxBlock * kAmxBlock;
+  left.packed.begin += left.in_place;
+  left.packed.count -= left.in_place;
+  return left;
+}
+
 // One group of an operand whose lines are memory's rows: x (lines, depth).
 template <bool kTranspose, typename T, typename Place>
 void pack_group_of(Tensor x, const Packed& packed, int64_t group, const Place& place) {

@@ -31,9 +31,10 @@ class Tiles {
 };
 
 // Where the tiles of 32 lines of an operand lie: `half` elements from the first 16 lines' to the
-// second's, `step` from one tile of depth to the next.
+// second's, `step` from one tile of depth to the next, `line` bytes from one line to the next.
 struct TileLayout {
   int64_t half, step;
+  size_t line = 64;
 };
 constexpr TileLayout kInPanel{kAmxTile, 2 * kAmxTile};  // both halves of a tile of depth together
 
@@ -58,13 +59,13 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_
   }
   for (int64_t d = 0; d < depth; ++d) {
     _tile_loadd(6, b, 64);
-    _tile_loadd(4, a, 64);
+    _tile_loadd(4, a, layout.line);
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (kFetch) _mm_prefetch(ahead, _MM_HINT_T1);
     _tile_loadd(7, b + kAmxTile, 64);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (kFetch) _mm_prefetch(ahead + 64, _MM_HINT_T1);
-    _tile_loadd(5, a + layout.half, 64);
+    _tile_loadd(5, a + layout.half, layout.line);
     _tile_dpbf16ps(2, 5, 6);
     if constexpr (kFetch) _mm_prefetch(ahead + 128, _MM_HINT_T1);
     _tile_dpbf16ps(3, 5, 7);
