@@ -70,17 +70,19 @@ void add_transposed(const Product& p, const Tile& t, float* c) {
   }
 }
 
-void rows_product(const Product& p, const Tile& t, float* c) {
-  if (p.bias) {
-    for (int64_t r = 0; r < t.rows; ++r) {
-      std::memcpy(c + r * p.c.stride, p.bias.f32() + t.col, size_t(t.cols) * sizeof(float));
-    }
+// Added while the tile is in a cache: sums that begin with it come from memory first.
+void add_bias(const float* bias, const Tile& t, float* c, int64_t stride) {
+  for (int64_t r = 0; r < t.rows; ++r, c += stride) {
+    for (int64_t i = 0; i < t.cols; ++i) c[i] += bias[i];
   }
-  const bool add = p.accumulate || p.bias;
+}
+
+void rows_product(const Product& p, const Tile& t, float* c) {
   const bool transpose_b = p.transpose_b;
   sgemm('N', transpose_b ? 'T' : 'N', t, p.a.cols, p.a.f32() + t.row * p.a.stride, p.a.stride,
-        p.b.f32() + (transpose_b ? t.col * p.b.stride : t.col), p.b.stride, add ? 1.0f : 0.0f, c,
-        p.c.stride);
+        p.b.f32() + (transpose_b ? t.col * p.b.stride : t.col), p.b.stride,
+        p.accumulate ? 1.0f : 0.0f, c, p.c.stride);
+  if (p.bias) add_bias(p.bias.f32() + t.col, t, c, p.c.stride);
 }
 
 }  // namespace
