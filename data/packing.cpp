@@ -10,6 +10,23 @@
 namespace finetune {
 namespace {
 
+constexpr int64_t kSequenceStep = 4, kSmallestTokenStep = 16;
+constexpr int64_t kLengthStep = 64;          // attention's tiles (ops/cuda/attention_tiles.h)
+constexpr uint32_t kNoSample = 0xFFFFFFFFu;  // names the dropout of what has no effect
+
+int64_t round_up(int64_t n, int64_t step) {
+  return (n + step - 1) / step * step;
+}
+
+// A sixteenth of the power of two below, in which token counts are rounded up.
+int64_t token_step(int64_t tokens) {
+  return std::max(kSmallestTokenStep, int64_t(std::bit_floor(uint64_t(tokens))) / 16);
+}
+
+int64_t filled_tokens(int64_t tokens) {
+  return round_up(tokens, token_step(tokens));
+}
+
 constexpr int kMostDigitBits = 9;  // two passes for every vocabulary up to 262,144
 
 // order = token indices sorted by id, equal ids in order: least-significant-digit radix sort.
@@ -78,6 +95,45 @@ void pack(const SampleView& set, std::span<const uint32_t> indices,
     }
   }
   sort_by_id(out.ids, out.order);
+  out.fillers = 0;
+}
+
+BatchShape filled_shape(BatchShape shape) {
+  if (shape.tokens == 0 || shape.tokens > kMostFilledTokens) return shape;
+  const int64_t sequences = round_up(shape.sequences + 1, kSequenceStep);
+  const int64_t fillers = sequences - shape.sequences;
+  const int64_t tokens = filled_tokens(shape.tokens + fillers);
+  // One of them has all the tokens but one each of the others.
+  const int64_t longest = tokens - shape.tokens - (fillers - 1);
+  return {tokens, sequences, round_up(std::max(shape.max_length, longest), kLengthStep)};
+}
+
+void fill_up(PackedBatch& batch) {
+  FINETUNE_CHECK(batch.fillers == 0);
+  const BatchShape shape = filled_shape({batch.tokens(), batch.sequences(), batch.max_length});
+  if (shape.sequences == batch.sequences()) return;
+  // The largest id: the tokens sorted by id stay so with these at their end.
+  const int32_t id = batch.ids[size_t(batch.order.back())];
+  const size_t tokens = size_t(shape.tokens);
+  batch.fillers = shape.sequences - batch.sequences();
+  for (size_t t = batch.ids.size(); t < tokens; ++t) batch.order.push_back(int32_t(t));
+  for (int64_t left = batch.fillers - 1; left >= 0; --left) {
+    batch.offsets.push_back(int32_t(shape.tokens - left));
+  }
+  batch.ids.resize(tokens, id);
+  batch.types.resize(tokens, 0);
+  batch.positions.resize(tokens, 0);
+  batch.token_samples.resize(tokens, kNoSample);
+  batch.samples.resize(size_t(shape.sequences), kNoSample);
+  batch.indices.resize(size_t(shape.sequences), batch.indices.back());
+  batch.max_length = shape.max_length;
+}
+
+BatchShape largest_filled(BatchShape limits) {
+  const int64_t tokens = filled_tokens(std::min(limits.tokens, kMostFilledTokens) + kSequenceStep);
+  const int64_t longest = std::max(limits.max_length, token_step(tokens));
+  return {std::max(limits.tokens, tokens), round_up(limits.sequences + 1, kSequenceStep),
+          round_up(longest, kLengthStep)};
 }
 
 }  // namespace finetune

@@ -13,4 +13,23 @@ namespace finetune {
 void pack(const SampleView& set, std::span<const uint32_t> indices,
           std::span<const uint32_t> places, PackedBatch& out);
 
+// What says of a micro-batch how its work is cut.
+struct BatchShape {
+  int64_t tokens = 0;
+  int64_t sequences = 0;
+  int64_t max_length = 0;
+  friend bool operator==(const BatchShape&, const BatchShape&) = default;
+};
+
+// Adds sequences that are no samples (PackedBatch::fillers), so that micro-batches of like size
+// have one shape: work recorded for one of them can be replayed for all (Backend::replay). They
+// repeat a token that the batch has, at position 0, and must get a LossScale of 0: then their
+// gradients are zeros. On average that is some ten tokens more up to 500, about a thirtieth beyond;
+// above kMostFilledTokens none, where kernels should take longer than launches (not measured).
+constexpr int64_t kMostFilledTokens = 2048;
+BatchShape filled_shape(BatchShape shape);
+void fill_up(PackedBatch& batch);
+// No micro-batch within these limits is larger, filled up or not.
+BatchShape largest_filled(BatchShape limits);
+
 }  // namespace finetune

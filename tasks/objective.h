@@ -47,9 +47,12 @@ class Objective {
   virtual double loss_denominator(std::span<const uint32_t> indices) const = 0;
   // Memory for the targets of a micro-batch of up to this many sequences.
   virtual void reserve(Backend& backend, int64_t max_sequences) = 0;
-  // Losses of a micro-batch: (1, B) of `losses`, and dlogits = scale * gradient.
-  virtual void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device,
-                    Tensor logits, float scale, Tensor losses, Tensor dlogits) = 0;
+  // To that memory.
+  virtual void upload_targets(Backend& backend, const PackedBatch& batch) = 0;
+  // Losses of the micro-batch whose targets were uploaded last: (1, B) of `losses`, and dlogits =
+  // device.loss_scale() * gradient. Uploads nothing.
+  virtual void loss(Backend& backend, const DeviceBatch& device, Tensor logits, Tensor losses,
+                    Tensor dlogits) = 0;
 };
 
 // In registry.cpp. The memory that `arrays` views must outlive the objective.

@@ -152,7 +152,10 @@ void OpsBench::loss() {
   const bool qa = task_.kind() == TaskKind::qa;
   Tensor logits = make(qa ? batch_.tokens() : batch_.sequences(), task_.head().outputs);
   Tensor losses = make(1, batch_.sequences()), dlogits = make(logits.rows, logits.cols);
-  measure([&] { objective_->loss(backend_, host_, batch_, logits, 0.1f, losses, dlogits); });
+  measure([&] {
+    objective_->upload_targets(backend_, host_);
+    objective_->loss(backend_, batch_, logits, losses, dlogits);
+  });
   lines_.back().key.phase = Phase::forward;
   memory_.clear();
 }

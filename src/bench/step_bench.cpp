@@ -140,8 +140,11 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
                                         ? options.micro_batch_tokens
                                         : auto_micro_batch_tokens(config, lengths.longest);
   std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
-  const MicroBatchLimits limits =
-      micro_batch_limits(objective->samples(), step_options.micro_batch_tokens, result.batch_size);
+  const bool asynchronous = !profiler.uses_host_memory();
+  profiler.set_recording(false);  // a replaying device needs more memory than what is recorded
+  const BatchSize limits = reserved_size(
+      engine.backend(),
+      micro_batch_limits(objective->samples(), step_options.micro_batch_tokens, result.batch_size));
   engine.reserve(limits, {}, options.recompute);
   objective->reserve(engine.backend(), limits.sequences);
   TrainingStep step(engine, *objective, comm, step_options, result.batch_size);
@@ -157,7 +160,6 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   };
 
   // On a CPU the timed steps are recorded; of a device the time is taken first.
-  const bool asynchronous = !profiler.uses_host_memory();
   keep_best(result.peaks, options, result.precision);
   profiler.set_recording(!asynchronous);
   for (int64_t i = 0; i < kWarmUpSteps; ++i) {

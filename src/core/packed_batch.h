@@ -1,5 +1,6 @@
 // A micro-batch as it travels from data/ to the model: T real tokens of B sequences laid end to
-// end. There is no padding anywhere.
+// end. There is no padding anywhere; on a backend that replays work the last sequences may be there
+// for the shape alone (data/packing.h).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ struct PackedBatch {
   std::vector<int32_t> offsets;         // (B+1) sequence b owns tokens [offsets[b], offsets[b+1])
   std::vector<uint32_t> samples;        // (B) place in the global batch: names dropout streams
   std::vector<uint32_t> indices;        // (B) index of the sample in its data set
-  int64_t max_length = 0;
+  int64_t max_length = 0;               // of all sequences, or more
+  int64_t fillers = 0;                  // so many of the last sequences are no samples
 
   int64_t tokens() const { return int64_t(ids.size()); }
   int64_t sequences() const { return int64_t(samples.size()); }

@@ -52,6 +52,12 @@ constexpr PhiloxKey derive_key(uint64_t seed, uint32_t use) {
   return {out[0], out[1]};
 }
 
+// What tells the random numbers of one use in one step from all others, but for the row.
+struct DropoutStream {
+  PhiloxKey key;
+  uint32_t step = 0;
+};
+
 // Dropout. Each element of a row takes 16 random bits; it is kept where they are >= threshold.
 // A row is named by (row, sample, step): `sample` is the sample's place in the global batch.
 // Element e of a row uses Philox block 16*(e/128) + e%16, and of its eight 16-bit words (low half
@@ -62,10 +68,17 @@ struct Dropout {
   uint32_t step = 0;
   uint32_t threshold = 0;  // 0: dropout is off
   float scale = 1.0f;      // 1 / (1 - threshold / 65536)
+  // If not null, key and step are what lies there when an operation comes to its turn, in the
+  // memory of who computes it.
+  const DropoutStream* stream = nullptr;
 
   static Dropout make(double probability, PhiloxKey key, uint32_t step) {
     uint32_t threshold = uint32_t(probability * 65536.0 + 0.5);
-    return {key, step, threshold, float(1.0 / (1.0 - double(threshold) / 65536.0))};
+    return {key, step, threshold, float(1.0 / (1.0 - double(threshold) / 65536.0)), nullptr};
+  }
+  // For who can read the stream.
+  constexpr Dropout taken() const {
+    return stream ? Dropout{stream->key, stream->step, threshold, scale, nullptr} : *this;
   }
   constexpr bool on() const { return threshold != 0; }
 };

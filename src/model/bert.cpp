@@ -11,29 +11,55 @@ struct EmbeddingSlots {
   Slot word, position, type, gamma, beta;
 };
 
+// The order of dropout_streams: embeddings, head, three of each layer.
+constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kLayerStreams = 2;
+
 // Dropout of every site of one step.
 class DropoutSites {
  public:
   explicit DropoutSites(const DropoutPlan* plan) : plan_(plan) {}
-  Dropout embeddings() const { return site(hidden(), uint32_t(RandomUse::embedding_dropout)); }
-  Dropout head() const { return site(plan_ ? plan_->head : 0, uint32_t(RandomUse::head_dropout)); }
+  Dropout embeddings() const {
+    return site(hidden(), uint32_t(RandomUse::embedding_dropout), kEmbeddingStream);
+  }
+  Dropout head() const {
+    return site(plan_ ? plan_->head : 0, uint32_t(RandomUse::head_dropout), kHeadStream);
+  }
   LayerDropout layer(int l) const {
-    return {site(plan_ ? plan_->attention : 0, layer_use(RandomUse::attention_dropout, l)),
-            site(hidden(), layer_use(RandomUse::attention_output_dropout, l)),
-            site(hidden(), layer_use(RandomUse::output_dropout, l))};
+    const int64_t first = kLayerStreams + 3 * l;
+    return {site(plan_ ? plan_->attention : 0, layer_use(RandomUse::attention_dropout, l), first),
+            site(hidden(), layer_use(RandomUse::attention_output_dropout, l), first + 1),
+            site(hidden(), layer_use(RandomUse::output_dropout, l), first + 2)};
   }
 
  private:
   double hidden() const { return plan_ ? plan_->hidden : 0; }
-  Dropout site(double probability, uint32_t use) const {
+  Dropout site(double probability, uint32_t use, int64_t stream) const {
     if (probability <= 0) return {};
-    return Dropout::make(probability, derive_key(plan_->seed, use), plan_->step);
+    if (!plan_->streams) {
+      return Dropout::make(probability, derive_key(plan_->seed, use), plan_->step);
+    }
+    Dropout dropout = Dropout::make(probability, {}, 0);
+    dropout.stream = plan_->streams + stream;
+    return dropout;
   }
 
   const DropoutPlan* plan_;
 };
 
 }  // namespace
+
+std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step) {
+  std::vector<DropoutStream> streams;
+  auto add = [&](uint32_t use) { streams.push_back({derive_key(seed, use), step}); };
+  add(uint32_t(RandomUse::embedding_dropout));
+  add(uint32_t(RandomUse::head_dropout));
+  for (int l = 0; l < int(config.num_hidden_layers); ++l) {
+    add(layer_use(RandomUse::attention_dropout, l));
+    add(layer_use(RandomUse::attention_output_dropout, l));
+    add(layer_use(RandomUse::output_dropout, l));
+  }
+  return streams;
+}
 
 bool has_whole_layers(const Backend& backend, const BertConfig& c) {
   return backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});

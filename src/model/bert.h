@@ -17,7 +17,8 @@ namespace finetune {
 class DeviceBatch {
  public:
   DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
-  void upload(const PackedBatch& batch);
+  // loss_scale: of every sample; fillers have 0.
+  void upload(const PackedBatch& batch, float loss_scale = 1);
 
   int64_t tokens() const { return tokens_; }
   int64_t sequences() const { return sequences_; }
@@ -31,6 +32,7 @@ class DeviceBatch {
   const uint32_t* samples() const;    // (B)
   RowNames token_names() const;       // (T)
   RowNames first_names() const;       // (B) position 0
+  LossScale loss_scale() const;       // (B)
 
  private:
   const uint32_t* token_array(int64_t index) const;
@@ -50,7 +52,12 @@ struct DropoutPlan {
   double hidden = 0;
   double attention = 0;
   double head = 0;
+  // Backend memory with what dropout_streams made of seed and step, which are not read then; null:
+  // they are.
+  const DropoutStream* streams = nullptr;
 };
+// One for each use of dropout in such a model.
+std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step);
 
 // Of a micro-batch; zeros: there is none.
 struct BatchSize {

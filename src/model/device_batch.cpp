@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "model/bert.h"
@@ -10,9 +11,9 @@ int64_t padded(int64_t count) {
   return (count + 15) / 16 * 16;
 }
 
-// Five arrays over tokens, then four over sequences (offsets have one element more).
+// Five arrays over tokens, then five over sequences (offsets have one element more).
 int64_t total_size(int64_t tokens, int64_t sequences) {
-  return 5 * padded(tokens) + 4 * padded(sequences + 1);
+  return 5 * padded(tokens) + 5 * padded(sequences + 1);
 }
 
 }  // namespace
@@ -24,7 +25,7 @@ DeviceBatch::DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_seque
   host_.reserve(size_t(size));
 }
 
-void DeviceBatch::upload(const PackedBatch& batch) {
+void DeviceBatch::upload(const PackedBatch& batch, float loss_scale) {
   tokens_ = batch.tokens();
   sequences_ = batch.sequences();
   max_length_ = batch.max_length;
@@ -45,6 +46,8 @@ void DeviceBatch::upload(const PackedBatch& batch) {
   put(sequence_array(0), batch.offsets);
   std::iota(host(sequence_array(1)), host(sequence_array(1)) + sequences_ + 1, 0u);
   put(sequence_array(2), batch.samples);  // the fourth array, positions of first tokens, stays 0
+  std::fill_n(host(sequence_array(4)), sequences_ - batch.fillers,
+              std::bit_cast<uint32_t>(loss_scale));
   backend_.upload(memory_.get(), host_.data(), host_.size() * sizeof(uint32_t));
 }
 
@@ -81,6 +84,10 @@ const uint32_t* DeviceBatch::samples() const {
 }
 RowNames DeviceBatch::first_names() const {
   return {sequence_array(3), samples()};
+}
+
+LossScale DeviceBatch::loss_scale() const {
+  return LossScale(reinterpret_cast<const float*>(sequence_array(4)));
 }
 
 Segments DeviceBatch::segments() const {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -53,6 +54,18 @@ struct AttentionShape {
   Segments queries;
   Segments keys;
   const uint32_t* samples = nullptr;  // (B) place in the global batch, names the dropout stream
+};
+
+// What a loss's gradient is multiplied by: a number, or each sample's own in backend memory. Where
+// that is 0 the loss is 0 as well, whatever the logits are.
+struct LossScale {
+  float all = 1;
+  const float* each = nullptr;  // (B) or null
+
+  LossScale(float scale) : all(scale) {}
+  explicit LossScale(const float* scales) : each(scales) {}
+  // For who can read them.
+  float of(int64_t sample) const { return each ? each[sample] : all; }
 };
 
 // An encoder layer with H = hidden.
@@ -169,6 +182,15 @@ class Backend {
   // time.
   virtual void post(const void* from, size_t bytes) = 0;
   virtual void collect(void* host, size_t bytes) = 0;
+  // Calls `work`, or has the device do once more what it did when it was called with this key. So
+  // work with one key takes the same operations, pointers, shapes and numbers always; what differs
+  // from call to call lies in backend memory (as DropoutStream, LossScale, Segments::offsets do).
+  // It writes no weights and uploads, downloads and allocates nothing. Same bits either way.
+  virtual void replay(std::span<const int64_t> /*key*/, const std::function<void()>& work) {
+    work();
+  }
+  // Whether it is worth while to make keys alike.
+  virtual bool replays() const { return false; }
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }
@@ -270,23 +292,23 @@ class Backend {
   // ---- losses ---------------------------------------------------------------------------------
   // Each writes one loss per sample, losses (1, B), already weighted but not yet divided by the
   // batch's denominator, and dlogits = `scale` * d(loss)/d(logits); `scale` is 1 / denominator of
-  // the global batch. dlogits may be absent (evaluation), and may be logits.
+  // the global batch, or 0. dlogits may be absent (evaluation), and may be logits.
 
   // logits (B, C), labels (B) in [0, C); weights (1, C) may be absent (all 1).
   // loss = (1 - smoothing) * w[y] * nll(y) + smoothing / C * sum_c w[c] * nll(c)
   virtual void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
-                             float scale, Tensor losses, Tensor dlogits) = 0;
+                             LossScale scale, Tensor losses, Tensor dlogits) = 0;
   // logits and targets (B, C), weights (1, C) on the classes may be absent;
   // loss = mean over C of binary cross-entropy with logits
-  virtual void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
+  virtual void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, LossScale scale,
                                     Tensor losses, Tensor dlogits) = 0;
   // logits (B, 1), targets (1, B); loss = (logit - target)^2
-  virtual void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+  virtual void squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
                              Tensor dlogits) = 0;
   // logits (T, 2): column 0 start, column 1 end. Softmax over each segment's rows. starts, ends
   // (B): positions inside the segment. loss = (nll(start) + nll(end)) / 2
   virtual void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                                  const int32_t* ends, float scale, Tensor losses,
+                                  const int32_t* ends, LossScale scale, Tensor losses,
                                   Tensor dlogits) = 0;
 
   // ---- optimizer --------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ cuda::Bf16Matrix bf16_of(Tensor x) {
 cuda::RowNames of(RowNames names) {
   return {names.position, names.sample};
 }
+cuda::LossScale of(LossScale s) {
+  return {s.all, s.each};
+}
+
 cuda::Segments of(Segments s) {
   return {s.count, s.max_length, s.offsets};
 }
@@ -164,6 +168,21 @@ void CudaBackend::post(const void* from, size_t bytes) {
 
 void CudaBackend::collect(void* host, size_t bytes) {
   call("download", functions_.collect, host, bytes);
+}
+
+void CudaBackend::replay(std::span<const int64_t> key, const std::function<void()>& work) {
+  cuda::Replay replay = cuda::kCall;
+  call("replaying work", functions_.begin_replay, key.data(), int64_t(key.size()), &replay);
+  if (replay == cuda::kReplayed) return;
+  if (replay == cuda::kCall) return work();
+  bool done = false;
+  try {
+    work();  // launches nothing, but is recorded
+    call("replaying work", functions_.end_replay, &done);
+  } catch (const std::exception& error) {
+    call("replaying work", functions_.give_up_replay, error.what());
+  }
+  if (!done) work();
 }
 
 void CudaBackend::fill_zero(Tensor x) {
@@ -399,38 +418,38 @@ void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropou
 // ---- losses -------------------------------------------------------------------------------------
 
 void CudaBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,
-                                float smoothing, float scale, Tensor losses, Tensor dlogits) {
+                                float smoothing, LossScale scale, Tensor losses, Tensor dlogits) {
   check_losses(logits, losses, dlogits, logits.rows);
   if (weights) check_vector(weights, logits.cols);
-  call("cross_entropy", functions_.cross_entropy, of(logits), labels, of(weights), smoothing, scale,
-       of(losses), of(dlogits));
+  call("cross_entropy", functions_.cross_entropy, of(logits), labels, of(weights), smoothing,
+       of(scale), of(losses), of(dlogits));
 }
 
-void CudaBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
-                                       Tensor losses, Tensor dlogits) {
+void CudaBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights,
+                                       LossScale scale, Tensor losses, Tensor dlogits) {
   check_losses(logits, losses, dlogits, logits.rows);
   check_same(targets, logits);
   if (weights) check_vector(weights, logits.cols);
   call("binary_cross_entropy", functions_.binary_cross_entropy, of(logits), of(targets),
-       of(weights), scale, of(losses), of(dlogits));
+       of(weights), of(scale), of(losses), of(dlogits));
 }
 
-void CudaBackend::squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+void CudaBackend::squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
                                 Tensor dlogits) {
   check_losses(logits, losses, dlogits, logits.rows);
   FINETUNE_CHECK(logits.cols == 1);
   check_shape(targets, 1, logits.rows);
-  call("squared_error", functions_.squared_error, of(logits), of(targets), scale, of(losses),
+  call("squared_error", functions_.squared_error, of(logits), of(targets), of(scale), of(losses),
        of(dlogits));
 }
 
 void CudaBackend::span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                                     const int32_t* ends, float scale, Tensor losses,
+                                     const int32_t* ends, LossScale scale, Tensor losses,
                                      Tensor dlogits) {
   check_losses(logits, losses, dlogits, segments.count);
   FINETUNE_CHECK(logits.cols == 2);
   call("span_cross_entropy", functions_.span_cross_entropy, of(logits), of(segments), starts, ends,
-       scale, of(losses), of(dlogits));
+       of(scale), of(losses), of(dlogits));
 }
 
 // ---- optimizer ----------------------------------------------------------------------------------

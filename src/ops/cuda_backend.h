@@ -32,6 +32,8 @@ class CudaBackend : public Backend {
   void download(void* host, const void* from, size_t bytes) override;
   void post(const void* from, size_t bytes) override;
   void collect(void* host, size_t bytes) override;
+  void replay(std::span<const int64_t> key, const std::function<void()>& work) override;
+  bool replays() const override { return true; }
   void fill_zero(Tensor x) override;
   void synchronize() override;
   DeviceMemory device_memory() const override;
@@ -73,13 +75,14 @@ class CudaBackend : public Backend {
                           Tensor dv) override;
 
   void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
-                     float scale, Tensor losses, Tensor dlogits) override;
-  void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
+                     LossScale scale, Tensor losses, Tensor dlogits) override;
+  void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, LossScale scale,
                             Tensor losses, Tensor dlogits) override;
-  void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+  void squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
                      Tensor dlogits) override;
   void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                          const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
+                          const int32_t* ends, LossScale scale, Tensor losses,
+                          Tensor dlogits) override;
 
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;

@@ -182,7 +182,8 @@ void ProfilingBackend::layer_output(const LayerOutput& layer, Tensor context, Te
 }
 
 void ProfilingBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,
-                                     float smoothing, float scale, Tensor losses, Tensor dlogits) {
+                                     float smoothing, LossScale scale, Tensor losses,
+                                     Tensor dlogits) {
   record("cross_entropy", {0, bytes_of({logits, losses, dlogits})}, [&] {
     inner_->cross_entropy(logits, labels, weights, smoothing, scale, losses, dlogits);
   });
@@ -190,13 +191,13 @@ void ProfilingBackend::cross_entropy(Tensor logits, const int32_t* labels, Tenso
 }
 
 void ProfilingBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights,
-                                            float scale, Tensor losses, Tensor dlogits) {
+                                            LossScale scale, Tensor losses, Tensor dlogits) {
   record("binary_cross_entropy", {0, bytes_of({logits, targets, losses, dlogits})},
          [&] { inner_->binary_cross_entropy(logits, targets, weights, scale, losses, dlogits); });
   phase_ = Phase::backward;
 }
 
-void ProfilingBackend::squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+void ProfilingBackend::squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
                                      Tensor dlogits) {
   record("squared_error", {0, bytes_of({logits, targets, losses, dlogits})},
          [&] { inner_->squared_error(logits, targets, scale, losses, dlogits); });
@@ -204,7 +205,7 @@ void ProfilingBackend::squared_error(Tensor logits, Tensor targets, float scale,
 }
 
 void ProfilingBackend::span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                                          const int32_t* ends, float scale, Tensor losses,
+                                          const int32_t* ends, LossScale scale, Tensor losses,
                                           Tensor dlogits) {
   record("span_cross_entropy", {0, bytes_of({logits, losses, dlogits})}, [&] {
     inner_->span_cross_entropy(logits, segments, starts, ends, scale, losses, dlogits);

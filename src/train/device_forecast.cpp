@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/packing.h"
 #include "model/activations.h"
 #include "train/engine.h"
 #include "train/shard_sum.h"
@@ -17,12 +18,14 @@ constexpr double kMiB = 1024.0 * 1024.0;
 
 // The largest micro-batches that there is room for, as session.cpp reserves them.
 struct Sizes {
-  MicroBatchLimits training, evaluation;
+  BatchShape training;
+  MicroBatchLimits evaluation;
 };
 
 Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
   const int64_t shard = part(run.batch_size, run.virtual_shards, 0).size();
-  Sizes sizes{micro_batch_limits(run.training, micro_batch_tokens, shard), {}};
+  const MicroBatchLimits limits = micro_batch_limits(run.training, micro_batch_tokens, shard);
+  Sizes sizes{largest_filled({limits.tokens, limits.sequences, run.training.longest()}), {}};
   if (run.evaluation) {
     sizes.evaluation =
         micro_batch_limits(*run.evaluation, micro_batch_tokens, Engine::kEvaluationSequences);
@@ -39,7 +42,7 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
   // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
   const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
   const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);
-  const int64_t batch = 5 * tokens + 4 * sequences + sizes.training.sequences * (head.outputs + 2);
+  const int64_t batch = 5 * tokens + 5 * sequences + sizes.training.sequences * (head.outputs + 2);
   return (std::max(training.floats, evaluation.floats) + batch) * kFloat;
 }
 
@@ -53,7 +56,7 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
   if (run.compute == DType::bf16) {
     bytes += 2 * (any + t) * h;
     // Attention's dropout as bits, where it has any (ops/cuda/attention_mask.h).
-    const int64_t words = run.training.longest() / 64 + 1;
+    const int64_t words = sizes.training.max_length / 64 + 1;
     bytes += run.config.num_attention_heads * t * words * int64_t(sizeof(uint64_t));
   }
   bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloat;      // sums over rows

@@ -6,6 +6,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "data/packing.h"
 #include "ops/cuda_backend.h"
 #include "train/host_memory.h"
 
@@ -25,7 +26,8 @@ void check_embedding(const PackedBatch& batch, const BertConfig& config) {
   FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
   FINETUNE_CHECK(*std::max_element(batch.types.begin(), batch.types.end()) <
                  config.type_vocab_size);
-  FINETUNE_CHECK(batch.max_length <= config.max_position_embeddings);
+  FINETUNE_CHECK(*std::max_element(batch.positions.begin(), batch.positions.end()) <
+                 config.max_position_embeddings);
 }
 
 }  // namespace
@@ -129,10 +131,10 @@ void Engine::reserve(BatchSize training, BatchSize inference, bool recompute) {
                                          std::max(training.sequences, inference.sequences));
 }
 
-DeviceBatch& Engine::upload(const PackedBatch& batch) {
+DeviceBatch& Engine::upload(const PackedBatch& batch, float loss_scale) {
   FINETUNE_CHECK(batch_ != nullptr);
   check_embedding(batch, config_);
-  batch_->upload(batch);
+  batch_->upload(batch, loss_scale);
   return *batch_;
 }
 
@@ -160,6 +162,12 @@ MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_bat
                 std::max<int64_t>(1, micro_batch_tokens / std::max<int64_t>(1, shortest))});
   int64_t tokens = std::max(longest, std::min(micro_batch_tokens, sequences * longest));
   return {tokens, sequences};
+}
+
+BatchSize reserved_size(const Backend& backend, BatchSize limits) {
+  if (!backend.replays()) return limits;
+  const BatchShape most = largest_filled({limits.tokens, limits.sequences, 0});
+  return {most.tokens, most.sequences};
 }
 
 }  // namespace finetune

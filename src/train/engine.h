@@ -73,7 +73,7 @@ class Engine {
 
   // Buffers for micro-batches of up to these sizes. Once.
   void reserve(BatchSize training, BatchSize inference, bool recompute = false);
-  DeviceBatch& upload(const PackedBatch& batch);
+  DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1);
 
   // Logits of a micro-batch without dropout, copied to the host.
   void infer(const PackedBatch& batch, std::vector<float>& logits);
@@ -97,5 +97,7 @@ class Engine {
 using MicroBatchLimits = BatchSize;
 MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
                                     int64_t most_sequences);
+// What training micro-batches within such limits take on this backend: some fill them up.
+BatchSize reserved_size(const Backend& backend, BatchSize limits);
 
 }  // namespace finetune

@@ -106,8 +106,9 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
   // Steps with a part of a batch deal it out otherwise than the run's.
   const int64_t shard = part(run.options.batch_size, *run.options.virtual_shards, 0).size();
-  const MicroBatchLimits largest =
-      micro_batch_limits(objective->samples(), *run.options.micro_batch_tokens, shard);
+  const BatchSize largest = reserved_size(
+      engine.backend(),
+      micro_batch_limits(objective->samples(), *run.options.micro_batch_tokens, shard));
   engine.reserve(largest, work.evaluation, run.options.recompute);
   objective->reserve(engine.backend(), largest.sequences);
   TimeForecast time;

@@ -197,8 +197,9 @@ void Preparation::load() {
 // Buffers for the largest micro-batch of training and evaluation.
 void Preparation::reserve_buffers() {
   const int64_t shard = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
-  const MicroBatchLimits training =
-      micro_batch_limits(s_.objective->samples(), s_.micro_batch_tokens, shard);
+  const BatchSize training =
+      reserved_size(s_.engine->backend(),
+                    micro_batch_limits(s_.objective->samples(), s_.micro_batch_tokens, shard));
   s_.engine->reserve(training, s_.has_eval ? facts_.evaluation : MicroBatchLimits{},
                      s_.options.recompute);
   s_.objective->reserve(s_.engine->backend(), training.sequences);

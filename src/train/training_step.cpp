@@ -42,8 +42,9 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   make_exchange(batch_size);
   const int64_t most_sequences =
       part(batch_size, options.virtual_shards, 0).size();  // the first part is the largest
-  MicroBatchLimits limits =
-      micro_batch_limits(objective.samples(), options.micro_batch_tokens, most_sequences);
+  const BatchSize limits = reserved_size(
+      engine.backend(),
+      micro_batch_limits(objective.samples(), options.micro_batch_tokens, most_sequences));
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
   for (int owner = 0; owner < ownership_.owners(); ++owner) {
     most_sums_ =
@@ -52,6 +53,8 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   most_losses_ = part(options.virtual_shards, comm.size(), 0).size();
   message_doubles_ = 1 + most_losses_ + most_sums_;
   sums_ = engine.backend().allocate(size_t(most_losses_ + most_sums_) * sizeof(double));
+  const auto streams = dropout_streams(engine.config(), options.seed, 0);
+  streams_ = engine.backend().allocate(streams.size() * sizeof(DropoutStream));
   outcome_ = engine.backend().allocate(sizeof(StepOutcome));
   if (words_move_ && owns() && ownership_.rows(own()).size() > 0) {
     const IndexRange rows = ownership_.rows(own());
@@ -152,16 +155,33 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
   for (IndexRange range : micro_batches(lengths_, options_.micro_batch_tokens)) {
     const size_t first = size_t(range.begin), count = size_t(range.size());
     pack(samples, std::span(shard_).subspan(first, count), places.subspan(first, count), batch_);
-    DeviceBatch& device = engine_.upload(batch_);
-    float* weights = engine_.weights_as_they_are();
-    Tensor logits = engine_.bert().forward(device, weights, dropout, true);
-    Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
-    objective_.loss(backend, batch_, device, logits, scale, losses, logits);
-    backend.add_losses(losses, accumulate, loss);
-    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
-                            accumulate);
+    add_micro_batch_gradient(dropout, scale, gradients, accumulate);
+    backend.add_losses(vector(static_cast<float*>(losses_.get()), batch_.sequences()), accumulate,
+                       loss);
     accumulate = true;
   }
+}
+
+// Of batch_, and its losses. What differs between micro-batches of one shape and between steps is
+// uploaded before; all else that the work takes is in the key or the same in all of the run.
+void TrainingStep::add_micro_batch_gradient(const DropoutPlan* dropout, float scale,
+                                            float* gradients, bool accumulate) {
+  Backend& backend = engine_.backend();
+  if (backend.replays()) fill_up(batch_);
+  DeviceBatch& device = engine_.upload(batch_, scale);
+  objective_.upload_targets(backend, batch_);
+  float* weights = engine_.weights_as_they_are();
+  const auto work = [&] {
+    Tensor logits = engine_.bert().forward(device, weights, dropout, true);
+    Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
+    objective_.loss(backend, device, logits, losses, logits);
+    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
+                            accumulate);
+  };
+  if (batch_.fillers == 0) return work();  // its shape hardly comes again
+  const int64_t key[] = {batch_.tokens(), batch_.sequences(), batch_.max_length,
+                         int64_t(reinterpret_cast<intptr_t>(gradients)), accumulate};
+  backend.replay(key, work);
 }
 
 // Of what this process owns of the gradient, in blocks.
@@ -284,13 +304,14 @@ int TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double le
   const BertConfig& config = engine_.config();
   auto probability = [&](double own) { return options_.dropout >= 0 ? options_.dropout : own; };
   DropoutPlan dropout;
-  dropout.seed = options_.seed;
-  dropout.step = uint32_t(step);
   dropout.hidden = probability(config.hidden_dropout_prob);
   dropout.attention = probability(config.attention_probs_dropout_prob);
   dropout.head = probability(config.head_dropout());
 
   Backend& backend = engine_.backend();
+  const auto streams = dropout_streams(config, options_.seed, uint32_t(step));
+  backend.upload(streams_.get(), streams.data(), streams.size() * sizeof(DropoutStream));
+  dropout.streams = static_cast<const DropoutStream*>(streams_.get());
   StepResult result;
   lengths_.clear();
   for (uint32_t index : batch) lengths_.push_back(objective_.samples().length(index));

@@ -93,6 +93,8 @@ class TrainingStep {
   // places: of the shard's samples in the global batch.
   void add_shard_gradient(std::span<const uint32_t> batch, std::span<const uint32_t> places,
                           const DropoutPlan* dropout, float scale, float* gradients, double* loss);
+  void add_micro_batch_gradient(const DropoutPlan* dropout, float scale, float* gradients,
+                                bool accumulate);
   double* sums() const { return static_cast<double*>(sums_.get()); }
   void add_up_squares(double* sums);
   const StepOutcome* work_out_sums(double denominator);
@@ -118,6 +120,7 @@ class TrainingStep {
   double communication_seconds_ = 0;
   std::deque<StepResult> begun_;
   std::shared_ptr<void> losses_;   // (1, largest micro-batch)
+  std::shared_ptr<void> streams_;  // dropout_streams of a step
   std::shared_ptr<void> sums_;     // doubles: losses of own shards, sums of squares of own blocks
   std::shared_ptr<void> outcome_;  // StepOutcome, of one process
   std::vector<double> shard_losses_;

@@ -35,12 +35,11 @@ class ClassificationObjective final : public Objective {
   const SampleView& samples() const override { return arrays_.samples; }
   double loss_denominator(std::span<const uint32_t> indices) const override;
   void reserve(Backend& backend, int64_t max_sequences) override;
-  void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device, Tensor logits,
-            float scale, Tensor losses, Tensor dlogits) override;
+  void upload_targets(Backend& backend, const PackedBatch& batch) override;
+  void loss(Backend& backend, const DeviceBatch& device, Tensor logits, Tensor losses,
+            Tensor dlogits) override;
 
  private:
-  void upload_targets(Backend& backend, const PackedBatch& batch);
-
   TrainingArrays arrays_;
   // Of the largest micro-batch: labels, or rows of float targets.
   int64_t max_sequences_ = 0;
@@ -97,10 +96,10 @@ void ClassificationObjective::upload_targets(Backend& backend, const PackedBatch
   backend.upload(targets_.get(), target_staging_.data(), count * outputs * sizeof(float));
 }
 
-void ClassificationObjective::loss(Backend& backend, const PackedBatch& batch, const DeviceBatch&,
-                                   Tensor logits, float scale, Tensor losses, Tensor dlogits) {
-  upload_targets(backend, batch);
-  int64_t rows = batch.sequences(), outputs = arrays_.head.outputs;
+void ClassificationObjective::loss(Backend& backend, const DeviceBatch& device, Tensor logits,
+                                   Tensor losses, Tensor dlogits) {
+  int64_t rows = device.sequences(), outputs = arrays_.head.outputs;
+  const LossScale scale = device.loss_scale();
   auto* floats = static_cast<float*>(targets_.get());
   switch (arrays_.problem) {
     case ProblemType::single_label: {

@@ -26,8 +26,7 @@ class QaObjective final : public Objective {
     max_sequences_ = max_sequences;
   }
 
-  void loss(Backend& backend, const PackedBatch& batch, const DeviceBatch& device, Tensor logits,
-            float scale, Tensor losses, Tensor dlogits) override {
+  void upload_targets(Backend& backend, const PackedBatch& batch) override {
     const size_t count = size_t(batch.sequences());
     FINETUNE_CHECK(int64_t(count) <= max_sequences_);
     host_positions_.resize(2 * count);
@@ -35,10 +34,14 @@ class QaObjective final : public Objective {
       host_positions_[b] = starts_[batch.indices[b]];
       host_positions_[count + b] = ends_[batch.indices[b]];
     }
-    int32_t* positions = static_cast<int32_t*>(positions_.get());
-    backend.upload(positions, host_positions_.data(), 2 * count * sizeof(int32_t));
-    backend.span_cross_entropy(logits, device.segments(), positions, positions + count, scale,
-                               losses, dlogits);
+    backend.upload(positions_.get(), host_positions_.data(), 2 * count * sizeof(int32_t));
+  }
+
+  void loss(Backend& backend, const DeviceBatch& device, Tensor logits, Tensor losses,
+            Tensor dlogits) override {
+    const auto* positions = static_cast<const int32_t*>(positions_.get());
+    backend.span_cross_entropy(logits, device.segments(), positions, positions + device.sequences(),
+                               device.loss_scale(), losses, dlogits);
   }
 
  private:

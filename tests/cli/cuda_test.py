@@ -89,7 +89,7 @@ def test_course(directory):
 
 def test_the_host_goes_on(directory):
     """A step more is one wait more, for the result of the step before, whatever the step has of shards and
-    micro-batches. The device does nothing here before somebody waits for it."""
+    micro-batches, and in the end replays graphs. The device does nothing here before somebody waits for it."""
     prepared()
     if not HOST_MODULE:
         raise harness.Skip("only the kernels' host runtime counts waits")
@@ -101,7 +101,38 @@ def test_the_host_goes_on(directory):
                 env={"HOST_CUDA_STREAMS": "late", "HOST_CUDA_REPORT": str(report)})
         waits.append([int(number) for number in report.read_text().split()[1::2]])
         assert [step["step"] for step in steps_of(directory / "run")] == list(range(1, steps + 1))
-    assert [after - before for before, after in zip(*waits)] == [0, 5], waits
+    streams, events, graphs = (after - before for before, after in zip(*waits))
+    assert (streams, events) == (0, 5) and graphs >= 5, waits
+
+
+def test_graphs(directory):
+    """Work that is replayed has the bits of work that is called, though learning rate, dropout, lengths and numbers of
+    sequences differ from step to step."""
+    prepared()
+    recomputing = [*LABELS, "--recompute", "--freeze", "embeddings"]
+    for number, (line, precision) in enumerate((([*LABELS, "--micro-batch-tokens", 48], "fp32"), (LABELS, "bf16"),
+                                                (recomputing, "fp32"), (ANSWERS, "bf16"))):
+        runs = [directory / f"{number}-{graphs}" for graphs in (0, 1)]
+        plain_run = runs[0]
+        for graphs, run in enumerate(runs):
+            report = directory / "report"
+            succeed(*line, "--max-steps", 9, "--precision", precision, "--device", "cuda", "--output", run,
+                    env={"FINETUNE_CUDA_GRAPHS": str(graphs), "HOST_CUDA_REPORT": str(report)})
+            if HOST_MODULE:
+                replayed = int(report.read_text().split()[-1])
+                assert (replayed > 3) == (graphs == 1), (run, replayed)
+            assert "without CUDA graphs" not in (run / "log.txt").read_text()
+        plain, replaying = (steps_of(run) for run in runs)
+        for key in ("loss", "grad_norm", "lr"):
+            assert [step[key] for step in plain] == [step[key] for step in replaying], (number, key)
+        assert len({step["lr"] for step in plain}) > 4
+        assert len({facts_of(run)["weights_sha256"] for run in runs}) == 1, number
+    if HOST_MODULE:  # a recording that fails costs a line
+        run = directory / "failing"
+        succeed(*ANSWERS, "--max-steps", 9, "--precision", "bf16", "--device", "cuda", "--output", run,
+                env={"HOST_CUDA_NO_GRAPHS": "1"})
+        assert (run / "log.txt").read_text().count("warning: going on without CUDA graphs") == 1
+        assert facts_of(run)["weights_sha256"] == facts_of(plain_run)["weights_sha256"]
 
 
 def test_divergence(directory):

@@ -125,6 +125,7 @@ bool cpu::attention_on_tiles(const AttentionShape& shape, Tensor q) {
 
 void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                            Tensor v, Tensor out, Tensor lse) {
+  dropout = dropout.taken();
   const int64_t width = shape.heads * shape.head_size;
   FINETUNE_CHECK(shape.queries.count == shape.keys.count);
   FINETUNE_CHECK(q.cols == width && k.cols == width && v.cols == width && out.cols == width);

@@ -60,6 +60,7 @@ void copy_rows(Tensor x, const int32_t* from, Tensor y, int64_t begin, int64_t e
 }  // namespace
 
 void CpuBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {
+  dropout = dropout.taken();
   FINETUNE_CHECK(y.rows == x.rows && y.cols == x.cols);
   if (!dropout.on() && x.data == y.data) return;
   cpu::for_ranges(x.rows, cpu::row_grain(x.cols), [&](int64_t begin, int64_t end) {

@@ -165,6 +165,7 @@ bool same_shape(Tensor a, Tensor b) {
 void CpuBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                 Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
                                 Tensor y, Tensor rounded) {
+  dropout = dropout.taken();
   FINETUNE_CHECK(same_shape(x, y) && gamma.size() == x.cols && beta.size() == x.cols);
   FINETUNE_CHECK(!residual || same_shape(x, residual));
   FINETUNE_CHECK(!s || same_shape(x, s));
@@ -179,6 +180,7 @@ void CpuBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowN
 void CpuBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                          Dropout dropout, RowNames names, Tensor ds, Tensor dx,
                                          Tensor dgamma, Tensor dbeta) {
+  dropout = dropout.taken();
   const int64_t n = s.cols;
   FINETUNE_CHECK(same_shape(dy, s) && same_shape(ds, s) && stats.rows == s.rows && stats.cols == 2);
   FINETUNE_CHECK(gamma.size() == n && dgamma.size() == n && dbeta.size() == n);

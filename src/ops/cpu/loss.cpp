@@ -21,6 +21,16 @@ double weight_of(Tensor weights, int64_t c) {
   return weights ? double(weights.f32()[c]) : 1.0;
 }
 
+// True, and no loss, where the scale is 0. `rows` of dlogits are the sample's.
+bool left_out(float scale, float& loss, Tensor dlogits, int64_t first, int64_t rows) {
+  if (scale != 0) return false;
+  loss = 0;
+  for (int64_t r = first; dlogits && r < first + rows; ++r) {
+    std::fill_n(dlogits.f32() + r * dlogits.stride, dlogits.cols, 0.0f);
+  }
+  return true;
+}
+
 void check_losses(Tensor logits, Tensor losses, Tensor dlogits, int64_t samples) {
   FINETUNE_CHECK(losses.rows == 1 && losses.cols == samples);
   FINETUNE_CHECK(!dlogits || (dlogits.rows == logits.rows && dlogits.cols == logits.cols));
@@ -29,7 +39,7 @@ void check_losses(Tensor logits, Tensor losses, Tensor dlogits, int64_t samples)
 }  // namespace
 
 void CpuBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,
-                               float smoothing, float scale, Tensor losses, Tensor dlogits) {
+                               float smoothing, LossScale scale, Tensor losses, Tensor dlogits) {
   const int64_t classes = logits.cols;
   check_losses(logits, losses, dlogits, logits.rows);
   FINETUNE_CHECK(!weights || weights.size() == classes);
@@ -38,6 +48,8 @@ void CpuBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weig
   const double even = double(smoothing) / double(classes);
   cpu::for_ranges(logits.rows, cpu::row_grain(16 * classes), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
+      const float factor = scale.of(b);
+      if (left_out(factor, losses.f32()[b], dlogits, b, 1)) continue;
       const float* x = logits.f32() + b * logits.stride;
       const int64_t label = labels[b];
       const double log_sum = log_sum_exp(x, classes, 1);
@@ -55,20 +67,22 @@ void CpuBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weig
       const double total = own + even * weight_sum;
       for (int64_t c = 0; c < classes; ++c) {
         const double share = even * weight_of(weights, c) + (c == label ? own : 0.0);
-        dx[c] = float(double(scale) * (total * std::exp(double(x[c]) - log_sum) - share));
+        dx[c] = float(double(factor) * (total * std::exp(double(x[c]) - log_sum) - share));
       }
     }
   });
 }
 
-void CpuBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
-                                      Tensor losses, Tensor dlogits) {
+void CpuBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights,
+                                      LossScale scale, Tensor losses, Tensor dlogits) {
   const int64_t classes = logits.cols;
   check_losses(logits, losses, dlogits, logits.rows);
   FINETUNE_CHECK(targets.rows == logits.rows && targets.cols == classes);
   FINETUNE_CHECK(!weights || weights.size() == classes);
   cpu::for_ranges(logits.rows, cpu::row_grain(16 * classes), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
+      const float factor = scale.of(b);
+      if (left_out(factor, losses.f32()[b], dlogits, b, 1)) continue;
       const float* logit = logits.f32() + b * logits.stride;
       const float* target = targets.f32() + b * targets.stride;
       double loss = 0;
@@ -78,7 +92,7 @@ void CpuBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weig
         loss += share * (std::max(x, 0.0) - x * t + std::log1p(std::exp(-std::abs(x))));
         if (dlogits) {
           dlogits.f32()[b * dlogits.stride + c] =
-              float(double(scale) * share * (1.0 / (1.0 + std::exp(-x)) - t));
+              float(double(factor) * share * (1.0 / (1.0 + std::exp(-x)) - t));
         }
       }
       losses.f32()[b] = float(loss);
@@ -86,24 +100,28 @@ void CpuBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weig
   });
 }
 
-void CpuBackend::squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+void CpuBackend::squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
                                Tensor dlogits) {
   check_losses(logits, losses, dlogits, logits.rows);
   FINETUNE_CHECK(logits.cols == 1 && targets.rows == 1 && targets.cols == logits.rows);
   for (int64_t b = 0; b < logits.rows; ++b) {
+    const float factor = scale.of(b);
+    if (left_out(factor, losses.f32()[b], dlogits, b, 1)) continue;
     const double difference = double(logits.f32()[b * logits.stride]) - double(targets.f32()[b]);
     losses.f32()[b] = float(difference * difference);
-    if (dlogits) dlogits.f32()[b * dlogits.stride] = float(2.0 * double(scale) * difference);
+    if (dlogits) dlogits.f32()[b * dlogits.stride] = float(2.0 * double(factor) * difference);
   }
 }
 
 void CpuBackend::span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                                    const int32_t* ends, float scale, Tensor losses,
+                                    const int32_t* ends, LossScale scale, Tensor losses,
                                     Tensor dlogits) {
   check_losses(logits, losses, dlogits, segments.count);
   FINETUNE_CHECK(logits.cols == 2);
   cpu::for_tasks(segments.count, [&](int64_t b) {
     const int64_t begin = segments.offsets[b], length = segments.offsets[b + 1] - begin;
+    const float factor = scale.of(b);
+    if (left_out(factor, losses.f32()[b], dlogits, begin, length)) return;
     double loss = 0;
     for (int64_t column = 0; column < 2; ++column) {
       const float* x = logits.f32() + begin * logits.stride + column;
@@ -116,7 +134,7 @@ void CpuBackend::span_cross_entropy(Tensor logits, Segments segments, const int3
       for (int64_t i = 0; i < length; ++i) {
         const double probability = std::exp(double(x[i * logits.stride]) - log_sum);
         dx[i * dlogits.stride] =
-            float(0.5 * double(scale) * (probability - (i == answer ? 1.0 : 0.0)));
+            float(0.5 * double(factor) * (probability - (i == answer ? 1.0 : 0.0)));
       }
     }
     losses.f32()[b] = float(loss);

@@ -51,6 +51,14 @@ struct Segments {
   const int32_t* offsets;  // (count+1)
 };
 
+// A number, or each sample's own. Where it is 0 so are the loss and its gradient.
+struct LossScale {
+  float all;
+  const float* each;  // (samples) or null
+
+  constexpr float of(int64_t sample) const { return each ? each[sample] : all; }
+};
+
 struct AttentionShape {
   int64_t heads, head_size;
   float scale;
@@ -112,6 +120,13 @@ enum ActivationKind : int { kGelu, kGeluTanh, kRelu, kSilu, kTanh };
 struct MemoryUse {
   int64_t free, total;  // of the device
   int64_t used, peak;   // of this context: blocks, scratch memory, workspaces
+};
+
+// What is to become of work that may be replayed.
+enum Replay : int {
+  kReplayed,  // it is under way
+  kCall,      // call it
+  kRecord     // call it, then end_replay or, where it fails, give_up_replay
 };
 
 struct Context;  // one device: its stream, libraries and scratch memory
@@ -180,13 +195,13 @@ struct Functions {
 
   // A label or position that is out of range makes its sample's loss NaN.
   int (*cross_entropy)(Context*, Matrix logits, const int32_t* labels, Matrix weights,
-                       float smoothing, float scale, Matrix losses, Matrix dlogits);
-  int (*binary_cross_entropy)(Context*, Matrix logits, Matrix targets, Matrix weights, float scale,
-                              Matrix losses, Matrix dlogits);
-  int (*squared_error)(Context*, Matrix logits, Matrix targets, float scale, Matrix losses,
+                       float smoothing, LossScale scale, Matrix losses, Matrix dlogits);
+  int (*binary_cross_entropy)(Context*, Matrix logits, Matrix targets, Matrix weights,
+                              LossScale scale, Matrix losses, Matrix dlogits);
+  int (*squared_error)(Context*, Matrix logits, Matrix targets, LossScale scale, Matrix losses,
                        Matrix dlogits);
   int (*span_cross_entropy)(Context*, Matrix logits, Segments segments, const int32_t* starts,
-                            const int32_t* ends, float scale, Matrix losses, Matrix dlogits);
+                            const int32_t* ends, LossScale scale, Matrix losses, Matrix dlogits);
 
   int (*merge)(Context*, Addition addition, int64_t count);
   int (*merge_rows)(Context*, Addition addition, RowList rows, int64_t cols);
@@ -223,6 +238,14 @@ struct Functions {
   // parts (count): host; the call writes what is the module's own
   int (*adamw_parts)(Context*, AdamWPart* parts, int64_t count, Matrix parameter, Matrix gradient,
                      Matrix m, Matrix v);
+
+  // Backend::replay (graphs.h). Calls between begin_replay and end_replay are put on no stream, and
+  // must not wait, upload or need memory that is not there. `done` false: nothing has come of it,
+  // the work is to be called once more, as it is after give_up_replay, which says `why` to the
+  // user.
+  int (*begin_replay)(Context*, const int64_t* key, int64_t count, Replay* replay);
+  int (*end_replay)(Context*, bool* done);
+  int (*give_up_replay)(Context*, const char* why);
 };
 
 }  // namespace finetune::cuda

@@ -16,6 +16,7 @@ template <int kSize, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     attention_kernel(AttentionShape shape, Dropout dropout, MatrixOf<T> q, MatrixOf<T> k,
                      MatrixOf<T> v, MatrixOf<T> out, Matrix lse) {
+  dropout = dropout.taken();
   constexpr int kParts = kSize / kWarp;  // elements of a head that a lane sums up
   __shared__ float query_tile[kQueries][kSize];
   __shared__ float key_tile[kStreamed][kSize + 1];

@@ -31,6 +31,7 @@ __global__ void weighted_kernel(AttentionShape shape, MatrixOf<T> out, MatrixOf<
 template <int kSize, bool kKeysStay, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     attention_backward_kernel(AttentionShape shape, Dropout dropout, AttentionGradients<T> t) {
+  dropout = dropout.taken();
   constexpr int kRows = kSize <= 64 ? 4 : 2;  // of a warp; shared memory holds no more
   constexpr int kStaying = kAttentionWarps * kRows;
   constexpr int kParts = kSize / kWarp;

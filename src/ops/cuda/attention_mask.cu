@@ -9,6 +9,7 @@ constexpr int64_t kElements = 256;  // of a warp at a time: two times the 128 of
 // Block x is a sequence, block y a head, block z a share of its elements.
 __global__ void mask_kernel(AttentionShape shape, Dropout dropout, AttentionMask mask,
                             uint64_t* words) {
+  dropout = dropout.taken();
   const int64_t b = blockIdx.x, head = blockIdx.y;
   const int64_t first_query = shape.queries.offsets[b];
   const int64_t queries = shape.queries.offsets[b + 1] - first_query;

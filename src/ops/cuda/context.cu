@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "ops/cuda/context.h"
+#include "ops/cuda/graphs.h"
 #include "ops/cuda/matmul.h"
 #include "ops/cuda/rounded.h"
 
@@ -45,6 +46,7 @@ void DeviceMemory::release(void* memory) {
   if (!memory) return;
   used_ -= int64_t(size_of(memory));
   blocks_.erase(memory);
+  ++releases_;
   check(cudaFree(memory), "device memory");
 }
 
@@ -134,11 +136,13 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   mailbox = std::make_unique<Mailbox>();
   matmul = std::make_unique<Matmul>(memory);
   rounded_weights = std::make_unique<RoundedWeights>(memory);
+  graphs = std::make_unique<Graphs>();
 }
 
 Context::~Context() {
   cudaSetDevice(device);
   if (stream) cudaStreamSynchronize(stream);
+  graphs.reset();
   rounded_weights.reset();
   matmul.reset();
   staging.reset();

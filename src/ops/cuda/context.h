@@ -31,6 +31,7 @@ enum class Scratch { left, right, sums, weighted, mask, steps, parts, count };
 
 class Matmul;          // matmul.h
 class RoundedWeights;  // rounded.h
+class Graphs;          // graphs.h
 
 // Memory of the device, counted.
 class DeviceMemory {
@@ -41,10 +42,11 @@ class DeviceMemory {
   size_t size_of(void* memory) const;  // of a block, in bytes
   int64_t used() const { return used_; }
   int64_t peak() const { return peak_; }
+  int64_t releases() const { return releases_; }
 
  private:
   std::unordered_map<void*, size_t> blocks_;
-  int64_t used_ = 0, peak_ = 0;
+  int64_t used_ = 0, peak_ = 0, releases_ = 0;
 };
 
 // Uploads. The host copies into pinned memory and goes on; a stream of its own brings that to a
@@ -114,6 +116,7 @@ struct Context {
   std::unique_ptr<Mailbox> mailbox;
   std::unique_ptr<Matmul> matmul;
   std::unique_ptr<RoundedWeights> rounded_weights;
+  std::unique_ptr<Graphs> graphs;
 
  private:
   struct Block {

@@ -8,6 +8,7 @@ namespace {
 constexpr int kWarps = 8;  // a row each
 
 __global__ void dropout_kernel(Matrix x, Dropout dropout, RowNames names, Matrix y) {
+  dropout = dropout.taken();
   const int64_t r = int64_t(blockIdx.x) * kWarps + warp();
   if (r >= x.rows) return;
   for_dropout_columns(dropout, names, r, x.cols,

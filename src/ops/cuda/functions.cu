@@ -114,6 +114,9 @@ const Functions& functions() {
       .add_losses = Call<add_losses>::of,
       .step_outcome = Call<step_outcome>::of,
       .adamw_parts = Call<adamw_parts>::of,
+      .begin_replay = Call<begin_replay>::of,
+      .end_replay = Call<end_replay>::of,
+      .give_up_replay = Call<give_up_replay>::of,
   };
   return table;
 }

@@ -66,6 +66,7 @@ __global__ void layer_norm_kernel(Matrix x, Matrix residual, Dropout dropout, Ro
   constexpr int64_t kChunk = Lane<kPairs>::kChunk;
   const int64_t r = int64_t(blockIdx.x) * kWarps + warp(), n = x.cols;
   if (r >= x.rows) return;
+  dropout = dropout.taken();
   const bool again = n > kChunk;  // what one pass has read is not there for the next
   float* sum_row = s.data ? s.row(r) : again ? y.row(r) : nullptr;
 
@@ -116,6 +117,7 @@ __global__ void layer_norm_backward_kernel(Matrix dy, Matrix s, Matrix stats, co
   constexpr int64_t kChunk = Lane<kPairs>::kChunk;
   const int64_t r = int64_t(blockIdx.x) * kWarps + warp(), n = s.cols;
   if (r >= s.rows) return;
+  dropout = dropout.taken();
   const bool again = n > kChunk;
   const float mean = stats.row(r)[0], inverse = stats.row(r)[1];
   Lane<kPairs> g = {}, h = {};

@@ -19,6 +19,18 @@ __device__ double log_sum_exp(const float* x, int64_t count, int64_t step) {
   return largest + log(warp_sum(sum));
 }
 
+// True, and no loss, where the scale is 0. `rows` of dlogits are the sample's; a warp calls.
+__device__ bool left_out(float scale, float* loss, const Matrix& dlogits, int64_t first,
+                         int64_t rows) {
+  if (scale != 0) return false;
+  if (lane() == 0) *loss = 0;
+  const int64_t count = dlogits.data ? rows * dlogits.cols : 0;
+  for (int64_t i = lane(); i < count; i += kWarp) {
+    dlogits.row(first + i / dlogits.cols)[i % dlogits.cols] = 0;
+  }
+  return true;
+}
+
 __device__ double weight_of(const float* weights, int64_t c) {
   return weights ? double(weights[c]) : 1.0;
 }
@@ -26,9 +38,12 @@ __device__ double weight_of(const float* weights, int64_t c) {
 // The loss is sum_c share(c) * nll(c), with nll(c) = log_sum - x[c] and share(c) = smoothing / C *
 // w[c], and (1 - smoothing) * w[y] more for the label y.
 __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const float* weights,
-                                     float smoothing, float scale, float* losses, Matrix dlogits) {
+                                     float smoothing, LossScale scale, float* losses,
+                                     Matrix dlogits) {
   const int64_t b = int64_t(blockIdx.x) * kWarps + warp(), classes = logits.cols;
   if (b >= logits.rows) return;
+  const float factor = scale.of(b);
+  if (left_out(factor, losses + b, dlogits, b, 1)) return;
   const float* x = logits.row(b);
   const int64_t label = labels[b];
   if (label < 0 || label >= classes) {
@@ -53,42 +68,48 @@ __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const
   const double total = own + even * weight_sum;
   for (int64_t c = lane(); c < classes; c += kWarp) {
     const double share = even * weight_of(weights, c) + (c == label ? own : 0.0);
-    dlogits.row(b)[c] = float(double(scale) * (total * exp(double(x[c]) - log_sum) - share));
+    dlogits.row(b)[c] = float(double(factor) * (total * exp(double(x[c]) - log_sum) - share));
   }
 }
 
 __global__ void binary_cross_entropy_kernel(Matrix logits, Matrix targets, const float* weights,
-                                            float scale, float* losses, Matrix dlogits) {
+                                            LossScale scale, float* losses, Matrix dlogits) {
   const int64_t b = int64_t(blockIdx.x) * kWarps + warp(), classes = logits.cols;
   if (b >= logits.rows) return;
+  const float factor = scale.of(b);
+  if (left_out(factor, losses + b, dlogits, b, 1)) return;
   double loss = 0;
   for (int64_t c = lane(); c < classes; c += kWarp) {
     const double x = logits.row(b)[c], t = targets.row(b)[c];
     const double share = weight_of(weights, c) / double(classes);
     loss += share * (fmax(x, 0.0) - x * t + log1p(exp(-fabs(x))));
     if (dlogits.data) {
-      dlogits.row(b)[c] = float(double(scale) * share * (1.0 / (1.0 + exp(-x)) - t));
+      dlogits.row(b)[c] = float(double(factor) * share * (1.0 / (1.0 + exp(-x)) - t));
     }
   }
   loss = warp_sum(loss);
   if (lane() == 0) losses[b] = float(loss);
 }
 
-__global__ void squared_error_kernel(Matrix logits, const float* targets, float scale,
+__global__ void squared_error_kernel(Matrix logits, const float* targets, LossScale scale,
                                      float* losses, Matrix dlogits) {
   const int64_t b = int64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (b >= logits.rows) return;
-  const double difference = double(logits.row(b)[0]) - double(targets[b]);
+  const float factor = scale.of(b);
+  const double difference =
+      factor != 0 ? double(logits.row(b)[0]) - double(targets[b]) : 0.0;  // not 0 times infinity
   losses[b] = float(difference * difference);
-  if (dlogits.data) dlogits.row(b)[0] = float(2.0 * double(scale) * difference);
+  if (dlogits.data) dlogits.row(b)[0] = float(2.0 * double(factor) * difference);
 }
 
 __global__ void span_cross_entropy_kernel(Matrix logits, Segments segments, const int32_t* starts,
-                                          const int32_t* ends, float scale, float* losses,
+                                          const int32_t* ends, LossScale scale, float* losses,
                                           Matrix dlogits) {
   const int64_t b = int64_t(blockIdx.x) * kWarps + warp();
   if (b >= segments.count) return;
   const int64_t begin = segments.offsets[b], length = segments.offsets[b + 1] - begin;
+  const float factor = scale.of(b);
+  if (left_out(factor, losses + b, dlogits, begin, length)) return;
   double loss = 0;
   for (int64_t column = 0; column < 2; ++column) {
     const int64_t answer = column == 0 ? starts[b] : ends[b];
@@ -104,7 +125,7 @@ __global__ void span_cross_entropy_kernel(Matrix logits, Segments segments, cons
     for (int64_t i = lane(); i < length; i += kWarp) {
       const double probability = exp(double(x[i * logits.stride]) - log_sum);
       dlogits.row(begin + i)[column] =
-          float(0.5 * double(scale) * (probability - (i == answer ? 1.0 : 0.0)));
+          float(0.5 * double(factor) * (probability - (i == answer ? 1.0 : 0.0)));
     }
   }
   if (lane() == 0) losses[b] = float(loss);
@@ -117,25 +138,25 @@ dim3 warps_for(int64_t samples) {
 }  // namespace
 
 void cross_entropy(Context& context, Matrix logits, const int32_t* labels, Matrix weights,
-                   float smoothing, float scale, Matrix losses, Matrix dlogits) {
+                   float smoothing, LossScale scale, Matrix losses, Matrix dlogits) {
   launch(context, warps_for(logits.rows), kThreads, cross_entropy_kernel, logits, labels,
          weights.data, smoothing, scale, losses.data, dlogits);
 }
 
 void binary_cross_entropy(Context& context, Matrix logits, Matrix targets, Matrix weights,
-                          float scale, Matrix losses, Matrix dlogits) {
+                          LossScale scale, Matrix losses, Matrix dlogits) {
   launch(context, warps_for(logits.rows), kThreads, binary_cross_entropy_kernel, logits, targets,
          weights.data, scale, losses.data, dlogits);
 }
 
-void squared_error(Context& context, Matrix logits, Matrix targets, float scale, Matrix losses,
+void squared_error(Context& context, Matrix logits, Matrix targets, LossScale scale, Matrix losses,
                    Matrix dlogits) {
   launch(context, dim3(unsigned(divide_up(logits.rows, kThreads))), kThreads, squared_error_kernel,
          logits, targets.data, scale, losses.data, dlogits);
 }
 
 void span_cross_entropy(Context& context, Matrix logits, Segments segments, const int32_t* starts,
-                        const int32_t* ends, float scale, Matrix losses, Matrix dlogits) {
+                        const int32_t* ends, LossScale scale, Matrix losses, Matrix dlogits) {
   launch(context, warps_for(segments.count), kThreads, span_cross_entropy_kernel, logits, segments,
          starts, ends, scale, losses.data, dlogits);
 }

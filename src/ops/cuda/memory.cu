@@ -1,3 +1,4 @@
+#include "ops/cuda/graphs.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/rounded.h"
 
@@ -23,6 +24,7 @@ void memory_use(Context& context, MemoryUse* use) {
 }
 
 void upload(Context& context, void* to, const void* host, size_t bytes) {
+  if (context.graphs->recording()) throw Failure("an upload in work that is to be replayed");
   context.rounded_weights->forget(to, bytes);
   context.staging->upload(to, host, bytes, context.stream);
 }

@@ -56,13 +56,13 @@ void attention_backward(Context& context, AttentionShape shape, Dropout dropout,
 
 // loss.cu
 void cross_entropy(Context& context, Matrix logits, const int32_t* labels, Matrix weights,
-                   float smoothing, float scale, Matrix losses, Matrix dlogits);
+                   float smoothing, LossScale scale, Matrix losses, Matrix dlogits);
 void binary_cross_entropy(Context& context, Matrix logits, Matrix targets, Matrix weights,
-                          float scale, Matrix losses, Matrix dlogits);
-void squared_error(Context& context, Matrix logits, Matrix targets, float scale, Matrix losses,
+                          LossScale scale, Matrix losses, Matrix dlogits);
+void squared_error(Context& context, Matrix logits, Matrix targets, LossScale scale, Matrix losses,
                    Matrix dlogits);
 void span_cross_entropy(Context& context, Matrix logits, Segments segments, const int32_t* starts,
-                        const int32_t* ends, float scale, Matrix losses, Matrix dlogits);
+                        const int32_t* ends, LossScale scale, Matrix losses, Matrix dlogits);
 
 // merge.cu
 void merge(Context& context, Addition addition, int64_t count);
@@ -79,6 +79,11 @@ void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter
                 Matrix m, Matrix v);
 void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, RowList rows,
                     const int32_t* missed, Matrix parameter, Matrix m, Matrix v);
+
+// graphs.cu
+void begin_replay(Context& context, const int64_t* key, int64_t count, Replay* replay);
+void end_replay(Context& context, bool* done);
+void give_up_replay(Context& context, const char* why);
 
 // comm/nccl/peers.cu
 void device_id(Context& context, char* id);

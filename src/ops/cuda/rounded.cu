@@ -81,6 +81,13 @@ void RoundedWeights::forget(const void* begin, size_t bytes) {
   }
 }
 
+void RoundedWeights::refresh(Context& context) {
+  for (auto& [place, copy] : copies_) {
+    if (!copy.fresh) round(context, copy.from, copy.to);
+    copy.fresh = true;
+  }
+}
+
 void RoundedWeights::drop(const void* begin, size_t bytes) {
   const void* end = static_cast<const char*>(begin) + bytes;
   for (auto i = first_behind(begin); i != copies_.end() && i->first < end;) {

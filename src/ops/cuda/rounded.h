@@ -30,6 +30,7 @@ class RoundedWeights {
   // Where who writes elements [first, first + count) puts their rounded values too. Null: nowhere.
   bfloat16* target(const float* first, int64_t count);
   void forget(const void* begin, size_t bytes);  // it has been written
+  void refresh(Context& context);                // all copies, those that nobody asks for as well
   void drop(const void* begin, size_t bytes);    // it is released; the device is at rest
 
  private:

@@ -60,6 +60,7 @@ double block_mask(const AttentionShape& shape, const Dropout& dropout, const Blo
 
 void ReferenceBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                                  Tensor v, Tensor out, Tensor lse) {
+  dropout = dropout.taken();
   check_shape(q, q.rows, shape.heads * shape.head_size);
   check_shape(k, k.rows, q.cols);
   check_shape(v, k.rows, q.cols);
@@ -87,6 +88,7 @@ void ReferenceBackend::attention(const AttentionShape& shape, Dropout dropout, T
 void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
                                           Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
                                           Tensor dq, Tensor dk, Tensor dv) {
+  dropout = dropout.taken();
   check_shape(q, q.rows, shape.heads * shape.head_size);
   check_shape(k, k.rows, q.cols);
   check_shape(v, k.rows, q.cols);

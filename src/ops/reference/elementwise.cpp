@@ -79,6 +79,7 @@ void ReferenceBackend::activation_backward(Activation f, Tensor x, Tensor dy, Te
 }
 
 void ReferenceBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {
+  dropout = dropout.taken();
   check_shape(y, x.rows, x.cols);
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t c = 0; c < x.cols; ++c) {

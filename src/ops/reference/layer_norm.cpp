@@ -11,6 +11,7 @@ using reference::check_shape;
 void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                                       Tensor gamma, Tensor beta, float epsilon, Tensor s,
                                       Tensor stats, Tensor y, Tensor rounded) {
+  dropout = dropout.taken();
   const int64_t n = x.cols;
   check_shape(y, x.rows, n);
   check_shape(gamma, 1, n);
@@ -49,6 +50,7 @@ void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
 void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                                Dropout dropout, RowNames names, Tensor ds,
                                                Tensor dx, Tensor dgamma, Tensor dbeta) {
+  dropout = dropout.taken();
   const int64_t n = s.cols;
   check_shape(dy, s.rows, n);
   check_shape(ds, s.rows, n);

@@ -17,16 +17,31 @@ double log_sum_exp(const std::vector<double>& x) {
   return largest + std::log(sum);
 }
 
+// True, and no loss, where the scale is 0. `rows` of dlogits are the sample's.
+bool left_out(double scale, Tensor losses, int64_t sample, Tensor dlogits, int64_t first,
+              int64_t rows) {
+  if (scale != 0) return false;
+  at(losses, 0, sample) = 0.0f;
+  if (!dlogits) return true;
+  for (int64_t r = first; r < first + rows; ++r) {
+    for (int64_t c = 0; c < dlogits.cols; ++c) at(dlogits, r, c) = 0.0f;
+  }
+  return true;
+}
+
 }  // namespace
 
 void ReferenceBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,
-                                     float smoothing, float scale, Tensor losses, Tensor dlogits) {
+                                     float smoothing, LossScale scale, Tensor losses,
+                                     Tensor dlogits) {
   const int64_t classes = logits.cols;
   check_shape(losses, 1, logits.rows);
   if (weights) check_shape(weights, 1, classes);
   if (dlogits) check_shape(dlogits, logits.rows, classes);
   std::vector<double> x(static_cast<size_t>(classes));
   for (int64_t b = 0; b < logits.rows; ++b) {
+    const double factor = double(scale.of(b));
+    if (left_out(factor, losses, b, dlogits, b, 1)) continue;
     for (int64_t c = 0; c < classes; ++c) x[size_t(c)] = at(logits, b, c);
     double log_sum = log_sum_exp(x);
     // The loss is sum_c share[c] * nll(c), with nll(c) = log_sum - x[c].
@@ -44,52 +59,58 @@ void ReferenceBackend::cross_entropy(Tensor logits, const int32_t* labels, Tenso
     if (!dlogits) continue;
     for (int64_t c = 0; c < classes; ++c) {
       size_t i = size_t(c);
-      at(dlogits, b, c) = float(double(scale) * (total * std::exp(x[i] - log_sum) - share[i]));
+      at(dlogits, b, c) = float(factor * (total * std::exp(x[i] - log_sum) - share[i]));
     }
   }
 }
 
 void ReferenceBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights,
-                                            float scale, Tensor losses, Tensor dlogits) {
+                                            LossScale scale, Tensor losses, Tensor dlogits) {
   const int64_t classes = logits.cols;
   check_shape(targets, logits.rows, classes);
   check_shape(losses, 1, logits.rows);
   if (weights) check_shape(weights, 1, classes);
   if (dlogits) check_shape(dlogits, logits.rows, classes);
   for (int64_t b = 0; b < logits.rows; ++b) {
+    const double factor = double(scale.of(b));
+    if (left_out(factor, losses, b, dlogits, b, 1)) continue;
     double loss = 0;
     for (int64_t c = 0; c < classes; ++c) {
       double x = at(logits, b, c), target = at(targets, b, c);
       double share = (weights ? at(weights, 0, c) : 1.0) / double(classes);
       loss += share * (std::max(x, 0.0) - x * target + std::log1p(std::exp(-std::abs(x))));
       double probability = 1.0 / (1.0 + std::exp(-x));
-      if (dlogits) at(dlogits, b, c) = float(double(scale) * share * (probability - target));
+      if (dlogits) at(dlogits, b, c) = float(factor * share * (probability - target));
     }
     at(losses, 0, b) = float(loss);
   }
 }
 
-void ReferenceBackend::squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+void ReferenceBackend::squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
                                      Tensor dlogits) {
   check_shape(logits, logits.rows, 1);
   check_shape(targets, 1, logits.rows);
   check_shape(losses, 1, logits.rows);
   if (dlogits) check_shape(dlogits, logits.rows, 1);
   for (int64_t b = 0; b < logits.rows; ++b) {
+    const double factor = double(scale.of(b));
+    if (left_out(factor, losses, b, dlogits, b, 1)) continue;
     double difference = double(at(logits, b, 0)) - at(targets, 0, b);
     at(losses, 0, b) = float(difference * difference);
-    if (dlogits) at(dlogits, b, 0) = float(double(scale) * 2.0 * difference);
+    if (dlogits) at(dlogits, b, 0) = float(factor * 2.0 * difference);
   }
 }
 
 void ReferenceBackend::span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                                          const int32_t* ends, float scale, Tensor losses,
+                                          const int32_t* ends, LossScale scale, Tensor losses,
                                           Tensor dlogits) {
   check_shape(logits, logits.rows, 2);
   check_shape(losses, 1, segments.count);
   if (dlogits) check_shape(dlogits, logits.rows, 2);
   for (int64_t b = 0; b < segments.count; ++b) {
     int64_t begin = segments.offsets[b], length = segments.offsets[b + 1] - begin;
+    const double factor = double(scale.of(b));
+    if (left_out(factor, losses, b, dlogits, begin, length)) continue;
     double loss = 0;
     for (int64_t column = 0; column < 2; ++column) {
       int64_t answer = column == 0 ? starts[b] : ends[b];
@@ -101,7 +122,7 @@ void ReferenceBackend::span_cross_entropy(Tensor logits, Segments segments, cons
       if (!dlogits) continue;
       for (int64_t i = 0; i < length; ++i) {
         double gradient = std::exp(x[size_t(i)] - log_sum) - (i == answer ? 1.0 : 0.0);
-        at(dlogits, begin + i, column) = float(double(scale) * 0.5 * gradient);
+        at(dlogits, begin + i, column) = float(factor * 0.5 * gradient);
       }
     }
     at(losses, 0, b) = float(loss);

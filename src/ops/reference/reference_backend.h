@@ -61,13 +61,14 @@ class ReferenceBackend : public Backend {
   void layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) override;
 
   void cross_entropy(Tensor logits, const int32_t* labels, Tensor weights, float smoothing,
-                     float scale, Tensor losses, Tensor dlogits) override;
-  void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, float scale,
+                     LossScale scale, Tensor losses, Tensor dlogits) override;
+  void binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights, LossScale scale,
                             Tensor losses, Tensor dlogits) override;
-  void squared_error(Tensor logits, Tensor targets, float scale, Tensor losses,
+  void squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
                      Tensor dlogits) override;
   void span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
-                          const int32_t* ends, float scale, Tensor losses, Tensor dlogits) override;
+                          const int32_t* ends, LossScale scale, Tensor losses,
+                          Tensor dlogits) override;
 
   void merge(std::span<const Addition> additions, int64_t count) override;
   void merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) override;

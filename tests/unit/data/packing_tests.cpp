@@ -70,3 +70,64 @@ TEST_CASE("the order by id is the stable one for every size of vocabulary") {
     CHECK(batch.order == expected);
   }
 }
+
+TEST_CASE("micro-batches of like size get one shape, and are themselves still") {
+  for (int64_t sequences : {1, 3, 4, 32, 200}) {
+    for (int64_t length : {1, 5, 13, 200}) {
+      TokenizedSamples set;
+      std::vector<uint32_t> indices;
+      for (int64_t i = 0; i < sequences; ++i) {
+        std::vector<int32_t> ids;
+        for (int64_t k = 0; k < length; ++k)
+          ids.push_back(int32_t(philox({1, 2}, {uint32_t(i), uint32_t(k), 0, 0})[0] % 900));
+        add(set, ids, 3);
+        indices.push_back(uint32_t(i));
+      }
+      PackedBatch before, batch;
+      pack(set, indices, {}, before);
+      pack(set, indices, {}, batch);
+      fill_up(batch);
+      const BatchShape shape{batch.tokens(), batch.sequences(), batch.max_length};
+      CHECK(shape == filled_shape({before.tokens(), sequences, before.max_length}));
+      const BatchShape most = largest_filled({before.tokens(), sequences, before.max_length});
+      CHECK((most.tokens >= shape.tokens && most.sequences >= shape.sequences));
+      CHECK(most.max_length >= shape.max_length);
+      CHECK(batch.fillers == shape.sequences - sequences);
+      if (before.tokens() > kMostFilledTokens) {
+        CHECK(batch.fillers == 0);
+        CHECK(batch.ids == before.ids);
+        continue;
+      }
+      CHECK(batch.fillers > 0);
+      CHECK(shape.tokens <= std::max(before.tokens() + 20, before.tokens() * 9 / 8));
+      // What was there is there, and each of the rest has a token that the batch has.
+      CHECK(std::equal(before.ids.begin(), before.ids.end(), batch.ids.begin()));
+      CHECK(std::equal(before.offsets.begin(), before.offsets.end(), batch.offsets.begin()));
+      CHECK(batch.offsets.size() == size_t(shape.sequences + 1));
+      CHECK(batch.offsets.back() == shape.tokens);
+      for (size_t b = 0; b < size_t(shape.sequences); ++b) {
+        const int64_t tokens = batch.offsets[b + 1] - batch.offsets[b];
+        CHECK((tokens >= 1 && tokens <= shape.max_length));
+        CHECK(batch.indices[b] < indices.size());
+      }
+      CHECK(std::count(before.ids.begin(), before.ids.end(), batch.ids.back()) > 0);
+      for (const auto* array : {&batch.positions, &batch.token_samples}) {
+        CHECK(array->size() == size_t(shape.tokens));
+      }
+      CHECK(batch.types.size() == size_t(shape.tokens));
+      CHECK(batch.samples.size() == size_t(shape.sequences));
+      std::vector<int32_t> sorted(batch.ids.size());
+      std::iota(sorted.begin(), sorted.end(), 0);
+      std::stable_sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) {
+        return batch.ids[size_t(a)] < batch.ids[size_t(b)];
+      });
+      CHECK(batch.order == sorted);
+    }
+  }
+  std::vector<BatchShape> shapes;  // of batches of 32 texts as they come
+  for (int64_t tokens = 380; tokens <= 460; ++tokens) {
+    const BatchShape shape = filled_shape({tokens, 32, 20 + tokens % 40});
+    if (shapes.empty() || shapes.back() != shape) shapes.push_back(shape);
+  }
+  CHECK(shapes.size() <= 6);
+}

@@ -42,6 +42,10 @@ AttentionShape shape_of(const Case& c, const OpData& t) {
   return shape;
 }
 
+Dropout dropout_of(const Case& c) {
+  return Dropout::make(c.dropout, derive_key(3, 20), 9);
+}
+
 // Operands lie as in the model: q, k and v side by side in (T, 3H), or for first queries q alone
 // and k and v as the last columns of (T, 3H).
 OpCaseMaker start(const char* op, const Case& c, double factor) {
@@ -63,6 +67,7 @@ OpCaseMaker start(const char* op, const Case& c, double factor) {
     samples.push_back(int32_t(c.count() + 3 - int64_t(samples.size())));
   }
   maker.integers("query offsets", queries).integers("key offsets", keys);
+  if (c.dropout > 0 && c.first_only) maker.stream(dropout_of(c));
   return maker.integers("samples", samples).work(c.work());
 }
 
@@ -76,10 +81,11 @@ double backward_tolerance(const Case& c) {
 }
 
 void add_case(std::vector<OpCase>& table, const Case& c) {
-  const Dropout dropout = Dropout::make(c.dropout, derive_key(3, 20), 9);
+  const Dropout dropout = dropout_of(c);
   const int64_t h = c.hidden();
   auto forward = [c, dropout](Backend& backend, OpData& t) {
-    backend.attention(shape_of(c, t), dropout, t["q"], t["k"], t["v"], t["out"], t["lse"]);
+    backend.attention(shape_of(c, t), t.streamed(dropout), t["q"], t["k"], t["v"], t["out"],
+                      t["lse"]);
   };
   table.push_back(start("attention", c, 1).run(forward, {"out", "lse"}));
   table.push_back(in_bf16(table.back(), {"qkv", "q", "out"}, kRoundedInside, kRoundedInsideReason));
@@ -101,8 +107,8 @@ void add_case(std::vector<OpCase>& table, const Case& c) {
       backward
           .run(
               [c, dropout](Backend& backend, OpData& t) {
-                backend.attention_backward(shape_of(c, t), dropout, t["q"], t["k"], t["v"],
-                                           t["out"], t["lse"], t["dout"], t["dq"], t["dk"],
+                backend.attention_backward(shape_of(c, t), t.streamed(dropout), t["q"], t["k"],
+                                           t["v"], t["out"], t["lse"], t["dout"], t["dq"], t["dk"],
                                            t["dv"]);
               },
               {"dq", "dk", "dv"})

@@ -87,17 +87,19 @@ void add_elementwise_cases(std::vector<OpCase>& table) {
       maker.input("x", s.rows, s.cols, s.gap).input("dy", s.rows, s.cols, s.gap);
       maker.result("y", s.rows, s.cols).work(double(s.rows * s.cols));
       if (p > 0) maker.row_names(s.rows);
+      if (p == 0.5) maker.stream(dropout);
       place(maker, s, "dx", "dy");
-      table.push_back(
-          maker
-              .run([dropout](Backend& backend,
-                             OpData& t) { backend.dropout(t["dy"], dropout, t.names(), t["dx"]); },
-                   {"dx"})
-              .gradient_of(
-                  [dropout](Backend& backend, OpData& t) {
-                    backend.dropout(t["x"], dropout, t.names(), t["y"]);
-                  },
-                  {{"y", "dy"}}, {{"x", "dx"}}));
+      table.push_back(maker
+                          .run(
+                              [dropout](Backend& backend, OpData& t) {
+                                backend.dropout(t["dy"], t.streamed(dropout), t.names(), t["dx"]);
+                              },
+                              {"dx"})
+                          .gradient_of(
+                              [dropout](Backend& backend, OpData& t) {
+                                backend.dropout(t["x"], t.streamed(dropout), t.names(), t["y"]);
+                              },
+                              {{"y", "dy"}}, {{"x", "dx"}}));
     }
     if (s.in_place) continue;
     table.push_back(

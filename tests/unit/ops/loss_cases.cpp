@@ -10,23 +10,49 @@ constexpr float kScale = 0.125f;  // 1 / denominator
 constexpr const char* kReason = "float sums over classes or tokens, exponential and logarithm";
 
 // The gradient of the sum of the losses, times kScale. `place`: "own", "logits" (dlogits is
-// logits) or "absent".
+// logits), "absent", or "left out": own, every second sample has a scale of 0 and no sense.
 OpCaseMaker start(const char* op, const std::string& shape, int64_t rows, int64_t cols,
                   int64_t samples, const std::string& place) {
   OpCaseMaker maker(op, concat(shape, " dlogits: ", place), 4 * sum_tolerance(std::max(rows, cols)),
                     kReason);
   maker.input("logits", rows, cols, 0, 4).result("losses", 1, samples);
   maker.constant("dlosses", 1, samples, kScale).work(double(rows * cols));
-  if (place == "own") maker.result("dlogits", rows, cols);
+  if (place == "own" || place == "left out") maker.result("dlogits", rows, cols);
   if (place == "logits") maker.view("dlogits", "logits", 0, cols);
   return maker;
 }
 
-OpCase finish(OpCaseMaker& maker, OpRun run, const std::string& place) {
+// `first[b]` is the first row of sample b, and behind the last one their number.
+OpCase finish(OpCaseMaker& maker, OpRun run, const std::string& place,
+              const std::vector<int32_t>& first) {
   if (place == "absent") return maker.run(run, {"losses"});
+  if (place == "left out") {
+    const size_t samples = first.size() - 1;
+    maker.input("scales", 1, int64_t(samples));
+    OpCase& made = maker.get();
+    OpBuffer& logits = made.buffers["logits"];
+    for (size_t b = 0; b < samples; ++b) {
+      made.buffers["scales"].values[b] = b % 2 == 0 ? 0.0f : kScale * float(b);
+      if (b % 2 != 0) continue;
+      for (int64_t i = first[b] * logits.stride; i < first[b + 1] * logits.stride; ++i) {
+        logits.values[size_t(i)] = i % 2 == 0 ? NAN : INFINITY;
+      }
+    }
+  }
   maker.run(run, {"losses", "dlogits"});
   if (place == "own") maker.gradient_of(run, {{"losses", "dlosses"}}, {{"logits", "dlogits"}});
   return maker;
+}
+
+LossScale scale_of(const OpData& t) {
+  return t["scales"] ? LossScale(t["scales"].f32()) : LossScale(kScale);
+}
+
+// One row a sample.
+std::vector<int32_t> each_row(int64_t rows) {
+  std::vector<int32_t> first;
+  for (int32_t b = 0; b <= int32_t(rows); ++b) first.push_back(b);
+  return first;
 }
 
 void make_positive(OpBuffer& buffer) {
@@ -55,10 +81,10 @@ void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
         table.push_back(finish(
             maker,
             [smoothing](Backend& backend, OpData& t) {
-              backend.cross_entropy(t["logits"], t.ints("labels"), t["weights"], smoothing, kScale,
-                                    t["losses"], t["dlogits"]);
+              backend.cross_entropy(t["logits"], t.ints("labels"), t["weights"], smoothing,
+                                    scale_of(t), t["losses"], t["dlogits"]);
             },
-            place));
+            place, each_row(s.rows)));
       }
       OpCaseMaker maker = start("binary_cross_entropy", shape, s.rows, s.classes, s.rows, place);
       weigh(maker);
@@ -67,10 +93,10 @@ void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
       table.push_back(finish(
           maker,
           [](Backend& backend, OpData& t) {
-            backend.binary_cross_entropy(t["logits"], t["targets"], t["weights"], kScale,
+            backend.binary_cross_entropy(t["logits"], t["targets"], t["weights"], scale_of(t),
                                          t["losses"], t["dlogits"]);
           },
-          place));
+          place, each_row(s.rows)));
     }
   }
 }
@@ -78,7 +104,7 @@ void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
 }  // namespace
 
 void add_loss_cases(std::vector<OpCase>& table) {
-  for (const std::string place : {"own", "logits", "absent"}) {
+  for (const std::string place : {"own", "logits", "absent", "left out"}) {
     add_class_losses(table, place);
     for (int64_t rows : {1, 7, 33}) {
       OpCaseMaker maker = start("squared_error", concat("(", rows, ",1)"), rows, 1, rows, place);
@@ -86,9 +112,10 @@ void add_loss_cases(std::vector<OpCase>& table) {
       table.push_back(finish(
           maker,
           [](Backend& backend, OpData& t) {
-            backend.squared_error(t["logits"], t["targets"], kScale, t["losses"], t["dlogits"]);
+            backend.squared_error(t["logits"], t["targets"], scale_of(t), t["losses"],
+                                  t["dlogits"]);
           },
-          place));
+          place, each_row(rows)));
     }
     const std::vector<std::vector<int32_t>> offsets = {
         {0, 1}, {0, 7, 8, 41}, {0, 512}, {0, 384, 500, 501, 760}};
@@ -108,9 +135,9 @@ void add_loss_cases(std::vector<OpCase>& table) {
           maker,
           [](Backend& backend, OpData& t) {
             backend.span_cross_entropy(t["logits"], t.segments("offsets"), t.ints("starts"),
-                                       t.ints("ends"), kScale, t["losses"], t["dlogits"]);
+                                       t.ints("ends"), scale_of(t), t["losses"], t["dlogits"]);
           },
-          place));
+          place, segments));
     }
   }
 }

@@ -51,6 +51,15 @@ RowNames OpData::names() const {
   return {uints("positions"), uints("samples")};
 }
 
+Dropout OpData::streamed(Dropout dropout) const {
+  if (!case_.integers.contains("stream")) return dropout;
+  static_assert(sizeof(DropoutStream) == 3 * sizeof(int32_t));
+  dropout.key = {};  // not to be read
+  dropout.step = 0;
+  dropout.stream = reinterpret_cast<const DropoutStream*>(ints("stream"));
+  return dropout;
+}
+
 Segments OpData::segments(const std::string& name) const {
   const std::vector<int32_t>& offsets = case_.integers.at(name);
   int64_t longest = 0;
@@ -135,6 +144,12 @@ OpCaseMaker& OpCaseMaker::row_names(int64_t rows) {
     samples.push_back(std::abs(5 - r / 13));
   }
   return integers("positions", positions).integers("samples", samples);
+}
+
+OpCaseMaker& OpCaseMaker::stream(const Dropout& dropout) {
+  case_.shape += " stream";
+  return integers("stream",
+                  {int32_t(dropout.key.low), int32_t(dropout.key.high), int32_t(dropout.step)});
 }
 
 OpCaseMaker& OpCaseMaker::work(double multiplications) {

@@ -73,7 +73,9 @@ class OpData {
   Tensor operator[](const std::string& view) const;  // empty if the case has no such operand
   const int32_t* ints(const std::string& name) const;
   const uint32_t* uints(const std::string& name) const;
-  RowNames names() const;                                    // integers "positions" and "samples"
+  RowNames names() const;  // integers "positions" and "samples"
+  // With key and step in the backend's memory, where the case has them (OpCaseMaker::stream).
+  Dropout streamed(Dropout dropout) const;
   Segments segments(const std::string& name) const;          // integers `name` are the offsets
   std::vector<float> buffer(const std::string& name) const;  // downloaded
   std::vector<float> values(const std::string& view) const;  // downloaded, without gaps
@@ -101,6 +103,7 @@ class OpCaseMaker {
   OpCaseMaker& integers(const std::string& name, std::vector<int32_t> values);
   // Positions and samples of packed sequences, as integers "positions" and "samples".
   OpCaseMaker& row_names(int64_t rows);
+  OpCaseMaker& stream(const Dropout& dropout);
   OpCaseMaker& work(double multiplications);
   OpCaseMaker& run(OpRun run, std::vector<std::string> outputs);
   OpCaseMaker& gradient_of(OpRun forward,

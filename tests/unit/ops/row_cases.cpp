@@ -129,6 +129,7 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
   maker.input("x", s.rows, s.cols, s.gap).input("gamma", 1, s.cols).input("beta", 1, s.cols);
   maker.result("y", s.rows, s.cols, s.gap).work(double(s.rows * s.cols));
   if (p > 0) maker.row_names(s.rows);
+  if (p > 0 && keeps == "own") maker.stream(dropout);
   if (residual) maker.input("residual", s.rows, s.cols, s.gap);
   std::vector<std::string> outputs{"y"};
   if (rounded) {
@@ -146,8 +147,8 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
   }
   table.push_back(maker.run(
       [dropout](Backend& backend, OpData& t) {
-        backend.add_layer_norm(t["x"], t["residual"], dropout, t.names(), t["gamma"], t["beta"],
-                               kEpsilon, t["s"], t["stats"], t["y"], t["rounded"]);
+        backend.add_layer_norm(t["x"], t["residual"], t.streamed(dropout), t.names(), t["gamma"],
+                               t["beta"], kEpsilon, t["s"], t["stats"], t["y"], t["rounded"]);
       },
       outputs));
   if (rounded) table.back() = in_bf16(table.back(), {"rounded"}, kRounded, kRoundedReason);
@@ -165,6 +166,7 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
   maker.input("dy", s.rows, s.cols, s.gap).input("dgamma", 1, s.cols).input("dbeta", 1, s.cols);
   maker.work(double(s.rows * s.cols));
   if (p > 0) maker.row_names(s.rows);
+  if (p > 0 && places == "in dy") maker.stream(dropout);
   if (places == "in dy") {
     maker.view("ds", "dy", 0, s.cols);
   } else {
@@ -184,15 +186,15 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
                       .run(
                           [dropout](Backend& backend, OpData& t) {
                             backend.add_layer_norm_backward(t["dy"], t["s"], t["stats"], t["gamma"],
-                                                            dropout, t.names(), t["ds"], t["dx"],
-                                                            t["dgamma"], t["dbeta"]);
+                                                            t.streamed(dropout), t.names(), t["ds"],
+                                                            t["dx"], t["dgamma"], t["dbeta"]);
                           },
                           outputs)
                       .gradient_of(
                           [dropout](Backend& backend, OpData& t) {
-                            backend.add_layer_norm(t["x"], t["residual"], dropout, t.names(),
-                                                   t["gamma"], t["beta"], kEpsilon, t["s"],
-                                                   t["stats"], t["y"]);
+                            backend.add_layer_norm(t["x"], t["residual"], t.streamed(dropout),
+                                                   t.names(), t["gamma"], t["beta"], kEpsilon,
+                                                   t["s"], t["stats"], t["y"]);
                           },
                           {{"y", "dy"}}, gradients));
   if (places == "own") {

@@ -9,6 +9,7 @@
 #include "../shared.h"
 #include "classification_fixture.h"
 #include "core/files.h"
+#include "data/packing.h"
 #include "model/bert.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/logits.h"
@@ -82,17 +83,19 @@ TEST_CASE("golden forward: loss of Hugging Face's logits") {
 
   std::vector<float> logits = golden.values<float>("logits");
   int64_t count = int64_t(logits.size()) / 24;
-  PackedBatch batch;
-  batch.indices.resize(size_t(count));
-  std::iota(batch.indices.begin(), batch.indices.end(), 0u);
-  batch.samples = batch.indices;
+  std::vector<uint32_t> indices(static_cast<size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0u);
   auto backend = make_reference_backend();
-  DeviceBatch device(*backend, 16, count);
   std::vector<float> losses(static_cast<size_t>(count));
   auto objective = make_objective(task.training_arrays());
+  PackedBatch batch;
+  pack(objective->samples(), indices, {}, batch);
+  DeviceBatch device(*backend, batch.tokens(), count);
+  device.upload(batch, 1 / float(count));
   objective->reserve(*backend, count);
-  objective->loss(*backend, batch, device, matrix(logits.data(), count, 24), 1 / float(count),
-                  vector(losses.data(), count), Tensor{});
+  objective->upload_targets(*backend, batch);
+  objective->loss(*backend, device, matrix(logits.data(), count, 24), vector(losses.data(), count),
+                  Tensor{});
   double expected = golden.values<float>("loss")[0];
   double mean = std::accumulate(losses.begin(), losses.end(), 0.0) /
                 objective->loss_denominator(batch.indices);

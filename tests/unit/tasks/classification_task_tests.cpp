@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "classification_fixture.h"
+#include "data/packing.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/file_evaluation.h"
 #include "tasks/classification/losses.h"
@@ -40,16 +41,18 @@ struct LossResult {
 LossResult loss_of(const ClassificationTask& task, const std::vector<float>& logits) {
   auto backend = make_reference_backend();
   auto objective = make_objective(task.training_arrays());
-  PackedBatch batch = batch_of({0, 1, 2, 3});
+  PackedBatch batch;
+  pack(objective->samples(), std::vector<uint32_t>{0, 1, 2, 3}, {}, batch);
   double denominator = objective->loss_denominator(batch.indices);
-  DeviceBatch device(*backend, 16, 4);
+  DeviceBatch device(*backend, batch.tokens(), 4);
+  device.upload(batch, float(1 / denominator));
   std::vector<float> losses(4);
   LossResult result;
   result.dlogits.resize(logits.size());
   int64_t outputs = task.head().outputs;
   objective->reserve(*backend, 4);
-  objective->loss(*backend, batch, device, matrix(logits.data(), 4, outputs),
-                  float(1 / denominator), vector(losses.data(), 4),
+  objective->upload_targets(*backend, batch);
+  objective->loss(*backend, device, matrix(logits.data(), 4, outputs), vector(losses.data(), 4),
                   matrix(result.dlogits.data(), 4, outputs));
   result.mean = std::accumulate(losses.begin(), losses.end(), 0.0) / denominator;
   return result;

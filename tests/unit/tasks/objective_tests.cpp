@@ -151,18 +151,19 @@ LossResult loss_of(const TrainingArrays& arrays, const std::vector<uint32_t>& in
   PackedBatch batch;
   pack(objective->samples(), indices, {}, batch);
   DeviceBatch device(*backend, batch.tokens(), batch.sequences());
-  device.upload(batch);
   objective->reserve(*backend, batch.sequences());
+  objective->upload_targets(*backend, batch);
   const int64_t rows =
       arrays.head.kind == HeadKind::token ? batch.tokens() : int64_t(indices.size());
   LossResult out;
   out.denominator = objective->loss_denominator(indices);
+  device.upload(batch, float(1 / out.denominator));
   out.losses.resize(indices.size());
   out.dlogits.resize(size_t(rows * arrays.head.outputs));
   for (size_t i = 0; i < out.dlogits.size(); ++i) out.dlogits[i] = float(i % 7) - 3;
   Tensor logits = matrix(out.dlogits.data(), rows, arrays.head.outputs);
-  objective->loss(*backend, batch, device, logits, float(1 / out.denominator),
-                  vector(out.losses.data(), int64_t(indices.size())), logits);
+  objective->loss(*backend, device, logits, vector(out.losses.data(), int64_t(indices.size())),
+                  logits);
   return out;
 }
 

@@ -41,9 +41,13 @@ inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 namespace host_cuda {
 struct Stream;
 struct Event;
+struct Graph;
+struct GraphExec;
 }  // namespace host_cuda
 using cudaStream_t = host_cuda::Stream*;
 using cudaEvent_t = host_cuda::Event*;
+using cudaGraph_t = host_cuda::Graph*;
+using cudaGraphExec_t = host_cuda::GraphExec*;
 
 // Of the fiber that runs.
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -73,9 +77,11 @@ class DeviceAccess {
 
 // Puts work on a stream (host_streams.cpp). It is done when somebody waits for it, or before, as
 // HOST_CUDA_STREAMS in the environment has it: "early" at once, "late" only then, else now so and
-// now so. What is not ordered by an event or a wait is thus seen to go wrong.
+// now so. What is not ordered by an event or a wait is thus seen to go wrong. On a stream that is
+// captured it becomes part of a graph, with the arguments that it has.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 void finish_all_streams();
+bool capturing();
 
 // What HOST_CUDA_DEVICES in the environment says: how many devices there are (or one), or "each"
 // for one that belongs to this process of mpirun alone.
@@ -122,8 +128,10 @@ enum cudaError_t {
   cudaSuccess,
   cudaErrorMemoryAllocation,
   cudaErrorInvalidValue,
-  cudaErrorNotReady
+  cudaErrorNotReady,
+  cudaErrorStreamCaptureUnsupported
 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 
@@ -165,6 +173,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+// Fails where HOST_CUDA_NO_GRAPHS is in the environment.
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                 unsigned long long flags = 0);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream);

@@ -239,6 +239,7 @@ host_cuda::DeviceAccess::~DeviceAccess() {
 // The block ends where a page that nobody may touch begins, but for the 64 bytes of alignment that
 // ops/backend.h promises. New memory is full of NaN.
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (host_cuda::capturing()) return cudaErrorStreamCaptureUnsupported;
   if (bytes > device_bytes() - allocated) return cudaErrorMemoryAllocation;
   const size_t page = size_t(sysconf(_SC_PAGESIZE));
   const size_t size = (bytes + 63) / 64 * 64, whole = (size + page - 1) / page * page;
@@ -257,6 +258,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   if (!memory) return cudaSuccess;
+  if (host_cuda::capturing()) return cudaErrorStreamCaptureUnsupported;
   host_cuda::finish_all_streams();
   const auto found = mappings().find(memory);
   if (found == mappings().end()) return cudaErrorInvalidValue;
@@ -293,6 +295,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid argument";
     case cudaErrorNotReady:
       return "not ready";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
   }
   return "unknown error";
 }

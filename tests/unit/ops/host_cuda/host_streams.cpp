@@ -1,15 +1,30 @@
-// Streams and events: queues of work that one thread does, each in its order.
+// Streams and events: queues of work that one thread does, each in its order. Graphs: such work
+// kept to be done again.
 #include <cuda_runtime.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace host_cuda {
 
+using Work = std::vector<std::function<void()>>;
+
+struct Graph {
+  Work work;
+};
+
+struct GraphExec {
+  std::shared_ptr<const Work> work;
+};
+
 struct Stream {
+  std::unique_ptr<Graph> captured;  // while it is
+  bool capture_failed = false;
   std::deque<std::function<void()>> work;
   uint64_t put = 0, begun = 0;  // so many in all
   bool late = false;            // for the next so many puts
@@ -27,15 +42,17 @@ namespace {
 std::set<Stream*> streams;
 
 // Where HOST_CUDA_REPORT in the environment names a file, the program's end writes there how often
-// it has waited for all that a stream had to do, and how often for an event.
+// it has waited for all that a stream had to do, how often for an event, and how many graphs it has
+// launched.
 struct Report {
-  uint64_t streams = 0, events = 0;
+  uint64_t streams = 0, events = 0, graphs = 0;
   ~Report() {
     const char* path = std::getenv("HOST_CUDA_REPORT");
     std::FILE* file = path ? std::fopen(path, "w") : nullptr;
     if (!file) return;
-    std::fprintf(file, "streams %llu\nevents %llu\n", static_cast<unsigned long long>(streams),
-                 static_cast<unsigned long long>(events));
+    std::fprintf(file, "streams %llu\nevents %llu\ngraphs %llu\n",
+                 static_cast<unsigned long long>(streams), static_cast<unsigned long long>(events),
+                 static_cast<unsigned long long>(graphs));
     std::fclose(file);
   }
 } report;
@@ -55,6 +72,12 @@ uint32_t draw() {
   return (bits ^ (bits >> 15)) * 0x85EBCA77u >> 16;
 }
 
+// What a stream that is captured cannot do.
+bool refused(Stream& stream) {
+  stream.capture_failed |= stream.captured != nullptr;
+  return stream.captured != nullptr;
+}
+
 // A stream is late, or not, for a while.
 bool at_once(Stream& stream) {
   static const std::string mode = [] {
@@ -72,7 +95,15 @@ bool at_once(Stream& stream) {
 
 }  // namespace
 
+bool capturing() {
+  for (const Stream* stream : streams) {
+    if (stream->captured) return true;
+  }
+  return false;
+}
+
 void enqueue(cudaStream_t stream, std::function<void()> work) {
+  if (stream->captured) return stream->captured->work.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   ++stream->put;
   if (at_once(*stream)) run(*stream, stream->put);
@@ -85,6 +116,7 @@ void finish_all_streams() {
 }  // namespace host_cuda
 
 using host_cuda::enqueue;
+using host_cuda::refused;
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new host_cuda::Stream;
@@ -100,12 +132,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
   host_cuda::report.streams += stream->begun < stream->put;
   host_cuda::run(*stream, stream->put);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
   if (!event->stream) return cudaSuccess;
   enqueue(stream, [seen = *event] { host_cuda::run(*seen.stream, seen.place); });
   return cudaSuccess;
@@ -122,6 +156,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
   *event = {stream, stream->put};
   return cudaSuccess;
 }
@@ -130,6 +165,53 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
   ++host_cuda::report.events;
   host_cuda::run(*event->stream, event->place);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (stream->captured) return cudaErrorInvalidValue;
+  stream->captured = std::make_unique<host_cuda::Graph>();
+  stream->capture_failed = false;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = nullptr;
+  if (!stream->captured) return cudaErrorInvalidValue;
+  const std::unique_ptr<host_cuda::Graph> done = std::move(stream->captured);
+  if (stream->capture_failed || std::getenv("HOST_CUDA_NO_GRAPHS"))
+    return cudaErrorStreamCaptureUnsupported;
+  *graph = new host_cuda::Graph(*done);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  *exec = new host_cuda::GraphExec{std::make_shared<const host_cuda::Work>(graph->work)};
+  return cudaSuccess;
+}
+
+// Who destroys a graph that is not done yet ends the test.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
+  ++host_cuda::report.graphs;
+  enqueue(stream, [work = std::weak_ptr(exec->work)] {
+    const auto all = work.lock();
+    if (!all) {
+      std::fputs("host_cuda: a graph is destroyed before it is done\n", stderr);
+      std::abort();
+    }
+    for (const auto& each : *all) each();
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  delete exec;
   return cudaSuccess;
 }
 

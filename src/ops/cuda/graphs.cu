@@ -1,0 +1,105 @@
+#include <cstdlib>
+#include <string_view>
+
+#include "ops/cuda/graphs.h"
+#include "ops/cuda/ops.h"
+#include "ops/cuda/rounded.h"
+
+namespace finetune::cuda {
+namespace {
+
+bool graphs_wanted() {
+  const char* choice = std::getenv("FINETUNE_CUDA_GRAPHS");
+  return !choice || std::string_view(choice) != "0";
+}
+
+void destroy(cudaGraphExec_t graph) {
+  if (graph) cudaGraphExecDestroy(graph);
+}
+
+}  // namespace
+
+Graphs::Graphs() : wanted_(graphs_wanted()) {}
+
+Graphs::~Graphs() {
+  for (const auto& [key, entry] : entries_) destroy(entry.graph);
+}
+
+void Graphs::clear(Context& context) {
+  if (entries_.empty()) return;
+  check(cudaStreamSynchronize(context.stream), "CUDA graphs");  // they may be under way
+  for (const auto& [key, entry] : entries_) destroy(entry.graph);
+  entries_.clear();
+}
+
+void Graphs::make_room(Context& context) {
+  if (entries_.size() < kMost) return;
+  const auto oldest = std::min_element(
+      entries_.begin(), entries_.end(),
+      [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+  if (oldest->second.graph) check(cudaStreamSynchronize(context.stream), "CUDA graphs");
+  destroy(oldest->second.graph);
+  entries_.erase(oldest);
+}
+
+Replay Graphs::begin(Context& context, Key key) {
+  if (recording_) throw Failure("work that is to be replayed inside such work");
+  if (!wanted_) return kCall;
+  if (releases_ != context.memory.releases()) clear(context);
+  releases_ = context.memory.releases();
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    make_room(context);
+    entries_[std::move(key)] = {nullptr, ++uses_};
+    return kCall;
+  }
+  Entry& entry = found->second;
+  entry.last_use = ++uses_;
+  // Copies that are fresh while work is recorded are not rounded by its graph.
+  context.rounded_weights->refresh(context);
+  if (entry.graph) {
+    check(cudaGraphLaunch(entry.graph, context.stream), "a CUDA graph");
+    return kReplayed;
+  }
+  check(cudaStreamBeginCapture(context.stream, cudaStreamCaptureModeThreadLocal), "a CUDA graph");
+  recording_ = &entry;
+  return kRecord;
+}
+
+void Graphs::end(Context& context) {
+  cudaGraph_t recorded = nullptr;
+  Entry& entry = *std::exchange(recording_, nullptr);
+  check(cudaStreamEndCapture(context.stream, &recorded), "a CUDA graph");
+  const cudaError_t error = cudaGraphInstantiate(&entry.graph, recorded, 0);
+  cudaGraphDestroy(recorded);
+  check(error, "a CUDA graph");
+  check(cudaGraphLaunch(entry.graph, context.stream), "a CUDA graph");
+}
+
+void Graphs::give_up(Context& context) {
+  wanted_ = false;
+  if (std::exchange(recording_, nullptr)) {
+    cudaGraph_t recorded = nullptr;
+    cudaStreamEndCapture(context.stream, &recorded);
+    if (recorded) cudaGraphDestroy(recorded);
+    cudaGetLastError();  // that of a recording which has failed
+  }
+  clear(context);
+}
+
+void begin_replay(Context& context, const int64_t* key, int64_t count, Replay* replay) {
+  *replay = context.graphs->begin(context, {key, key + count});
+}
+
+void end_replay(Context& context, bool* done) {
+  *done = false;
+  context.graphs->end(context);
+  *done = true;
+}
+
+void give_up_replay(Context& context, const char* why) {
+  context.graphs->give_up(context);
+  context.log((std::string("warning: going on without CUDA graphs: ") + why).c_str());
+}
+
+}  // namespace finetune::cuda

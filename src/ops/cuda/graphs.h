@@ -1,0 +1,52 @@
+// Work that comes again and again as CUDA graphs: many launches for the price of one.
+//
+// The first time a key comes its work is called, and leaves scratch memory, algorithms and rounded
+// weights behind; the second time its launches are recorded; from the third time on they are
+// replayed. A graph has pointers, grids and numbers as they were: what may differ is read from
+// device memory by the kernels, and the caller's key tells apart what is not
+// (ops/backend.h, replay). Pointers become invalid where memory is released, scratch memory that
+// grows included: then all graphs go.
+//
+// FINETUNE_CUDA_GRAPHS=0 in the environment: all work is called, with the same bits.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "ops/cuda/context.h"
+
+namespace finetune::cuda {
+
+class Graphs {
+ public:
+  Graphs();
+  ~Graphs();  // the device is at rest
+  Graphs(const Graphs&) = delete;
+  Graphs& operator=(const Graphs&) = delete;
+
+  Replay begin(Context& context, std::vector<int64_t> key);
+  // Launches what was recorded.
+  void end(Context& context);
+  // What was recorded is thrown away, and nothing is recorded any more.
+  void give_up(Context& context);
+  bool recording() const { return recording_ != nullptr; }
+
+ private:
+  struct Entry {
+    cudaGraphExec_t graph = nullptr;
+    int64_t last_use = 0;
+  };
+  using Key = std::vector<int64_t>;
+
+  void clear(Context& context);
+  void make_room(Context& context);
+
+  // Beyond so many keys the one whose last use is longest ago goes.
+  static constexpr size_t kMost = 64;
+  bool wanted_;
+  std::map<Key, Entry> entries_;
+  Entry* recording_ = nullptr;
+  int64_t uses_ = 0, releases_ = 0;
+};
+
+}  // namespace finetune::cuda
