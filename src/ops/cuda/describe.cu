@@ -1,6 +1,5 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
-#include <cudnn.h>
 #include <nccl.h>
 
 #include <fstream>
@@ -8,6 +7,7 @@
 
 #include "ops/cuda/describe.h"
 #include "ops/cuda/functions.h"
+#include "ops/cuda/optional_library.h"
 
 namespace finetune::cuda {
 namespace {
@@ -20,6 +20,20 @@ std::string dotted(size_t version, size_t major_unit, size_t minor_unit) {
 
 std::string short_version(int version) {  // 13000 is 13.0
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// No operation needs cuDNN; what else runs on this GPU may.
+std::string cudnn_version() {
+  const OptionalLibrary cudnn("libcudnn.so.9", "no operation needs it");
+  auto* version = cudnn.function<size_t()>("cudnnGetVersion");
+  return version ? dotted(version(), 10000, 100) : "none: " + cudnn.problem();
+}
+
+std::string nccl_version() {
+  int version = 0;
+  const ncclResult_t result = ncclGetVersion(&version);
+  return result == ncclSuccess ? dotted(size_t(version), 10000, 100)
+                               : std::string("none: ") + ncclGetErrorString(result);
 }
 
 // "580.65.06" of "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release ..."
@@ -58,16 +72,15 @@ int count_devices(std::string& problem) {
 }
 
 bool describe(std::string& text) {
-  int runtime = 0, driver = 0, nccl = 0;
+  int runtime = 0, driver = 0;
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);
-  ncclGetVersion(&nccl);
   text = "CUDA runtime: " + short_version(runtime) + "\n";
   text += "CUDA driver: " + (driver ? short_version(driver) : std::string("none")) + "\n";
   text += "NVIDIA driver: " + kernel_driver() + "\n";
   text += "cuBLASLt: " + dotted(cublasLtGetVersion(), 10000, 100) + "\n";
-  text += "cuDNN: " + dotted(cudnnGetVersion(), 10000, 100) + "\n";
-  text += "NCCL: " + dotted(size_t(nccl), 10000, 100) + "\n";
+  text += "cuDNN: " + cudnn_version() + "\n";
+  text += "NCCL: " + nccl_version() + "\n";
   std::string problem;
   const int devices = count_devices(problem);
   if (devices == 0) text += "GPU: none (" + problem + ")\n";
