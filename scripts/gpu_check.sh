@@ -1,19 +1,37 @@
 #!/usr/bin/env bash
-# Everything that needs an NVIDIA GPU, in one report:
-#   the machine: finetune doctor
-#   ops          the op table on the GPU in fp32 and bf16 against the double-precision reference, twice: same bits
-#   model        forward pass and gradients against golden values
-#   program      train, predict, plan and bench with --device cuda beside the CPU; two runs, same bits
-#   trajectory   Hugging Face's loss trajectories, fp32 and bf16
-#   resume       interrupted and continued runs end with the same bits
-#   sanitizer-*  compute-sanitizer over the op table, where it is installed
+# Everything that needs an NVIDIA GPU, in one report: the machine (libraries, finetune doctor), then these checks, each
+# with a time limit and its wall time:
+#   ops         the op table on the GPU in fp32 and bf16 against the double-precision reference, twice: same bits
+#   model       forward pass and gradients against golden values
+#   program     train, predict, plan and bench with --device cuda beside the CPU; two runs, same bits
+#   trajectory  Hugging Face's loss trajectories, fp32 and bf16
+#   resume      interrupted and continued runs end with the same bits
+#   processes   two and more processes on one GPU have the bits of one
+#   memcheck    compute-sanitizer over the op table, where it is installed
+#   racecheck   the same, for shared memory; the longest
 # Its last line is "N passed, N failed, N skipped"; without a GPU all are skips, and it exits 0.
-#   scripts/gpu_check.sh [BUILD_DIRECTORY]
+#   scripts/gpu_check.sh [BUILD_DIRECTORY] [CHECK...]
+# BUILD_DIRECTORY (default: build) is brought up to date, but for a bundle's (gpu_bundle.sh). Without a CHECK all run.
+# Whole outputs lie in $GPU_CHECK_LOGS (default: BUILD_DIRECTORY/gpu-check).
 set -uo pipefail
-cd "$(dirname "$0")/.."
-build=${1:-build}
-logs=$build/gpu-check
-mkdir -p "$logs"
+cd "$(dirname "$0")/.." || exit
+all=(ops model program trajectory resume processes memcheck racecheck)
+is_check() { [[ " ${all[*]} " == *" $1 "* ]]; }
+build=build
+if [ $# -gt 0 ] && ! is_check "$1" && { [ -d "$1" ] || [[ $1 == */* || $1 == build* ]]; }; then
+  build=$1
+  shift
+fi
+chosen=("$@")
+[ $# -gt 0 ] || chosen=("${all[@]}")
+for name in "${chosen[@]}"; do
+  if ! is_check "$name"; then
+    echo "gpu_check: error: there is no check '$name'; there are: ${all[*]}" >&2
+    exit 2
+  fi
+done
+logs=${GPU_CHECK_LOGS:-$build/gpu-check}
+mkdir -p "$logs" || exit 2
 rm -f "$logs"/*.log
 
 has_gpu() { [ -e /dev/nvidiactl ]; }
@@ -23,9 +41,14 @@ build_all() {
     cuda=enabled
     targets+=(finetune_cuda)
   fi
-  scripts/configure.sh "$build" -Dcuda=$cuda && meson compile -C "$build" "${targets[@]}"
+  scripts/configure.sh "$build" -Dcuda=$cuda && meson compile -C "$build" "${targets[@]}" || return
+  # Test programs look for the module beside themselves.
+  local folder
+  for folder in ops model; do
+    ln -sfn ../../../finetune_cuda.so "$build/tests/unit/$folder/finetune_cuda.so" || return
+  done
 }
-if ! build_all > "$logs/build.txt" 2>&1; then
+if [ ! -f bundle.txt ] && ! build_all > "$logs/build.txt" 2>&1; then
   tail -n 20 "$logs/build.txt"
   echo "gpu_check: error: the build failed ($logs/build.txt)"
   echo "0 passed, 1 failed, 0 skipped"
@@ -34,43 +57,62 @@ fi
 export FINETUNE_SHARED=${FINETUNE_SHARED:-$PWD/../shared} FINETUNE_BINARY=$build/finetune
 
 echo "== machine"
+[ ! -f bundle.txt ] || cat bundle.txt
+. scripts/gpu_environment.sh
+report_libraries
 "$build/finetune" doctor
+has_gpu || echo "there is no NVIDIA GPU here: what needs one is skipped"
 
-# name, then the command; its output is shown and counted
-check() {
-  local name=$1
+# seconds, then the command: its output is shown and counted. An interrupt lets tests end what they have started.
+within() {
+  local seconds=$1 start=$SECONDS status
   shift
-  echo "== $name"
-  "$@" > "$logs/$name.log" 2>&1
-  local status=$?
+  FINETUNE_DEVICE=cuda timeout --signal=INT --kill-after=20 "$seconds" "$@" > "$logs/$name.log" 2>&1
+  status=$?
+  [ $status != 124 ] || echo "gpu_check: stopped after $seconds seconds" >> "$logs/$name.log"
   echo "exit status: $status" >> "$logs/$name.log"
   tail -n 40 "$logs/$name.log"
+  echo "$name: $((SECONDS - start)) s"
 }
-on_gpu() {
-  env -u FINETUNE_HOST_CUDA_MODULE FINETUNE_DEVICE=cuda python3 "tests/cli/$1_test.py" "${@:2}"
+python_test() {
+  within "$1" env -u FINETUNE_HOST_CUDA_MODULE python3 "tests/$2_test.py" "${@:3}"
+}
+skip() {
+  printf 'SKIPPED: %s\ntest cases: 1 | 1 passed | 0 failed\nexit status: 0\n' "$1" | tee "$logs/$name.log"
+}
+sanitizer() {
+  if ! has_gpu; then
+    skip "there is no NVIDIA GPU here"
+  elif ! command -v compute-sanitizer > /dev/null; then
+    skip "compute-sanitizer is not installed"
+  else
+    within "$1" compute-sanitizer --tool "$name" --error-exitcode 1 "$build/tests/unit/ops/test_ops" "--test-case=*GPU*"
+  fi
 }
 
-check ops "$build/tests/unit/ops/test_ops" "--test-case=*GPU*" --duration=true
-if has_gpu; then
-  check model "$build/tests/unit/model/test_model" --duration=true
-else
-  echo "there is no NVIDIA GPU here: what needs one is skipped"
-fi
-check program on_gpu cuda
-check trajectory on_gpu trajectory
-# The others of resume_test.py send signals at times that suit a CPU's start.
-check resume on_gpu resume test_no_checkpoint_yet test_finished test_stop_during_the_last_evaluation \
-  test_changed_data_and_model test_best_checkpoint_gone
-if has_gpu; then
-  if sanitizer=$(command -v compute-sanitizer); then
-    for tool in memcheck racecheck; do
-      check "sanitizer-$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 \
-        "$build/tests/unit/ops/test_ops" "--test-case=*GPU*"
-    done
-  else
-    echo "compute-sanitizer is not installed: not run"
-  fi
-fi
+for name in "${chosen[@]}"; do
+  echo "== $name"
+  case $name in
+    ops) within 120 "$build/tests/unit/ops/test_ops" "--test-case=*GPU*" --duration=true ;;
+    model)
+      if has_gpu; then
+        within 120 "$build/tests/unit/model/test_model" --duration=true
+      else
+        skip "there is no NVIDIA GPU here"
+      fi
+      ;;
+    program) python_test 240 cli/cuda ;;
+    trajectory) python_test 240 cli/trajectory ;;
+    # The others of resume_test.py send signals at times that suit a CPU's start.
+    resume)
+      python_test 120 cli/resume test_no_checkpoint_yet test_finished test_stop_during_the_last_evaluation \
+        test_changed_data_and_model test_best_checkpoint_gone
+      ;;
+    processes) python_test 300 mpi/cuda ;;
+    memcheck) sanitizer 300 ;;
+    racecheck) sanitizer 600 ;;
+  esac
+done
 
 echo "== result"
 python3 scripts/count_tests.py "$logs"/*.log

@@ -1,6 +1,8 @@
 """Several processes that share a device, or have one each: on the CUDA module whose kernels run on the host they have
 the bits of one process, in training, evaluation, prediction and after a resumption. What goes from device to device goes
-through an NCCL that is made for these tests (tests/unit/ops/host_cuda)."""
+through an NCCL that is made for these tests (tests/unit/ops/host_cuda).
+
+With FINETUNE_DEVICE=cuda and without that module the processes share a GPU (scripts/gpu_check.sh)."""
 import os
 import shutil
 import signal
@@ -8,11 +10,11 @@ import time
 from pathlib import Path
 
 import ranks
-from ranks import (Job, facts_of, lines_in, metrics_of, need_mpirun, nothing_left, one_error, ranks_of, results_of, run_on,
-                   same_results, succeed_on, wait_for)
+from ranks import (Job, Skip, facts_of, lines_in, metrics_of, need_mpirun, nothing_left, one_error, ranks_of,
+                   results_of, run_on, same_results, succeed_on, wait_for)
 import harness
 from harness import GOLDEN, main, need, steps_of, succeed
-from cuda_on_host import CPU_BINARY, program_with_module
+from cuda_on_host import CPU_BINARY, HOST_MODULE, program_with_module
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
 TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
@@ -27,6 +29,7 @@ ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--ev
            "--max-steps", 4, "--eval-every", 3, "--quiet", *CUDA]
 
 
+SHARE = ((2, 1), (4, 1))  # processes of one host, which share a device
 EACH = {"HOST_CUDA_DEVICES": "each"}  # every process sees one device, its own
 
 
@@ -35,6 +38,13 @@ def prepared(directory):
     need_mpirun()
     need(*NAMES)
     ranks.BINARY = program_with_module()
+    if not HOST_MODULE:  # one GPU, however many the machine has
+        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+
+
+def need_several_devices():
+    if not HOST_MODULE:
+        raise Skip("only the kernels' host runtime has several devices and an NCCL that fails when asked to")
 
 
 def same_on(directory, line, *cases, env=None):
@@ -49,7 +59,7 @@ def same_on(directory, line, *cases, env=None):
         assert route in (out / "log.txt").read_text(), (out / "log.txt").read_text()
         facts = facts_of(out)
         assert (facts["processes"], facts["hosts"]) == (str(processes), str(hosts)), facts
-        assert facts["code_path"].startswith("CUDA, kernels on the host"), facts
+        assert facts["code_path"].startswith("CUDA, kernels on the host" if HOST_MODULE else "CUDA"), facts
         same_results(out, results_of(expected))
         shutil.rmtree(out)
     return expected
@@ -58,12 +68,12 @@ def same_on(directory, line, *cases, env=None):
 def test_classification(directory):
     prepared(directory)
     line = [*LABELS, "--quiet"]
-    same_on(directory, line, (2, 1, "--recompute"), (5, 1), (3, 2))
+    same_on(directory, line, *SHARE, (5, 1, "--recompute"), (3, 2))
 
 
 def test_questions(directory):
     prepared(directory)
-    same_on(directory, ANSWERS, (4, 1), (3, 2))
+    same_on(directory, ANSWERS, *SHARE, (3, 2))
 
 
 def test_frozen_layers(directory):
@@ -144,6 +154,7 @@ def test_predict_and_evaluate(directory):
 
 def test_processes_take_devices_in_turn(directory):
     """The second device has another name, of which the processes are warned. Who shares one goes through the host."""
+    need_several_devices()
     prepared(directory)
     one = directory / "one"
     succeed(*LABELS, "--quiet", "--output", one)
@@ -161,6 +172,7 @@ def test_processes_take_devices_in_turn(directory):
 
 
 def test_from_device_to_device(directory):
+    need_several_devices()
     prepared(directory)
     same_on(directory / "a", [*LABELS, "--quiet"], (5, 1), (3, 2), env=EACH)
     same_on(directory / "b", [*ANSWERS, "--virtual-shards", 6], (4, 1), env=EACH)
@@ -168,6 +180,7 @@ def test_from_device_to_device(directory):
 
 
 def test_continued_from_device_to_device(directory):
+    need_several_devices()
     prepared(directory)
     out = directory / "run"
     line = [*LABELS, "--quiet", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
@@ -181,6 +194,7 @@ def test_continued_from_device_to_device(directory):
 
 def test_no_fixed_order(directory):
     """The library's own sums: near those of the tree, and not the same."""
+    need_several_devices()
     prepared(directory)
     line = [*LABELS, "--quiet", "--no-deterministic", "--output"]
     succeed(*line, directory / "one")
@@ -197,6 +211,7 @@ def test_no_fixed_order(directory):
 
 
 def test_a_failing_peer_ends_the_job(directory):
+    need_several_devices()
     prepared(directory)
     line = [*LABELS, "--quiet", "--output", directory / "run"]
     one_error(run_on(3, *line, env={**EACH, "HOST_NCCL_FAILS": "1"}), 5, "rank 1 ", "NCCL")
@@ -210,7 +225,7 @@ def test_a_failing_peer_ends_the_job(directory):
 
 def test_a_killed_process_ends_the_job(directory):
     prepared(directory)
-    for name, env in (("shared", None), ("each", EACH)):
+    for name, env in (("shared", None), ("each", EACH)) if HOST_MODULE else (("shared", None),):
         out = directory / name
         line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", out]
         job = Job("-n", 3, ranks.BINARY, *line, env=env)

@@ -45,6 +45,9 @@ class Job:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 out, err = self.process.communicate()
             raise AssertionError(f"the job hung: {out[-2000:]!r} {err[-2000:]!r}") from None
+        except KeyboardInterrupt:  # the job has a session of its own and would go on
+            os.killpg(self.process.pid, signal.SIGKILL)
+            raise
         return Result(self.process.returncode, out.decode(), err.decode())
 
 

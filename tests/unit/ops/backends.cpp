@@ -1,3 +1,6 @@
+#include <cstdlib>
+#include <stdexcept>
+
 #include "op_case.h"
 #include "ops/cuda_backend.h"
 #include "ops/cuda_module.h"
@@ -5,8 +8,17 @@
 namespace finetune::test {
 namespace {
 
+// With FINETUNE_DEVICE=cuda in the environment (scripts/gpu_check.sh) a GPU that cannot be used is
+// no skip.
 std::unique_ptr<Backend> cuda_backend(DType compute) {
-  return gpu_may_be_present() ? make_cuda_backend(compute) : nullptr;
+  if (!gpu_may_be_present()) return nullptr;
+  std::string problem;
+  auto backend = make_cuda_backend(compute, &problem);
+  const char* device = std::getenv("FINETUNE_DEVICE");
+  if (!backend && device && std::string(device) == "cuda") {
+    throw std::runtime_error("the GPU cannot be used: " + problem);
+  }
+  return backend;
 }
 
 }  // namespace
