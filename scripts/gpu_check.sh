@@ -103,10 +103,10 @@ for name in "${chosen[@]}"; do
       ;;
     program) python_test 240 cli/cuda ;;
     trajectory) python_test 240 cli/trajectory ;;
-    # The others of resume_test.py send signals at times that suit a CPU's start.
+    # The others of resume_test.py send signals at times that suit a CPU's start, or know which step is the CPU's best.
     resume)
       python_test 120 cli/resume test_no_checkpoint_yet test_finished test_stop_during_the_last_evaluation \
-        test_changed_data_and_model test_best_checkpoint_gone
+        test_changed_data_and_model
       ;;
     processes) python_test 300 mpi/cuda ;;
     memcheck) sanitizer 300 ;;
