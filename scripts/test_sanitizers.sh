@@ -20,7 +20,9 @@ export UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1:print_stacktrace=1
 export LSAN_OPTIONS=suppressions=$suppressions:print_suppressions=0:exitcode=99
 
 tests=("$@")
-[ ${#tests[@]} -gt 0 ] || tests=('unit-*' 'cli-bad_*')
+if [ ${#tests[@]} = 0 ]; then
+  mapfile -t tests < <(meson test -C $build --no-rebuild --list | sed 's|.* / ||' | grep -E '^(unit-|cli-bad_)')
+fi
 rm -f $build/meson-logs/testlog.json
 status=0
 meson test -C $build --no-rebuild --print-errorlogs --timeout-multiplier 10 "${tests[@]}" || status=$?
