@@ -31,11 +31,11 @@ std::shared_ptr<void> CpuBackend::allocate(size_t bytes) {
 }
 
 void CpuBackend::upload(void* to, const void* host, size_t bytes) {
-  std::memcpy(to, host, bytes);
+  if (bytes > 0) std::memcpy(to, host, bytes);  // an empty list may be null
 }
 
 void CpuBackend::download(void* host, const void* from, size_t bytes) {
-  std::memcpy(host, from, bytes);
+  if (bytes > 0) std::memcpy(host, from, bytes);
 }
 
 void CpuBackend::fill_zero(Tensor x) {
