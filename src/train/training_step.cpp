@@ -53,8 +53,8 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   most_losses_ = part(options.virtual_shards, comm.size(), 0).size();
   message_doubles_ = 1 + most_losses_ + most_sums_;
   sums_ = engine.backend().allocate(size_t(most_losses_ + most_sums_) * sizeof(double));
-  const auto streams = dropout_streams(engine.config(), options.seed, 0);
-  streams_ = engine.backend().allocate(streams.size() * sizeof(DropoutStream));
+  host_streams_ = dropout_streams(engine.config(), options.seed, 0);
+  streams_ = engine.backend().allocate(host_streams_.size() * sizeof(DropoutStream));
   outcome_ = engine.backend().allocate(sizeof(StepOutcome));
   if (words_move_ && owns() && ownership_.rows(own()).size() > 0) {
     const IndexRange rows = ownership_.rows(own());
@@ -309,8 +309,9 @@ int TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double le
   dropout.head = probability(config.head_dropout());
 
   Backend& backend = engine_.backend();
-  const auto streams = dropout_streams(config, options_.seed, uint32_t(step));
-  backend.upload(streams_.get(), streams.data(), streams.size() * sizeof(DropoutStream));
+  for (DropoutStream& stream : host_streams_) stream.step = uint32_t(step);
+  backend.upload(streams_.get(), host_streams_.data(),
+                 host_streams_.size() * sizeof(DropoutStream));
   dropout.streams = static_cast<const DropoutStream*>(streams_.get());
   StepResult result;
   lengths_.clear();

@@ -119,8 +119,9 @@ class TrainingStep {
   bool settled_ = true;
   double communication_seconds_ = 0;
   std::deque<StepResult> begun_;
-  std::shared_ptr<void> losses_;   // (1, largest micro-batch)
-  std::shared_ptr<void> streams_;  // dropout_streams of a step
+  std::shared_ptr<void> losses_;  // (1, largest micro-batch)
+  std::vector<DropoutStream> host_streams_;
+  std::shared_ptr<void> streams_;  // the same in backend memory
   std::shared_ptr<void> sums_;     // doubles: losses of own shards, sums of squares of own blocks
   std::shared_ptr<void> outcome_;  // StepOutcome, of one process
   std::vector<double> shard_losses_;

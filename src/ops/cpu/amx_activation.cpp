@@ -43,25 +43,9 @@ void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
 
 }  // namespace
 
-bool amx_has_activation(Activation f) {
-  return f != Activation::tanh;
-}
-
 void amx_activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin,
                          int64_t end) {
-  switch (f) {
-    case Activation::gelu:
-      return rows_of<Activation::gelu>(x, dy, out, begin, end);
-    case Activation::gelu_tanh:
-      return rows_of<Activation::gelu_tanh>(x, dy, out, begin, end);
-    case Activation::relu:
-      return rows_of<Activation::relu>(x, dy, out, begin, end);
-    case Activation::silu:
-      return rows_of<Activation::silu>(x, dy, out, begin, end);
-    case Activation::tanh:
-      break;
-  }
-  throw internal_error("tanh on bf16 pairs");
+  with_activation(f, [&](auto kind) { rows_of<kind()>(x, dy, out, begin, end); });
 }
 
 }  // namespace finetune::cpu

@@ -6,7 +6,9 @@
 namespace finetune::cpu {
 
 // Of the kinds of the feed-forward network: not for tanh, which only the pooler has.
-bool amx_has_activation(Activation f);
+constexpr bool amx_has_activation(Activation f) {
+  return f != Activation::tanh;
+}
 
 // Rows [begin, end) of y = f(x), or of dx = dy * f'(x) where dy is given; all bf16.
 void amx_activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end);

@@ -169,26 +169,14 @@ void feed_forward(const LayerOutput& layer, const Weights& weights, const Rows& 
 }
 
 void feed_forward(const LayerOutput& layer, const Weights& weights, const Rows& rows) {
-  switch (layer.activation) {
-    case Activation::gelu:
-      return feed_forward<Activation::gelu>(layer, weights, rows);
-    case Activation::gelu_tanh:
-      return feed_forward<Activation::gelu_tanh>(layer, weights, rows);
-    case Activation::relu:
-      return feed_forward<Activation::relu>(layer, weights, rows);
-    case Activation::silu:
-      return feed_forward<Activation::silu>(layer, weights, rows);
-    case Activation::tanh:
-      break;
-  }
-  FINETUNE_CHECK(false);
+  with_activation(layer.activation, [&](auto kind) { feed_forward<kind()>(layer, weights, rows); });
 }
 
 }  // namespace
 
 bool amx_has_layer(const LayerShape& shape) {
   return shape.hidden % kAmxBlock == 0 && shape.head_size % kAmxBlock == 0 &&
-         shape.inner % kAmxBlock == 0 && shape.activation != Activation::tanh;
+         shape.inner % kAmxBlock == 0 && amx_has_activation(shape.activation);
 }
 
 void amx_layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) {

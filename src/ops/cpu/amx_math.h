@@ -1,11 +1,13 @@
 // Functions of 16 floats whose results are rounded to bf16, an error of 2^-9: their own is below
-// 2e-6 for |x| <= 6 and 1e-5 beyond, of the result or, where a derivative is near 0, of its factors.
-// Where sigmoid(x) is below 2^-126 it counts as that. Needs AVX-512.
+// 2e-6 for |x| <= 6 and 1e-5 beyond, of the result or, where a derivative is near 0, of its
+// factors. Where sigmoid(x) is below 2^-126 it counts as that. Needs AVX-512.
 #pragma once
 
 #include <immintrin.h>
 
-#include "ops/backend.h"
+#include <type_traits>
+
+#include "ops/cpu/amx_activation.h"
 
 namespace finetune::cpu {
 
@@ -107,6 +109,24 @@ inline __m512 slope(__m512 x) {
   if constexpr (kKind == Activation::silu) {
     return gated(gate(_mm512_mul_ps(x, _mm512_set1_ps(kLog2e))), x);
   }
+}
+
+// body(kind), whose type says which it is, for activated and slope.
+template <typename Body>
+void with_activation(Activation f, const Body& body) {
+  switch (f) {
+    case Activation::gelu:
+      return body(std::integral_constant<Activation, Activation::gelu>());
+    case Activation::gelu_tanh:
+      return body(std::integral_constant<Activation, Activation::gelu_tanh>());
+    case Activation::relu:
+      return body(std::integral_constant<Activation, Activation::relu>());
+    case Activation::silu:
+      return body(std::integral_constant<Activation, Activation::silu>());
+    case Activation::tanh:
+      break;
+  }
+  FINETUNE_CHECK(amx_has_activation(f));
 }
 
 }  // namespace finetune::cpu
