@@ -113,7 +113,7 @@ void activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begi
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/cpu/amx_activation.h"
+#include "ops/cpu/bf16_activation.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/tasks.h"
@@ -124,9 +124,9 @@ HWY_EXPORT(activation_rows);
 namespace {
 
 void over_rows(Activation f, Tensor x, Tensor dy, Tensor out) {
-  const bool by_amx =
-      x.dtype == DType::bf16 && select_isa() == Isa::amx && cpu::amx_has_activation(f);
-  const auto rows = by_amx ? cpu::amx_activation_rows : HWY_DYNAMIC_DISPATCH(activation_rows);
+  const bool in_bf16 =
+      x.dtype == DType::bf16 && multiplies_bf16(select_isa()) && cpu::has_bf16_activation(f);
+  const auto rows = in_bf16 ? cpu::bf16_activation_rows : HWY_DYNAMIC_DISPATCH(activation_rows);
   cpu::for_ranges(x.rows, cpu::row_grain(x.cols),
                   [&](int64_t begin, int64_t end) { rows(f, x, dy, out, begin, end); });
 }

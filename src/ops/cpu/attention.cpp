@@ -106,9 +106,9 @@ void attention_head(const AttentionShape& shape, const Dropout& dropout, const c
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/cpu/amx_attention.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/isa.h"
+#include "ops/cpu/tile_attention.h"
 
 namespace finetune {
 HWY_EXPORT(attention_head);
@@ -120,7 +120,8 @@ const float* cpu::attention_factors(const Dropout& dropout, uint32_t row, uint32
 }
 
 bool cpu::attention_on_tiles(const AttentionShape& shape, Tensor q) {
-  return q.dtype == DType::bf16 && select_isa() == Isa::amx && amx_has_attention(shape.head_size);
+  return q.dtype == DType::bf16 && multiplies_bf16(select_isa()) &&
+         has_tile_attention(shape.head_size);
 }
 
 void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
@@ -132,7 +133,7 @@ void CpuBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor 
   FINETUNE_CHECK(v.rows == k.rows && out.rows == q.rows);
   FINETUNE_CHECK(!lse || (lse.rows == shape.heads && lse.cols == q.rows));
   if (cpu::attention_on_tiles(shape, q)) {
-    return cpu::amx_attention(shape, dropout, cpu::attention_factors, q, k, v, out, lse);
+    return cpu::tile_attention(shape, dropout, cpu::attention_factors, q, k, v, out, lse);
   }
   cpu::for_heads(shape, [&](const cpu::HeadTask& task) {
     HWY_DYNAMIC_DISPATCH(attention_head)

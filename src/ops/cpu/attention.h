@@ -57,7 +57,7 @@ void for_heads(const AttentionShape& shape, const Body& body) {
   });
 }
 
-// Whether q and what goes with it is for amx_attention.h.
+// Whether q and what goes with it is for tile_attention.h.
 bool attention_on_tiles(const AttentionShape& shape, Tensor q);
 // Dropout factors (dropout-inl.h).
 const float* attention_factors(const Dropout& dropout, uint32_t row, uint32_t sample, int64_t begin,

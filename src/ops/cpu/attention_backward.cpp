@@ -144,8 +144,8 @@ void attention_backward_task(const AttentionShape& shape, const Dropout& dropout
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/cpu/amx_attention.h"
 #include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/tile_attention.h"
 
 namespace finetune {
 HWY_EXPORT(attention_backward_task);
@@ -160,8 +160,8 @@ void CpuBackend::attention_backward(const AttentionShape& shape, Dropout dropout
   for (Tensor t : {k, v, dk, dv}) FINETUNE_CHECK(t.rows == k.rows && t.cols == width);
   FINETUNE_CHECK(lse.rows == shape.heads && lse.cols == q.rows);
   if (cpu::attention_on_tiles(shape, q)) {
-    return cpu::amx_attention_backward(shape, dropout, cpu::attention_factors, q, k, v, lse, dout,
-                                       dq, dk, dv);
+    return cpu::tile_attention_backward(shape, dropout, cpu::attention_factors, q, k, v, lse, dout,
+                                        dq, dk, dv);
   }
   cpu::for_heads(shape, [&](const cpu::HeadTask& task) {
     HWY_DYNAMIC_DISPATCH(attention_backward_task)

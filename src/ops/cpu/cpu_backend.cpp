@@ -52,7 +52,7 @@ void CpuBackend::fill_zero(Tensor x) {
 }
 
 bool cpu_multiplies_bf16_fast() {
-  return select_isa() == Isa::amx;
+  return multiplies_bf16_faster(select_isa());
 }
 
 std::unique_ptr<Backend> make_cpu_backend(DType compute) {

@@ -1,7 +1,7 @@
-#include "ops/cpu/amx_gemm.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/tasks.h"
+#include "ops/cpu/tile_gemm.h"
 
 namespace finetune::cpu {
 namespace {
@@ -33,7 +33,7 @@ Tensor rounded(Tensor x, float* to) {
 
 void multiply_bf16(const Product& p) {
   check(p);
-  if (select_isa() == Isa::amx) return amx_multiply(p);
+  if (multiplies_bf16(select_isa())) return tile_multiply(p);
   Product copy = p;
   const bool round = p.c.dtype == DType::bf16;
   float* space = scratch(Scratch::operation, p.a.size() + p.b.size() + (round ? p.c.size() : 0));

@@ -7,22 +7,28 @@
 
 #include "core/error.h"
 #include "hwy/targets.h"
-#include "ops/cpu/amx_gemm.h"
+#include "ops/cpu/tile_gemm.h"
 
 namespace finetune {
 namespace {
 
 bool machine_has(Isa isa) {
-  const bool avx512 = (hwy::SupportedTargets() & HWY_AVX3) != 0;
-  if (isa == Isa::amx) {
-    return avx512 && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-           __builtin_cpu_supports("avx512bf16") && cpu::amx_enable();
+  switch (isa) {
+    case Isa::avx2:
+      return (hwy::SupportedTargets() & HWY_AVX2) != 0;
+    case Isa::avx512:
+      return (hwy::SupportedTargets() & HWY_AVX3) != 0;
+    case Isa::avx512_bf16:
+      return machine_has(Isa::avx512) && __builtin_cpu_supports("avx512bf16");
+    case Isa::amx:
+      return machine_has(Isa::avx512_bf16) && __builtin_cpu_supports("amx-tile") &&
+             __builtin_cpu_supports("amx-bf16") && cpu::amx_enable();
   }
-  return isa == Isa::avx512 ? avx512 : (hwy::SupportedTargets() & HWY_AVX2) != 0;
+  return false;
 }
 
 Isa best_isa() {
-  for (Isa isa : {Isa::amx, Isa::avx512}) {
+  for (Isa isa : {Isa::amx, Isa::avx512_bf16, Isa::avx512}) {
     if (machine_has(isa)) return isa;
   }
   return Isa::avx2;
@@ -31,14 +37,15 @@ Isa best_isa() {
 Isa named_isa(const std::string& name) {
   if (name == "avx2") return Isa::avx2;
   if (name == "avx512") return Isa::avx512;
+  if (name == "avx512_bf16") return Isa::avx512_bf16;
   if (name == "amx") return Isa::amx;
-  throw usage_error("FINETUNE_ISA=", name, " is unknown (use avx2, avx512 or amx)");
+  throw usage_error("FINETUNE_ISA=", name, " is unknown (use avx2, avx512, avx512_bf16 or amx)");
 }
 
 // oneDNN must hear of it before its first primitive.
 void limit(Isa isa) {
   dnnl_cpu_isa_t most = dnnl_cpu_isa_avx512_core_amx;
-  if (isa == Isa::avx512) most = dnnl_cpu_isa_avx512_core_bf16;
+  if (isa == Isa::avx512 || isa == Isa::avx512_bf16) most = dnnl_cpu_isa_avx512_core_bf16;
   if (isa == Isa::avx2) {
     most = dnnl_cpu_isa_avx2;
     hwy::DisableTargets(~int64_t{HWY_AVX2});
@@ -49,7 +56,7 @@ void limit(Isa isa) {
   }
 }
 
-Isa decide() {
+Isa wanted_isa() {
   const char* wish = std::getenv("FINETUNE_ISA");
   if (wish == nullptr || *wish == '\0') return best_isa();
   const Isa isa = named_isa(wish);
@@ -61,6 +68,12 @@ Isa decide() {
   return isa;
 }
 
+Isa decide() {
+  const Isa isa = wanted_isa();
+  cpu::use_tile_registers(isa == Isa::amx);
+  return isa;
+}
+
 }  // namespace
 
 Isa select_isa() {
@@ -68,9 +81,26 @@ Isa select_isa() {
   return isa;
 }
 
+bool multiplies_bf16(Isa isa) {
+  return isa == Isa::avx512_bf16 || isa == Isa::amx;
+}
+
+bool multiplies_bf16_faster(Isa isa) {
+  return isa == Isa::amx || (isa == Isa::avx512_bf16 && __builtin_cpu_is("amd"));
+}
+
 const char* name_of(Isa isa) {
-  if (isa == Isa::amx) return "AVX-512 with AMX";
-  return isa == Isa::avx512 ? "AVX-512" : "AVX2";
+  switch (isa) {
+    case Isa::avx2:
+      return "AVX2";
+    case Isa::avx512:
+      return "AVX-512";
+    case Isa::avx512_bf16:
+      return "AVX-512 with BF16";
+    case Isa::amx:
+      return "AVX-512 with AMX";
+  }
+  return "";
 }
 
 }  // namespace finetune

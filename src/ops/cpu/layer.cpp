@@ -1,11 +1,11 @@
-#include "ops/cpu/amx_layer.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/isa.h"
+#include "ops/cpu/tile_layer.h"
 
 namespace finetune {
 
 bool CpuBackend::has_layer(const LayerShape& shape) const {
-  return compute_ == DType::bf16 && select_isa() == Isa::amx && cpu::amx_has_layer(shape);
+  return compute_ == DType::bf16 && multiplies_bf16(select_isa()) && cpu::has_tile_layer(shape);
 }
 
 void CpuBackend::self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
@@ -18,7 +18,7 @@ void CpuBackend::self_attention(const AttentionShape& shape, Tensor x, Tensor fi
   FINETUNE_CHECK(weight.rows == 3 * hidden && weight.cols == hidden && bias.size() == 3 * hidden);
   FINETUNE_CHECK(context.dtype == DType::bf16 && context.cols == hidden);
   FINETUNE_CHECK(context.rows == (first ? first : x).rows);
-  cpu::amx_self_attention(shape, x, first, weight, bias, context);
+  cpu::tile_self_attention(shape, x, first, weight, bias, context);
 }
 
 void CpuBackend::layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) {
@@ -28,7 +28,7 @@ void CpuBackend::layer_output(const LayerOutput& layer, Tensor context, Tensor r
   for (Tensor t : {context, residual, y}) FINETUNE_CHECK(t.rows == y.rows && t.cols == hidden);
   FINETUNE_CHECK(layer.attention_weight.cols == hidden && layer.inner_weight.cols == hidden);
   FINETUNE_CHECK(layer.output_weight.rows == hidden && layer.output_weight.cols == inner);
-  cpu::amx_layer_output(layer, context, residual, y);
+  cpu::tile_layer_output(layer, context, residual, y);
 }
 
 }  // namespace finetune

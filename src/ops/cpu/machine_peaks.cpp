@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "ops/backend.h"
-#include "ops/cpu/amx_gemm.h"
 #include "ops/cpu/isa.h"
+#include "ops/cpu/tile_gemm.h"
 
 namespace finetune {
 namespace {
@@ -33,11 +33,11 @@ double fastest(Clock clock, const std::function<void()>& call) {
 }  // namespace
 
 double measure_matmul_peak(Clock clock, DType precision) {
-  if (precision == DType::bf16 && select_isa() == Isa::amx) {
+  if (precision == DType::bf16 && multiplies_bf16(select_isa())) {
     double flop = 0;
     const double seconds = fastest(clock, [&] {
       std::vector<double> done(static_cast<size_t>(threads()));
-      parallel_for(threads(), [&](int64_t i) { done[size_t(i)] = cpu::amx_spin(100'000); });
+      parallel_for(threads(), [&](int64_t i) { done[size_t(i)] = cpu::tile_spin(100'000); });
       flop = std::accumulate(done.begin(), done.end(), 0.0);
     });
     return flop / seconds;

@@ -1,30 +1,21 @@
 // Products of small matrices that lie in a core's cache, and the memory of a task that makes them.
 #pragma once
 
-#include "ops/cpu/amx_tiles.h"
+#include "ops/cpu/tiles.h"
 
 namespace finetune::cpu {
-
-struct Operand {
-  const void* data;
-  size_t stride;       // bytes from one row of a tile to the next
-  int64_t half, step;  // bytes to the second 16 lines, to the next tile of depth
-  const char* at(int64_t half_, int64_t tile) const {
-    return static_cast<const char*>(data) + half_ * half + tile * step;
-  }
-};
 
 // c (16 kDown, 16 kAcross), rows `c_stride` apart, = or += a * b over `depth` tiles.
 template <int kDown, int kAcross>
 void small_block(const Operand& a, const Operand& b, int64_t depth, float* c, int64_t c_stride,
                  bool add) {
   const size_t stride = size_t(c_stride) * sizeof(float);
-  float* const lower = c + kAmxSide * c_stride;
+  float* const lower = c + kTileSide * c_stride;
   if (add) {
     _tile_loadd(0, c, stride);
-    if constexpr (kAcross == 2) _tile_loadd(1, c + kAmxSide, stride);
+    if constexpr (kAcross == 2) _tile_loadd(1, c + kTileSide, stride);
     if constexpr (kDown == 2) _tile_loadd(2, lower, stride);
-    if constexpr (kDown == 2 && kAcross == 2) _tile_loadd(3, lower + kAmxSide, stride);
+    if constexpr (kDown == 2 && kAcross == 2) _tile_loadd(3, lower + kTileSide, stride);
   } else {
     _tile_zero(0);
     if constexpr (kAcross == 2) _tile_zero(1);
@@ -46,15 +37,17 @@ void small_block(const Operand& a, const Operand& b, int64_t depth, float* c, in
     if constexpr (kDown == 2 && kAcross == 2) _tile_dpbf16ps(3, 5, 7);
   }
   _tile_stored(0, c, stride);
-  if constexpr (kAcross == 2) _tile_stored(1, c + kAmxSide, stride);
+  if constexpr (kAcross == 2) _tile_stored(1, c + kTileSide, stride);
   if constexpr (kDown == 2) _tile_stored(2, lower, stride);
-  if constexpr (kDown == 2 && kAcross == 2) _tile_stored(3, lower + kAmxSide, stride);
+  if constexpr (kDown == 2 && kAcross == 2) _tile_stored(3, lower + kTileSide, stride);
 }
 
 // tall: 32 rows, else 16; wide: 32 columns, else 16
 inline void small_block(bool tall, bool wide, const Operand& a, const Operand& b, int64_t depth,
                         float* c, int64_t c_stride, bool add = false) {
-  if (tall) {
+  if (!tile_registers) {
+    dot_block(tall ? kTileBlock : kTileSide, wide, a, b, depth, c, c_stride, add);
+  } else if (tall) {
     wide ? small_block<2, 2>(a, b, depth, c, c_stride, add)
          : small_block<2, 1>(a, b, depth, c, c_stride, add);
   } else {

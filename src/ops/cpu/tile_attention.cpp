@@ -1,14 +1,14 @@
-#include "ops/cpu/amx_attention.h"
+#include "ops/cpu/tile_attention.h"
 
 #include <cmath>
 
-#include "ops/cpu/amx_heads.h"
 #include "ops/cpu/attention.h"
+#include "ops/cpu/tile_heads.h"
 
 namespace finetune::cpu {
 namespace {
 
-constexpr int64_t kQueries = kAmxBlock;  // at once
+constexpr int64_t kQueries = kTileBlock;  // at once
 
 struct Space {
   uint16_t *queries, *keys, *values, *p;
@@ -16,7 +16,7 @@ struct Space {
   int64_t floats;
 
   Space(int64_t keys_, int64_t size, bool dropout, float* memory) {
-    const int64_t padded = round_up(keys_, kAmxDepth);
+    const int64_t padded = round_up(keys_, kTileDepth);
     Pieces pieces{memory};
     queries = pieces.take<uint16_t>(kQueries * size);
     keys = pieces.take<uint16_t>(padded * size);
@@ -42,30 +42,30 @@ RowSum exponentials(const float* scores, int64_t keys, float factor, const float
   __m512 most = nothing;
   for (int64_t i = 0; i < keys; i += 16) {
     const __m512 s = _mm512_mul_ps(_mm512_load_ps(scores + i), scale);
-    most = _mm512_mask_max_ps(most, amx_mask(keys - i), s, most);
+    most = _mm512_mask_max_ps(most, lane_mask(keys - i), s, most);
   }
   const float largest = _mm512_reduce_max_ps(most);
   const __m512 top = _mm512_set1_ps(largest);
   __m512 sum = _mm512_setzero_ps();
-  for (int64_t i = 0; i < keys; i += kAmxDepth) {
+  for (int64_t i = 0; i < keys; i += kTileDepth) {
     __m512 half[2];
     for (int64_t k = 0; k < 2; ++k) {
       const int64_t at = i + 16 * k;
-      const __mmask16 live = amx_mask(keys - at);
+      const __mmask16 live = lane_mask(keys - at);
       const __m512 s = _mm512_maskz_load_ps(live, scores + at);
       __m512 e = _mm512_maskz_mov_ps(live, exp2_of(_mm512_fmsub_ps(s, scale, top)));
       sum = _mm512_add_ps(sum, e);
       if (mask != nullptr) e = _mm512_mul_ps(e, _mm512_maskz_loadu_ps(live, mask + at));
       half[k] = e;
     }
-    _mm512_store_si512(p + i / kAmxDepth * kAmxTile, amx_round(half[0], half[1]));
+    _mm512_store_si512(p + i / kTileDepth * kTileSize, round_to_bf16(half[0], half[1]));
   }
   return {largest, _mm512_reduce_add_ps(sum)};
 }
 
 void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
             const HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
-  const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kAmxDepth);
+  const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kTileDepth);
   const auto lay_out = [&](float* at) { return Space(keys, size, dropout.on(), at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
   const auto rows_of = [&](Tensor x, int64_t row, int64_t count) {
@@ -77,7 +77,7 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
   fetch_heads(rows_of(q, task.first_query, task.queries), to_come);
   fetch_heads(key_rows, to_come);
   fetch_heads(value_rows, to_come);
-  pack_rows_right(key_rows, round_up(keys, kAmxSide), size, space.keys);
+  pack_rows_right(key_rows, round_up(keys, kTileSide), size, space.keys);
   pack_rows_deep(value_rows, padded, size, space.values);
   if (task.queries <= kQueries) fetch_to_write(rows_of(out, task.first_query, task.queries), size);
   const float factor = shape.scale * kLog2e;
@@ -85,20 +85,20 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
   for (int64_t first = 0; first < task.queries; first += kQueries) {
     const int64_t count = std::min(kQueries, task.queries - first);
     const int64_t row = task.first_query + first;
-    const bool tall = count > kAmxSide;
-    pack_rows_left(rows_of(q, row, count), tall ? kAmxBlock : kAmxSide, size, space.queries);
+    const bool tall = count > kTileSide;
+    pack_rows_left(rows_of(q, row, count), tall ? kTileBlock : kTileSide, size, space.queries);
     const float* mask = dropout.on()
                             ? range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                     first * keys, count * keys, space.mask)
                             : nullptr;
     const Operand left = lines_of(space.queries, size, 0);
-    for (int64_t i = 0; i < keys; i += kAmxBlock) {
-      small_block(tall, keys - i > kAmxSide, left, lines_of(space.keys, size, i), size / kAmxDepth,
-                  space.scores + i, padded);
+    for (int64_t i = 0; i < keys; i += kTileBlock) {
+      small_block(tall, keys - i > kTileSide, left, lines_of(space.keys, size, i),
+                  size / kTileDepth, space.scores + i, padded);
     }
     float inverse[kQueries];
     for (int64_t i = 0; i < count; ++i) {
-      uint16_t* p = space.p + i / kAmxSide * padded * kAmxSide + i % kAmxSide * kAmxDepth;
+      uint16_t* p = space.p + i / kTileSide * padded * kTileSide + i % kTileSide * kTileDepth;
       const RowSum s = exponentials(space.scores + i * padded, keys, factor,
                                     mask ? mask + i * keys : nullptr, p);
       inverse[i] = 1.0f / s.sum;
@@ -106,18 +106,18 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
         lse.f32()[task.head * lse.stride + row + i] = s.largest / kLog2e + std::log(s.sum);
       }
     }
-    for (int64_t i = 0; i < size; i += kAmxBlock) {
+    for (int64_t i = 0; i < size; i += kTileBlock) {
       small_block(tall, true, lines_of(space.p, padded, 0), deep_of(space.values, size, i),
-                  padded / kAmxDepth, space.sums + i, size);
+                  padded / kTileDepth, space.sums + i, size);
     }
     for (int64_t r = 0; r < count; ++r) {
       const __m512 scale = _mm512_set1_ps(inverse[r]);
       bfloat16* to = task.at<bfloat16>(out, row + r, size);
-      for (int64_t i = 0; i < size; i += kAmxDepth) {
+      for (int64_t i = 0; i < size; i += kTileDepth) {
         const float* from = space.sums + r * size + i;
         const __m512 low = _mm512_mul_ps(_mm512_load_ps(from), scale);
         const __m512 high = _mm512_mul_ps(_mm512_load_ps(from + 16), scale);
-        _mm512_storeu_si512(to + i, amx_round(low, high));
+        _mm512_storeu_si512(to + i, round_to_bf16(low, high));
       }
     }
   }
@@ -125,12 +125,12 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
 
 }  // namespace
 
-bool amx_has_attention(int64_t head_size) {
-  return head_size % kAmxBlock == 0;
+bool has_tile_attention(int64_t head_size) {
+  return head_size % kTileBlock == 0;
 }
 
-void amx_attention(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
-                   Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
+void tile_attention(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
+                    Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse) {
   for_heads(shape,
             [&](const HeadTask& task) { attend(shape, dropout, range, task, q, k, v, out, lse); });
 }

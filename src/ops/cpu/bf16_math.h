@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "ops/cpu/amx_activation.h"
+#include "ops/cpu/bf16_activation.h"
 
 namespace finetune::cpu {
 
@@ -126,7 +126,7 @@ void with_activation(Activation f, const Body& body) {
     case Activation::tanh:
       break;
   }
-  FINETUNE_CHECK(amx_has_activation(f));
+  FINETUNE_CHECK(has_bf16_activation(f));
 }
 
 }  // namespace finetune::cpu

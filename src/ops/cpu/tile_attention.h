@@ -11,11 +11,11 @@ namespace finetune::cpu {
 using DropoutRange = const float* (*)(const Dropout& dropout, uint32_t row, uint32_t sample,
                                       int64_t begin, int64_t count, float* buffer);
 
-bool amx_has_attention(int64_t head_size);
-void amx_attention(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
-                   Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse);
-void amx_attention_backward(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
-                            Tensor q, Tensor k, Tensor v, Tensor lse, Tensor dout, Tensor dq,
-                            Tensor dk, Tensor dv);
+bool has_tile_attention(int64_t head_size);
+void tile_attention(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
+                    Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse);
+void tile_attention_backward(const AttentionShape& shape, const Dropout& dropout,
+                             DropoutRange range, Tensor q, Tensor k, Tensor v, Tensor lse,
+                             Tensor dout, Tensor dq, Tensor dk, Tensor dv);
 
 }  // namespace finetune::cpu

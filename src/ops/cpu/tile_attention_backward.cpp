@@ -1,6 +1,6 @@
-#include "ops/cpu/amx_attention.h"
-#include "ops/cpu/amx_heads.h"
 #include "ops/cpu/attention.h"
+#include "ops/cpu/tile_attention.h"
+#include "ops/cpu/tile_heads.h"
 
 namespace finetune::cpu {
 namespace {
@@ -23,7 +23,7 @@ struct Space {
   int64_t floats;
 
   Space(int64_t keys_, int64_t block, int64_t size, bool dropout, float* memory) {
-    const int64_t padded = round_up(keys_, kAmxDepth);
+    const int64_t padded = round_up(keys_, kTileDepth);
     Pieces pieces{memory};
     for (uint16_t** each : {&keys, &values, &deep_keys})
       *each = pieces.take<uint16_t>(padded * size);
@@ -45,7 +45,7 @@ float probabilities(float* p, const float* dm, int64_t keys, int64_t padded, flo
   const __m512 scale = _mm512_set1_ps(factor), log_sum = _mm512_set1_ps(lse * kLog2e);
   __m512 sum = _mm512_setzero_ps();
   for (int64_t i = 0; i < padded; i += 16) {
-    const __mmask16 live = amx_mask(keys - i);
+    const __mmask16 live = lane_mask(keys - i);
     const __m512 s = _mm512_maskz_load_ps(live, p + i);
     const __m512 e = _mm512_maskz_mov_ps(live, exp2_of(_mm512_fmsub_ps(s, scale, log_sum)));
     _mm512_store_ps(p + i, e);
@@ -69,7 +69,7 @@ struct Gradients {
 // 16 keys of a query from `i` on; none of a null row.
 Gradients gradients_of(const ScoreRow& row, int64_t i, int64_t keys, float scale) {
   if (row.p == nullptr) return {_mm512_setzero_ps(), _mm512_setzero_ps()};
-  const __mmask16 live = amx_mask(keys - i);
+  const __mmask16 live = lane_mask(keys - i);
   const __m512 p = _mm512_load_ps(row.p + i);
   const __m512 m = row.mask ? _mm512_mul_ps(p, _mm512_maskz_loadu_ps(live, row.mask + i)) : p;
   const __m512 pd = _mm512_mul_ps(p, _mm512_set1_ps(row.weighted));
@@ -80,28 +80,28 @@ Gradients gradients_of(const ScoreRow& row, int64_t i, int64_t keys, float scale
 // The gradients of queries `r` and r + 1 of a block into the three operands.
 void store_gradients(const ScoreRow& even, const ScoreRow& odd, int64_t r, int64_t keys,
                      int64_t padded, float scale, const Space& space) {
-  const int64_t deep = r / kAmxDepth * padded * kAmxDepth + r % kAmxDepth * kAmxSide;
-  uint16_t* rows = space.ds_rows + r / kAmxSide * padded * kAmxSide + r % kAmxSide * kAmxDepth;
-  for (int64_t i = 0; i < padded; i += kAmxDepth, rows += kAmxTile) {
+  const int64_t deep = r / kTileDepth * padded * kTileDepth + r % kTileDepth * kTileSide;
+  uint16_t* rows = space.ds_rows + r / kTileSide * padded * kTileSide + r % kTileSide * kTileDepth;
+  for (int64_t i = 0; i < padded; i += kTileDepth, rows += kTileSize) {
     Gradients a[2], b[2];
     for (int64_t k = 0; k < 2; ++k) {
       const int64_t at = i + 16 * k;
       a[k] = gradients_of(even, at, keys, scale);
       b[k] = gradients_of(odd, at, keys, scale);
-      const int64_t tile = deep + at / kAmxSide * kAmxTile;
-      _mm512_store_si512(space.m + tile, amx_pairs(a[k].m, b[k].m));
-      _mm512_store_si512(space.ds + tile, amx_pairs(a[k].ds, b[k].ds));
+      const int64_t tile = deep + at / kTileSide * kTileSize;
+      _mm512_store_si512(space.m + tile, bf16_pairs(a[k].m, b[k].m));
+      _mm512_store_si512(space.ds + tile, bf16_pairs(a[k].ds, b[k].ds));
     }
-    _mm512_store_si512(rows, amx_round(a[0].ds, a[1].ds));
-    _mm512_store_si512(rows + kAmxDepth, amx_round(b[0].ds, b[1].ds));
+    _mm512_store_si512(rows, round_to_bf16(a[0].ds, a[1].ds));
+    _mm512_store_si512(rows + kTileDepth, round_to_bf16(b[0].ds, b[1].ds));
   }
 }
 
 void attend_backward(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
                      const HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor lse, Tensor dout,
                      Tensor dq, Tensor dk, Tensor dv) {
-  const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kAmxDepth);
-  const int64_t block = std::min(kQueries, round_up(task.queries, kAmxDepth));
+  const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kTileDepth);
+  const int64_t block = std::min(kQueries, round_up(task.queries, kTileDepth));
   const auto lay_out = [&](float* at) { return Space(keys, block, size, dropout.on(), at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
   const auto rows_of = [&](Tensor x, int64_t row, int64_t count) {
@@ -114,32 +114,32 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   fetch_heads(key_rows, to_come);
   fetch_heads(value_rows, to_come);
   fetch_heads(rows_of(dout, task.first_query, task.queries), to_come);
-  pack_rows_right(key_rows, round_up(keys, kAmxSide), size, space.keys);
+  pack_rows_right(key_rows, round_up(keys, kTileSide), size, space.keys);
   pack_rows_deep(key_rows, padded, size, space.deep_keys);
-  pack_rows_right(value_rows, round_up(keys, kAmxSide), size, space.values);
+  pack_rows_right(value_rows, round_up(keys, kTileSide), size, space.values);
   const float factor = shape.scale * kLog2e;
   const Tiles config;
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = std::min(block, task.queries - first);
-    const int64_t deep = round_up(count, kAmxDepth);  // with queries that are not there
+    const int64_t deep = round_up(count, kTileDepth);  // with queries that are not there
     const int64_t row = task.first_query + first;
     const HeadRows query_rows = rows_of(q, row, count), gradient_rows = rows_of(dout, row, count);
-    pack_rows_left(query_rows, round_up(count, kAmxSide), size, space.queries);
-    pack_rows_left(gradient_rows, round_up(count, kAmxSide), size, space.gradients);
+    pack_rows_left(query_rows, round_up(count, kTileSide), size, space.queries);
+    pack_rows_left(gradient_rows, round_up(count, kTileSide), size, space.gradients);
     pack_rows_turned(query_rows, deep, size, space.turned_queries);
     pack_rows_turned(gradient_rows, deep, size, space.turned_gradients);
     const float* mask = dropout.on()
                             ? range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                     first * keys, count * keys, space.mask)
                             : nullptr;
-    for (int64_t r = 0; r < count; r += kAmxBlock) {
-      const bool tall = count - r > kAmxSide;
-      for (int64_t i = 0; i < keys; i += kAmxBlock) {
-        const bool wide = keys - i > kAmxSide;
+    for (int64_t r = 0; r < count; r += kTileBlock) {
+      const bool tall = count - r > kTileSide;
+      for (int64_t i = 0; i < keys; i += kTileBlock) {
+        const bool wide = keys - i > kTileSide;
         small_block(tall, wide, lines_of(space.queries, size, r), lines_of(space.keys, size, i),
-                    size / kAmxDepth, space.p + r * padded + i, padded);
+                    size / kTileDepth, space.p + r * padded + i, padded);
         small_block(tall, wide, lines_of(space.gradients, size, r), lines_of(space.values, size, i),
-                    size / kAmxDepth, space.dm + r * padded + i, padded);
+                    size / kTileDepth, space.dm + r * padded + i, padded);
       }
     }
     for (int64_t r = 0; r < deep; r += 2) {
@@ -154,30 +154,30 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
       }
       store_gradients(pair[0], pair[1], r, keys, padded, shape.scale, space);
     }
-    for (int64_t d = 0; d < size; d += kAmxBlock) {
-      for (int64_t i = 0; i < keys; i += kAmxBlock) {
-        const bool wide = keys - i > kAmxSide;
+    for (int64_t d = 0; d < size; d += kTileBlock) {
+      for (int64_t i = 0; i < keys; i += kTileBlock) {
+        const bool wide = keys - i > kTileSide;
         const int64_t at = d * padded + i;
         small_block(true, wide, deep_of(space.turned_gradients, size, d),
-                    deep_of(space.m, padded, i), deep / kAmxDepth, space.dv + at, padded,
+                    deep_of(space.m, padded, i), deep / kTileDepth, space.dv + at, padded,
                     first > 0);
         small_block(true, wide, deep_of(space.turned_queries, size, d),
-                    deep_of(space.ds, padded, i), deep / kAmxDepth, space.dk + at, padded,
+                    deep_of(space.ds, padded, i), deep / kTileDepth, space.dk + at, padded,
                     first > 0);
       }
     }
-    for (int64_t r = 0; r < count; r += kAmxBlock) {
-      for (int64_t d = 0; d < size; d += kAmxBlock) {
-        small_block(count - r > kAmxSide, true, lines_of(space.ds_rows, padded, r),
-                    deep_of(space.deep_keys, size, d), padded / kAmxDepth, space.dq + r * size + d,
+    for (int64_t r = 0; r < count; r += kTileBlock) {
+      for (int64_t d = 0; d < size; d += kTileBlock) {
+        small_block(count - r > kTileSide, true, lines_of(space.ds_rows, padded, r),
+                    deep_of(space.deep_keys, size, d), padded / kTileDepth, space.dq + r * size + d,
                     size);
       }
     }
     for (int64_t r = 0; r < count; ++r) {
       bfloat16* to = task.at<bfloat16>(dq, row + r, size);
-      for (int64_t i = 0; i < size; i += kAmxDepth) {
+      for (int64_t i = 0; i < size; i += kTileDepth) {
         const float* from = space.dq + r * size + i;
-        _mm512_storeu_si512(to + i, amx_round(_mm512_load_ps(from), _mm512_load_ps(from + 16)));
+        _mm512_storeu_si512(to + i, round_to_bf16(_mm512_load_ps(from), _mm512_load_ps(from + 16)));
       }
     }
   }
@@ -189,9 +189,9 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
 
 }  // namespace
 
-void amx_attention_backward(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
-                            Tensor q, Tensor k, Tensor v, Tensor lse, Tensor dout, Tensor dq,
-                            Tensor dk, Tensor dv) {
+void tile_attention_backward(const AttentionShape& shape, const Dropout& dropout,
+                             DropoutRange range, Tensor q, Tensor k, Tensor v, Tensor lse,
+                             Tensor dout, Tensor dq, Tensor dk, Tensor dv) {
   for_heads(shape, [&](const HeadTask& task) {
     attend_backward(shape, dropout, range, task, q, k, v, lse, dout, dq, dk, dv);
   });

@@ -1,15 +1,17 @@
-// The tile registers of AMX and the products that they form: blocks of two by two tiles of sums.
+// Products of tiles of bf16 (tile_pack.h): blocks of two by two tiles of sums, in the tile
+// registers of AMX where they are used, else in vector registers, from the same operands.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-#include "ops/cpu/amx_pack.h"
+#include "ops/cpu/dot_blocks.h"
+#include "ops/cpu/tile_pack.h"
 
 namespace finetune::cpu {
 
-constexpr int64_t kAmxBlock = 2 * kAmxSide;  // rows and columns of a block of sums
+constexpr int64_t kTileBlock = 2 * kTileSide;  // rows and columns of a block of sums
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
@@ -19,13 +21,19 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
+// Whether products are formed in tile registers (tile_gemm.h, use_tile_registers).
+inline bool tile_registers = false;
+
+// The tile registers while products are formed.
 class Tiles {
  public:
   Tiles() {
     static constexpr TileConfig config;
-    _tile_loadconfig(&config);
+    if (tile_registers) _tile_loadconfig(&config);
   }
-  ~Tiles() { _tile_release(); }
+  ~Tiles() {
+    if (tile_registers) _tile_release();
+  }
   Tiles(const Tiles&) = delete;
   Tiles& operator=(const Tiles&) = delete;
 };
@@ -36,7 +44,7 @@ struct TileLayout {
   int64_t half, step;
   size_t line = 64;
 };
-constexpr TileLayout kInPanel{kAmxTile, 2 * kAmxTile};  // both halves of a tile of depth together
+constexpr TileLayout kInPanel{kTileSize, 2 * kTileSize};  // both halves of a tile of depth together
 
 // c (32, 32), rows `c_stride` apart, = or += the product of `depth` tiles of a's 32 rows and of b's
 // panel. With kFetch four lines of memory a tile of depth are fetched from `ahead` on, into the
@@ -45,12 +53,12 @@ template <bool kFetch>
 inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_t* b, int64_t depth,
                              float* c, int64_t c_stride, bool add, const char* ahead) {
   const size_t stride = size_t(c_stride) * sizeof(float);
-  float* lower = c + kAmxSide * c_stride;
+  float* lower = c + kTileSide * c_stride;
   if (add) {
     _tile_loadd(0, c, stride);
-    _tile_loadd(1, c + kAmxSide, stride);
+    _tile_loadd(1, c + kTileSide, stride);
     _tile_loadd(2, lower, stride);
-    _tile_loadd(3, lower + kAmxSide, stride);
+    _tile_loadd(3, lower + kTileSide, stride);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -62,7 +70,7 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_
     _tile_loadd(4, a, layout.line);
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (kFetch) _mm_prefetch(ahead, _MM_HINT_T1);
-    _tile_loadd(7, b + kAmxTile, 64);
+    _tile_loadd(7, b + kTileSize, 64);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (kFetch) _mm_prefetch(ahead + 64, _MM_HINT_T1);
     _tile_loadd(5, a + layout.half, layout.line);
@@ -74,18 +82,24 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_
       ahead += 256;
     }
     a += layout.step;
-    b += 2 * kAmxTile;
+    b += 2 * kTileSize;
   }
   _tile_stored(0, c, stride);
-  _tile_stored(1, c + kAmxSide, stride);
+  _tile_stored(1, c + kTileSide, stride);
   _tile_stored(2, lower, stride);
-  _tile_stored(3, lower + kAmxSide, stride);
+  _tile_stored(3, lower + kTileSide, stride);
 }
 
-// The same; null: nothing is fetched.
-inline void block_product(const uint16_t* a, TileLayout layout, const uint16_t* b, int64_t depth,
-                          float* c, int64_t c_stride, bool add, const char* ahead = nullptr) {
-  if (ahead != nullptr) {
+// The same, of which only so many rows are wanted; null: nothing is fetched.
+inline void block_product(int64_t rows, const uint16_t* a, TileLayout layout, const uint16_t* b,
+                          int64_t depth, float* c, int64_t c_stride, bool add,
+                          const char* ahead = nullptr) {
+  if (!tile_registers) {
+    constexpr int64_t kBytes = sizeof(uint16_t);
+    dot_block(std::min(rows, kTileBlock), true,
+              {a, layout.line, layout.half * kBytes, layout.step * kBytes},
+              {b, 64, kTileSize * kBytes, 2 * kTileSize * kBytes}, depth, c, c_stride, add);
+  } else if (ahead != nullptr) {
     block_product_of<true>(a, layout, b, depth, c, c_stride, add, ahead);
   } else {
     block_product_of<false>(a, layout, b, depth, c, c_stride, add, nullptr);

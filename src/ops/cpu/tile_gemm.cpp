@@ -1,4 +1,4 @@
-#include "ops/cpu/amx_gemm.h"
+#include "ops/cpu/tile_gemm.h"
 
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -6,15 +6,15 @@
 
 #include <algorithm>
 
-#include "ops/cpu/amx_panels.h"
-#include "ops/cpu/amx_stream.h"
 #include "ops/cpu/tasks.h"
+#include "ops/cpu/tile_panels.h"
+#include "ops/cpu/tile_stream.h"
 
 namespace finetune::cpu {
 namespace {
 
-constexpr int64_t kPanel = kAmxBlock;      // columns of a block of c
-constexpr int64_t kBlockRows = kAmxBlock;  // and its rows
+constexpr int64_t kPanel = kTileBlock;      // columns of a block of c
+constexpr int64_t kBlockRows = kTileBlock;  // and its rows
 // Tiles of depth at once where a task packs as it goes (else kPartTiles): what is packed shares the
 // second-level cache with its source.
 constexpr int64_t kPackedPartTiles = 8;
@@ -67,7 +67,7 @@ void stream_row(const float* sums, const float* bias, int64_t cols, float* c) {
 // c's row = sums + bias, or += sums
 void write_row(const float* sums, const float* bias, bool accumulate, int64_t cols, float* c) {
   for (int64_t i = 0; i < cols; i += 16) {
-    const __mmask16 mask = amx_mask(cols - i);
+    const __mmask16 mask = lane_mask(cols - i);
     __m512 v = _mm512_load_ps(sums + i);
     if (accumulate) {
       v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, c + i));
@@ -82,13 +82,13 @@ void write_row(const float* sums, const float* bias, bool accumulate, int64_t co
 template <bool kStream>
 void round_row(const float* sums, const float* bias, int64_t cols, bfloat16* c) {
   for (int64_t i = 0; i < cols; i += 32) {
-    const __mmask16 low = amx_mask(cols - i), high = amx_mask(cols - i - 16);
+    const __mmask16 low = lane_mask(cols - i), high = lane_mask(cols - i - 16);
     __m512 a = _mm512_load_ps(sums + i), b = _mm512_load_ps(sums + i + 16);
     if (bias != nullptr) {
       a = _mm512_add_ps(a, _mm512_maskz_loadu_ps(low, bias + i));
       b = _mm512_add_ps(b, _mm512_maskz_loadu_ps(high, bias + i + 16));
     }
-    const __m512i both = amx_round(a, b);
+    const __m512i both = round_to_bf16(a, b);
     if constexpr (kStream) {
       _mm512_stream_si512(reinterpret_cast<__m512i*>(c + i), both);
     } else {
@@ -109,7 +109,7 @@ void add_products(const Block& block, const Left& left, int64_t l, const Packed&
                   int64_t depth, bool add, float* sums) {
   for (int64_t row = 0; row < block.rows; row += kBlockRows) {
     for (int64_t i = 0; i < block.panels; ++i) {
-      block_product(left.block(block.row + row, l), left.layout(block.row + row),
+      block_product(block.rows - row, left.block(block.row + row, l), left.layout(block.row + row),
                     panel_tile(right, 2 * (block.panel + i), r), depth,
                     sums + row * block.width() + i * kPanel, block.width(), add);
     }
@@ -180,7 +180,7 @@ void multiply_packed(const Product& p, const Left& left, const Packed& right) {
 }
 
 int64_t tiles_of(int64_t depth) {
-  return (depth + kAmxDepth - 1) / kAmxDepth;
+  return (depth + kTileDepth - 1) / kTileDepth;
 }
 
 // Lines that a task may take of one operand, so that they, packed, and their sums with all `others`
@@ -188,7 +188,7 @@ int64_t tiles_of(int64_t depth) {
 int64_t lines_of_task(int64_t lines, int64_t others, int64_t tiles) {
   const int64_t bytes =
       kPanel * (others * int64_t(sizeof(float)) +
-                std::min(kPackedPartTiles, tiles) * kAmxDepth * int64_t(sizeof(uint16_t)));
+                std::min(kPackedPartTiles, tiles) * kTileDepth * int64_t(sizeof(uint16_t)));
   const int64_t panels = (lines + kPanel - 1) / kPanel;
   const int64_t most = std::max<int64_t>(1, kTaskBytes / bytes);
   const int64_t tasks = round_up((panels + most - 1) / most, threads());
@@ -214,9 +214,9 @@ void multiply_few_rows(const Product& p) {
   pack_left_by_all(p, left);
   const int64_t rows = round_up(m, kBlockRows);
   for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
-    const Block block{0, rows, 0, (cols + kPanel - 1) / kPanel};
+    const Block block{0, m, 0, (cols + kPanel - 1) / kPanel};
     const int64_t width = block.width();
-    float* sums = scratch(Scratch::task, rows * width + width * kPackedPartTiles * kAmxDepth / 2);
+    float* sums = scratch(Scratch::task, rows * width + width * kPackedPartTiles * kTileDepth / 2);
     const Tiles config;
     for (int64_t part = 0; part < tiles; part += kPackedPartTiles) {
       const Packed right{col, cols, part, std::min(kPackedPartTiles, tiles - part),
@@ -244,12 +244,13 @@ void multiply_few_cols(const Product& p) {
   pack_across_by_all<false>(p.b, right, panel_tile);
   const int64_t width = round_up(n, kPanel);
   for_line_tasks(m, lines_of_task(m, width, tiles), [&](int64_t row, int64_t rows) {
-    const Block block{0, round_up(rows, kBlockRows), 0, width / kPanel};
-    float* sums = scratch(Scratch::task, block.rows * (width + kPackedPartTiles * kAmxDepth / 2));
+    const Block block{0, rows, 0, width / kPanel};
+    const int64_t padded = round_up(rows, kBlockRows);
+    float* sums = scratch(Scratch::task, padded * (width + kPackedPartTiles * kTileDepth / 2));
     const Tiles config;
     for (int64_t part = 0; part < tiles; part += kPackedPartTiles) {
       const Packed left{row, rows, part, std::min(kPackedPartTiles, tiles - part),
-                        reinterpret_cast<uint16_t*>(sums + block.rows * width)};
+                        reinterpret_cast<uint16_t*>(sums + padded * width)};
       for (int64_t d = 0; d < left.tiles; ++d) pack_tile_across<true>(p.a, left, d, left_tile);
       add_products(block, {left}, 0, right, part, left.tiles, part > 0, sums);
     }
@@ -266,16 +267,21 @@ bool amx_enable() {
   return enabled;
 }
 
-void amx_multiply(const Product& p) {
+void use_tile_registers(bool use) {
+  tile_registers = use;
+}
+
+void tile_multiply(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
   FINETUNE_CHECK(tiles > 0);
-  const int64_t packed = std::min(m, n) * tiles * kAmxDepth * int64_t(sizeof(uint16_t));
+  const int64_t packed = std::min(m, n) * tiles * kTileDepth * int64_t(sizeof(uint16_t));
   if (!p.transpose_a && m <= kFewRows) return multiply_few_rows(p);
   if (p.transpose_a && packed <= kResidentBytes) {
     return m < n ? multiply_few_rows(p) : multiply_few_cols(p);
   }
   const int64_t most = std::max(
-      kMostPackedBytes / (tiles * kAmxDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel, kPanel);
+      kMostPackedBytes / (tiles * kTileDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel,
+      kPanel);
   for (int64_t col = 0; col < n; col += most) {
     Packed right{col, std::min(most, n - col), 0, tiles, nullptr};
     int64_t largest_left = 0;
@@ -299,7 +305,8 @@ void amx_multiply(const Product& p) {
   }
 }
 
-double amx_spin(int64_t rounds) {
+double tile_spin(int64_t rounds) {
+  if (!tile_registers) return dot_spin(rounds);
   Tiles tiles;
   _tile_zero(0);
   _tile_zero(1);
@@ -313,7 +320,7 @@ double amx_spin(int64_t rounds) {
     _tile_dpbf16ps(2, 4, 5);
     _tile_dpbf16ps(3, 4, 5);
   }
-  return double(rounds) * 4 * 2 * kAmxSide * kAmxSide * kAmxDepth;
+  return double(rounds) * 4 * 2 * kTileSide * kTileSide * kTileDepth;
 }
 
 }  // namespace finetune::cpu

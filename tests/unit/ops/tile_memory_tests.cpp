@@ -1,6 +1,6 @@
-// The whole layers of ops/cpu/amx_layer.h on memory that ends where nobody may read or write: tiles
-// reach beyond what they are asked for, and no sanitizer sees them. All scratch memory is NaN at
-// first, so that what is read before it is written shows.
+// The whole layers of ops/cpu/tile_layer.h on memory that ends where nobody may read or write:
+// tiles reach beyond what they are asked for, and no sanitizer sees them. All scratch memory is NaN
+// at first, so that what is read before it is written shows.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
@@ -13,10 +13,10 @@
 #include "../shared.h"
 #include "core/dtype.h"
 #include "core/parallel.h"
-#include "ops/cpu/amx_attention.h"
-#include "ops/cpu/amx_gemm.h"
-#include "ops/cpu/amx_layer.h"
 #include "ops/cpu/tasks.h"
+#include "ops/cpu/tile_attention.h"
+#include "ops/cpu/tile_gemm.h"
+#include "ops/cpu/tile_layer.h"
 
 namespace finetune {
 namespace {
@@ -120,9 +120,23 @@ class Sequences {
   int64_t longest_ = 0, most_queries_ = 0;
 };
 
-bool has_amx() {
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512dq") &&
-         cpu::amx_enable();
+// The ways to form products that this machine has: in vector registers, in tile registers.
+std::vector<bool> ways() {
+  if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512dq")) return {};
+  if (!cpu::amx_enable()) return {false};
+  return {false, true};
+}
+
+// check() in each of them.
+void in_every_way(void (*check)()) {
+  const std::vector<bool> all = ways();
+  if (all.empty()) return test::skip("no AVX-512 with BF16");
+  for (const bool registers : all) {
+    INFO((registers ? "tile" : "vector"), " registers");
+    cpu::use_tile_registers(registers);
+    check();
+  }
+  set_threads(1);
 }
 
 // The first `count` numbers that are not finite; 0: none.
@@ -141,8 +155,7 @@ float* cpu::scratch(Scratch use, int64_t floats) {
   return memory[int(use)].floats();
 }
 
-TEST_CASE("attention of whole layers keeps to its memory") {
-  if (!has_amx()) return test::skip("no AMX");
+static void check_self_attention() {
   struct Heads {
     int64_t count, size;
   };
@@ -168,18 +181,16 @@ TEST_CASE("attention of whole layers keeps to its memory") {
                " sequences, ", threads, " threads", first_only ? ", first queries" : "");
           set_threads(threads);
           Bf16Matrix context(rows, h);
-          cpu::amx_self_attention(shape, x.view, first_only ? first.view : Tensor{}, weight.view,
-                                  bias.view, context.view);
+          cpu::tile_self_attention(shape, x.view, first_only ? first.view : Tensor{}, weight.view,
+                                   bias.view, context.view);
           CHECK(not_finite(context) == 0);
         }
       }
     }
   }
-  set_threads(1);
 }
 
-TEST_CASE("the output of whole layers keeps to its memory") {
-  if (!has_amx()) return test::skip("no AMX");
+static void check_layer_output() {
   struct Shape {
     int64_t hidden, inner;
   };
@@ -206,18 +217,16 @@ TEST_CASE("the output of whole layers keeps to its memory") {
         set_threads(threads);
         const Matrix residual(rows, h, 1), y(rows, h, 0);
         std::memset(y.view.data, 0xFF, size_t(rows * h) * sizeof(float));
-        cpu::amx_layer_output(layer, context.view, residual.view, y.view);
+        cpu::tile_layer_output(layer, context.view, residual.view, y.view);
         int64_t wrong = 0;
         for (int64_t i = 0; i < rows * h; ++i) wrong += !std::isfinite(y.view.f32()[i]);
         CHECK(wrong == 0);
       }
     }
   }
-  set_threads(1);
 }
 
-TEST_CASE("attention of training keeps to its memory") {
-  if (!has_amx()) return test::skip("no AMX");
+static void check_attention() {
   // All that dropout would keep: the buffer must hold `count` factors and 256 more.
   const auto factors = [](const Dropout&, uint32_t, uint32_t, int64_t begin, int64_t count,
                           float* buffer) -> const float* {
@@ -249,15 +258,24 @@ TEST_CASE("attention of training keeps to its memory") {
           INFO("heads of ", size, ", ", tokens, " tokens, ", threads, " threads",
                first_only ? ", first queries" : "");
           set_threads(threads);
-          cpu::amx_attention(shape, dropout, factors, q.view, k.view, v.view, out.view, lse.view);
-          cpu::amx_attention_backward(shape, dropout, factors, q.view, k.view, v.view, lse.view,
-                                      dout.view, dq.view, dk.view, dv.view);
+          cpu::tile_attention(shape, dropout, factors, q.view, k.view, v.view, out.view, lse.view);
+          cpu::tile_attention_backward(shape, dropout, factors, q.view, k.view, v.view, lse.view,
+                                       dout.view, dq.view, dk.view, dv.view);
           for (Bf16Matrix* x : {&out, &dq, &dk, &dv}) CHECK(not_finite(*x) == 0);
         }
       }
     }
   }
-  set_threads(1);
+}
+
+TEST_CASE("attention of whole layers keeps to its memory") {
+  in_every_way(check_self_attention);
+}
+TEST_CASE("the output of whole layers keeps to its memory") {
+  in_every_way(check_layer_output);
+}
+TEST_CASE("attention of training keeps to its memory") {
+  in_every_way(check_attention);
 }
 
 }  // namespace finetune

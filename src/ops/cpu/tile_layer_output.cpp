@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "ops/cpu/amx_layer.h"
-#include "ops/cpu/amx_math.h"
-#include "ops/cpu/amx_panels.h"
-#include "ops/cpu/amx_stream.h"
+#include "ops/cpu/bf16_math.h"
 #include "ops/cpu/tasks.h"
+#include "ops/cpu/tile_layer.h"
+#include "ops/cpu/tile_panels.h"
+#include "ops/cpu/tile_stream.h"
 
 namespace finetune::cpu {
 namespace {
@@ -20,7 +20,7 @@ struct Weights {
   int64_t chunk_tiles(int64_t chunk) const {
     return std::min(kPartTiles, inner - chunk * kPartTiles);
   }
-  int64_t floats() const { return (hidden + 2 * inner) * hidden * kAmxTile; }
+  int64_t floats() const { return (hidden + 2 * inner) * hidden * kTileSize; }
   uint16_t* attention(int64_t panel) const { return data + panel * hidden * kPanelTile; }
   uint16_t* of_chunk(int64_t chunk) const {
     return attention(hidden) + 2 * chunk * kPartTiles * hidden * kPanelTile;
@@ -37,7 +37,7 @@ struct Weights {
 
 void pack(const LayerOutput& layer, const Weights& to) {
   const int64_t per_hidden = 2 * to.hidden, per_inner = 2 * to.inner;  // groups of 16 lines
-  const auto half = [](int64_t group) { return group % 2 * kAmxTile; };
+  const auto half = [](int64_t group) { return group % 2 * kTileSize; };
   for_tasks(2 * per_hidden + per_inner, [&](int64_t i) {
     if (i < per_hidden) {
       pack_group_along<true>(layer.attention_weight,
@@ -68,21 +68,21 @@ struct Rows {
 };
 
 int64_t bytes_of_row(const LayerOutput& layer) {
-  return 6 * layer.hidden() + 2 * kPartTiles * kAmxDepth + 4 * kAmxBlock;
+  return 6 * layer.hidden() + 2 * kPartTiles * kTileDepth + 4 * kTileBlock;
 }
 
 uint16_t* left_row(uint16_t* operand, int64_t tiles, int64_t r) {
-  return operand + r / kAmxSide * tiles * kAmxTile + r % kAmxSide * kAmxDepth;
+  return operand + r / kTileSide * tiles * kTileSize + r % kTileSide * kTileDepth;
 }
 
 void take_context(Tensor context, int64_t begin, const Rows& rows) {
-  const int64_t tiles = context.cols / kAmxDepth;
+  const int64_t tiles = context.cols / kTileDepth;
   for (int64_t r = 0; r < rows.count; ++r) {
     const uint16_t* from =
         static_cast<const uint16_t*>(context.data) + (begin + r) * context.stride;
     uint16_t* to = left_row(rows.state, tiles, r);
     for (int64_t d = 0; d < tiles; ++d) {
-      _mm512_store_si512(to + d * kAmxTile, _mm512_loadu_si512(from + d * kAmxDepth));
+      _mm512_store_si512(to + d * kTileSize, _mm512_loadu_si512(from + d * kTileDepth));
     }
   }
 }
@@ -122,7 +122,7 @@ void normalise(float* x, const float* bias, const float* residual, int64_t cols,
 // The attention's output becomes the feed-forward's input: as left operand in `state`, and with the
 // output's bias in `sums`, to which the products will be added.
 void finish_attention(const LayerOutput& layer, Tensor residual, int64_t begin, const Rows& rows) {
-  const int64_t cols = layer.hidden(), tiles = cols / kAmxDepth;
+  const int64_t cols = layer.hidden(), tiles = cols / kTileDepth;
   const Norm norm{layer.attention_gamma.f32(), layer.attention_beta.f32(), layer.epsilon};
   for (int64_t r = 0; r < rows.count; ++r) {
     float* sums = rows.sums + r * cols;
@@ -130,7 +130,7 @@ void finish_attention(const LayerOutput& layer, Tensor residual, int64_t begin, 
     normalise(sums, layer.attention_bias.f32(), residual.f32() + (begin + r) * residual.stride,
               cols, norm, [&](int64_t i, __m512 v) {
                 _mm256_store_si256(
-                    reinterpret_cast<__m256i*>(to + i / kAmxDepth * kAmxTile + i % kAmxDepth),
+                    reinterpret_cast<__m256i*>(to + i / kTileDepth * kTileSize + i % kTileDepth),
                     (__m256i)_mm512_cvtneps_pbh(v));
                 _mm512_store_ps(sums + i,
                                 _mm512_add_ps(v, _mm512_loadu_ps(layer.output_bias.f32() + i)));
@@ -143,10 +143,10 @@ template <Activation kKind>
 void activate_strip(const Rows& rows, const float* bias, int64_t tiles, int64_t d) {
   const __m512 low = _mm512_loadu_ps(bias), high = _mm512_loadu_ps(bias + 16);
   for (int64_t r = 0; r < rows.count; ++r) {
-    const float* from = rows.strip + r * kAmxBlock;
+    const float* from = rows.strip + r * kTileBlock;
     const __m512 left = activated<kKind>(_mm512_add_ps(_mm512_load_ps(from), low));
     const __m512 right = activated<kKind>(_mm512_add_ps(_mm512_load_ps(from + 16), high));
-    _mm512_store_si512(left_row(rows.inner, tiles, r) + d * kAmxTile, amx_round(left, right));
+    _mm512_store_si512(left_row(rows.inner, tiles, r) + d * kTileSize, round_to_bf16(left, right));
   }
 }
 
@@ -157,13 +157,13 @@ void feed_forward(const LayerOutput& layer, const Weights& weights, const Rows& 
     const int64_t tiles = weights.chunk_tiles(chunk);
     for (int64_t d = 0; d < tiles; ++d) {
       const int64_t panel = chunk * kPartTiles + d;
-      multiply_panel(rows.state, hidden, rows.padded, weights.inner_panel(panel), hidden,
-                     rows.strip, kAmxBlock, false);
-      activate_strip<kKind>(rows, layer.inner_bias.f32() + panel * kAmxBlock, tiles, d);
+      multiply_panel(rows.state, hidden, rows.count, weights.inner_panel(panel), hidden, rows.strip,
+                     kTileBlock, false);
+      activate_strip<kKind>(rows, layer.inner_bias.f32() + panel * kTileBlock, tiles, d);
     }
     for (int64_t panel = 0; panel < hidden; ++panel) {
-      multiply_panel(rows.inner, tiles, rows.padded, weights.output_panel(chunk, panel), tiles,
-                     rows.sums + panel * kAmxBlock, layer.hidden(), true);
+      multiply_panel(rows.inner, tiles, rows.count, weights.output_panel(chunk, panel), tiles,
+                     rows.sums + panel * kTileBlock, layer.hidden(), true);
     }
   }
 }
@@ -174,33 +174,33 @@ void feed_forward(const LayerOutput& layer, const Weights& weights, const Rows& 
 
 }  // namespace
 
-bool amx_has_layer(const LayerShape& shape) {
-  return shape.hidden % kAmxBlock == 0 && shape.head_size % kAmxBlock == 0 &&
-         shape.inner % kAmxBlock == 0 && amx_has_activation(shape.activation);
+bool has_tile_layer(const LayerShape& shape) {
+  return shape.hidden % kTileBlock == 0 && shape.head_size % kTileBlock == 0 &&
+         shape.inner % kTileBlock == 0 && has_bf16_activation(shape.activation);
 }
 
-void amx_layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) {
+void tile_layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y) {
   const int64_t cols = layer.hidden(), total = y.rows;
-  Weights weights{cols / kAmxDepth, layer.inner() / kAmxDepth, nullptr};
+  Weights weights{cols / kTileDepth, layer.inner() / kTileDepth, nullptr};
   weights.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, weights.floats()));
   pack(layer, weights);
   const int64_t most =
-      std::max(kAmxBlock, kCacheBytes / bytes_of_row(layer) / kAmxBlock * kAmxBlock);
+      std::max(kTileBlock, kCacheBytes / bytes_of_row(layer) / kTileBlock * kTileBlock);
   const int64_t tasks = round_up((total + most - 1) / most, threads());
-  const int64_t per_task = round_up((total + tasks - 1) / tasks, kAmxBlock);
+  const int64_t per_task = round_up((total + tasks - 1) / tasks, kTileBlock);
   for_tasks((total + per_task - 1) / per_task, [&](int64_t task) {
     const int64_t begin = task * per_task;
     Rows rows{std::min(per_task, total - begin), 0, nullptr, nullptr, nullptr, nullptr};
-    rows.padded = round_up(rows.count, kAmxBlock);
+    rows.padded = round_up(rows.count, kTileBlock);
     rows.sums = scratch(Scratch::task, rows.padded * bytes_of_row(layer) / int64_t(sizeof(float)));
     rows.strip = rows.sums + rows.padded * cols;
-    rows.state = reinterpret_cast<uint16_t*>(rows.strip + rows.padded * kAmxBlock);
+    rows.state = reinterpret_cast<uint16_t*>(rows.strip + rows.padded * kTileBlock);
     rows.inner = rows.state + rows.padded * cols;
     const Tiles config;
     take_context(context, begin, rows);
     for (int64_t panel = 0; panel < weights.hidden; ++panel) {
-      multiply_panel(rows.state, weights.hidden, rows.padded, weights.attention(panel),
-                     weights.hidden, rows.sums + panel * kAmxBlock, cols, false);
+      multiply_panel(rows.state, weights.hidden, rows.count, weights.attention(panel),
+                     weights.hidden, rows.sums + panel * kTileBlock, cols, false);
     }
     finish_attention(layer, residual, begin, rows);
     feed_forward(layer, weights, rows);

@@ -8,9 +8,9 @@
 
 namespace finetune::cpu {
 
-bool amx_has_layer(const LayerShape& shape);
-void amx_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
-                        Tensor bias, Tensor context);
-void amx_layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y);
+bool has_tile_layer(const LayerShape& shape);
+void tile_self_attention(const AttentionShape& shape, Tensor x, Tensor first, Tensor weight,
+                         Tensor bias, Tensor context);
+void tile_layer_output(const LayerOutput& layer, Tensor context, Tensor residual, Tensor y);
 
 }  // namespace finetune::cpu

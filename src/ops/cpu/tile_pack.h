@@ -17,15 +17,25 @@
 
 namespace finetune::cpu {
 
-constexpr int64_t kAmxSide = 16;
-constexpr int64_t kAmxDepth = 32;
-constexpr int64_t kAmxTile = kAmxSide * kAmxDepth;  // elements
+constexpr int64_t kTileSide = 16;
+constexpr int64_t kTileDepth = 32;
+constexpr int64_t kTileSize = kTileSide * kTileDepth;  // elements
 
-inline __mmask16 amx_mask(int64_t count) {
+// Where the tiles of 32 lines of an operand lie.
+struct Operand {
+  const void* data;
+  size_t stride;       // bytes from one row of a tile to the next
+  int64_t half, step;  // bytes to the second 16 lines, to the next tile of depth
+  const char* at(int64_t half_, int64_t tile) const {
+    return static_cast<const char*>(data) + half_ * half + tile * step;
+  }
+};
+
+inline __mmask16 lane_mask(int64_t count) {
   return __mmask16(count >= 16 ? 0xFFFF : count <= 0 ? 0 : (1u << count) - 1);
 }
 
-inline __m512i amx_round(__m512 low, __m512 high) {
+inline __m512i round_to_bf16(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
@@ -78,7 +88,7 @@ inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
     const float* row = from + i * stride;
     _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(row + 16 * stride + 16), _MM_HINT_T0);
-    r[i] = amx_round(_mm512_loadu_ps(row), _mm512_loadu_ps(row + 16));
+    r[i] = round_to_bf16(_mm512_loadu_ps(row), _mm512_loadu_ps(row + 16));
   }
   store_transposed(r, tile);
 }
@@ -87,36 +97,37 @@ inline void pack_transposed(const float* from, int64_t stride, uint16_t* tile) {
 // `from` stands for zeros. What lies kAhead elements further is prefetched.
 template <typename Place>
 inline void pack_along(const float* from, int64_t depth, int64_t row, const Place& place) {
-  for (int64_t k = 0, d = 0; k < depth; k += kAmxDepth, ++d) {
+  for (int64_t k = 0, d = 0; k < depth; k += kTileDepth, ++d) {
     if (from != nullptr) {
       _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead), _MM_HINT_T0);
       _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead + 16), _MM_HINT_T0);
     }
-    const __mmask16 low = from ? amx_mask(depth - k) : 0;
-    const __mmask16 high = from ? amx_mask(depth - k - 16) : 0;
-    _mm512_store_si512(place(d) + 32 * row, amx_round(_mm512_maskz_loadu_ps(low, from + k),
-                                                      _mm512_maskz_loadu_ps(high, from + k + 16)));
+    const __mmask16 low = from ? lane_mask(depth - k) : 0;
+    const __mmask16 high = from ? lane_mask(depth - k - 16) : 0;
+    _mm512_store_si512(place(d) + 32 * row,
+                       round_to_bf16(_mm512_maskz_loadu_ps(low, from + k),
+                                     _mm512_maskz_loadu_ps(high, from + k + 16)));
   }
 }
 
 // The same from bf16, which is copied.
 template <typename Place>
 inline void pack_along(const bfloat16* from, int64_t depth, int64_t row, const Place& place) {
-  for (int64_t k = 0, d = 0; k < depth; k += kAmxDepth, ++d) {
+  for (int64_t k = 0, d = 0; k < depth; k += kTileDepth, ++d) {
     if (from != nullptr) {
       _mm_prefetch(reinterpret_cast<const char*>(from + k + kAhead), _MM_HINT_T0);
     }
-    const int64_t count = from == nullptr ? 0 : std::min(depth - k, kAmxDepth);
+    const int64_t count = from == nullptr ? 0 : std::min(depth - k, kTileDepth);
     const auto mask = __mmask32((uint64_t{1} << count) - 1);
     _mm512_store_si512(place(d) + 32 * row, _mm512_maskz_loadu_epi16(mask, from + k));
   }
 }
 
 // Words 0 of both, words 1, ...: pairs of neighbours in depth.
-inline __m512i amx_pairs(__m512 even, __m512 odd) {
+inline __m512i bf16_pairs(__m512 even, __m512 odd) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  return _mm512_permutexvar_epi16(order, amx_round(even, odd));
+  return _mm512_permutexvar_epi16(order, round_to_bf16(even, odd));
 }
 
 // Two neighbours in depth, `count` columns each, as row `row` of the tiles place(0), place(1), ...
@@ -124,12 +135,12 @@ inline __m512i amx_pairs(__m512 even, __m512 odd) {
 template <typename Place>
 inline void pack_across(const float* even, const float* odd, int64_t count, int64_t row,
                         int64_t ahead, const Place& place) {
-  for (int64_t i = 0, g = 0; i < count; i += kAmxSide, ++g) {
-    const __mmask16 mask = amx_mask(count - i);
+  for (int64_t i = 0, g = 0; i < count; i += kTileSide, ++g) {
+    const __mmask16 mask = lane_mask(count - i);
     _mm_prefetch(reinterpret_cast<const char*>(even + i + ahead), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(odd + i + ahead), _MM_HINT_T0);
-    const __m512i both = amx_pairs(_mm512_maskz_loadu_ps(even ? mask : __mmask16(0), even + i),
-                                   _mm512_maskz_loadu_ps(odd ? mask : __mmask16(0), odd + i));
+    const __m512i both = bf16_pairs(_mm512_maskz_loadu_ps(even ? mask : __mmask16(0), even + i),
+                                    _mm512_maskz_loadu_ps(odd ? mask : __mmask16(0), odd + i));
     _mm512_store_si512(place(g) + 32 * row, both);
   }
 }
@@ -139,7 +150,7 @@ template <typename Place>
 inline void pack_across(const bfloat16* even, const bfloat16* odd, int64_t count, int64_t row,
                         int64_t ahead, const Place& place) {
   const auto load = [count](const bfloat16* from, int64_t i) {
-    const int64_t left = from == nullptr ? 0 : std::min(count - i, kAmxDepth);
+    const int64_t left = from == nullptr ? 0 : std::min(count - i, kTileDepth);
     return _mm512_maskz_loadu_epi16(__mmask32((uint64_t{1} << left) - 1), from + i);
   };
   // Words of pairs 0 to 15, and of 16 to 31: word i of the second is at 32 + i.
@@ -148,12 +159,12 @@ inline void pack_across(const bfloat16* even, const bfloat16* odd, int64_t count
                                                    11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
   const __m512i first = _mm512_load_si512(low);
   const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
-  for (int64_t i = 0, g = 0; i < count; i += kAmxDepth, g += 2) {
+  for (int64_t i = 0, g = 0; i < count; i += kTileDepth, g += 2) {
     _mm_prefetch(reinterpret_cast<const char*>(even + i + ahead), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(odd + i + ahead), _MM_HINT_T0);
     const __m512i a = load(even, i), b = load(odd, i);
     _mm512_store_si512(place(g) + 32 * row, _mm512_permutex2var_epi16(a, first, b));
-    if (i + kAmxSide < count) {
+    if (i + kTileSide < count) {
       _mm512_store_si512(place(g + 1) + 32 * row, _mm512_permutex2var_epi16(a, second, b));
     }
   }

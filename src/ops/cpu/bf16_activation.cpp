@@ -1,7 +1,7 @@
-#include "ops/cpu/amx_activation.h"
+#include "ops/cpu/bf16_activation.h"
 
-#include "ops/cpu/amx_math.h"
-#include "ops/cpu/amx_pack.h"
+#include "ops/cpu/bf16_math.h"
+#include "ops/cpu/tile_pack.h"
 
 namespace finetune::cpu {
 namespace {
@@ -13,7 +13,7 @@ __m512 wide(__m256i x) {
 template <Activation kKind, bool kBackward>
 void row_of(const bfloat16* x, const bfloat16* dy, bfloat16* out, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) {
-    const __mmask16 mask = amx_mask(count - i);
+    const __mmask16 mask = lane_mask(count - i);
     if (i % 32 == 0) {
       _mm_prefetch(reinterpret_cast<const char*>(x + i + kAhead), _MM_HINT_T0);
       if (kBackward) _mm_prefetch(reinterpret_cast<const char*>(dy + i + kAhead), _MM_HINT_T0);
@@ -43,8 +43,8 @@ void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void amx_activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin,
-                         int64_t end) {
+void bf16_activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin,
+                          int64_t end) {
   with_activation(f, [&](auto kind) { rows_of<kind()>(x, dy, out, begin, end); });
 }
 
