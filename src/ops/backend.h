@@ -350,12 +350,12 @@ class Backend {
                               Tensor parameter, Tensor m, Tensor v) = 0;
 };
 
-// The CPU backend: kernels chosen at run time for AVX2, AVX-512 or AVX-512 with AMX.
-// FINETUNE_ISA=avx2|avx512|amx forces a path; Error(usage) for an unknown or missing one.
+// The CPU backend: kernels chosen at run time (ops/cpu/isa.h).
+// FINETUNE_ISA=avx2|avx512|avx512_bf16|amx forces a path; Error(usage) for an unknown or missing one.
 // With `compute` bf16 the operands of matrix products are rounded to bf16, sums and all else are
 // fp32.
 std::unique_ptr<Backend> make_cpu_backend(DType compute = DType::f32);
-// Whether bf16 products are the faster ones here (AMX).
+// Whether bf16 products are the faster ones here.
 bool cpu_multiplies_bf16_fast();
 // Plain loops in double precision over float data, for tests.
 std::unique_ptr<Backend> make_reference_backend();

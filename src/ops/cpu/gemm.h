@@ -1,4 +1,4 @@
-// Matrix products of the CPU backend.
+// Matrix products of the CPU backend: oneDNN's in fp32 on AVX-512, else kernels of our own.
 #pragma once
 
 #include "core/tensor.h"
@@ -24,8 +24,8 @@ struct Product {
 void multiply(const Product& product);
 
 // The same with operands rounded to bf16 and sums in fp32; a, b, and c without `accumulate` may be
-// in bf16 themselves: on AMX tiles where the machine has them
-// and they are wanted (isa.h), else slowly by rounding copies.
+// in bf16 themselves: in tiles where the machine multiplies
+// bf16 and that is wanted (isa.h), else slowly by rounding copies.
 void multiply_bf16(const Product& product);
 
 // Shapes that fit and are supported; FINETUNE_CHECK.

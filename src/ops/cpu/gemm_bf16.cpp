@@ -36,7 +36,7 @@ void multiply_bf16(const Product& p) {
   if (multiplies_bf16(select_isa())) return tile_multiply(p);
   Product copy = p;
   const bool round = p.c.dtype == DType::bf16;
-  float* space = scratch(Scratch::operation, p.a.size() + p.b.size() + (round ? p.c.size() : 0));
+  float* space = scratch(Scratch::rounded, p.a.size() + p.b.size() + (round ? p.c.size() : 0));
   copy.a = rounded(p.a, space);
   copy.b = rounded(p.b, space + p.a.size());
   if (round) copy.c = matrix(space + p.a.size() + p.b.size(), p.c.rows, p.c.cols);

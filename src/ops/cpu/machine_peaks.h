@@ -7,7 +7,7 @@
 namespace finetune {
 
 // Arithmetic with all threads(), in flop/s: of one large fp32 product (2 * 2048^3) through oneDNN;
-// for bf16 where the machine has AMX, of multiplications of tiles in registers, which no product
+// for bf16 where it is multiplied as such, of multiplications in registers, which no product
 // can exceed. Takes about a tenth of a second on a few cores.
 double measure_matmul_peak(Clock clock, DType precision);
 

@@ -19,7 +19,7 @@ struct Piece {
 }  // namespace
 
 float* scratch(Scratch use, int64_t floats) {
-  static thread_local Piece pieces[2];
+  static thread_local Piece pieces[3];
   Piece& piece = pieces[int(use)];
   if (floats > piece.size) {
     std::free(piece.data);

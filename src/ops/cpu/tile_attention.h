@@ -1,5 +1,6 @@
-// Attention on AMX tiles, of queries, keys and values in bf16 (ops/backend.h): probabilities and
-// their gradients are rounded to bf16 as operands, sums and exponentials are fp32.
+// Attention on tiles (tile_pack.h), of queries, keys and values in bf16 (ops/backend.h):
+// probabilities and their gradients are rounded to bf16 as operands, sums and exponentials are
+// fp32.
 #pragma once
 
 #include "ops/backend.h"

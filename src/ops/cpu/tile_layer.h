@@ -1,4 +1,4 @@
-// The two halves of an encoder layer in inference on AMX tiles (ops/backend.h). A task takes some
+// The two halves of an encoder layer in inference on tiles (ops/backend.h). A task takes some
 // rows through all of its half, in a core's second-level cache, and the weights, packed in the
 // order of their use, come by. Each row's result depends on its own sequence alone, as long as all
 // values are finite: what is not may spread to the sequences beside it.

@@ -1,4 +1,5 @@
-// fp32 matrices into the tiles of AMX, rounded to bf16 (nearest even). Needs AVX-512 with BF16.
+// fp32 matrices into the tiles that AMX multiplies, rounded to bf16 (nearest even). Needs AVX-512
+// with BF16.
 //
 // A tile has 16 rows of 16 pairs of bf16. The left operand's rows are its own, each 32 deep; the
 // right one's rows are pairs of neighbours in depth, and its columns are the 16 of the product.

@@ -1,4 +1,4 @@
-// An operand of a matrix product, some of its lines and of its depth, as AMX tiles: where they lie,
+// An operand of a matrix product, some of its lines and of its depth, as tiles: where they lie,
 // and how they come there from fp32.
 #pragma once
 

@@ -408,7 +408,7 @@ TEST_CASE("whole layers give the logits of layers in parts, and each sequence it
       config.hidden_size = 64;
       config.num_attention_heads = 2;
       config.intermediate_size = 160;
-      if (!has_whole_layers(*backend, config)) return skip("no AMX: layers are computed in parts");
+      if (!has_whole_layers(*backend, config)) return skip("no bf16 tiles: layers are computed in parts");
       ParameterTable table(config, head);
       Arena weights(*backend, random_weights(table, 0.1));
       const std::vector<Sequence> sequences = random_sequences(config, {7, 1, 24, 13, 16});

@@ -150,7 +150,7 @@ int64_t not_finite(Bf16Matrix& x) {
 
 // In place of scratch.cpp.
 float* cpu::scratch(Scratch use, int64_t floats) {
-  static thread_local Guarded memory[2];
+  static thread_local Guarded memory[3];
   memory[int(use)].reset(size_t(floats) * sizeof(float), 64);
   return memory[int(use)].floats();
 }
