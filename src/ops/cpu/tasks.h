@@ -57,8 +57,8 @@ constexpr int64_t round_up(int64_t n, int64_t multiple) {
 }
 
 // Memory that lives as long as the thread and only grows, 64-byte aligned, contents undefined. An
-// operation's memory is shared with its tasks; a task's is its own; rounded operands are there while
-// an operation computes with them. Each has one piece at a time.
+// operation's memory is shared with its tasks; a task's is its own; rounded operands are there
+// while an operation computes with them. Each has one piece at a time.
 enum class Scratch { operation, task, rounded };
 float* scratch(Scratch use, int64_t floats);
 
