@@ -167,7 +167,41 @@ const std::set<std::string> kSameBitsEverywhere = {
     "step_outcome", "adamw_parts",
 };
 
+// The largest copies and as many as there may be, collected in between and after the places have
+// been used in turn.
+void check_posted(Backend& backend) {
+  const auto memory = backend.allocate(kMostPostedBytes);
+  auto post = [&](int64_t number) {
+    const std::vector<char> bytes(kMostPostedBytes, char(number));
+    backend.upload(memory.get(), bytes.data(), bytes.size());
+    backend.post(memory.get(), bytes.size());
+  };
+  auto collect = [&] {
+    std::vector<char> bytes(kMostPostedBytes);
+    backend.collect(bytes.data(), bytes.size());
+    CHECK(std::count(bytes.begin(), bytes.end(), bytes[0]) == int64_t(bytes.size()));
+    return int64_t(bytes[0]);
+  };
+  int64_t next = 0;
+  for (int64_t oldest = 0; oldest < 2 * kMostPosted + 3; ++oldest) {
+    while (next < oldest + kMostPosted) post(next++);
+    CHECK_THROWS(post(next));
+    CHECK(collect() == oldest);
+  }
+  for (int64_t left = 1; left < kMostPosted; ++left) collect();
+  CHECK_THROWS(collect());
+}
+
 }  // namespace
+
+TEST_CASE("copies that the CPU's host collects later") {
+  for_each_backend(Device::cpu, check_posted);
+  check_posted(*make_reference_backend());
+}
+
+TEST_CASE("copies that the GPU's host collects later") {
+  for_each_backend(Device::gpu, check_posted);
+}
 
 TEST_CASE("every op of the CPU's backends equals the reference") {
   check_all(Device::cpu);
