@@ -102,7 +102,7 @@ TrainingStep::~TrainingStep() {
   try {
     if (comm_.size() == 1) settle();
     engine_.on_weights_wanted(nullptr);
-  } catch (...) {  // the device fails, which is known; who asks for the weights all the same is told
+  } catch (...) {  // the device fails; who asks for the weights all the same is told
     engine_.on_weights_wanted([why = std::current_exception()] { std::rethrow_exception(why); });
   }
 }
