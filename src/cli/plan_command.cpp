@@ -156,6 +156,9 @@ std::string device_text(const RunPlan& plan) {
   } else {
     out += "The run does not fit, whatever its --micro-batch-tokens.\n";
   }
+  out +=
+      "Not counted: the driver's context, kernels and CUDA graphs, for which a 256th is left "
+      "free.\n";
   return out + alternatives_text(
                    plan, "peak", [](const Alternative& a) { return a.kept_on_device; },
                    [](const Alternative& a) { return a.recomputed_on_device; });

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "core/philox.h"
+#include "core/posted_limits.h"
 #include "core/step_outcome.h"
 #include "core/tensor.h"
 #include "ops/device_peers.h"
@@ -145,10 +146,6 @@ struct Addition {
 // Gradient norms are summed in double over blocks of about this many elements, then the block sums
 // are added by a fixed binary tree: same bits however the arena is split over threads or processes.
 constexpr int64_t kNormBlock = 1 << 14;
-
-// Of copies that the host collects later (post).
-constexpr size_t kMostPostedBytes = 64;
-constexpr int64_t kMostPosted = 8;
 
 // Of a device with memory of its own, in bytes; zeros where the program's memory is the device's.
 struct DeviceMemory {

@@ -1,6 +1,7 @@
 // The memory that a training run takes on a GPU, before it is there. All buffers there are
 // allocated once, for the largest micro-batch that there is room for, and stay whole whether
-// somebody touches them or not, so everything follows by formula.
+// somebody touches them or not, so everything follows by formula. Not counted is what the driver
+// and NCCL allocate beside them (context, kernels, CUDA graphs, channels): nobody says how much.
 #pragma once
 
 #include <cstdint>

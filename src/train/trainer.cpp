@@ -110,6 +110,8 @@ class Trainer {
   // Takes in what came of steps until so many are under way. None is when the run looks at its
   // state.
   void finish_steps(int64_t left);
+  // After an error: the same of all of them, as far as it is to be had.
+  void finish_steps_if_possible() noexcept;
   void log_step(const Begun& step, const StepResult& result, double seconds);
   void show(int64_t done, double loss);
   Verdict judge(const Metrics& metrics, std::unique_ptr<Evaluation> evaluation);
@@ -145,10 +147,17 @@ int Trainer::step() {
   }
   IndexRange range = batch_range(count_, s_.options.batch_size, state_.step % per_epoch_);
   const double learning_rate = s_.schedule.at(state_.step);
-  begun_.push_back({state_.step + 1, range.size(), learning_rate, Clock::now()});
-  const int code = s_.step->begin(
-      state_.step, std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
-      learning_rate, [this] { return wish(); });
+  const Begun begun{state_.step + 1, range.size(), learning_rate, Clock::now()};
+  int code = 0;
+  try {
+    code = s_.step->begin(state_.step,
+                          std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
+                          learning_rate, [this] { return wish(); });
+  } catch (...) {
+    finish_steps_if_possible();
+    throw;
+  }
+  begun_.push_back(begun);
   state_.step += 1;
   state_.epoch = state_.step / per_epoch_;
   state_.step_in_epoch = state_.step % per_epoch_;
@@ -180,6 +189,13 @@ void Trainer::finish_steps(int64_t left) {
       log_step(step, result, seconds);
     }
     show(step.done, result.loss);
+  }
+}
+
+void Trainer::finish_steps_if_possible() noexcept {
+  try {  // of one process alone: with others no step is under way, and nobody waits
+    finish_steps(0);
+  } catch (...) {  // what has happened before counts
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <numeric>
 
 #include "core/error.h"
@@ -98,8 +99,12 @@ std::string_view TrainingStep::route() const {
 }
 
 TrainingStep::~TrainingStep() {
-  if (comm_.size() == 1) settle();
-  engine_.on_weights_wanted(nullptr);
+  try {
+    if (comm_.size() == 1) settle();
+    engine_.on_weights_wanted(nullptr);
+  } catch (...) {  // the device fails; who asks for the weights all the same is told
+    engine_.on_weights_wanted([why = std::current_exception()] { std::rethrow_exception(why); });
+  }
 }
 
 template <typename Action>

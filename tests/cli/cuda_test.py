@@ -113,7 +113,6 @@ def test_graphs(directory):
     for number, (line, precision) in enumerate((([*LABELS, "--micro-batch-tokens", 48], "fp32"), (LABELS, "bf16"),
                                                 (recomputing, "fp32"), (ANSWERS, "bf16"))):
         runs = [directory / f"{number}-{graphs}" for graphs in (0, 1)]
-        plain_run = runs[0]
         for graphs, run in enumerate(runs):
             report = directory / "report"
             succeed(*line, "--max-steps", 9, "--precision", precision, "--device", "cuda", "--output", run,
@@ -127,12 +126,33 @@ def test_graphs(directory):
             assert [step[key] for step in plain] == [step[key] for step in replaying], (number, key)
         assert len({step["lr"] for step in plain}) > 4
         assert len({facts_of(run)["weights_sha256"] for run in runs}) == 1, number
-    if HOST_MODULE:  # a recording that fails costs a line
+    if not HOST_MODULE:
+        return
+    # Recording, making, launching a graph that fails, for the first time or later, costs a line.
+    for fault in ({"HOST_CUDA_NO_GRAPHS": "1"}, *({"HOST_CUDA_FAILS": call} for call in (
+            "cudaStreamBeginCapture 1", "cudaGraphInstantiate 1", "cudaGraphLaunch 1", "cudaGraphLaunch 4"))):
         run = directory / "failing"
-        succeed(*ANSWERS, "--max-steps", 9, "--precision", "bf16", "--device", "cuda", "--output", run,
-                env={"HOST_CUDA_NO_GRAPHS": "1"})
-        assert (run / "log.txt").read_text().count("warning: going on without CUDA graphs") == 1
-        assert facts_of(run)["weights_sha256"] == facts_of(plain_run)["weights_sha256"]
+        succeed(*LABELS, "--max-steps", 9, "--precision", "bf16", "--device", "cuda", "--output", run, "--overwrite",
+                env=fault)
+        assert (run / "log.txt").read_text().count("warning: going on without CUDA graphs") == 1, fault
+        assert facts_of(run)["weights_sha256"] == facts_of(directory / "1-0")["weights_sha256"], fault
+
+
+def test_failure(directory):
+    """A device that fails ends the run with one line; steps that were done before are logged where their results can
+    still be had. The host asks for one result a step."""
+    prepared()
+    if not HOST_MODULE:
+        raise harness.Skip("only the kernels' host runtime fails when it is asked to")
+    for call, steps in (("FAILS download 5", 4), ("BREAKS download 5", 3), ("BREAKS cudaGraphLaunch 4", None)):
+        run = directory / call.replace(" ", "-")
+        fault = {"HOST_CUDA_" + call.split(" ", 1)[0]: call.split(" ", 1)[1], "HOST_CUDA_STREAMS": "late"}
+        result = harness.run(*LABELS, "--max-steps", 9, "--device", "cuda", "--output", run, env=fault)
+        errors = [line for line in result.err.splitlines() if "error:" in line]
+        assert result.code == 5 and len(errors) == 1 and "the GPU failed" in errors[0], (fault, result)
+        assert not (run / "model").exists()
+        done = [step["step"] for step in steps_of(run)]
+        assert done == list(range(1, (steps or len(done)) + 1)), (fault, done)
 
 
 def test_divergence(directory):
@@ -190,7 +210,7 @@ def test_plan(directory):
     plan = json.loads(succeed("plan", *LABELS[1:], "--device", "cuda", "--json").out)
     assert plan["step_seconds"] > 0 and plan["steps"] == 5
     text = succeed("plan", *LABELS[1:], "--device", "cuda", "--no-time").out
-    for words in ("memory of the GPU", "memory of the host", "The run fits.", "--recompute"):
+    for words in ("memory of the GPU", "memory of the host", "The run fits.", "Not counted", "--recompute"):
         assert words in text, text
 
 

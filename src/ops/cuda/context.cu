@@ -96,7 +96,7 @@ void Staging::upload(void* to, const void* host, size_t bytes, cudaStream_t stre
 
 Mailbox::Mailbox() {
   void* pinned = nullptr;
-  check(cudaMallocHost(&pinned, kPlaces * kBytes), "pinned memory");
+  check(cudaMallocHost(&pinned, kPlaces * kMostPostedBytes), "pinned memory");
   pinned_ = static_cast<char*>(pinned);
   for (cudaEvent_t& event : arrived_) {
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
@@ -111,18 +111,20 @@ Mailbox::~Mailbox() {
 }
 
 void Mailbox::post(const void* from, size_t bytes, cudaStream_t stream) {
-  if (bytes > kBytes || posted_ - collected_ == kPlaces) throw Failure("no place for a copy");
+  if (bytes > kMostPostedBytes || posted_ - collected_ == kPlaces)
+    throw Failure("no place for a copy");
   const unsigned place = posted_++ % kPlaces;
-  check(cudaMemcpyAsync(pinned_ + place * kBytes, from, bytes, cudaMemcpyDeviceToHost, stream),
+  check(cudaMemcpyAsync(pinned_ + place * kMostPostedBytes, from, bytes, cudaMemcpyDeviceToHost,
+                        stream),
         "download");
   check(cudaEventRecord(arrived_[place], stream), "download");
 }
 
 void Mailbox::collect(void* host, size_t bytes) {
-  if (bytes > kBytes || posted_ == collected_) throw Failure("nothing to collect");
+  if (bytes > kMostPostedBytes || posted_ == collected_) throw Failure("nothing to collect");
   const unsigned place = collected_++ % kPlaces;
   check(cudaEventSynchronize(arrived_[place]), "download");
-  std::memcpy(host, pinned_ + place * kBytes, bytes);
+  std::memcpy(host, pinned_ + place * kMostPostedBytes, bytes);
 }
 
 Context::Context(int device_, bool bf16_, void (*log_)(const char*))

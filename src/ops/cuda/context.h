@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/posted_limits.h"
 #include "ops/cuda/api.h"
 
 namespace finetune::cuda {
@@ -85,9 +86,8 @@ class Mailbox {
   void collect(void* host, size_t bytes);
 
  private:
-  static constexpr size_t kBytes = 64;
-  static constexpr unsigned kPlaces = 8;
-  char* pinned_ = nullptr;  // (kPlaces, kBytes)
+  static constexpr unsigned kPlaces = unsigned(kMostPosted);
+  char* pinned_ = nullptr;  // (kPlaces, kMostPostedBytes)
   cudaEvent_t arrived_[kPlaces] = {};
   unsigned posted_ = 0, collected_ = 0;
 };

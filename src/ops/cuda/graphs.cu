@@ -53,8 +53,16 @@ Replay Graphs::begin(Context& context, Key key) {
     entries_[std::move(key)] = {nullptr, ++uses_};
     return kCall;
   }
-  Entry& entry = found->second;
-  entry.last_use = ++uses_;
+  found->second.last_use = ++uses_;
+  try {
+    return replay_or_record(context, found->second);
+  } catch (const Failure& failure) {
+    give_up(context, failure.what());
+    return kCall;
+  }
+}
+
+Replay Graphs::replay_or_record(Context& context, Entry& entry) {
   // Copies that are fresh while work is recorded are not rounded by its graph.
   context.rounded_weights->refresh(context);
   if (entry.graph) {
@@ -76,7 +84,7 @@ void Graphs::end(Context& context) {
   check(cudaGraphLaunch(entry.graph, context.stream), "a CUDA graph");
 }
 
-void Graphs::give_up(Context& context) {
+void Graphs::give_up(Context& context, const char* why) {
   wanted_ = false;
   if (std::exchange(recording_, nullptr)) {
     cudaGraph_t recorded = nullptr;
@@ -85,6 +93,7 @@ void Graphs::give_up(Context& context) {
     cudaGetLastError();  // that of a recording which has failed
   }
   clear(context);
+  context.log((std::string("warning: going on without CUDA graphs: ") + why).c_str());
 }
 
 void begin_replay(Context& context, const int64_t* key, int64_t count, Replay* replay) {
@@ -98,8 +107,7 @@ void end_replay(Context& context, bool* done) {
 }
 
 void give_up_replay(Context& context, const char* why) {
-  context.graphs->give_up(context);
-  context.log((std::string("warning: going on without CUDA graphs: ") + why).c_str());
+  context.graphs->give_up(context, why);
 }
 
 }  // namespace finetune::cuda

@@ -24,11 +24,14 @@ class Graphs {
   Graphs(const Graphs&) = delete;
   Graphs& operator=(const Graphs&) = delete;
 
+  // Where graphs fail nothing has come of it, and the work is called, without graphs from then on.
+  // Throws if the device fails.
   Replay begin(Context& context, std::vector<int64_t> key);
   // Launches what was recorded.
   void end(Context& context);
-  // What was recorded is thrown away, and nothing is recorded any more.
-  void give_up(Context& context);
+  // What was recorded is thrown away, and nothing is recorded any more, which the user is told.
+  // Throws if the device fails.
+  void give_up(Context& context, const char* why);
   bool recording() const { return recording_ != nullptr; }
 
  private:
@@ -40,6 +43,7 @@ class Graphs {
 
   void clear(Context& context);
   void make_room(Context& context);
+  Replay replay_or_record(Context& context, Entry& entry);
 
   // Beyond so many keys the one whose last use is longest ago goes.
   static constexpr size_t kMost = 64;

@@ -34,14 +34,13 @@ struct Preference {
 
 }  // namespace
 
-Matmul::Matmul(DeviceMemory& memory) : memory_(memory) {
+Matmul::Matmul(DeviceMemory& memory) {
+  workspace_ = memory.allocate(kWorkspace, "cuBLASLt's workspace");
   check(cublasLtCreate(&handle_), "cuBLASLt");
-  workspace_ = memory_.allocate(kWorkspace, "cuBLASLt's workspace");
 }
 
 Matmul::~Matmul() {
   plans_.clear();
-  memory_.release(workspace_);
   if (handle_) cublasLtDestroy(handle_);
 }
 

@@ -30,7 +30,7 @@ struct Product {
 // workspace is ours and of fixed size, so that equal calls give equal bits.
 class Matmul {
  public:
-  explicit Matmul(DeviceMemory& memory);  // its workspace's; outlives it
+  explicit Matmul(DeviceMemory& memory);  // it frees the workspace, when that is used no more
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
@@ -57,7 +57,6 @@ class Matmul {
 
   static constexpr size_t kWorkspace = size_t{32} << 20;  // cuBLAS's own on Hopper
   cublasLtHandle_t handle_ = nullptr;
-  DeviceMemory& memory_;
   void* workspace_ = nullptr;
   std::map<Key, Plan> plans_;
 };

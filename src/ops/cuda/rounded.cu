@@ -26,10 +26,6 @@ void round(Context& context, Matrix x, Bf16Matrix to) {
       x, to);
 }
 
-RoundedWeights::~RoundedWeights() {
-  for (const auto& [from, copy] : copies_) memory_.release(copy.to.data);
-}
-
 RoundedWeights::Copies::iterator RoundedWeights::first_behind(const void* begin) {
   const auto* place = static_cast<const float*>(begin);
   auto found = copies_.upper_bound(place);

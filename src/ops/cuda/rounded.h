@@ -20,8 +20,8 @@ constexpr int64_t rounded_stride(int64_t cols) {
 // lie says so (forget). No two copies overlap.
 class RoundedWeights {
  public:
-  explicit RoundedWeights(DeviceMemory& memory) : memory_(memory) {}  // outlives it
-  ~RoundedWeights();
+  // `memory` outlives it, and frees the copies that are left.
+  explicit RoundedWeights(DeviceMemory& memory) : memory_(memory) {}
   RoundedWeights(const RoundedWeights&) = delete;
   RoundedWeights& operator=(const RoundedWeights&) = delete;
 

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "core/dtype.h"
 #include "core/parallel.h"
+#include "core/text.h"
 #include "op_case.h"
 #include "shared.h"
 
@@ -167,7 +169,41 @@ const std::set<std::string> kSameBitsEverywhere = {
     "step_outcome", "adamw_parts",
 };
 
+// The largest copies and as many as there may be, collected in between and after the places have
+// been used in turn.
+void check_posted(Backend& backend) {
+  const auto memory = backend.allocate(kMostPostedBytes);
+  auto post = [&](int64_t number) {
+    const std::vector<char> bytes(kMostPostedBytes, char(number));
+    backend.upload(memory.get(), bytes.data(), bytes.size());
+    backend.post(memory.get(), bytes.size());
+  };
+  auto collect = [&] {
+    std::vector<char> bytes(kMostPostedBytes);
+    backend.collect(bytes.data(), bytes.size());
+    CHECK(std::count(bytes.begin(), bytes.end(), bytes[0]) == int64_t(bytes.size()));
+    return int64_t(bytes[0]);
+  };
+  int64_t next = 0;
+  for (int64_t oldest = 0; oldest < 2 * kMostPosted + 3; ++oldest) {
+    while (next < oldest + kMostPosted) post(next++);
+    CHECK_THROWS(post(next));
+    CHECK(collect() == oldest);
+  }
+  for (int64_t left = 1; left < kMostPosted; ++left) collect();
+  CHECK_THROWS(collect());
+}
+
 }  // namespace
+
+TEST_CASE("copies that the CPU's host collects later") {
+  for_each_backend(Device::cpu, check_posted);
+  check_posted(*make_reference_backend());
+}
+
+TEST_CASE("copies that the GPU's host collects later") {
+  for_each_backend(Device::gpu, check_posted);
+}
 
 TEST_CASE("every op of the CPU's backends equals the reference") {
   check_all(Device::cpu);
@@ -175,6 +211,33 @@ TEST_CASE("every op of the CPU's backends equals the reference") {
 
 TEST_CASE("every op of the GPU's backends equals the reference") {
   check_all(Device::gpu);
+}
+
+// A backend that took the wrong one of two alike functions would fail in some case, of fp32 and of
+// bf16.
+TEST_CASE("the op table tells activations apart") {
+  auto reference = make_reference_backend();
+  std::map<std::string, bool> told;
+  for (const OpCase& c : op_table()) {
+    if (!c.activation) continue;
+    const std::string kind = concat(c.op, c.offered ? " bf16 " : " ", int(*c.activation), " as ");
+    std::vector<float> expected;
+    for (Activation other : {Activation::gelu, Activation::gelu_tanh, Activation::relu,
+                             Activation::silu, Activation::tanh}) {
+      bool& done = told[kind + std::to_string(int(other))];
+      if (done |= other == *c.activation) continue;
+      if (expected.empty()) expected = outcome_of(c, *reference).values;
+      OpCase wrong = c;
+      wrong.activation = other;
+      const Difference d = compare(outcome_of(wrong, *reference).values, expected);
+      done = d.rms > 2 * c.tolerance || d.peak > 2 * kPeak * c.tolerance;
+    }
+  }
+  CHECK(told.size() == size_t(2 * 2 * 5 * 5 + 4 * 5));
+  for (const auto& [kind, done] : told) {
+    INFO(kind);
+    CHECK(done);
+  }
 }
 
 TEST_CASE("results do not depend on the number of threads") {

@@ -39,6 +39,13 @@ double rounded_tolerance(int64_t count) {
   return std::max(kRounded, 0x1p-7 * std::min(1.0, 3 / std::sqrt(double(count))));
 }
 
+void run_activation(Backend& backend, OpData& t) {
+  backend.activation(t.activation(), t["x"], t["y"]);
+}
+void run_activation_backward(Backend& backend, OpData& t) {
+  backend.activation_backward(t.activation(), t["x"], t["dy"], t["dx"]);
+}
+
 void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* name) {
   constexpr const char* kReason = "a few roundings and a float approximation of the function";
   for (const Shape& s : kShapes) {
@@ -49,8 +56,8 @@ void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* 
     OpCaseMaker forward("activation", shape, tail ? 4.5e-6 : 4e-7, kReason);
     forward.input("x", s.rows, s.cols, s.gap, 6).work(double(s.rows * s.cols));
     place(forward, s, "y", "x");
-    table.push_back(forward.run(
-        [f](Backend& backend, OpData& t) { backend.activation(f, t["x"], t["y"]); }, {"y"}));
+    forward.get().activation = f;
+    table.push_back(forward.run(run_activation, {"y"}));
     table.push_back(
         in_bf16(table.back(), {"x", "y"}, rounded_tolerance(s.rows * s.cols), kRoundedReason));
 
@@ -59,14 +66,9 @@ void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* 
     backward.result("y", s.rows, s.cols).work(double(s.rows * s.cols));
     if (f == Activation::relu) away_from_zero(backward.get().buffers["x"]);
     place(backward, s, "dx", "dy");
-    table.push_back(
-        backward
-            .run([f](Backend& backend,
-                     OpData& t) { backend.activation_backward(f, t["x"], t["dy"], t["dx"]); },
-                 {"dx"})
-            .gradient_of(
-                [f](Backend& backend, OpData& t) { backend.activation(f, t["x"], t["y"]); },
-                {{"y", "dy"}}, {{"x", "dx"}}));
+    backward.get().activation = f;
+    table.push_back(backward.run(run_activation_backward, {"dx"})
+                        .gradient_of(run_activation, {{"y", "dy"}}, {{"x", "dx"}}));
     table.push_back(in_bf16(table.back(), {"x", "y", "dy", "dx"},
                             rounded_tolerance(s.rows * s.cols), kRoundedReason));
   }

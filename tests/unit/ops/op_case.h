@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct OpCase {
   std::map<std::string, OpBuffer> buffers;
   std::map<std::string, OpView> views;
   std::map<std::string, std::vector<int32_t>> integers;
+  std::optional<Activation> activation;  // of an operation that takes one
   OpOffered offered;  // by a backend under test; null: by all. The reference has every operation.
   OpRun run;
   std::vector<std::string> outputs;  // all that `run` writes
@@ -76,7 +78,8 @@ class OpData {
   RowNames names() const;  // integers "positions" and "samples"
   // With key and step in the backend's memory, where the case has them (OpCaseMaker::stream).
   Dropout streamed(Dropout dropout) const;
-  Segments segments(const std::string& name) const;          // integers `name` are the offsets
+  Segments segments(const std::string& name) const;  // integers `name` are the offsets
+  Activation activation() const { return case_.activation.value(); }
   std::vector<float> buffer(const std::string& name) const;  // downloaded
   std::vector<float> values(const std::string& view) const;  // downloaded, without gaps
   std::vector<double> doubles;                               // results that live on the host

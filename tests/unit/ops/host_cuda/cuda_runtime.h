@@ -129,8 +129,18 @@ enum cudaError_t {
   cudaErrorMemoryAllocation,
   cudaErrorInvalidValue,
   cudaErrorNotReady,
-  cudaErrorStreamCaptureUnsupported
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorUnknown
 };
+
+namespace host_cuda {
+
+// Tests ask for faults by the environment: HOST_CUDA_FAILS="NAME N", the Nth call of that name
+// fails, HOST_CUDA_BREAKS="NAME N", so do it and whatever is called from then on. True: this call
+// fails. Names are the functions', but "download" is a copy to the host.
+bool fails(const char* name);
+
+}  // namespace host_cuda
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
@@ -196,6 +206,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       grid.z > 65535) {
     return cudaErrorInvalidValue;
   }
+  if (host_cuda::fails("cudaLaunchKernelEx")) return cudaErrorUnknown;
   host_cuda::enqueue(
       config->stream,
       [=, values = std::tuple<Parameters...>(std::forward<Arguments>(arguments)...)] {

@@ -240,6 +240,7 @@ host_cuda::DeviceAccess::~DeviceAccess() {
 // ops/backend.h promises. New memory is full of NaN.
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (host_cuda::capturing()) return cudaErrorStreamCaptureUnsupported;
+  if (host_cuda::fails("cudaMalloc")) return cudaErrorUnknown;
   if (bytes > device_bytes() - allocated) return cudaErrorMemoryAllocation;
   const size_t page = size_t(sysconf(_SC_PAGESIZE));
   const size_t size = (bytes + 63) / 64 * 64, whole = (size + page - 1) / page * page;
@@ -258,6 +259,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   if (!memory) return cudaSuccess;
+  if (host_cuda::fails("cudaFree")) return cudaErrorUnknown;
   if (host_cuda::capturing()) return cudaErrorStreamCaptureUnsupported;
   host_cuda::finish_all_streams();
   const auto found = mappings().find(memory);
@@ -297,6 +299,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "not ready";
     case cudaErrorStreamCaptureUnsupported:
       return "operation not permitted when stream is capturing";
+    case cudaErrorUnknown:
+      break;
   }
   return "unknown error";
 }

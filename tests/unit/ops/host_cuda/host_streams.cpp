@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <set>
@@ -93,7 +94,34 @@ bool at_once(Stream& stream) {
   return !stream.late;
 }
 
+// A call that is to fail, counted down.
+struct Fault {
+  std::string name;
+  int64_t calls = 0;
+  explicit Fault(const char* variable) {
+    const char* wanted = std::getenv(variable);
+    const char* space = wanted ? std::strchr(wanted, ' ') : nullptr;
+    if (space) name.assign(wanted, space), calls = std::atoll(space);
+  }
+  bool comes(const char* called) { return name == called && --calls == 0; }
+};
+
+bool broken = false;
+
 }  // namespace
+
+// A device that breaks does nothing of what it still had to do.
+bool fails(const char* name) {
+  static Fault once("HOST_CUDA_FAILS"), for_good("HOST_CUDA_BREAKS");
+  if (for_good.comes(name)) {
+    broken = true;
+    for (Stream* stream : streams) {
+      stream->work.clear();
+      stream->begun = stream->put;
+    }
+  }
+  return once.comes(name) || broken;
+}
 
 bool capturing() {
   for (const Stream* stream : streams) {
@@ -103,6 +131,7 @@ bool capturing() {
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
+  if (broken) return;
   if (stream->captured) return stream->captured->work.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   ++stream->put;
@@ -132,6 +161,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (host_cuda::fails("cudaStreamSynchronize")) return cudaErrorUnknown;
   if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
   host_cuda::report.streams += stream->begun < stream->put;
   host_cuda::run(*stream, stream->put);
@@ -162,6 +192,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (host_cuda::fails("cudaEventSynchronize")) return cudaErrorUnknown;
   if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
   ++host_cuda::report.events;
   host_cuda::run(*event->stream, event->place);
@@ -169,6 +200,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (host_cuda::fails("cudaStreamBeginCapture")) return cudaErrorUnknown;
   if (stream->captured) return cudaErrorInvalidValue;
   stream->captured = std::make_unique<host_cuda::Graph>();
   stream->capture_failed = false;
@@ -186,6 +218,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  if (host_cuda::fails("cudaGraphInstantiate")) return cudaErrorMemoryAllocation;
   *exec = new host_cuda::GraphExec{std::make_shared<const host_cuda::Work>(graph->work)};
   return cudaSuccess;
 }
@@ -193,6 +226,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 // Who destroys a graph that is not done yet ends the test.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
+  if (host_cuda::fails("cudaGraphLaunch")) return cudaErrorMemoryAllocation;
   ++host_cuda::report.graphs;
   enqueue(stream, [work = std::weak_ptr(exec->work)] {
     const auto all = work.lock();
@@ -215,8 +249,10 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  const char* name = kind == cudaMemcpyDeviceToHost ? "download" : "cudaMemcpyAsync";
+  if (host_cuda::fails(name)) return cudaErrorUnknown;
   enqueue(stream, [=] {
     const host_cuda::DeviceAccess access;
     std::memcpy(to, from, bytes);
