@@ -219,6 +219,20 @@ class CudaBackend::Connected final : public DevicePeers {
     backend_.call("summing between GPUs", backend_.functions_.reduce, peers_.get(), all.data(),
                   int64_t(all.size()));
   }
+  void mark(int place) override {
+    backend_.call("marking a place", backend_.functions_.mark, peers_.get(), place);
+  }
+  void beside(int place, const std::function<void()>& work) override {
+    constexpr const char* kName = "work beside other work";
+    backend_.call(kName, backend_.functions_.begin_beside, peers_.get(), place);
+    try {
+      work();
+    } catch (...) {
+      backend_.functions_.end_beside(backend_.context_.get(), peers_.get());
+      throw;
+    }
+    backend_.call(kName, backend_.functions_.end_beside, peers_.get());
+  }
   void wait(double seconds) override {
     backend_.call("waiting for other GPUs", backend_.functions_.wait_for_peers, peers_.get(),
                   seconds);

@@ -38,6 +38,8 @@ struct StepOptions {
   // end).
   bool deterministic = true;
   double comm_timeout = 0;
+  // Layers are exchanged together until they have so many bytes.
+  int64_t bucket_bytes = int64_t{25} << 20;
 };
 
 struct StepResult {
@@ -107,13 +109,14 @@ class TrainingStep {
   Objective& objective_;
   Communicator& comm_;
   StepOptions options_;
+  std::unique_ptr<DevicePeers> peers_;  // null: through memory of the host
+  std::vector<Bucket> buckets_;         // of the dense part; empty without peers
   Ownership ownership_;
   NeededRows needed_;
   HostArena m_, v_;
   const Parameter& words_;
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
-  std::unique_ptr<DevicePeers> peers_;    // null: through memory of the host
   std::unique_ptr<GradientSum> sum_;
   std::unique_ptr<WeightCopies> copies_;
   bool settled_ = true;

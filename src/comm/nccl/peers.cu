@@ -1,11 +1,15 @@
-// Between processes that each have a GPU of their own: NCCL on the device's stream. A failure of a
-// peer is seen while waiting; an operation whose peer never comes would else never end.
+// Between processes that each have a GPU of their own: NCCL on a stream of its own, of high
+// priority, so that what is ready goes out beside the context's work. All operations are on that
+// one stream: their order is that of the calls, on every process. A failure of a peer is seen while
+// waiting; an operation whose peer never comes would else never end.
 #include <nccl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <vector>
 
+#include "ops/cuda/graphs.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/rounded.h"
 
@@ -13,11 +17,36 @@ namespace finetune::cuda {
 
 struct Peers {
   ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t ready = nullptr, passed = nullptr;  // from the context's stream to ours, and back
   cudaEvent_t done = nullptr;
+  std::vector<cudaEvent_t> marks;  // by place
+  cudaStream_t other = nullptr;    // the context's, while its operations go on ours
+  bool lost = false;               // as Context::lost
 
+  Peers() {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream");
+    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "stream");
+    for (cudaEvent_t* event : {&ready, &passed, &done}) make(event);
+  }
   ~Peers() {
+    if (lost) return;
+    cudaStreamSynchronize(stream);
     if (comm) ncclCommDestroy(comm);
-    if (done) cudaEventDestroy(done);
+    for (cudaEvent_t event : {ready, passed, done}) cudaEventDestroy(event);
+    for (cudaEvent_t event : marks) cudaEventDestroy(event);
+    cudaStreamDestroy(stream);
+  }
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  static void make(cudaEvent_t* event) {
+    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event");
+  }
+  cudaEvent_t mark(int place) {
+    while (int(marks.size()) <= place) make(&marks.emplace_back());
+    return marks[size_t(place)];
   }
 };
 
@@ -28,6 +57,7 @@ static_assert(sizeof(PeerId) == sizeof(ncclUniqueId));
 constexpr auto kSpin = std::chrono::microseconds(200);  // before a wait sleeps between looks
 constexpr int kSleep = 50;                              // microseconds
 
+using cuda::check;
 void check(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
   throw Failure(std::string("NCCL, ") + what + ": " + ncclGetErrorString(result));
@@ -37,6 +67,45 @@ void check_peers(const Peers& peers) {
   ncclResult_t state = ncclSuccess;
   check(ncclCommGetAsyncError(peers.comm, &state), "its state");
   check(state, "another process or the way to it");
+}
+
+// While it lives NCCL's work is behind that of the context's stream, which goes on behind it. Where
+// that is the peers' own there is nothing to do.
+class InOrder {
+ public:
+  InOrder(Context& context, Peers& peers) : context_(context), peers_(peers) {
+    if (context.stream == peers.stream) return;
+    check(cudaEventRecord(peers.ready, context.stream), "event");
+    check(cudaStreamWaitEvent(peers.stream, peers.ready), "event");
+  }
+  void end() {
+    if (context_.stream == peers_.stream) return;
+    check(cudaEventRecord(peers_.passed, peers_.stream), "event");
+    check(cudaStreamWaitEvent(context_.stream, peers_.passed), "event");
+  }
+
+ private:
+  Context& context_;
+  Peers& peers_;
+};
+
+void wait(Context& context, Peers& peers, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  check(cudaEventRecord(peers.passed, peers.stream), "event");
+  check(cudaStreamWaitEvent(context.stream, peers.passed), "event");
+  check(cudaEventRecord(peers.done, context.stream), "event");
+  for (;;) {
+    const cudaError_t state = cudaEventQuery(peers.done);
+    if (state == cudaSuccess) return check_peers(peers);
+    if (state != cudaErrorNotReady) check(state, "the device");
+    check_peers(peers);
+    const auto waited = Clock::now() - start;
+    if (seconds > 0 && std::chrono::duration<double>(waited).count() > seconds) {
+      throw Failure("NCCL: another process has not come within the time limit (--comm-timeout)");
+    }
+    if (waited > kSpin) usleep(kSleep);
+  }
 }
 
 }  // namespace
@@ -56,7 +125,6 @@ void make_peer_id(Context&, PeerId* id) {
 
 void connect_peers(Context&, const PeerId* id, int rank, int size, Peers** peers) {
   auto connected = std::make_unique<Peers>();
-  check(cudaEventCreateWithFlags(&connected->done, cudaEventDisableTiming), "event");
   ncclUniqueId unique;
   std::memcpy(&unique, id, sizeof unique);
   check(ncclCommInitRank(&connected->comm, size, unique, rank), "connecting the processes");
@@ -69,47 +137,62 @@ void disconnect_peers(Peers* peers) {
 
 void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_count,
               const PeerPart* in, int64_t in_count) {
+  InOrder order(context, *peers);
   check(ncclGroupStart(), "exchange");
   for (const PeerPart* part = out; part < out + out_count; ++part) {
     check(ncclSend(part->data, size_t(part->count), ncclFloat32, part->rank, peers->comm,
-                   context.stream),
+                   peers->stream),
           "sending");
   }
   for (const PeerPart* part = in; part < in + in_count; ++part) {
     context.rounded_weights->forget(part->data, size_t(part->count) * sizeof(float));
     check(ncclRecv(part->data, size_t(part->count), ncclFloat32, part->rank, peers->comm,
-                   context.stream),
+                   peers->stream),
           "receiving");
   }
   check(ncclGroupEnd(), "exchange");
+  order.end();
 }
 
 void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count) {
+  InOrder order(context, *peers);
   check(ncclGroupStart(), "sums");
   for (const PeerPart* part = parts; part < parts + count; ++part) {
     context.rounded_weights->forget(part->data, size_t(part->count) * sizeof(float));
     check(ncclReduce(part->data, part->data, size_t(part->count), ncclFloat32, ncclSum, part->rank,
-                     peers->comm, context.stream),
+                     peers->comm, peers->stream),
           "sums");
   }
   check(ncclGroupEnd(), "sums");
+  order.end();
 }
 
 void wait_for_peers(Context& context, Peers* peers, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  check(cudaEventRecord(peers->done, context.stream), "event");
-  for (;;) {
-    const cudaError_t state = cudaEventQuery(peers->done);
-    if (state == cudaSuccess) return check_peers(*peers);
-    if (state != cudaErrorNotReady) check(state, "the device");
-    check_peers(*peers);
-    const auto waited = Clock::now() - start;
-    if (seconds > 0 && std::chrono::duration<double>(waited).count() > seconds) {
-      throw Failure("NCCL: another process has not come within the time limit (--comm-timeout)");
-    }
-    if (waited > kSpin) usleep(kSleep);
+  try {
+    wait(context, *peers, seconds);
+  } catch (const Failure&) {
+    context.lost = peers->lost = true;
+    throw;
   }
+}
+
+void mark(Context& context, Peers* peers, int place) {
+  const cudaEvent_t event = peers->mark(place);
+  if (context.graphs->recording()) {
+    check(cudaEventRecordWithFlags(event, context.stream, cudaEventRecordExternal), "event");
+  } else {
+    check(cudaEventRecord(event, context.stream), "event");
+  }
+}
+
+void begin_beside(Context& context, Peers* peers, int place) {
+  if (peers->other || context.graphs->recording()) throw Failure("this is no work to do beside");
+  check(cudaStreamWaitEvent(peers->stream, peers->mark(place)), "event");
+  peers->other = std::exchange(context.stream, peers->stream);
+}
+
+void end_beside(Context& context, Peers* peers) {
+  context.stream = std::exchange(peers->other, nullptr);
 }
 
 }  // namespace finetune::cuda

@@ -94,5 +94,8 @@ void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_c
               const PeerPart* in, int64_t in_count);
 void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count);
 void wait_for_peers(Context& context, Peers* peers, double seconds);
+void mark(Context& context, Peers* peers, int place);
+void begin_beside(Context& context, Peers* peers, int place);
+void end_beside(Context& context, Peers* peers);
 
 }  // namespace finetune::cuda

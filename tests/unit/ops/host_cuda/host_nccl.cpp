@@ -13,6 +13,7 @@ struct ncclComm {
   fs::path folder;
   int rank, size;
   std::vector<int> sent, received;  // messages so far, by the other's rank
+  ncclResult_t state = ncclSuccess;
 };
 
 namespace {
@@ -55,6 +56,7 @@ struct Transfer {
   float* data;
   size_t count;
   int other;
+  cudaStream_t stream;
 };
 std::vector<Transfer> group;
 
@@ -89,6 +91,21 @@ ncclResult_t reduce(const Transfer& t) {
   return ncclSuccess;
 }
 
+// What is sent first: nobody waits for who waits for him.
+ncclResult_t carry_out(const std::vector<Transfer>& transfers) {
+  for (const Transfer& t : transfers) {
+    const bool root = t.kind == Transfer::reduce && t.other == t.comm->rank;
+    if (t.kind != Transfer::receive && !root) put(*t.comm, t.other, contents(t));
+  }
+  for (const Transfer& t : transfers) {
+    ncclResult_t result = ncclSuccess;
+    if (t.kind == Transfer::receive) result = receive(t);
+    if (t.kind == Transfer::reduce && t.other == t.comm->rank) result = reduce(t);
+    if (result != ncclSuccess) return result;
+  }
+  return ncclSuccess;
+}
+
 }  // namespace
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
@@ -115,7 +132,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  *state = rank_in("HOST_NCCL_FAILS") == comm->rank ? ncclRemoteError : ncclSuccess;
+  *state = rank_in("HOST_NCCL_FAILS") == comm->rank ? ncclRemoteError : comm->state;
   return ncclSuccess;
 }
 
@@ -129,36 +146,38 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 
-// What is sent first: nobody waits for who waits for him.
+// All of a group is on one stream, and done in its order: nothing but that waits for what is to be
+// sent.
 ncclResult_t ncclGroupEnd() {
-  host_cuda::finish_all_streams();
+  if (group.empty()) return ncclSuccess;
+  const cudaStream_t stream = group[0].stream;
   for (const Transfer& t : group) {
-    const bool root = t.kind == Transfer::reduce && t.other == t.comm->rank;
-    if (t.kind != Transfer::receive && !root) put(*t.comm, t.other, contents(t));
+    if (t.stream != stream) return ncclInvalidArgument;
   }
-  for (const Transfer& t : group) {
-    ncclResult_t result = ncclSuccess;
-    if (t.kind == Transfer::receive) result = receive(t);
-    if (t.kind == Transfer::reduce && t.other == t.comm->rank) result = reduce(t);
-    if (result != ncclSuccess) return result;
-  }
+  if (rank_in("HOST_NCCL_STALLS") == own_rank) host_cuda::get_stuck(stream);
+  host_cuda::enqueue(stream, [stream, transfers = group] {
+    host_cuda::count_transfer(stream);
+    const ncclResult_t result = carry_out(transfers);
+    if (result != ncclSuccess) transfers[0].comm->state = result;
+  });
   return ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t, int to, ncclComm_t comm,
-                      cudaStream_t) {
-  return join({Transfer::send, comm, static_cast<float*>(const_cast<void*>(data)), count, to});
+                      cudaStream_t stream) {
+  return join(
+      {Transfer::send, comm, static_cast<float*>(const_cast<void*>(data)), count, to, stream});
 }
 
 ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t, int from, ncclComm_t comm,
-                      cudaStream_t) {
-  return join({Transfer::receive, comm, static_cast<float*>(data), count, from});
+                      cudaStream_t stream) {
+  return join({Transfer::receive, comm, static_cast<float*>(data), count, from, stream});
 }
 
 ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t, ncclRedOp_t,
-                        int root, ncclComm_t comm, cudaStream_t) {
+                        int root, ncclComm_t comm, cudaStream_t stream) {
   if (from != to) return ncclInvalidArgument;  // ours are in place
-  return join({Transfer::reduce, comm, static_cast<float*>(to), count, root});
+  return join({Transfer::reduce, comm, static_cast<float*>(to), count, root, stream});
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
