@@ -209,10 +209,11 @@ class CudaBackend::Connected final : public DevicePeers {
   Connected(CudaBackend& backend, cuda::Peers* peers)
       : backend_(backend), peers_(peers, backend.functions_.disconnect_peers) {}
 
-  void exchange(std::span<const Part> out, std::span<const Part> in) override {
+  void exchange(std::span<const Part> out, std::span<const Part> in, DType wire) override {
     const auto sent = parts_of(out), received = parts_of(in);
     backend_.call("exchanging between GPUs", backend_.functions_.exchange, peers_.get(),
-                  sent.data(), int64_t(sent.size()), received.data(), int64_t(received.size()));
+                  sent.data(), int64_t(sent.size()), received.data(), int64_t(received.size()),
+                  wire == DType::bf16);
   }
   void reduce(std::span<const Part> parts) override {
     const auto all = parts_of(parts);

@@ -7,6 +7,8 @@
 #include <functional>
 #include <span>
 
+#include "core/dtype.h"
+
 namespace finetune {
 
 using PeerId = std::array<char, 128>;  // of a group of processes
@@ -23,8 +25,9 @@ class DevicePeers {
   };
   // Both are in order with the backend's other work, but where beside() calls them, and return at
   // once. Collective among those that have parts for each other; between two processes parts match
-  // in order.
-  virtual void exchange(std::span<const Part> out, std::span<const Part> in) = 0;
+  // in order. With `wire` bf16 the floats are rounded to it on the way.
+  virtual void exchange(std::span<const Part> out, std::span<const Part> in,
+                        DType wire = DType::f32) = 0;
   // Collective: each part is summed over all processes into that of the process it is for; others'
   // are undefined then. The order of additions is not fixed. All pass the same ranks and counts.
   virtual void reduce(std::span<const Part> parts) = 0;

@@ -87,6 +87,7 @@ struct Shared {
 Shared shared_memory(const DeviceRun& run) {
   if (run.processes == 1) return {2 * run.table.size(), 0};
   DirectOptions direct;
+  direct.wire = run.wire;
   direct.buckets = backward_buckets(run.table, run.lowest_layer, run.bucket_bytes);
   const Ownership ownership(run.table, 1, int(run.processes), ends_of(direct.buckets));
   direct.most_rows = std::min(ownership.row_count(),
@@ -94,7 +95,7 @@ Shared shared_memory(const DeviceRun& run) {
   const DirectMemory memory =
       direct_memory(ownership, int(run.processes), run.virtual_shards, run.shards, direct);
   Shared shared;
-  shared.exchange = memory.packed_gradients + memory.packed_weights + memory.incoming;
+  shared.exchange = memory.packed_gradients + memory.packed_weights + memory.incoming + memory.wire;
   for (int owner = 0; owner < ownership.owners(); ++owner) {
     int64_t owned = ownership.rows(owner).size() * ownership.cols();
     for (int bucket = 0; bucket < ownership.buckets(); ++bucket) {

@@ -26,6 +26,7 @@ struct DeviceRun {
   int64_t processes = 1;  // with a GPU each
   int lowest_layer = 0;
   int64_t bucket_bytes = int64_t{25} << 20;
+  DType wire = DType::f32;  // of gradients between them
 };
 
 // Bytes.

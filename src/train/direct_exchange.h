@@ -16,14 +16,18 @@ std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& com
 struct DirectOptions {
   int64_t most_rows = 0;        // of the word embedding that a batch can have
   bool deterministic = true;    // additions in the tree's order, else in the library's
+  DType wire = DType::f32;      // of gradients on the way; bf16: additions in the tree's order
   double timeout = 0;           // seconds; 0: however long it takes
   std::vector<Bucket> buckets;  // of what is trained; ownership has the same
+
+  bool in_slices() const { return deterministic || wire == DType::bf16; }
 };
 
 // Memory of the exchange, of a process with `own` of K `shards`, in floats: rows of the word
-// embedding on their way, packed for gradients and for weights; slices of others' nodes.
+// embedding on their way, packed for gradients and for weights; slices of all nodes; and in bf16
+// what goes out and comes in so.
 struct DirectMemory {
-  int64_t packed_gradients = 0, packed_weights = 0, incoming = 0;
+  int64_t packed_gradients = 0, packed_weights = 0, incoming = 0, wire = 0;
 };
 DirectMemory direct_memory(const Ownership& ownership, int processes, int64_t shards,
                            IndexRange own, const DirectOptions& options);

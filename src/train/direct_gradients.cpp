@@ -67,7 +67,7 @@ class DirectGradients final : public GradientSum {
       for (int bucket = 0; bucket < buckets(); ++bucket) peers_.mark(bucket);
       send_buckets({});
     }
-    if (options_.deterministic) {
+    if (options_.in_slices()) {
       add_rows(needed);
     } else {
       reduce_rows(needed);
@@ -86,13 +86,14 @@ class DirectGradients final : public GradientSum {
 
   // Exchanges slices of all nodes: every process gets `count` elements of each for itself.
   // slice_for(own node, rank): what goes there. Then adds them: the sum is where the result says.
+  // What is rounded on the way is so for oneself too: bits do not depend on who adds.
   template <typename Slice>
   float* add_slices(size_t own_nodes, int64_t count, Slice&& slice_for) {
     Parts out, in;
     std::vector<float*> all;
     float* to = static_cast<float*>(incoming_.get());
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      if (rank == comm_.rank()) {
+      if (rank == comm_.rank() && options_.wire == DType::f32) {
         for (size_t i = 0; i < own_nodes; ++i) all.push_back(slice_for(i, rank).data);
         continue;
       }
@@ -102,7 +103,7 @@ class DirectGradients final : public GradientSum {
         all.push_back(to);
       }
     }
-    peers_.exchange(out, in);
+    peers_.exchange(out, in, options_.wire);
     std::vector<Addition> additions;
     for (const TreeAddition& a : additions_) {
       additions.push_back({all[size_t(a.to)], all[size_t(a.from)]});
@@ -125,7 +126,7 @@ class DirectGradients final : public GradientSum {
       peers_.beside(bucket, [&] {
         const IndexRange elements = options_.buckets[size_t(bucket)].elements;
         backend_.merge(at_element(last, elements.begin), elements.size());
-        if (options_.deterministic) {
+        if (options_.in_slices()) {
           add_slices_of(bucket);
         } else {
           gather_nodes(elements);
@@ -272,7 +273,10 @@ DirectMemory direct_memory(const Ownership& ownership, int processes, int64_t sh
   memory.packed_weights = options.most_rows * cols;
   memory.packed_gradients =
       std::max<int64_t>(1, int64_t(subtrees(own).size())) * memory.packed_weights;
-  memory.incoming = options.deterministic ? nodes * slice : 0;
+  memory.incoming = options.in_slices() ? nodes * slice : 0;
+  if (options.wire == DType::bf16) {
+    memory.wire = (processes * int64_t(subtrees(own).size()) + nodes) * slice / 2;
+  }
   return memory;
 }
 

@@ -116,6 +116,10 @@ int64_t bucket_bytes(const TrainOptions& o) {
   return int64_t(o.bucket_mb * double(1 << 20));
 }
 
+DType wire_type(const TrainOptions& o) {
+  return o.comm_precision == "bf16" ? DType::bf16 : DType::f32;
+}
+
 TaskOptions task_options(const TrainOptions& o) {
   TaskOptions t;
   t.train_files.assign(o.train.begin(), o.train.end());

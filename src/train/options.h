@@ -75,6 +75,7 @@ struct TrainOptions {
   bool shard_optimizer = false;
   bool no_deterministic = false;
   double bucket_mb = 25;
+  std::string comm_precision = "fp32";
   std::string comm_timeout = "10m";
 
   std::string time_limit;
@@ -233,6 +234,10 @@ void for_each_option(Options& o, Visit&& visit) {
          "with a GPU for each process: gradients go out during the backward pass, in pieces of so "
          "many MiB or more"},
         o.bucket_mb);
+  visit({"comm-precision", machine, run,
+         "with a GPU for each process: what gradients are rounded to on the way from GPU to GPU",
+         "fp32|bf16"},
+        o.comm_precision);
   visit({"comm-timeout", machine, run,
          "under mpirun: how long a process waits for another before the job ends; 0: for ever", "",
          "TIME"},
@@ -267,5 +272,6 @@ void validate(const TrainOptions& options);
 
 TaskOptions task_options(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);
+DType wire_type(const TrainOptions& options);
 
 }  // namespace finetune

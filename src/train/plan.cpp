@@ -125,7 +125,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       p.backend->compute_type(),
       processes,
       p.lowest_layer,
-      bucket_bytes(options)};
+      bucket_bytes(options),
+      wire_type(options)};
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }

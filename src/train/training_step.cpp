@@ -89,6 +89,7 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   direct.deterministic = options_.deterministic;
   direct.timeout = options_.comm_timeout;
   direct.buckets = buckets_;
+  direct.wire = options_.wire;
   sum_ = make_direct_gradients(backend, *peers_, comm_, ownership_, elements, shards, direct);
   copies_ = make_direct_copies(backend, *peers_, comm_, ownership_, weights, words_move_, direct);
 }
@@ -98,6 +99,14 @@ std::string_view TrainingStep::route() const {
   return staged_through_host(engine_.backend(), comm_)
              ? "gradients and weights go from device to device through memory of the host"
              : "";
+}
+
+std::string_view TrainingStep::order() const {
+  if (peers_ && options_.wire == DType::bf16) {
+    return ", gradients in bf16 between GPUs: other bits on another number of processes";
+  }
+  if (peers_ && !options_.deterministic) return ", summed in no fixed order (--no-deterministic)";
+  return ": the same bits on any number of processes";
 }
 
 TrainingStep::~TrainingStep() {

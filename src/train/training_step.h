@@ -40,6 +40,7 @@ struct StepOptions {
   double comm_timeout = 0;
   // Layers are exchanged together until they have so many bytes.
   int64_t bucket_bytes = int64_t{25} << 20;
+  DType wire = DType::f32;  // of gradients between devices
 };
 
 struct StepResult {
@@ -82,8 +83,8 @@ class TrainingStep {
   const Ownership& ownership() const { return ownership_; }
   // For the log: how gradients and weights come from device to device; empty on the CPU.
   std::string_view route() const;
-  // Gradients are added in the tree's order.
-  bool ordered() const { return options_.deterministic || !peers_; }
+  // For the log: what holds of the bits of sums.
+  std::string_view order() const;
   // Seconds that this process has waited for others or moved data between them, in all.
   double communication_seconds() const { return communication_seconds_; }
 

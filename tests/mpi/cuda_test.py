@@ -262,6 +262,33 @@ def test_no_fixed_order(directory):
     assert facts_of(directory / "4")["weights_sha256"] != facts_of(directory / "one")["weights_sha256"]
 
 
+def test_gradients_in_bf16_on_the_way(directory):
+    """Sums near those of floats and not the same, always the same for one number of processes, whatever goes when; one
+    process sends nothing."""
+    need_several_devices()
+    prepared(directory)
+    line = [*LABELS, "--quiet", "--output"]
+    succeed(*line, directory / "one")
+    one, expected = steps_of(directory / "one"), results_of(directory / "one")
+    rounded = ["--comm-precision", "bf16"]
+    succeed(*line, directory / "alone", *rounded)
+    same_results(directory / "alone", expected)
+    for processes in (2, 3):
+        results = []
+        for number, (env, more) in enumerate(((EACH, []), (AHEAD, SMALL), (AHEAD, ["--no-deterministic"]))):
+            out = directory / f"{processes}-{number}"
+            succeed_on(processes, *line, out, *rounded, *more, env=env)
+            results.append(facts_of(out)["weights_sha256"])
+            assert "comm-precision = \"bf16\"" in (out / "config.toml").read_text()
+            assert "gradients in bf16 between GPUs" in (out / "log.txt").read_text()
+        assert len(set(results)) == 1 and results[0] != facts_of(directory / "one")["weights_sha256"], results
+        several = steps_of(directory / f"{processes}-0")
+        assert len(one) == len(several) == 5
+        for a, b in zip(one, several):
+            for name in ("loss", "grad_norm"):
+                assert abs(a[name] - b[name]) < 1e-2 * abs(a[name]), (processes, a, b)
+
+
 def test_a_failing_peer_ends_the_job(directory):
     need_several_devices()
     prepared(directory)

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "ops/cuda/graphs.h"
@@ -22,16 +23,20 @@ struct Peers {
   cudaEvent_t done = nullptr;
   std::vector<cudaEvent_t> marks;  // by place
   cudaStream_t other = nullptr;    // the context's, while its operations go on ours
-  bool lost = false;               // as Context::lost
+  Context& context;
+  bool under_way = false;  // something whose peers may never come: nobody has waited for it
 
-  Peers() {
+  explicit Peers(Context& context_) : context(context_) {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream");
     check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "stream");
     for (cudaEvent_t* event : {&ready, &passed, &done}) make(event);
   }
   ~Peers() {
-    if (lost) return;
+    if (under_way) {
+      context.lost = true;
+      return;
+    }
     cudaStreamSynchronize(stream);
     if (comm) ncclCommDestroy(comm);
     for (cudaEvent_t event : {ready, passed, done}) cudaEventDestroy(event);
@@ -69,25 +74,72 @@ void check_peers(const Peers& peers) {
   check(state, "another process or the way to it");
 }
 
-// While it lives NCCL's work is behind that of the context's stream, which goes on behind it. Where
-// that is the peers' own there is nothing to do.
+// While it lives the context's operations go on the peers' stream, behind what was on its own,
+// which goes on behind them after end(). Where they go there anyway there is nothing to do.
 class InOrder {
  public:
-  InOrder(Context& context, Peers& peers) : context_(context), peers_(peers) {
-    if (context.stream == peers.stream) return;
-    check(cudaEventRecord(peers.ready, context.stream), "event");
+  InOrder(Context& context, Peers& peers) : context_(context), own_(context.stream), peers_(peers) {
+    if (own_ == peers.stream) return;
+    check(cudaEventRecord(peers.ready, own_), "event");
     check(cudaStreamWaitEvent(peers.stream, peers.ready), "event");
+    context.stream = peers.stream;
   }
+  ~InOrder() { context_.stream = own_; }
   void end() {
-    if (context_.stream == peers_.stream) return;
+    if (own_ == peers_.stream) return;
     check(cudaEventRecord(peers_.passed, peers_.stream), "event");
-    check(cudaStreamWaitEvent(context_.stream, peers_.passed), "event");
+    check(cudaStreamWaitEvent(own_, peers_.passed), "event");
   }
 
  private:
   Context& context_;
+  const cudaStream_t own_;
   Peers& peers_;
 };
+
+void send(const Peers& peers, const PeerPart& part, const void* data, ncclDataType_t type) {
+  check(ncclSend(data, size_t(part.count), type, part.rank, peers.comm, peers.stream), "sending");
+}
+
+void receive(const Peers& peers, const PeerPart& part, void* data, ncclDataType_t type) {
+  check(ncclRecv(data, size_t(part.count), type, part.rank, peers.comm, peers.stream), "receiving");
+}
+
+// Parts one behind the other in bf16, as they are on the way.
+class Wire {
+ public:
+  explicit Wire(bfloat16* at) : at_(at) {}
+  Bf16Matrix next(const PeerPart& part) {
+    const Bf16Matrix place{at_, 1, part.count, part.count};
+    at_ += space(part);
+    return place;
+  }
+  // Elements, so that each part is aligned for vectors.
+  static int64_t space(const PeerPart& part) { return divide_up(part.count, 8) * 8; }
+
+ private:
+  bfloat16* at_;
+};
+
+Matrix floats_of(const PeerPart& part) {
+  return {part.data, 1, part.count, part.count};
+}
+
+void exchange_rounded(Context& context, const Peers& peers, std::span<const PeerPart> out,
+                      std::span<const PeerPart> in) {
+  int64_t sent = 0, received = 0;
+  for (const PeerPart& part : out) sent += Wire::space(part);
+  for (const PeerPart& part : in) received += Wire::space(part);
+  auto* wire = static_cast<bfloat16*>(
+      context.scratch(Scratch::wire, size_t(sent + received) * sizeof(bfloat16)));
+  Wire from(wire), rounded(wire), to(wire + sent), arrived(wire + sent);
+  for (const PeerPart& part : out) round(context, floats_of(part), rounded.next(part));
+  check(ncclGroupStart(), "exchange");
+  for (const PeerPart& part : out) send(peers, part, from.next(part).data, ncclBfloat16);
+  for (const PeerPart& part : in) receive(peers, part, to.next(part).data, ncclBfloat16);
+  check(ncclGroupEnd(), "exchange");
+  for (const PeerPart& part : in) widen(context, arrived.next(part), floats_of(part));
+}
 
 void wait(Context& context, Peers& peers, double seconds) {
   using Clock = std::chrono::steady_clock;
@@ -123,8 +175,8 @@ void make_peer_id(Context&, PeerId* id) {
   std::memcpy(id, &made, sizeof made);
 }
 
-void connect_peers(Context&, const PeerId* id, int rank, int size, Peers** peers) {
-  auto connected = std::make_unique<Peers>();
+void connect_peers(Context& context, const PeerId* id, int rank, int size, Peers** peers) {
+  auto connected = std::make_unique<Peers>(context);
   ncclUniqueId unique;
   std::memcpy(&unique, id, sizeof unique);
   check(ncclCommInitRank(&connected->comm, size, unique, rank), "connecting the processes");
@@ -136,25 +188,26 @@ void disconnect_peers(Peers* peers) {
 }
 
 void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_count,
-              const PeerPart* in, int64_t in_count) {
+              const PeerPart* in, int64_t in_count, bool bf16) {
+  const std::span<const PeerPart> sent(out, size_t(out_count)), received(in, size_t(in_count));
+  for (const PeerPart& part : received) {
+    context.rounded_weights->forget(part.data, size_t(part.count) * sizeof(float));
+  }
+  peers->under_way = true;
   InOrder order(context, *peers);
-  check(ncclGroupStart(), "exchange");
-  for (const PeerPart* part = out; part < out + out_count; ++part) {
-    check(ncclSend(part->data, size_t(part->count), ncclFloat32, part->rank, peers->comm,
-                   peers->stream),
-          "sending");
+  if (bf16) {
+    exchange_rounded(context, *peers, sent, received);
+  } else {
+    check(ncclGroupStart(), "exchange");
+    for (const PeerPart& part : sent) send(*peers, part, part.data, ncclFloat32);
+    for (const PeerPart& part : received) receive(*peers, part, part.data, ncclFloat32);
+    check(ncclGroupEnd(), "exchange");
   }
-  for (const PeerPart* part = in; part < in + in_count; ++part) {
-    context.rounded_weights->forget(part->data, size_t(part->count) * sizeof(float));
-    check(ncclRecv(part->data, size_t(part->count), ncclFloat32, part->rank, peers->comm,
-                   peers->stream),
-          "receiving");
-  }
-  check(ncclGroupEnd(), "exchange");
   order.end();
 }
 
 void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count) {
+  peers->under_way = true;
   InOrder order(context, *peers);
   check(ncclGroupStart(), "sums");
   for (const PeerPart* part = parts; part < parts + count; ++part) {
@@ -168,12 +221,14 @@ void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count
 }
 
 void wait_for_peers(Context& context, Peers* peers, double seconds) {
+  peers->under_way = true;
   try {
     wait(context, *peers, seconds);
   } catch (const Failure&) {
-    context.lost = peers->lost = true;
+    context.lost = true;
     throw;
   }
+  peers->under_way = false;
 }
 
 void mark(Context& context, Peers* peers, int place) {

@@ -220,9 +220,10 @@ struct Functions {
   int (*make_peer_id)(Context*, PeerId* id);
   int (*connect_peers)(Context*, const PeerId* id, int rank, int size, Peers** peers);
   void (*disconnect_peers)(Peers*);
-  // All of it in flight together. Parts between two processes match in order.
+  // All of it in flight together. Parts between two processes match in order. `bf16`: rounded on
+  // the way, in all processes.
   int (*exchange)(Context*, Peers*, const PeerPart* out, int64_t out_count, const PeerPart* in,
-                  int64_t in_count);
+                  int64_t in_count, bool bf16);
   // Each part is summed over all processes into that of the process it is for, in an order that is
   // not ours. All pass the same parts, but for their pointers.
   int (*reduce)(Context*, Peers*, const PeerPart* parts, int64_t count);

@@ -27,7 +27,7 @@ void check(cublasStatus_t status, const char* what);
 
 // Device memory for what an operation keeps from one kernel to the next. It grows to what the
 // largest shapes need and stays.
-enum class Scratch { left, right, sums, weighted, mask, steps, parts, count };
+enum class Scratch { left, right, sums, weighted, mask, steps, parts, wire, count };
 
 class Matmul;          // matmul.h
 class RoundedWeights;  // rounded.h

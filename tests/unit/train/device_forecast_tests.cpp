@@ -57,6 +57,11 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   const int64_t slices = quarter.gradients - m.gradients - 2 * rows;
   CHECK(slices > 4 * std::max(layer / 4, rows));
   CHECK(slices < 4 * (layer / 4 + 2 * kMiB));
+  // In bf16 four slices on their way out and four in have a place beside, of half the size.
+  c.run.wire = DType::bf16;
+  const int64_t wire = forecast_device_memory(c.run, 2048, false).gradients - quarter.gradients;
+  CHECK(wire == slices);
+  c.run.wire = DType::f32;
   // The head alone is trained: one small bucket.
   c.run.lowest_layer = 13;
   const int64_t least = forecast_device_memory(c.run, 2048, false).gradients - m.gradients;

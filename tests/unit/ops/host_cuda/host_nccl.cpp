@@ -31,21 +31,19 @@ fs::path message(const ncclComm& comm, int from, int to, int number) {
          (std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number));
 }
 
-void put(ncclComm& comm, int to, const std::vector<float>& data) {
+void put(ncclComm& comm, int to, const std::vector<char>& data) {
   const fs::path path = message(comm, comm.rank, to, comm.sent[size_t(to)]++);
   const fs::path unfinished = path.string() + "-unfinished";
-  std::ofstream(unfinished, std::ios::binary)
-      .write(reinterpret_cast<const char*>(data.data()), std::streamsize(data.size() * 4));
+  std::ofstream(unfinished, std::ios::binary).write(data.data(), std::streamsize(data.size()));
   fs::rename(unfinished, path);
 }
 
 // False if its size is another one.
-bool get(ncclComm& comm, int from, std::vector<float>& data) {
+bool get(ncclComm& comm, int from, std::vector<char>& data) {
   const fs::path path = message(comm, from, comm.rank, comm.received[size_t(from)]++);
   while (!fs::exists(path)) usleep(50);
-  const bool fits = fs::file_size(path) == data.size() * 4;
-  std::ifstream(path, std::ios::binary)
-      .read(reinterpret_cast<char*>(data.data()), std::streamsize(data.size() * 4));
+  const bool fits = fs::file_size(path) == data.size();
+  std::ifstream(path, std::ios::binary).read(data.data(), std::streamsize(data.size()));
   fs::remove(path);
   return fits;
 }
@@ -53,8 +51,8 @@ bool get(ncclComm& comm, int from, std::vector<float>& data) {
 struct Transfer {
   enum { send, receive, reduce } kind;
   ncclComm* comm;
-  float* data;
-  size_t count;
+  char* data;
+  size_t bytes;
   int other;
   cudaStream_t stream;
 };
@@ -66,27 +64,37 @@ ncclResult_t join(Transfer transfer) {
   return ncclSuccess;
 }
 
-std::vector<float> contents(const Transfer& t) {
+size_t bytes(size_t count, ncclDataType_t type) {
+  return count * (type == ncclFloat32 ? 4 : 2);
+}
+
+char* writable(const void* data) {
+  return static_cast<char*>(const_cast<void*>(data));
+}
+
+std::vector<char> contents(const Transfer& t) {
   const host_cuda::DeviceAccess access;
-  return {t.data, t.data + t.count};
+  return {t.data, t.data + t.bytes};
 }
 
 ncclResult_t receive(const Transfer& t) {
-  std::vector<float> data(t.count);
+  std::vector<char> data(t.bytes);
   if (!get(*t.comm, t.other, data)) return ncclInvalidArgument;
   const host_cuda::DeviceAccess access;
-  std::memcpy(t.data, data.data(), t.count * sizeof(float));
+  std::memcpy(t.data, data.data(), t.bytes);
   return ncclSuccess;
 }
 
 // The root adds from the last process to the first: not the order of any tree.
 ncclResult_t reduce(const Transfer& t) {
-  std::vector<float> data(t.count);
+  std::vector<char> data(t.bytes);
   for (int from = t.comm->size - 1; from >= 0; --from) {
     if (from == t.comm->rank) continue;
     if (!get(*t.comm, from, data)) return ncclInvalidArgument;
     const host_cuda::DeviceAccess access;
-    for (size_t i = 0; i < t.count; ++i) t.data[i] += data[i];
+    auto* to = reinterpret_cast<float*>(t.data);
+    const auto* term = reinterpret_cast<const float*>(data.data());
+    for (size_t i = 0; i < t.bytes / 4; ++i) to[i] += term[i];
   }
   return ncclSuccess;
 }
@@ -163,21 +171,21 @@ ncclResult_t ncclGroupEnd() {
   return ncclSuccess;
 }
 
-ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t, int to, ncclComm_t comm,
+ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int to, ncclComm_t comm,
                       cudaStream_t stream) {
-  return join(
-      {Transfer::send, comm, static_cast<float*>(const_cast<void*>(data)), count, to, stream});
+  return join({Transfer::send, comm, writable(data), bytes(count, type), to, stream});
 }
 
-ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t, int from, ncclComm_t comm,
+ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int from, ncclComm_t comm,
                       cudaStream_t stream) {
-  return join({Transfer::receive, comm, static_cast<float*>(data), count, from, stream});
+  return join({Transfer::receive, comm, writable(data), bytes(count, type), from, stream});
 }
 
-ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t, ncclRedOp_t,
+// Ours are in place, of floats.
+ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
                         int root, ncclComm_t comm, cudaStream_t stream) {
-  if (from != to) return ncclInvalidArgument;  // ours are in place
-  return join({Transfer::reduce, comm, static_cast<float*>(to), count, root, stream});
+  if (from != to || type != ncclFloat32) return ncclInvalidArgument;
+  return join({Transfer::reduce, comm, writable(to), bytes(count, type), root, stream});
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
