@@ -231,11 +231,9 @@ void for_each_option(Options& o, Visit&& visit) {
          "GPUs add gradients in the order that is fastest: results differ from run to run"},
         o.no_deterministic);
   visit({"bucket-mb", machine, run,
-         "with a GPU for each process: gradients go out during the backward pass, in pieces of so "
-         "many MiB or more"},
+         "between GPUs: MiB of gradients that go together, during the backward pass"},
         o.bucket_mb);
-  visit({"comm-precision", machine, run,
-         "with a GPU for each process: what gradients are rounded to on the way from GPU to GPU",
+  visit({"comm-precision", machine, run, "between GPUs: what gradients are rounded to on the way",
          "fp32|bf16"},
         o.comm_precision);
   visit({"comm-timeout", machine, run,
