@@ -271,16 +271,21 @@ Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan
 }
 
 void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
-                    const DropoutPlan* dropout, int lowest_layer, bool accumulate) {
+                    const DropoutPlan* dropout, int lowest_layer, bool accumulate,
+                    const std::function<void(int)>& ready) {
   State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens == batch.tokens() && s.kept_sequences == batch.sequences());
   const int64_t h = s.config.hidden_size, count = s.config.num_hidden_layers;
   const ActivationPlan& plan = s.plan;
   const DropoutSites sites(dropout);
   if (lowest_layer > count + 1) return;
+  auto is_ready = [&](int64_t layer) {
+    if (ready && layer >= lowest_layer) ready(int(layer));
+  };
   const int64_t top = s.sequence_head() ? plan.first_gradient : plan.gradient;
   s.head_backward(batch, weights, gradients, dlogits, sites,
                   lowest_layer <= count ? s.at(top, dlogits.rows, h) : Tensor{}, accumulate);
+  is_ready(count + 1);
   for (int64_t l = count; l-- > 0 && l + 1 >= lowest_layer;) {
     LayerGradients places{s.first_only(l) ? plan.first_gradient : plan.gradient,
                           plan.branch_gradient,
@@ -293,8 +298,11 @@ void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, 
     // The last layer's results are those of the forward pass still.
     if (s.recompute && l + 1 < count) layer_forward(pass, weights);
     layer_backward(pass, places, weights, gradients, l >= lowest_layer);
+    is_ready(l + 1);
   }
-  if (lowest_layer <= 0) s.embed_backward(batch, weights, gradients, sites, accumulate);
+  if (lowest_layer > 0) return;
+  s.embed_backward(batch, weights, gradients, sites, accumulate);
+  is_ready(0);
 }
 
 Tensor Bert::hidden_state(int64_t i) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -97,9 +98,11 @@ class Bert {
   // dlogits may be the logits' own memory. `lowest_layer`: layers below it are frozen and get no
   // gradient (0: embeddings too, l: encoder layer l and above, L+1: the head alone).
   // With `accumulate` false they overwrite what is there, except in the word embedding, which is
-  // always added to.
+  // always added to. `ready`, where given, is called with each layer (Parameter::layer) that gets a
+  // gradient, from the head down, when the work that computes the last of it is under way.
   void backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
-                const DropoutPlan* dropout, int lowest_layer = 0, bool accumulate = true);
+                const DropoutPlan* dropout, int lowest_layer = 0, bool accumulate = true,
+                const std::function<void(int)>& ready = {});
 
   // For tests: hidden state after the embeddings (0) or layer i (1..L) of the last kept forward,
   // (T, H); of the last layer of a sequence head (B, H), first tokens alone.

@@ -209,15 +209,30 @@ class CudaBackend::Connected final : public DevicePeers {
   Connected(CudaBackend& backend, cuda::Peers* peers)
       : backend_(backend), peers_(peers, backend.functions_.disconnect_peers) {}
 
-  void exchange(std::span<const Part> out, std::span<const Part> in) override {
+  void exchange(std::span<const Part> out, std::span<const Part> in, DType wire) override {
     const auto sent = parts_of(out), received = parts_of(in);
     backend_.call("exchanging between GPUs", backend_.functions_.exchange, peers_.get(),
-                  sent.data(), int64_t(sent.size()), received.data(), int64_t(received.size()));
+                  sent.data(), int64_t(sent.size()), received.data(), int64_t(received.size()),
+                  wire == DType::bf16);
   }
   void reduce(std::span<const Part> parts) override {
     const auto all = parts_of(parts);
     backend_.call("summing between GPUs", backend_.functions_.reduce, peers_.get(), all.data(),
                   int64_t(all.size()));
+  }
+  void mark(int place) override {
+    backend_.call("marking a place", backend_.functions_.mark, peers_.get(), place);
+  }
+  void beside(int place, const std::function<void()>& work) override {
+    constexpr const char* kName = "work beside other work";
+    backend_.call(kName, backend_.functions_.begin_beside, peers_.get(), place);
+    try {
+      work();
+    } catch (...) {
+      backend_.functions_.end_beside(backend_.context_.get(), peers_.get());
+      throw;
+    }
+    backend_.call(kName, backend_.functions_.end_beside, peers_.get());
   }
   void wait(double seconds) override {
     backend_.call("waiting for other GPUs", backend_.functions_.wait_for_peers, peers_.get(),

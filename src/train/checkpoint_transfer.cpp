@@ -167,11 +167,13 @@ class DeviceArenas final : public RunArenas {
       backend_.download(out, at(arena, range.begin), bytes(range));
       return out;
     }
-    const std::vector<std::vector<uint8_t>> parts = comm_.gather(own_part(arena, range));
+    const std::vector<std::vector<uint8_t>> parts = comm_.gather(own_parts(arena, range));
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      const std::vector<uint8_t>& from = parts[size_t(rank)];
-      float* to = out + (part_of(rank, range).begin - range.begin);
-      if (!from.empty()) std::memcpy(to, from.data(), from.size());
+      const uint8_t* from = parts[size_t(rank)].data();
+      for (IndexRange part : parts_of(rank, range)) {
+        std::memcpy(out + (part.begin - range.begin), from, bytes(part));
+        from += bytes(part);
+      }
     }
     return out;
   }
@@ -185,38 +187,57 @@ class DeviceArenas final : public RunArenas {
     }
     std::vector<std::vector<uint8_t>> parts(static_cast<size_t>(comm_.size()));
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      const IndexRange theirs = part_of(rank, range);
-      const auto* from = reinterpret_cast<const uint8_t*>(data + (theirs.begin - range.begin));
-      parts[size_t(rank)].assign(from, from + bytes(theirs));
+      for (IndexRange part : parts_of(rank, range)) {
+        const auto* from = reinterpret_cast<const uint8_t*>(data + (part.begin - range.begin));
+        parts[size_t(rank)].insert(parts[size_t(rank)].end(), from, from + bytes(part));
+      }
     }
-    set_own_part(arena, range, comm_.scatter(parts));
+    set_own_parts(arena, range, comm_.scatter(parts));
   }
 
   bool takes_part() const override { return true; }
 
   void send(Arena arena, IndexRange range) override {
-    if (arena != Arena::weights) comm_.gather(own_part(arena, range));
+    if (arena != Arena::weights) comm_.gather(own_parts(arena, range));
   }
 
   void receive(Arena arena, IndexRange range) override {
-    if (arena != Arena::weights) set_own_part(arena, range, comm_.scatter({}));
+    if (arena != Arena::weights) set_own_parts(arena, range, comm_.scatter({}));
   }
 
  private:
-  IndexRange part_of(int rank, IndexRange range) const {
-    return overlap(ownership_.dense_of(comm_, rank), ownership_.rows_of(comm_, rank), range);
+  // What a process has of a range inside one parameter, in order: of each bucket a slice.
+  std::vector<IndexRange> parts_of(int rank, IndexRange range) const {
+    std::vector<IndexRange> parts;
+    const IndexRange rows = ownership_.rows_of(comm_, rank);
+    auto add = [&](IndexRange dense) {
+      const IndexRange part = overlap(dense, rows, range);
+      if (part.size() > 0) parts.push_back(part);
+    };
+    if (range.begin >= ownership_.dense_elements()) {
+      add({});
+    } else {
+      for (IndexRange slice : ownership_.slices_of(comm_, rank)) add(slice);
+    }
+    return parts;
   }
 
-  std::vector<uint8_t> own_part(Arena arena, IndexRange range) const {
-    const IndexRange own = part_of(comm_.rank(), range);
-    std::vector<uint8_t> out(bytes(own));
-    if (!out.empty()) backend_.download(out.data(), at(arena, own.begin), out.size());
+  std::vector<uint8_t> own_parts(Arena arena, IndexRange range) const {
+    std::vector<uint8_t> out;
+    for (IndexRange part : parts_of(comm_.rank(), range)) {
+      const size_t before = out.size();
+      out.resize(before + bytes(part));
+      backend_.download(out.data() + before, at(arena, part.begin), bytes(part));
+    }
     return out;
   }
 
-  void set_own_part(Arena arena, IndexRange range, const std::vector<uint8_t>& data) {
-    if (data.empty()) return;
-    backend_.upload(at(arena, part_of(comm_.rank(), range).begin), data.data(), data.size());
+  void set_own_parts(Arena arena, IndexRange range, const std::vector<uint8_t>& data) {
+    const uint8_t* from = data.data();
+    for (IndexRange part : parts_of(comm_.rank(), range)) {
+      backend_.upload(at(arena, part.begin), from, bytes(part));
+      from += bytes(part);
+    }
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "data/packing.h"
 #include "model/activations.h"
+#include "train/direct_exchange.h"
 #include "train/engine.h"
 #include "train/shard_sum.h"
 
@@ -78,6 +79,33 @@ int64_t rounded_weight_bytes(const DeviceRun& run) {
   return elements * int64_t(size_of(DType::bf16));
 }
 
+// Moments of what one of the processes owns, and its part in what goes between them.
+struct Shared {
+  int64_t moments = 0, exchange = 0;  // floats
+};
+
+Shared shared_memory(const DeviceRun& run) {
+  if (run.processes == 1) return {2 * run.table.size(), 0};
+  DirectOptions direct;
+  direct.wire = run.wire;
+  direct.buckets = backward_buckets(run.table, run.lowest_layer, run.bucket_bytes);
+  const Ownership ownership(run.table, 1, int(run.processes), ends_of(direct.buckets));
+  direct.most_rows = std::min(ownership.row_count(),
+                              run.batch_size * run.training.longest());  // training_step.cpp
+  const DirectMemory memory =
+      direct_memory(ownership, int(run.processes), run.virtual_shards, run.shards, direct);
+  Shared shared;
+  shared.exchange = memory.packed_gradients + memory.packed_weights + memory.incoming + memory.wire;
+  for (int owner = 0; owner < ownership.owners(); ++owner) {
+    int64_t owned = ownership.rows(owner).size() * ownership.cols();
+    for (int bucket = 0; bucket < ownership.buckets(); ++bucket) {
+      owned += ownership.dense(owner, bucket).size();
+    }
+    shared.moments = std::max(shared.moments, 2 * owned);
+  }
+  return shared;
+}
+
 std::string megabytes(int64_t bytes) {
   return concat(int64_t(double(bytes) / kMiB + 0.999), " MiB");
 }
@@ -91,8 +119,11 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
   const int64_t word_lists = 4 * run.config.vocab_size * int64_t(sizeof(int32_t));
   DeviceForecast m;
   m.weights = arena + rounded_weight_bytes(run);
-  m.gradients = ShardSum::arenas_needed(run.shards) * arena + word_lists;
-  m.optimizer = 2 * arena;
+  const Shared shared = shared_memory(run);
+  // A process without shards has an arena for sums all the same.
+  m.gradients = std::max<int64_t>(1, ShardSum::arenas_needed(run.shards)) * arena + word_lists +
+                shared.exchange * kFloat;
+  m.optimizer = shared.moments * kFloat;
   m.activations = activation_bytes(run, sizes, recompute);
   m.scratch = scratch_bytes(run, sizes);
   return m;

@@ -24,12 +24,16 @@ struct DeviceRun {
   int64_t virtual_shards = 1;
   IndexRange shards{0, 1};  // this process's
   DType compute = DType::f32;
+  int64_t processes = 1;  // with a GPU each
+  int lowest_layer = 0;
+  int64_t bucket_bytes = int64_t{25} << 20;
+  DType wire = DType::f32;  // of gradients between them
 };
 
 // Bytes.
 struct DeviceForecast {
-  int64_t weights = 0;  // and the rounded copy that products read
-  int64_t gradients = 0;
+  int64_t weights = 0;      // and the rounded copy that products read
+  int64_t gradients = 0;    // with what comes from other processes
   int64_t optimizer = 0;    // m and v
   int64_t activations = 0;  // and the micro-batch
   int64_t scratch = 0;      // of the operations: rounded operands, partial sums, masks

@@ -54,9 +54,9 @@ class DirectCopies final : public WeightCopies {
     Parts out, in;
     for (int rank = 0; rank < comm_.size(); ++rank) {
       if (rank == comm_.rank()) continue;
-      if (published_) {
-        out.push_back(to(rank, dense_of(comm_.rank())));
-        in.push_back(dense_of(rank));
+      for (int bucket = 0; published_ && bucket < ownership_.buckets(); ++bucket) {
+        out.push_back(to(rank, dense_of(comm_.rank(), bucket)));
+        in.push_back(dense_of(rank, bucket));
       }
       if (words_move_) {
         out.push_back(to(rank, rows_of(comm_.rank())));
@@ -70,8 +70,8 @@ class DirectCopies final : public WeightCopies {
   static DevicePeers::Part to(int rank, DevicePeers::Part part) {
     return {rank, part.data, part.count};
   }
-  DevicePeers::Part dense_of(int rank) const {
-    const IndexRange range = ownership_.dense_of(comm_, rank);
+  DevicePeers::Part dense_of(int rank, int bucket) const {
+    const IndexRange range = ownership_.dense_of(comm_, rank, bucket);
     return {rank, weights_ + range.begin, range.size()};
   }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "train/buckets.h"
 #include "train/gradient_sum.h"
 #include "train/weight_copies.h"
 
@@ -13,10 +14,23 @@ namespace finetune {
 std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm);
 
 struct DirectOptions {
-  int64_t most_rows = 0;      // of the word embedding that a batch can have
-  bool deterministic = true;  // additions in the tree's order, else in the library's
-  double timeout = 0;         // seconds; 0: however long it takes
+  int64_t most_rows = 0;        // of the word embedding that a batch can have
+  bool deterministic = true;    // additions in the tree's order, else in the library's
+  DType wire = DType::f32;      // of gradients on the way; bf16: additions in the tree's order
+  double timeout = 0;           // seconds; 0: however long it takes
+  std::vector<Bucket> buckets;  // of what is trained; ownership has the same
+
+  bool in_slices() const { return deterministic || wire == DType::bf16; }
 };
+
+// Memory of the exchange, of a process with `own` of K `shards`, in floats: rows of the word
+// embedding on their way, packed for gradients and for weights; slices of all nodes; and in bf16
+// what goes out and comes in so.
+struct DirectMemory {
+  int64_t packed_gradients = 0, packed_weights = 0, incoming = 0, wire = 0;
+};
+DirectMemory direct_memory(const Ownership& ownership, int processes, int64_t shards,
+                           IndexRange own, const DirectOptions& options);
 
 // Of the rows of the word embedding that a batch has, packed one after the other: those that the
 // process of this rank owns, which are neighbours.
@@ -24,7 +38,8 @@ DevicePeers::Part packed_rows(const Ownership& ownership, const Communicator& co
                               const NeededRows& needed, float* packed, int rank);
 
 // Of nodes (node_sum.h) every owner gets its slice from each process and adds the slices as the
-// tree says.
+// tree says. Buckets of the dense part go while the last backward pass of the process computes
+// those below.
 std::unique_ptr<GradientSum> make_direct_gradients(Backend& backend, DevicePeers& peers,
                                                    Communicator& comm, const Ownership& ownership,
                                                    int64_t elements, int64_t shards,

@@ -24,7 +24,6 @@ class DirectGradients final : public GradientSum {
         comm_(comm),
         ownership_(ownership),
         options_(options),
-        own_dense_(ownership.dense_of(comm)),
         own_rows_(ownership.rows_of(comm)),
         transfer_(backend, ownership.row_count(), ownership.cols()) {
     std::vector<TreeNode> all;
@@ -39,28 +38,38 @@ class DirectGradients final : public GradientSum {
     const int64_t arena_floats = (elements + 15) / 16 * 16;
     memory_ = allocate(arenas * arena_floats);
     shards_ = std::make_unique<ShardSum>(backend, ownership, own, sum(), arena_floats);
-    packed_ = allocate(std::max<int64_t>(1, nodes_of_[size_t(comm.rank())]) * options.most_rows *
-                       ownership.cols());
-    const int64_t own_rows = std::min(options.most_rows, own_rows_.size());
-    const int64_t slice =
-        std::max(std::min(kPiece, own_dense_.size()), own_rows * ownership.cols());
-    incoming_ = allocate(options.deterministic ? int64_t(all.size()) * slice : 1);
+    const DirectMemory memory = direct_memory(ownership, comm.size(), shards, own, options);
+    packed_ = allocate(memory.packed_gradients);
+    incoming_ = allocate(memory.incoming);
     first_ = backend.allocate(sizeof(int32_t));  // zero
   }
 
   IndexRange shards() const override { return shards_->shards(); }
   float* leaf() override { return shards_->leaf(); }
-  void push(const NeededRows& needed) override { shards_->push(needed); }
   float* sum() const override { return static_cast<float*>(memory_.get()); }
 
+  void ready(int layer) override {
+    for (int bucket = 0; bucket < buckets(); ++bucket) {
+      if (options_.buckets[size_t(bucket)].layer == layer) peers_.mark(bucket);
+    }
+  }
+
+  void push(const NeededRows& needed) override {
+    const std::vector<Addition> last = shards_->take();
+    backend_.merge_rows(at_element(last, ownership_.dense_elements()), needed.list(all_rows()),
+                        ownership_.cols());
+    if (shards_->complete()) return send_buckets(last);
+    backend_.merge(last, ownership_.dense_elements());
+  }
+
   void reduce(const NeededRows& needed) override {
-    std::vector<float*> nodes = shards_->finish();
-    if (options_.deterministic) {
-      add_dense(nodes);
-      add_rows(nodes, needed);
+    if (shards_->shards().size() == 0) {
+      for (int bucket = 0; bucket < buckets(); ++bucket) peers_.mark(bucket);
+      send_buckets({});
+    }
+    if (options_.in_slices()) {
+      add_rows(needed);
     } else {
-      gather_nodes(nodes, needed);
-      reduce_dense();
       reduce_rows(needed);
     }
     peers_.wait(options_.timeout);
@@ -77,13 +86,14 @@ class DirectGradients final : public GradientSum {
 
   // Exchanges slices of all nodes: every process gets `count` elements of each for itself.
   // slice_for(own node, rank): what goes there. Then adds them: the sum is where the result says.
+  // What is rounded on the way is so for oneself too: bits do not depend on who adds.
   template <typename Slice>
   float* add_slices(size_t own_nodes, int64_t count, Slice&& slice_for) {
     Parts out, in;
     std::vector<float*> all;
     float* to = static_cast<float*>(incoming_.get());
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      if (rank == comm_.rank()) {
+      if (rank == comm_.rank() && options_.wire == DType::f32) {
         for (size_t i = 0; i < own_nodes; ++i) all.push_back(slice_for(i, rank).data);
         continue;
       }
@@ -93,7 +103,7 @@ class DirectGradients final : public GradientSum {
         all.push_back(to);
       }
     }
-    peers_.exchange(out, in);
+    peers_.exchange(out, in, options_.wire);
     std::vector<Addition> additions;
     for (const TreeAddition& a : additions_) {
       additions.push_back({all[size_t(a.to)], all[size_t(a.from)]});
@@ -102,21 +112,45 @@ class DirectGradients final : public GradientSum {
     return all[0];
   }
 
-  void add_dense(const std::vector<float*>& nodes) {
+  int buckets() const { return int(options_.buckets.size()); }
+  static IndexRange all_rows() { return {0, INT32_MAX}; }
+  IndexRange slice_of(int rank, int bucket) const {
+    return ownership_.dense_of(comm_, rank, bucket);
+  }
+
+  // Every bucket beside the backward pass, as soon as it is ready: the additions that the last
+  // shard has brought, the exchange, the sum.
+  void send_buckets(const std::vector<Addition>& last) {
+    nodes_ = shards_->finish();
+    for (int bucket = 0; bucket < buckets(); ++bucket) {
+      peers_.beside(bucket, [&] {
+        const IndexRange elements = options_.buckets[size_t(bucket)].elements;
+        backend_.merge(at_element(last, elements.begin), elements.size());
+        if (options_.in_slices()) {
+          add_slices_of(bucket);
+        } else {
+          gather_nodes(elements);
+          reduce_slices_of(bucket);
+        }
+      });
+    }
+  }
+
+  void add_slices_of(int bucket) {
     auto piece_of = [&](int rank, int64_t begin) {
-      const IndexRange whole = ownership_.dense_of(comm_, rank);
+      const IndexRange whole = slice_of(rank, bucket);
       const int64_t from = std::min(whole.end, whole.begin + begin);
       return IndexRange{from, std::min(whole.end, from + kPiece)};
     };
     int64_t longest = 0;
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      longest = std::max(longest, ownership_.dense_of(comm_, rank).size());
+      longest = std::max(longest, slice_of(rank, bucket).size());
     }
     for (int64_t begin = 0; begin < longest; begin += kPiece) {
       const IndexRange own = piece_of(comm_.rank(), begin);
-      float* result = add_slices(nodes.size(), own.size(), [&](size_t node, int rank) {
+      float* result = add_slices(nodes_.size(), own.size(), [&](size_t node, int rank) {
         const IndexRange piece = piece_of(rank, begin);
-        return DevicePeers::Part{rank, nodes[node] + piece.begin, piece.size()};
+        return DevicePeers::Part{rank, nodes_[node] + piece.begin, piece.size()};
       });
       float* home = sum() + own.begin;
       if (result == home || own.size() == 0) continue;
@@ -140,10 +174,10 @@ class DirectGradients final : public GradientSum {
     backend_.scatter_rows(matrix(from, own.count, ownership_.cols()), own.rows, words(sum()));
   }
 
-  void add_rows(const std::vector<float*>& nodes, const NeededRows& needed) {
-    FINETUNE_CHECK(needed.list({0, INT32_MAX}).count <= options_.most_rows);
+  void add_rows(const NeededRows& needed) {
+    FINETUNE_CHECK(needed.list(all_rows()).count <= options_.most_rows);
     std::vector<float*> rows;
-    for (float* node : nodes) rows.push_back(pack(node, rows.size(), needed));
+    for (float* node : nodes_) rows.push_back(pack(node, rows.size(), needed));
     const int64_t count = needed.list(own_rows_).count * ownership_.cols();
     float* result = add_slices(rows.size(), count, [&](size_t node, int rank) {
       return packed_rows(ownership_, comm_, needed, rows[node], rank);
@@ -151,29 +185,36 @@ class DirectGradients final : public GradientSum {
     unpack_own(result, needed);
   }
 
-  // Own nodes into the sum's arena, which is zero where the process has none.
-  void gather_nodes(const std::vector<float*>& nodes, const NeededRows& needed) {
-    const IndexRange dense{0, ownership_.dense_elements()};
-    if (nodes.empty()) {
-      backend_.fill_zero(vector(sum(), dense.size()));
+  // Of own nodes into the sum's arena, which is zero where the process has none.
+  void gather_nodes(IndexRange elements) {
+    if (nodes_.empty()) {
+      backend_.fill_zero(vector(sum() + elements.begin, elements.size()));
       return;
     }
-    FINETUNE_CHECK(nodes[0] == sum());
-    std::vector<Addition> additions;
-    for (size_t i = 1; i < nodes.size(); ++i) additions.push_back({sum(), nodes[i]});
-    add_arenas(backend_, ownership_, additions, dense, needed.list({0, INT32_MAX}));
+    backend_.merge(at_element(additions_of_nodes(), elements.begin), elements.size());
   }
 
-  void reduce_dense() {
+  std::vector<Addition> additions_of_nodes() const {
+    FINETUNE_CHECK(nodes_[0] == sum());
+    std::vector<Addition> additions;
+    for (size_t i = 1; i < nodes_.size(); ++i) additions.push_back({sum(), nodes_[i]});
+    return additions;
+  }
+
+  void reduce_slices_of(int bucket) {
     Parts parts;
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      const IndexRange theirs = ownership_.dense_of(comm_, rank);
+      const IndexRange theirs = slice_of(rank, bucket);
       parts.push_back({rank, sum() + theirs.begin, theirs.size()});
     }
     peers_.reduce(parts);
   }
 
   void reduce_rows(const NeededRows& needed) {
+    if (!nodes_.empty()) {
+      backend_.merge_rows(at_element(additions_of_nodes(), ownership_.dense_elements()),
+                          needed.list(all_rows()), ownership_.cols());
+    }
     float* rows = pack(sum(), 0, needed);
     Parts parts;
     for (int rank = 0; rank < comm_.size(); ++rank) {
@@ -188,12 +229,13 @@ class DirectGradients final : public GradientSum {
   Communicator& comm_;
   const Ownership& ownership_;
   DirectOptions options_;
-  IndexRange own_dense_, own_rows_;
+  IndexRange own_rows_;
   RowTransfer transfer_;
   std::vector<int64_t> nodes_of_;  // of each process
   std::vector<TreeAddition> additions_;
   std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
   std::unique_ptr<ShardSum> shards_;
+  std::vector<float*> nodes_;  // after the last push
   std::shared_ptr<void> packed_, incoming_, first_;
 };
 
@@ -212,6 +254,30 @@ std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& com
   if (comm.rank() == 0) id = backend.make_peer_id();
   comm.broadcast(id.data(), id.size(), 0);
   return backend.connect_peers(id, comm.rank(), comm.size());
+}
+
+DirectMemory direct_memory(const Ownership& ownership, int processes, int64_t shards,
+                           IndexRange own, const DirectOptions& options) {
+  const int64_t cols = ownership.cols();
+  int64_t nodes = 0, slice = 0;
+  for (int process = 0; process < processes; ++process) {
+    nodes += int64_t(subtrees(part(shards, processes, process)).size());
+  }
+  for (int owner = 0; owner < ownership.owners(); ++owner) {
+    slice = std::max(slice, std::min(options.most_rows, ownership.rows(owner).size()) * cols);
+    for (size_t bucket = 0; bucket < options.buckets.size(); ++bucket) {
+      slice = std::max(slice, std::min(kPiece, ownership.dense(owner, int(bucket)).size()));
+    }
+  }
+  DirectMemory memory;
+  memory.packed_weights = options.most_rows * cols;
+  memory.packed_gradients =
+      std::max<int64_t>(1, int64_t(subtrees(own).size())) * memory.packed_weights;
+  memory.incoming = options.in_slices() ? nodes * slice : 0;
+  if (options.wire == DType::bf16) {
+    memory.wire = (processes * int64_t(subtrees(own).size()) + nodes) * slice / 2;
+  }
+  return memory;
 }
 
 DevicePeers::Part packed_rows(const Ownership& ownership, const Communicator& comm,

@@ -21,6 +21,10 @@ class GradientSum {
   // push() takes it in.
   virtual float* leaf() = 0;
   virtual void push(const NeededRows& needed) = 0;
+  // During the backward pass into the leaf: as far as the backend's work is now, the gradient of
+  // this layer is complete, and those of the layers above. Every pass says so of each layer that is
+  // trained, from the head down, and may be replayed.
+  virtual void ready(int /*layer*/) {}
   // Collective, after the last push. Afterwards the sums of what this process owns are in sum(),
   // and all other rows that the batch has touched are zero.
   virtual void reduce(const NeededRows& needed) = 0;

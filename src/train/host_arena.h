@@ -1,10 +1,12 @@
 // The part of an arena that the owners of this host have (ownership.h), or on a device this process
 // alone: first or second moments. For a single owner, and on the CPU for a single host, it is the
-// whole arena, laid out as the table says.
+// whole arena, laid out as the table says; else the slices of its buckets lie one behind the other.
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "core/error.h"
 #include "train/host_memory.h"
 #include "train/ownership.h"
 
@@ -14,21 +16,35 @@ class HostArena {
  public:
   // Collective on the host; zeroed.
   HostArena(Backend& backend, Communicator& comm, const Ownership& ownership)
-      : dense_(backend.uses_host_memory() ? ownership.host_dense(comm.host())
-                                          : ownership.dense_of(comm)),
-        rows_(backend.uses_host_memory() ? ownership.host_rows(comm.host())
-                                         : ownership.rows_of(comm)),
-        cols_(ownership.cols()),
-        memory_(allocate_for_host(
-            backend, comm, size_t(dense_.size() + rows_.size() * cols_ + 16) * sizeof(float))) {}
+      : rows_(backend.uses_host_memory() ? ownership.host_rows(comm.host())
+                                         : ownership.rows_of(comm, comm.rank())),
+        cols_(ownership.cols()) {
+    if (backend.uses_host_memory()) {
+      slices_ = {ownership.host_dense(comm.host())};
+    } else {
+      slices_ = ownership.slices_of(comm, comm.rank());
+    }
+    for (IndexRange slice : slices_) dense_ += slice.size();
+    memory_ = allocate_for_host(backend, comm,
+                                size_t(dense_ + rows_.size() * cols_ + 16) * sizeof(float));
+  }
 
-  float* dense(int64_t element) const { return data() + element - dense_.begin; }
-  float* row(int64_t row) const { return data() + dense_.size() + (row - rows_.begin) * cols_; }
+  // Of an element that it has; those behind follow up to the slice's end.
+  float* dense(int64_t element) const {
+    float* at = data();
+    for (IndexRange slice : slices_) {
+      if (element >= slice.begin && element < slice.end) return at + (element - slice.begin);
+      at += slice.size();
+    }
+    throw internal_error("an element of the moments that is not here");
+  }
+  float* row(int64_t row) const { return data() + dense_ + (row - rows_.begin) * cols_; }
   float* data() const { return static_cast<float*>(memory_.get()); }
 
  private:
-  IndexRange dense_, rows_;
-  int64_t cols_;
+  std::vector<IndexRange> slices_;
+  IndexRange rows_;
+  int64_t dense_ = 0, cols_;
   std::shared_ptr<void> memory_;
 };
 

@@ -105,9 +105,19 @@ void validate(const TrainOptions& o) {
   if (!o.tolerances.empty() && o.baseline.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
   }
+  require(o.bucket_mb > 0 && o.bucket_mb <= 1e6, "bucket-mb", o.bucket_mb,
+          "above 0 and at most 1000000");
   if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
   parse_duration(o.comm_timeout, "--comm-timeout");
   for (const std::string& text : o.assertions) parse_assertion(text);
+}
+
+int64_t bucket_bytes(const TrainOptions& o) {
+  return int64_t(o.bucket_mb * double(1 << 20));
+}
+
+DType wire_type(const TrainOptions& o) {
+  return o.comm_precision == "bf16" ? DType::bf16 : DType::f32;
 }
 
 TaskOptions task_options(const TrainOptions& o) {

@@ -74,6 +74,8 @@ struct TrainOptions {
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
   bool no_deterministic = false;
+  double bucket_mb = 25;
+  std::string comm_precision = "fp32";
   std::string comm_timeout = "10m";
 
   std::string time_limit;
@@ -228,6 +230,12 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"no-deterministic", machine, run,
          "GPUs add gradients in the order that is fastest: results differ from run to run"},
         o.no_deterministic);
+  visit({"bucket-mb", machine, run,
+         "between GPUs: MiB of gradients that go together, during the backward pass"},
+        o.bucket_mb);
+  visit({"comm-precision", machine, run, "between GPUs: what gradients are rounded to on the way",
+         "fp32|bf16"},
+        o.comm_precision);
   visit({"comm-timeout", machine, run,
          "under mpirun: how long a process waits for another before the job ends; 0: for ever", "",
          "TIME"},
@@ -261,5 +269,7 @@ void for_each_option(Options& o, Visit&& visit) {
 void validate(const TrainOptions& options);
 
 TaskOptions task_options(const TrainOptions& options);
+int64_t bucket_bytes(const TrainOptions& options);
+DType wire_type(const TrainOptions& options);
 
 }  // namespace finetune

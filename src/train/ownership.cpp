@@ -25,17 +25,32 @@ const Parameter& word_embeddings(const ParameterTable& table) {
   return *words;
 }
 
-Ownership::Ownership(const ParameterTable& table, int hosts, int columns)
+Ownership::Ownership(const ParameterTable& table, int hosts, int columns,
+                     const std::vector<int64_t>& bucket_ends)
     : hosts_(hosts), columns_(columns) {
   const Parameter& words = word_embeddings(table);
   dense_ = words.offset;
   rows_ = words.shape[0];
   cols_ = words.shape[1];
   row_block_ = std::max<int64_t>(1, kNormBlock / cols_);
+  int64_t begin = 0;
+  for (int64_t end : bucket_ends) {
+    FINETUNE_CHECK(end > begin && end <= dense_ && (end % kNormBlock == 0 || end == dense_));
+    buckets_.push_back({begin, end});
+    begin = end;
+  }
+  if (begin < dense_) buckets_.push_back({begin, dense_});
+}
+
+IndexRange Ownership::dense(int owner, int bucket) const {
+  const IndexRange whole = buckets_[size_t(bucket)];
+  const IndexRange slice = in_blocks(whole.size(), kNormBlock, owners(), owner);
+  return {whole.begin + slice.begin, whole.begin + slice.end};
 }
 
 IndexRange Ownership::dense(int owner) const {
-  return in_blocks(dense_, kNormBlock, owners(), owner);
+  FINETUNE_CHECK(buckets() == 1);
+  return dense(owner, 0);
 }
 
 IndexRange Ownership::rows(int owner) const {
@@ -49,9 +64,20 @@ int Ownership::owner_of(const Communicator& comm, int rank) const {
   return column < columns_ ? owner(host, column) : -1;
 }
 
-IndexRange Ownership::dense_of(const Communicator& comm, int rank) const {
+IndexRange Ownership::dense_of(const Communicator& comm, int rank, int bucket) const {
   const int owner = owner_of(comm, rank);
-  return owner < 0 ? IndexRange{} : dense(owner);
+  return owner < 0 ? IndexRange{} : dense(owner, bucket);
+}
+
+IndexRange Ownership::dense_of(const Communicator& comm, int rank) const {
+  FINETUNE_CHECK(buckets() == 1);
+  return dense_of(comm, rank, 0);
+}
+
+std::vector<IndexRange> Ownership::slices_of(const Communicator& comm, int rank) const {
+  std::vector<IndexRange> out;
+  for (int bucket = 0; bucket < buckets(); ++bucket) out.push_back(dense_of(comm, rank, bucket));
+  return out;
 }
 
 IndexRange Ownership::rows_of(const Communicator& comm, int rank) const {
@@ -67,8 +93,14 @@ IndexRange Ownership::host_rows(int host) const {
   return {rows(owner(host, 0)).begin, rows(owner(host, columns_ - 1)).end};
 }
 
+int64_t Ownership::dense_blocks(int owner, int bucket) const {
+  return blocks_of(dense(owner, bucket).size(), kNormBlock);
+}
+
 int64_t Ownership::dense_blocks(int owner) const {
-  return blocks_of(dense(owner).size(), kNormBlock);
+  int64_t blocks = 0;
+  for (int bucket = 0; bucket < buckets(); ++bucket) blocks += dense_blocks(owner, bucket);
+  return blocks;
 }
 
 int64_t Ownership::row_blocks(int owner) const {

@@ -2,9 +2,13 @@
 // embedding by elements (dense), the word embedding by rows, most of which a batch does not have.
 // Boundaries fall on those of norm blocks, so that every block of the gradient norm is summed whole
 // by one process.
+//
+// The dense part can be cut into buckets, of each of which every owner has a slice: what is
+// exchanged bucket by bucket then comes from all and goes to all, each time.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "data/plan.h"
@@ -18,18 +22,26 @@ class Ownership {
  public:
   // Owner number host * columns + column is the process with local rank `column` on that host.
   // Processes whose local rank is `columns` or more own nothing.
-  Ownership(const ParameterTable& table, int hosts, int columns);
+  // `bucket_ends`: where buckets end, ascending, at boundaries of norm blocks; what lies behind the
+  // last one is a bucket too. None: one bucket.
+  Ownership(const ParameterTable& table, int hosts, int columns,
+            const std::vector<int64_t>& bucket_ends = {});
 
   int owners() const { return hosts_ * columns_; }
   int owner(int host, int column) const { return host * columns_ + column; }
-  IndexRange dense(int owner) const;  // elements of the arena
-  IndexRange rows(int owner) const;   // rows of the word embedding
+  int buckets() const { return int(buckets_.size()); }
+  IndexRange dense(int owner, int bucket) const;  // elements of the arena
+  IndexRange dense(int owner) const;              // where there is one bucket
+  IndexRange rows(int owner) const;               // rows of the word embedding
   // The same of a process; empty where it owns nothing.
+  IndexRange dense_of(const Communicator& comm, int rank, int bucket) const;
   IndexRange dense_of(const Communicator& comm, int rank) const;
   IndexRange rows_of(const Communicator& comm, int rank) const;
   IndexRange dense_of(const Communicator& comm) const { return dense_of(comm, comm.rank()); }
   IndexRange rows_of(const Communicator& comm) const { return rows_of(comm, comm.rank()); }
-  // What the owners of a host have together: neighbours.
+  // A process's slices of all buckets in order.
+  std::vector<IndexRange> slices_of(const Communicator& comm, int rank) const;
+  // What the owners of a host have together, where there is one bucket: neighbours.
   IndexRange host_dense(int host) const;
   IndexRange host_rows(int host) const;
 
@@ -37,8 +49,9 @@ class Ownership {
   int64_t row_count() const { return rows_; }        // of the word embedding
   int64_t cols() const { return cols_; }
   int64_t row_block() const { return row_block_; }  // rows of a norm block
-  // Block sums of one owner: of its dense part, then of its rows.
-  int64_t dense_blocks(int owner) const;
+  // Block sums of one owner: of its slices of the dense part, then of its rows.
+  int64_t dense_blocks(int owner, int bucket) const;
+  int64_t dense_blocks(int owner) const;  // of all buckets
   int64_t row_blocks(int owner) const;
 
  private:
@@ -46,6 +59,7 @@ class Ownership {
 
   int hosts_, columns_;
   int64_t dense_, rows_, cols_, row_block_;
+  std::vector<IndexRange> buckets_;
 };
 
 }  // namespace finetune

@@ -121,8 +121,12 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       p.task->eval_set() ? std::optional<SampleView>(p.task->eval_set()->samples) : std::nullopt,
       options.batch_size,
       plan.shards,
-      {0, plan.shards},
-      p.backend->compute_type()};
+      part(plan.shards, processes, 0),
+      p.backend->compute_type(),
+      processes,
+      p.lowest_layer,
+      bucket_bytes(options),
+      wire_type(options)};
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }

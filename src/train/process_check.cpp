@@ -95,15 +95,13 @@ std::string code_path_warning(Communicator& comm, const std::string& code_path) 
 }
 
 std::vector<std::string> describe_processes(Communicator& comm, int64_t shards,
-                                            bool deterministic) {
+                                            std::string_view order) {
   std::vector<std::string> lines;
   if (comm.size() == 1 && shards == 1) return lines;
   lines.push_back(concat(comm.size(), comm.size() == 1 ? " process" : " processes", " on ",
                          comm.hosts(), comm.hosts() == 1 ? " host" : " hosts", ", ", threads(),
                          threads() == 1 ? " thread" : " threads", " each; --virtual-shards ",
-                         shards,
-                         deterministic ? ": the same bits on any number of processes"
-                                       : ", summed in no fixed order (--no-deterministic)"));
+                         shards, order));
   if (comm.size() > shards) {
     lines.push_back(concat("warning: ", comm.size() - shards, " of ", comm.size(),
                            " processes have no shard of the batch to compute; --virtual-shards ",

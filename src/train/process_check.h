@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -23,8 +24,8 @@ void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Eng
 std::string code_path_warning(Communicator& comm, const std::string& code_path);
 
 // Lines for rank 0's log: processes, and what does not depend on their number; a warning if some
-// have nothing to do. Nothing for one process. `deterministic`: sums have a fixed order.
+// have nothing to do. Nothing for one process. `order`: what holds of sums (TrainingStep::order).
 std::vector<std::string> describe_processes(Communicator& comm, int64_t virtual_shards,
-                                            bool deterministic);
+                                            std::string_view order);
 
 }  // namespace finetune

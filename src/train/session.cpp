@@ -220,6 +220,8 @@ void Preparation::make_step() {
   step.layer_lr_decay = o.layer_lr_decay;
   step.lowest_layer = lowest_layer_;
   step.deterministic = !o.no_deterministic;
+  step.bucket_bytes = bucket_bytes(o);
+  step.wire = wire_type(o);
   step.comm_timeout = parse_duration(o.comm_timeout, "--comm-timeout");
   s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
 }
@@ -245,7 +247,7 @@ void Preparation::describe() const {
   log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
       s_.micro_batch_tokens, " tokens");
   const int64_t shards = *s_.options.virtual_shards;
-  for (const auto& line : describe_processes(comm_, shards, s_.step->ordered())) log(line);
+  for (const auto& line : describe_processes(comm_, shards, s_.step->order())) log(line);
   for (std::string_view line :
        {s_.step->route(), std::string_view(differing_), std::string_view(advice_)}) {
     if (!line.empty()) log(line);
@@ -318,7 +320,11 @@ Error Session::too_little_memory() const {
                       options.batch_size,
                       *options.virtual_shards,
                       part(*options.virtual_shards, comm.size(), comm.rank()),
-                      options.precision == "bf16" ? DType::bf16 : DType::f32};
+                      options.precision == "bf16" ? DType::bf16 : DType::f32,
+                      comm.size(),
+                      lowest_trained_layer(options, model.config),
+                      bucket_bytes(options),
+                      wire_type(options)};
   return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
                                   engine ? engine->backend().device_memory() : device_at_start);
 }

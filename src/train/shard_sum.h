@@ -23,6 +23,9 @@ class ShardSum {
   // part is what an earlier step has left, to be overwritten. push() takes it in.
   float* leaf() { return arena(counter_.leaf()); }
   void push(const NeededRows& needed);
+  // The same, but the additions of whole arenas are for the caller to do.
+  std::vector<Addition> take();
+  bool complete() const { return counter_.complete(); }  // the last push has been
   // After the last push: where the subtrees' sums lie, in order. Then the next round begins.
   std::vector<float*> finish();
 
@@ -42,5 +45,7 @@ class ShardSum {
 // Additions of whole arenas, but only of these elements and rows.
 void add_arenas(Backend& backend, const Ownership& ownership, std::span<const Addition> arenas,
                 IndexRange dense, RowList rows);
+// Additions of whole arenas as those of what begins at this element of each.
+std::vector<Addition> at_element(std::span<const Addition> arenas, int64_t element);
 
 }  // namespace finetune

@@ -34,7 +34,10 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       objective_(objective),
       comm_(comm),
       options_(options),
-      ownership_(engine.table(), comm.hosts(), comm.columns()),
+      peers_(connect_devices(engine.backend(), comm)),
+      buckets_(peers_ ? backward_buckets(engine.table(), options.lowest_layer, options.bucket_bytes)
+                      : std::vector<Bucket>{}),
+      ownership_(engine.table(), comm.hosts(), comm.columns(), ends_of(buckets_)),
       needed_(engine.backend(), word_embeddings(engine.table()).shape[0]),
       m_(engine.backend(), comm, ownership_),
       v_(engine.backend(), comm, ownership_),
@@ -75,7 +78,6 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   Backend& backend = engine_.backend();
   const int64_t elements = engine_.table().size(), shards = options_.virtual_shards;
   float* weights = engine_.weights();
-  peers_ = connect_devices(backend, comm_);
   if (!peers_) {
     const bool staged = staged_through_host(backend, comm_);
     sum_ = make_gradient_sum(backend, comm_, ownership_, elements, shards, staged);
@@ -87,6 +89,8 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   direct.most_rows = std::min(ownership_.row_count(), batch_size * samples.longest());
   direct.deterministic = options_.deterministic;
   direct.timeout = options_.comm_timeout;
+  direct.buckets = buckets_;
+  direct.wire = options_.wire;
   sum_ = make_direct_gradients(backend, *peers_, comm_, ownership_, elements, shards, direct);
   copies_ = make_direct_copies(backend, *peers_, comm_, ownership_, weights, words_move_, direct);
 }
@@ -96,6 +100,14 @@ std::string_view TrainingStep::route() const {
   return staged_through_host(engine_.backend(), comm_)
              ? "gradients and weights go from device to device through memory of the host"
              : "";
+}
+
+std::string_view TrainingStep::order() const {
+  if (peers_ && options_.wire == DType::bf16) {
+    return ", gradients in bf16 between GPUs: other bits on another number of processes";
+  }
+  if (peers_ && !options_.deterministic) return ", summed in no fixed order (--no-deterministic)";
+  return ": the same bits on any number of processes";
 }
 
 TrainingStep::~TrainingStep() {
@@ -155,6 +167,7 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
   bool accumulate = false;  // the first micro-batch overwrites what an earlier step has left
   if (places.empty()) {
     backend.fill_zero(vector(gradients, ownership_.dense_elements()));
+    for (const Bucket& bucket : buckets_) sum_->ready(bucket.layer);
     backend.add_losses(vector(static_cast<float*>(losses_.get()), 0), false, loss);
   }
   for (IndexRange range : micro_batches(lengths_, options_.micro_batch_tokens)) {
@@ -176,12 +189,13 @@ void TrainingStep::add_micro_batch_gradient(const DropoutPlan* dropout, float sc
   DeviceBatch& device = engine_.upload(batch_, scale);
   objective_.upload_targets(backend, batch_);
   float* weights = engine_.weights_as_they_are();
+  const auto ready = [&](int layer) { sum_->ready(layer); };
   const auto work = [&] {
     Tensor logits = engine_.bert().forward(device, weights, dropout, true);
     Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
     objective_.loss(backend, device, logits, losses, logits);
     engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
-                            accumulate);
+                            accumulate, ready);
   };
   if (batch_.fillers == 0) return work();  // its shape hardly comes again
   const int64_t key[] = {batch_.tokens(), batch_.sequences(), batch_.max_length,
@@ -193,13 +207,17 @@ void TrainingStep::add_micro_batch_gradient(const DropoutPlan* dropout, float sc
 void TrainingStep::add_up_squares(double* sums) {
   if (!owns()) return;
   Backend& backend = engine_.backend();
-  const IndexRange dense = ownership_.dense(own()), rows = ownership_.rows(own());
+  const IndexRange rows = ownership_.rows(own());
   const int64_t cols = ownership_.cols();
-  backend.block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock, {}, sums);
+  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
+    const IndexRange dense = ownership_.dense(own(), bucket);
+    backend.block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock, {},
+                              sums);
+    sums += ownership_.dense_blocks(own(), bucket);
+  }
   backend.block_square_sums(
       vector(sum_->sum() + words_.offset + rows.begin * cols, rows.size() * cols),
-      ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)},
-      sums + ownership_.dense_blocks(own()));
+      ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)}, sums);
 }
 
 // One process: all in the backend's memory, in its order. The host hears of it later (finish).
@@ -236,16 +254,25 @@ StepOutcome TrainingStep::gather_sums(double denominator, int& wish) {
     const int64_t losses = part(options_.virtual_shards, comm_.size(), rank).size();
     shard_losses_.insert(shard_losses_.end(), from + 1, from + 1 + losses);
   }
+  // In the arena's order: of the buckets one after the other, of each from its owners in turn.
   block_sums_.clear();
-  for (bool of_rows : {false, true}) {
-    for (int owner = 0; owner < ownership_.owners(); ++owner) {
-      const int rank = comm_.first_rank(owner / comm_.columns()) + owner % comm_.columns();
-      const int64_t dense = ownership_.dense_blocks(owner);
-      const double* sums = message_of(rank) + 1 + most_losses_ + (of_rows ? dense : 0);
-      block_sums_.insert(block_sums_.end(), sums,
-                         sums + (of_rows ? ownership_.row_blocks(owner) : dense));
-    }
+  std::vector<const double*> next;  // of each owner
+  for (int owner = 0; owner < ownership_.owners(); ++owner) {
+    const int rank = comm_.first_rank(owner / comm_.columns()) + owner % comm_.columns();
+    next.push_back(message_of(rank) + 1 + most_losses_);
   }
+  auto take_from_each = [&](auto&& blocks_of) {
+    for (int owner = 0; owner < ownership_.owners(); ++owner) {
+      const double*& sums = next[size_t(owner)];
+      const int64_t count = blocks_of(owner);
+      block_sums_.insert(block_sums_.end(), sums, sums + count);
+      sums += count;
+    }
+  };
+  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
+    take_from_each([&](int owner) { return ownership_.dense_blocks(owner, bucket); });
+  }
+  take_from_each([&](int owner) { return ownership_.row_blocks(owner); });
   return StepOutcome::of(tree_sum(shard_losses_) / denominator, std::sqrt(tree_sum(block_sums_)),
                          options_.max_grad_norm);
 }
@@ -255,35 +282,37 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
   if (!owns()) return;
   Backend& backend = engine_.backend();
   const ParameterTable& table = engine_.table();
-  const IndexRange mine = ownership_.dense(own());
   int64_t top = engine_.config().num_hidden_layers + 1;
   AdamW adamw = clipping;
   adamw.beta1 = float(options_.adam_beta1);
   adamw.beta2 = float(options_.adam_beta2);
   adamw.epsilon = float(options_.adam_epsilon);
   adamw.step = step + 1;
-  parts_.clear();
-  for (const Parameter& parameter : table.parameters()) {
-    if (parameter.layer < options_.lowest_layer) continue;
+  auto options_for = [&](const Parameter& parameter) {
     adamw.learning_rate =
         float(learning_rate * std::pow(options_.layer_lr_decay, double(top - parameter.layer)));
     adamw.weight_decay = parameter.decay ? float(options_.weight_decay) : 0.0f;
-    if (&parameter == &words_) {
-      if (!lazy_words_) continue;
-      const IndexRange rows = ownership_.rows(own());
-      lazy_words_->update(adamw,
-                          table.view(sum_->sum(), parameter).rows_from(rows.begin, rows.size()));
-      continue;
+    return adamw;
+  };
+  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
+    const IndexRange mine = ownership_.dense(own(), bucket);
+    parts_.clear();
+    for (const Parameter& parameter : table.parameters()) {
+      if (parameter.layer < options_.lowest_layer || &parameter == &words_) continue;
+      const int64_t begin = std::max(parameter.offset, mine.begin);
+      const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
+      if (count > 0) parts_.push_back({options_for(parameter), begin - mine.begin, count});
     }
-    const int64_t begin = std::max(parameter.offset, mine.begin);
-    const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
-    if (count <= 0) continue;
-    parts_.push_back({adamw, begin - mine.begin, count});
+    if (parts_.empty()) continue;
+    auto own_part = [&](float* arena) { return vector(arena, mine.size()); };
+    backend.adamw_parts(parts_, own_part(engine_.weights_as_they_are() + mine.begin),
+                        own_part(sum_->sum() + mine.begin), own_part(m_.dense(mine.begin)),
+                        own_part(v_.dense(mine.begin)));
   }
-  auto own_part = [&](float* arena) { return vector(arena, mine.size()); };
-  backend.adamw_parts(parts_, own_part(engine_.weights_as_they_are() + mine.begin),
-                      own_part(sum_->sum() + mine.begin), own_part(m_.dense(mine.begin)),
-                      own_part(v_.dense(mine.begin)));
+  if (!lazy_words_) return;
+  const IndexRange rows = ownership_.rows(own());
+  lazy_words_->update(options_for(words_),
+                      table.view(sum_->sum(), words_).rows_from(rows.begin, rows.size()));
 }
 
 int64_t TrainingStep::most_under_way() const {
@@ -335,7 +364,8 @@ int TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double le
                        &dropout, scale, sum_->leaf(), loss++);
     sum_->push(needed_);
   }
-  if (comm_.size() > 1) backend.synchronize();  // what follows counts as communication
+  // What follows counts as communication: what of it is beside the backward pass does not.
+  if (comm_.size() > 1) backend.synchronize();
   int wanted = 0;
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {

@@ -38,6 +38,9 @@ struct StepOptions {
   // end).
   bool deterministic = true;
   double comm_timeout = 0;
+  // Layers are exchanged together until they have so many bytes.
+  int64_t bucket_bytes = int64_t{25} << 20;
+  DType wire = DType::f32;  // of gradients between devices
 };
 
 struct StepResult {
@@ -80,8 +83,8 @@ class TrainingStep {
   const Ownership& ownership() const { return ownership_; }
   // For the log: how gradients and weights come from device to device; empty on the CPU.
   std::string_view route() const;
-  // Gradients are added in the tree's order.
-  bool ordered() const { return options_.deterministic || !peers_; }
+  // For the log: what holds of the bits of sums.
+  std::string_view order() const;
   // Seconds that this process has waited for others or moved data between them, in all.
   double communication_seconds() const { return communication_seconds_; }
 
@@ -107,13 +110,14 @@ class TrainingStep {
   Objective& objective_;
   Communicator& comm_;
   StepOptions options_;
+  std::unique_ptr<DevicePeers> peers_;  // null: through memory of the host
+  std::vector<Bucket> buckets_;         // of the dense part; empty without peers
   Ownership ownership_;
   NeededRows needed_;
   HostArena m_, v_;
   const Parameter& words_;
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
-  std::unique_ptr<DevicePeers> peers_;    // null: through memory of the host
   std::unique_ptr<GradientSum> sum_;
   std::unique_ptr<WeightCopies> copies_;
   bool settled_ = true;

@@ -52,6 +52,7 @@ class TreeCounter {
 
   int leaf();  // the same place until push()
   std::vector<TreeAddition> push();
+  bool complete() const { return next_ == leaves_.end; }  // no leaf is left
   // Of the subtrees after the last push, in order; then the next round begins.
   std::vector<int> places() const;
   void clear();

@@ -10,6 +10,12 @@ CPU_BINARY = harness.BINARY
 HOST_MODULE = os.environ.get("FINETUNE_HOST_CUDA_MODULE")
 
 
+def counts_of(report):
+    """What the host runtime has counted until the program's end (HOST_CUDA_REPORT), by name."""
+    words = Path(report).read_text().split()
+    return dict(zip(words[::2], map(int, words[1::2])))
+
+
 def program_with_module():
     """Path of a copy of the program, with the module beside it where it looks for one; on a GPU (FINETUNE_DEVICE=cuda
     and no such module) that of the program as it is."""

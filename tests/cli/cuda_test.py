@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import harness
-from cuda_on_host import CPU_BINARY, HOST_MODULE, program_with_module
+from cuda_on_host import CPU_BINARY, HOST_MODULE, counts_of, program_with_module
 from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, steps_of, succeed
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
@@ -99,7 +99,7 @@ def test_the_host_goes_on(directory):
         succeed(*LABELS, "--device", "cuda", "--micro-batch-tokens", 48, "--max-steps", steps, "--output",
                 directory / "run", "--overwrite",
                 env={"HOST_CUDA_STREAMS": "late", "HOST_CUDA_REPORT": str(report)})
-        waits.append([int(number) for number in report.read_text().split()[1::2]])
+        waits.append([counts_of(report)[name] for name in ("streams", "events", "graphs")])
         assert [step["step"] for step in steps_of(directory / "run")] == list(range(1, steps + 1))
     streams, events, graphs = (after - before for before, after in zip(*waits))
     assert (streams, events) == (0, 5) and graphs >= 5, waits
@@ -118,7 +118,7 @@ def test_graphs(directory):
             succeed(*line, "--max-steps", 9, "--precision", precision, "--device", "cuda", "--output", run,
                     env={"FINETUNE_CUDA_GRAPHS": str(graphs), "HOST_CUDA_REPORT": str(report)})
             if HOST_MODULE:
-                replayed = int(report.read_text().split()[-1])
+                replayed = counts_of(report)["graphs"]
                 assert (replayed > 3) == (graphs == 1), (run, replayed)
             assert "without CUDA graphs" not in (run / "log.txt").read_text()
         plain, replaying = (steps_of(run) for run in runs)

@@ -14,7 +14,7 @@ from ranks import (Job, Skip, facts_of, lines_in, metrics_of, need_mpirun, nothi
                    results_of, run_on, same_results, succeed_on, wait_for)
 import harness
 from harness import GOLDEN, main, need, steps_of, succeed
-from cuda_on_host import CPU_BINARY, HOST_MODULE, program_with_module
+from cuda_on_host import CPU_BINARY, HOST_MODULE, counts_of, program_with_module
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
 TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
@@ -31,6 +31,9 @@ ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--ev
 
 SHARE = ((2, 1), (4, 1))  # processes of one host, which share a device
 EACH = {"HOST_CUDA_DEVICES": "each"}  # every process sees one device, its own
+# Transfers are as far ahead of the backward pass as events let them: one too few, and they take what is not there yet.
+AHEAD = {**EACH, "HOST_CUDA_STREAMS": "priority"}
+SMALL = ("--bucket-mb", "0.1")  # several buckets of the small models
 
 
 def prepared(directory):
@@ -179,6 +182,54 @@ def test_from_device_to_device(directory):
     same_on(directory / "c", [*LABELS, "--quiet", "--freeze", 1], (3, 1), env=EACH)
 
 
+def transfers_of(directory, processes, *line, env=AHEAD):
+    """Runs; of each rank what has been counted."""
+    report = directory / "report"
+    succeed_on(processes, *line, env={**env, "HOST_CUDA_REPORT": str(report)})
+    return [counts_of(f"{report}{rank}") for rank in range(processes)]
+
+
+def test_buckets_go_during_the_backward_pass(directory):
+    """Transfers that find work of the backward pass undone are those of all buckets but the last one, in each step,
+    whether that work is called or replayed, and of processes that have shards alone."""
+    need_several_devices()
+    prepared(directory)
+    line = [*LABELS, "--quiet", "--batch-size", 4, "--max-steps", 9]
+    one = directory / "one"
+    succeed(*line, "--output", one)
+    for number, graphs in enumerate("01"):
+        counts = {}
+        for size in (1000, 0.1):
+            out = directory / f"run-{number}-{size}"
+            counts[size] = transfers_of(directory, 2, *line, "--bucket-mb", size, "--output", out,
+                                        env={**AHEAD, "FINETUNE_CUDA_GRAPHS": graphs})
+            same_results(out, results_of(one))
+        for whole, cut in zip(counts[1000], counts[0.1]):
+            assert all((count["graphs"] > 9) == (graphs == "1") for count in (whole, cut)), counts
+            # Three buckets in the place of one, of which two go while what is below is computed.
+            assert cut["transfers"] - whole["transfers"] == 2 * 9, counts
+            assert (whole["beside"], cut["beside"]) == (0, 2 * 9), counts
+
+
+def test_buckets_have_the_bits_of_one_process(directory):
+    """With micro-batches, layers computed again, layers that are frozen, shards without samples, processes without
+    shards; whatever is early or late."""
+    need_several_devices()
+    prepared(directory)
+    early, late = ({**EACH, "HOST_CUDA_STREAMS": mode} for mode in ("early", "late"))
+    line = [*LABELS, "--quiet", "--micro-batch-tokens", 48]
+    same_on(directory / "a", line, (2, 1, *SMALL), (3, 2, *SMALL, "--recompute"), env=AHEAD)
+    same_on(directory / "a", line, (3, 1, *SMALL), env=late)
+    same_on(directory / "a", line, (5, 1, *SMALL), env=early)
+    same_on(directory / "b", [*ANSWERS, "--virtual-shards", 6], (2, 1, *SMALL), env=AHEAD)
+    same_on(directory / "c", [*LABELS, "--quiet", "--freeze", 1], (3, 1, *SMALL), env=AHEAD)
+    same_on(directory / "d", [*LABELS, "--quiet", "--freeze", "embeddings"], (2, 1, *SMALL), env=AHEAD)
+    few = [*LABELS, "--quiet", "--batch-size", 2, "--virtual-shards", 6]
+    same_on(directory / "e", few, (2, 1, *SMALL), (3, 1, *SMALL), env=AHEAD)
+    same_on(directory / "f", [*LABELS, "--quiet", "--virtual-shards", 2], (3, 1, *SMALL), env=AHEAD)
+    same_on(directory / "g", [*LABELS, "--quiet", "--precision", "auto"], (2, 1, *SMALL), env=AHEAD)
+
+
 def test_continued_from_device_to_device(directory):
     need_several_devices()
     prepared(directory)
@@ -186,9 +237,10 @@ def test_continued_from_device_to_device(directory):
     line = [*LABELS, "--quiet", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
     succeed_on(2, *line, env=EACH)
     expected = results_of(out)
-    for processes, env in ((3, EACH), (2, None), (1, None)):
+    for processes, env, more in ((3, EACH, SMALL), (2, None, ()), (2, AHEAD, SMALL), (1, None, ())):
         cut_back(out, 2)
-        succeed(*line, "--resume") if processes == 1 else succeed_on(processes, *line, "--resume", env=env)
+        resumed = [*line, "--resume", *more]
+        succeed(*resumed) if processes == 1 else succeed_on(processes, *resumed, env=env)
         same_results(out, expected)
 
 
@@ -199,15 +251,42 @@ def test_no_fixed_order(directory):
     line = [*LABELS, "--quiet", "--no-deterministic", "--output"]
     succeed(*line, directory / "one")
     one = steps_of(directory / "one")
-    for processes, more in ((4, []), (3, ["--virtual-shards", 2])):
+    for processes, more in ((4, []), (3, ["--virtual-shards", 2]), (2, SMALL)):
         out = directory / f"{processes}"
-        succeed_on(processes, *line, out, *more, env=EACH)
+        succeed_on(processes, *line, out, *more, env=AHEAD)
         several = steps_of(out)
         assert len(one) == len(several) == 5
         for a, b in zip(one, several):
             for name in ("loss", "grad_norm"):
                 assert abs(a[name] - b[name]) < 1e-4 * abs(a[name]), (processes, a, b)
     assert facts_of(directory / "4")["weights_sha256"] != facts_of(directory / "one")["weights_sha256"]
+
+
+def test_gradients_in_bf16_on_the_way(directory):
+    """Sums near those of floats and not the same, always the same for one number of processes, whatever goes when; one
+    process sends nothing."""
+    need_several_devices()
+    prepared(directory)
+    line = [*LABELS, "--quiet", "--output"]
+    succeed(*line, directory / "one")
+    one, expected = steps_of(directory / "one"), results_of(directory / "one")
+    rounded = ["--comm-precision", "bf16"]
+    succeed(*line, directory / "alone", *rounded)
+    same_results(directory / "alone", expected)
+    for processes in (2, 3):
+        results = []
+        for number, (env, more) in enumerate(((EACH, []), (AHEAD, SMALL), (AHEAD, ["--no-deterministic"]))):
+            out = directory / f"{processes}-{number}"
+            succeed_on(processes, *line, out, *rounded, *more, env=env)
+            results.append(facts_of(out)["weights_sha256"])
+            assert "comm-precision = \"bf16\"" in (out / "config.toml").read_text()
+            assert "gradients in bf16 between GPUs" in (out / "log.txt").read_text()
+        assert len(set(results)) == 1 and results[0] != facts_of(directory / "one")["weights_sha256"], results
+        several = steps_of(directory / f"{processes}-0")
+        assert len(one) == len(several) == 5
+        for a, b in zip(one, several):
+            for name in ("loss", "grad_norm"):
+                assert abs(a[name] - b[name]) < 1e-2 * abs(a[name]), (processes, a, b)
 
 
 def test_a_failing_peer_ends_the_job(directory):

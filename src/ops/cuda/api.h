@@ -1,7 +1,7 @@
 // What the program asks of finetune_cuda.so: a table of plain C functions over plain structures.
 // Shapes and formulas are those of ops/backend.h; the program has checked them before it calls.
 //
-// Pointers are device memory but where "host" is said. Calls are put on the device's one stream and
+// Pointers are device memory but where "host" is said. Calls are put on the context's stream and
 // return at once, but `download`, `collect` and `synchronize`, which wait for it. One thread calls
 // at a time. Every call returns kDone, or another Status with error() in words; a fault on the
 // device may come to light in a later call.
@@ -220,13 +220,15 @@ struct Functions {
   int (*make_peer_id)(Context*, PeerId* id);
   int (*connect_peers)(Context*, const PeerId* id, int rank, int size, Peers** peers);
   void (*disconnect_peers)(Peers*);
-  // All of it in flight together. Parts between two processes match in order.
+  // All of it in flight together. Parts between two processes match in order. `bf16`: rounded on
+  // the way, in all processes.
   int (*exchange)(Context*, Peers*, const PeerPart* out, int64_t out_count, const PeerPart* in,
-                  int64_t in_count);
+                  int64_t in_count, bool bf16);
   // Each part is summed over all processes into that of the process it is for, in an order that is
   // not ours. All pass the same parts, but for their pointers.
   int (*reduce)(Context*, Peers*, const PeerPart* parts, int64_t count);
-  // Waits for the stream. Fails if a peer does, or after `seconds` (0: never).
+  // Waits for the stream and the peers' own. Fails if a peer does, or after `seconds` (0: never):
+  // then no later call waits for the device or gives memory back.
   int (*wait_for_peers)(Context*, Peers*, double seconds);
 
   // Small copies for the host, first in, first out: `post` returns at once, `collect` waits for the
@@ -246,6 +248,12 @@ struct Functions {
   int (*begin_replay)(Context*, const int64_t* key, int64_t count, Replay* replay);
   int (*end_replay)(Context*, bool* done);
   int (*give_up_replay)(Context*, const char* why);
+
+  // Peers have a stream of their own. `mark` names how far the context's has come; calls between
+  // begin_beside and end_beside are put on the peers' stream, behind the last mark(place).
+  int (*mark)(Context*, Peers*, int place);
+  int (*begin_beside)(Context*, Peers*, int place);
+  int (*end_beside)(Context*, Peers*);
 };
 
 }  // namespace finetune::cuda

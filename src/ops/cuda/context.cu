@@ -143,6 +143,16 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
 
 Context::~Context() {
   cudaSetDevice(device);
+  if (lost) {
+    for (Block& block : scratch_) block = {};
+    graphs.release();
+    rounded_weights.release();
+    matmul.release();
+    staging.release();
+    mailbox.release();
+    memory.abandon();
+    return;
+  }
   if (stream) cudaStreamSynchronize(stream);
   graphs.reset();
   rounded_weights.reset();

@@ -28,7 +28,7 @@ void check(cublasStatus_t status, const char* what);
 
 // Device memory for what an operation keeps from one kernel to the next. It grows to what the
 // largest shapes need and stays.
-enum class Scratch { left, right, sums, weighted, mask, steps, parts, count };
+enum class Scratch { left, right, sums, weighted, mask, steps, parts, wire, count };
 
 class Matmul;          // matmul.h
 class RoundedWeights;  // rounded.h
@@ -44,6 +44,7 @@ class DeviceMemory {
   int64_t used() const { return used_; }
   int64_t peak() const { return peak_; }
   int64_t releases() const { return releases_; }
+  void abandon() { blocks_.clear(); }  // nothing is given back
 
  private:
   std::unordered_map<void*, size_t> blocks_;
@@ -117,6 +118,9 @@ struct Context {
   std::unique_ptr<Matmul> matmul;
   std::unique_ptr<RoundedWeights> rounded_weights;
   std::unique_ptr<Graphs> graphs;
+  // The device waits for a process that may never come: who waited for the device, as all do who
+  // give something back to it, would never end. The program's end does without.
+  bool lost = false;
 
  private:
   struct Block {

@@ -117,6 +117,9 @@ const Functions& functions() {
       .begin_replay = Call<begin_replay>::of,
       .end_replay = Call<end_replay>::of,
       .give_up_replay = Call<give_up_replay>::of,
+      .mark = Call<mark>::of,
+      .begin_beside = Call<begin_beside>::of,
+      .end_beside = Call<end_beside>::of,
   };
   return table;
 }

@@ -12,6 +12,7 @@ void allocate(Context& context, size_t bytes, void** memory) {
 }
 
 void release(Context& context, void* memory) {
+  if (context.lost) return;
   check(cudaStreamSynchronize(context.stream), "device memory");  // kernels may still use it
   if (memory) context.rounded_weights->drop(memory, context.memory.size_of(memory));
   context.memory.release(memory);

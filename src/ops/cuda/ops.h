@@ -91,8 +91,11 @@ void make_peer_id(Context& context, PeerId* id);
 void connect_peers(Context& context, const PeerId* id, int rank, int size, Peers** peers);
 void disconnect_peers(Peers* peers);
 void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_count,
-              const PeerPart* in, int64_t in_count);
+              const PeerPart* in, int64_t in_count, bool bf16);
 void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count);
 void wait_for_peers(Context& context, Peers* peers, double seconds);
+void mark(Context& context, Peers* peers, int place);
+void begin_beside(Context& context, Peers* peers, int place);
+void end_beside(Context& context, Peers* peers);
 
 }  // namespace finetune::cuda

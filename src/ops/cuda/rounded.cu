@@ -5,8 +5,8 @@
 namespace finetune::cuda {
 namespace {
 
-template <int kWidth>
-__global__ void round_kernel(Matrix x, Bf16Matrix to) {
+template <int kWidth, typename From, typename To>
+__global__ void convert_kernel(MatrixOf<From> x, MatrixOf<To> to) {
   const int64_t r = blockIdx.x;
   for_columns(x.cols / kWidth, [=](int64_t i) {
     float values[kWidth];
@@ -15,15 +15,24 @@ __global__ void round_kernel(Matrix x, Bf16Matrix to) {
   });
 }
 
-}  // namespace
-
-void round(Context& context, Matrix x, Bf16Matrix to) {
+template <typename From, typename To>
+void convert(Context& context, MatrixOf<From> x, MatrixOf<To> to) {
   for_width(
       [&](auto width) {
         const RowGrid grid = row_grid(x.rows, x.cols / width());
-        launch(context, grid.blocks, grid.threads, round_kernel<width()>, x, to);
+        launch(context, grid.blocks, grid.threads, convert_kernel<width(), From, To>, x, to);
       },
       x, to);
+}
+
+}  // namespace
+
+void round(Context& context, Matrix x, Bf16Matrix to) {
+  convert(context, x, to);
+}
+
+void widen(Context& context, Bf16Matrix x, Matrix to) {
+  convert(context, x, to);
 }
 
 RoundedWeights::Copies::iterator RoundedWeights::first_behind(const void* begin) {

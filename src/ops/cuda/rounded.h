@@ -9,6 +9,7 @@ namespace finetune::cuda {
 
 // to = x to the nearest, ties to even; of the same shape
 void round(Context& context, Matrix x, Bf16Matrix to);
+void widen(Context& context, Bf16Matrix x, Matrix to);  // to = x
 
 // Rows of rounded matrices begin at multiples of 16 bytes, as tensor cores want them.
 constexpr int64_t rounded_stride(int64_t cols) {

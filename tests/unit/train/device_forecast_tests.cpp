@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "train/device_forecast.h"
@@ -44,6 +45,29 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(m.gradients == arena + 4 * c.config.vocab_size * 4);
   CHECK(c.total(1024) < c.total(2048));
   CHECK(c.total(2048, true) < c.total(2048));
+  // Of four processes each has a part of the moments, and takes three others' nodes of the largest
+  // slice that it sums, besides rows of words: at most the batch's tokens, for gradients and
+  // weights.
+  c.run.processes = 4;
+  c.run.virtual_shards = 4;
+  const DeviceForecast quarter = forecast_device_memory(c.run, 2048, false);
+  CHECK(quarter.optimizer > m.optimizer / 4);
+  CHECK(quarter.optimizer < m.optimizer / 4 + m.optimizer / 16);
+  const int64_t rows = 32 * 73 * c.config.hidden_size * 4, layer = int64_t{28} * 1024 * 1024;
+  const int64_t slices = quarter.gradients - m.gradients - 2 * rows;
+  CHECK(slices > 4 * std::max(layer / 4, rows));
+  CHECK(slices < 4 * (layer / 4 + 2 * kMiB));
+  // In bf16 four slices on their way out and four in have a place beside, of half the size.
+  c.run.wire = DType::bf16;
+  const int64_t wire = forecast_device_memory(c.run, 2048, false).gradients - quarter.gradients;
+  CHECK(wire == slices);
+  c.run.wire = DType::f32;
+  // The head alone is trained: one small bucket.
+  c.run.lowest_layer = 13;
+  const int64_t least = forecast_device_memory(c.run, 2048, false).gradients - m.gradients;
+  CHECK(least - 2 * rows == 4 * rows);
+  c.run.lowest_layer = 0;
+  c.run.processes = 1;
   // Shards have smaller micro-batches, their gradients are added in a tree.
   c.run.virtual_shards = 4;
   c.run.shards = {0, 4};

@@ -77,10 +77,15 @@ class DeviceAccess {
 
 // Puts work on a stream (host_streams.cpp). It is done when somebody waits for it, or before, as
 // HOST_CUDA_STREAMS in the environment has it: "early" at once, "late" only then, else now so and
-// now so. What is not ordered by an event or a wait is thus seen to go wrong. On a stream that is
-// captured it becomes part of a graph, with the arguments that it has.
+// now so; "priority": at once on streams of high priority, late on the others, so that the former
+// are as far ahead as events let them. What is not ordered by an event or a wait is thus seen to go
+// wrong. On a stream that is captured it becomes part of a graph, with the arguments that it has.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 void finish_all_streams();
+// Nothing more is done on this stream, and who waits for it waits for ever.
+void get_stuck(cudaStream_t stream);
+// For the report: something goes between processes.
+void count_transfer(cudaStream_t stream);
 bool capturing();
 
 // What HOST_CUDA_DEVICES in the environment says: how many devices there are (or one), or "each"
@@ -144,6 +149,7 @@ bool fails(const char* name);
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+constexpr unsigned cudaEventRecordExternal = 1;
 
 struct cudaDeviceProp {
   char name[256];
@@ -175,6 +181,8 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int devic
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
@@ -183,6 +191,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+// External, and on a stream that is captured alone: each launch of the graph records the event
+// where it stands between the graph's work.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 // Fails where HOST_CUDA_NO_GRAPHS is in the environment.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);

@@ -13,6 +13,7 @@ struct ncclComm {
   fs::path folder;
   int rank, size;
   std::vector<int> sent, received;  // messages so far, by the other's rank
+  ncclResult_t state = ncclSuccess;
 };
 
 namespace {
@@ -30,21 +31,19 @@ fs::path message(const ncclComm& comm, int from, int to, int number) {
          (std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number));
 }
 
-void put(ncclComm& comm, int to, const std::vector<float>& data) {
+void put(ncclComm& comm, int to, const std::vector<char>& data) {
   const fs::path path = message(comm, comm.rank, to, comm.sent[size_t(to)]++);
   const fs::path unfinished = path.string() + "-unfinished";
-  std::ofstream(unfinished, std::ios::binary)
-      .write(reinterpret_cast<const char*>(data.data()), std::streamsize(data.size() * 4));
+  std::ofstream(unfinished, std::ios::binary).write(data.data(), std::streamsize(data.size()));
   fs::rename(unfinished, path);
 }
 
 // False if its size is another one.
-bool get(ncclComm& comm, int from, std::vector<float>& data) {
+bool get(ncclComm& comm, int from, std::vector<char>& data) {
   const fs::path path = message(comm, from, comm.rank, comm.received[size_t(from)]++);
   while (!fs::exists(path)) usleep(50);
-  const bool fits = fs::file_size(path) == data.size() * 4;
-  std::ifstream(path, std::ios::binary)
-      .read(reinterpret_cast<char*>(data.data()), std::streamsize(data.size() * 4));
+  const bool fits = fs::file_size(path) == data.size();
+  std::ifstream(path, std::ios::binary).read(data.data(), std::streamsize(data.size()));
   fs::remove(path);
   return fits;
 }
@@ -52,9 +51,10 @@ bool get(ncclComm& comm, int from, std::vector<float>& data) {
 struct Transfer {
   enum { send, receive, reduce } kind;
   ncclComm* comm;
-  float* data;
-  size_t count;
+  char* data;
+  size_t bytes;
   int other;
+  cudaStream_t stream;
 };
 std::vector<Transfer> group;
 
@@ -64,27 +64,52 @@ ncclResult_t join(Transfer transfer) {
   return ncclSuccess;
 }
 
-std::vector<float> contents(const Transfer& t) {
+size_t bytes(size_t count, ncclDataType_t type) {
+  return count * (type == ncclFloat32 ? 4 : 2);
+}
+
+char* writable(const void* data) {
+  return static_cast<char*>(const_cast<void*>(data));
+}
+
+std::vector<char> contents(const Transfer& t) {
   const host_cuda::DeviceAccess access;
-  return {t.data, t.data + t.count};
+  return {t.data, t.data + t.bytes};
 }
 
 ncclResult_t receive(const Transfer& t) {
-  std::vector<float> data(t.count);
+  std::vector<char> data(t.bytes);
   if (!get(*t.comm, t.other, data)) return ncclInvalidArgument;
   const host_cuda::DeviceAccess access;
-  std::memcpy(t.data, data.data(), t.count * sizeof(float));
+  std::memcpy(t.data, data.data(), t.bytes);
   return ncclSuccess;
 }
 
 // The root adds from the last process to the first: not the order of any tree.
 ncclResult_t reduce(const Transfer& t) {
-  std::vector<float> data(t.count);
+  std::vector<char> data(t.bytes);
   for (int from = t.comm->size - 1; from >= 0; --from) {
     if (from == t.comm->rank) continue;
     if (!get(*t.comm, from, data)) return ncclInvalidArgument;
     const host_cuda::DeviceAccess access;
-    for (size_t i = 0; i < t.count; ++i) t.data[i] += data[i];
+    auto* to = reinterpret_cast<float*>(t.data);
+    const auto* term = reinterpret_cast<const float*>(data.data());
+    for (size_t i = 0; i < t.bytes / 4; ++i) to[i] += term[i];
+  }
+  return ncclSuccess;
+}
+
+// What is sent first: nobody waits for who waits for him.
+ncclResult_t carry_out(const std::vector<Transfer>& transfers) {
+  for (const Transfer& t : transfers) {
+    const bool root = t.kind == Transfer::reduce && t.other == t.comm->rank;
+    if (t.kind != Transfer::receive && !root) put(*t.comm, t.other, contents(t));
+  }
+  for (const Transfer& t : transfers) {
+    ncclResult_t result = ncclSuccess;
+    if (t.kind == Transfer::receive) result = receive(t);
+    if (t.kind == Transfer::reduce && t.other == t.comm->rank) result = reduce(t);
+    if (result != ncclSuccess) return result;
   }
   return ncclSuccess;
 }
@@ -115,7 +140,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  *state = rank_in("HOST_NCCL_FAILS") == comm->rank ? ncclRemoteError : ncclSuccess;
+  *state = rank_in("HOST_NCCL_FAILS") == comm->rank ? ncclRemoteError : comm->state;
   return ncclSuccess;
 }
 
@@ -129,36 +154,38 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 
-// What is sent first: nobody waits for who waits for him.
+// All of a group is on one stream, and done in its order: nothing but that waits for what is to be
+// sent.
 ncclResult_t ncclGroupEnd() {
-  host_cuda::finish_all_streams();
+  if (group.empty()) return ncclSuccess;
+  const cudaStream_t stream = group[0].stream;
   for (const Transfer& t : group) {
-    const bool root = t.kind == Transfer::reduce && t.other == t.comm->rank;
-    if (t.kind != Transfer::receive && !root) put(*t.comm, t.other, contents(t));
+    if (t.stream != stream) return ncclInvalidArgument;
   }
-  for (const Transfer& t : group) {
-    ncclResult_t result = ncclSuccess;
-    if (t.kind == Transfer::receive) result = receive(t);
-    if (t.kind == Transfer::reduce && t.other == t.comm->rank) result = reduce(t);
-    if (result != ncclSuccess) return result;
-  }
+  if (rank_in("HOST_NCCL_STALLS") == own_rank) host_cuda::get_stuck(stream);
+  host_cuda::enqueue(stream, [stream, transfers = group] {
+    host_cuda::count_transfer(stream);
+    const ncclResult_t result = carry_out(transfers);
+    if (result != ncclSuccess) transfers[0].comm->state = result;
+  });
   return ncclSuccess;
 }
 
-ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t, int to, ncclComm_t comm,
-                      cudaStream_t) {
-  return join({Transfer::send, comm, static_cast<float*>(const_cast<void*>(data)), count, to});
+ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int to, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return join({Transfer::send, comm, writable(data), bytes(count, type), to, stream});
 }
 
-ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t, int from, ncclComm_t comm,
-                      cudaStream_t) {
-  return join({Transfer::receive, comm, static_cast<float*>(data), count, from});
+ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int from, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return join({Transfer::receive, comm, writable(data), bytes(count, type), from, stream});
 }
 
-ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t, ncclRedOp_t,
-                        int root, ncclComm_t comm, cudaStream_t) {
-  if (from != to) return ncclInvalidArgument;  // ours are in place
-  return join({Transfer::reduce, comm, static_cast<float*>(to), count, root});
+// Ours are in place, of floats.
+ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  if (from != to || type != ncclFloat32) return ncclInvalidArgument;
+  return join({Transfer::reduce, comm, writable(to), bytes(count, type), root, stream});
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {

@@ -1,6 +1,7 @@
 // Streams and events: queues of work that one thread does, each in its order. Graphs: such work
 // kept to be done again.
 #include <cuda_runtime.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +14,15 @@
 
 namespace host_cuda {
 
-using Work = std::vector<std::function<void()>>;
+// Work in order, and events that are recorded behind so much of it.
+struct Work {
+  struct Record {
+    size_t behind;
+    cudaEvent_t event;
+  };
+  std::vector<std::function<void()>> all;
+  std::vector<Record> records;
+};
 
 struct Graph {
   Work work;
@@ -28,7 +37,8 @@ struct Stream {
   bool capture_failed = false;
   std::deque<std::function<void()>> work;
   uint64_t put = 0, begun = 0;  // so many in all
-  bool late = false;            // for the next so many puts
+  bool high_priority = false, stuck = false;
+  bool late = false;  // for the next so many puts
   uint32_t puts = 0;
 };
 
@@ -43,23 +53,38 @@ namespace {
 std::set<Stream*> streams;
 
 // Where HOST_CUDA_REPORT in the environment names a file, the program's end writes there how often
-// it has waited for all that a stream had to do, how often for an event, and how many graphs it has
-// launched.
+// it has waited for all that a stream had to do, how often for an event, how many graphs it has
+// launched, how many transfers between processes it has made, and how many of these while other
+// streams had more than a little work left (kLittle). Of a process of mpirun the file's name ends
+// in its rank.
+constexpr uint64_t kLittle = 8;
 struct Report {
-  uint64_t streams = 0, events = 0, graphs = 0;
+  uint64_t streams = 0, events = 0, graphs = 0, transfers = 0, beside = 0;
   ~Report() {
     const char* path = std::getenv("HOST_CUDA_REPORT");
-    std::FILE* file = path ? std::fopen(path, "w") : nullptr;
+    if (!path) return;
+    const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    std::FILE* file = std::fopen((std::string(path) + (rank ? rank : "")).c_str(), "w");
     if (!file) return;
-    std::fprintf(file, "streams %llu\nevents %llu\ngraphs %llu\n",
-                 static_cast<unsigned long long>(streams), static_cast<unsigned long long>(events),
-                 static_cast<unsigned long long>(graphs));
+    auto line = [&](const char* name, uint64_t count) {
+      std::fprintf(file, "%s %llu\n", name, static_cast<unsigned long long>(count));
+    };
+    line("streams", streams);
+    line("events", events);
+    line("graphs", graphs);
+    line("transfers", transfers);
+    line("beside", beside);
     std::fclose(file);
   }
 } report;
 
+[[noreturn]] void never() {
+  for (;;) pause();
+}
+
 void run(Stream& stream, uint64_t until) {
   while (stream.begun < until) {
+    if (stream.stuck) never();
     const std::function<void()> next = std::move(stream.work.front());
     stream.work.pop_front();
     ++stream.begun;
@@ -85,6 +110,8 @@ bool at_once(Stream& stream) {
     const char* wanted = std::getenv("HOST_CUDA_STREAMS");
     return std::string(wanted ? wanted : "");
   }();
+  if (stream.stuck) return false;
+  if (mode == "priority") return stream.high_priority;
   if (!mode.empty()) return mode == "early";
   if (stream.puts-- == 0) {
     const uint32_t bits = draw();
@@ -132,7 +159,7 @@ bool capturing() {
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
   if (broken) return;
-  if (stream->captured) return stream->captured->work.push_back(std::move(work));
+  if (stream->captured) return stream->captured->work.all.push_back(std::move(work));
   stream->work.push_back(std::move(work));
   ++stream->put;
   if (at_once(*stream)) run(*stream, stream->put);
@@ -140,6 +167,19 @@ void enqueue(cudaStream_t stream, std::function<void()> work) {
 
 void finish_all_streams() {
   for (Stream* stream : streams) run(*stream, stream->put);
+}
+
+void get_stuck(cudaStream_t stream) {
+  stream->stuck = true;
+}
+
+void count_transfer(cudaStream_t own) {
+  ++report.transfers;
+  uint64_t left = 0;
+  for (const Stream* stream : streams) {
+    if (stream != own) left += stream->put - stream->begun;
+  }
+  report.beside += left > kLittle;
 }
 
 }  // namespace host_cuda
@@ -150,6 +190,18 @@ using host_cuda::refused;
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new host_cuda::Stream;
   host_cuda::streams.insert(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  cudaStreamCreateWithFlags(stream, flags);
+  (*stream)->high_priority = priority < 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
   return cudaSuccess;
 }
 
@@ -191,6 +243,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags != cudaEventRecordExternal || !stream->captured) return cudaErrorInvalidValue;
+  host_cuda::Work& work = stream->captured->work;
+  work.records.push_back({work.all.size(), event});
+  return cudaSuccess;
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (host_cuda::fails("cudaEventSynchronize")) return cudaErrorUnknown;
   if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
@@ -228,15 +287,22 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (refused(*stream)) return cudaErrorStreamCaptureUnsupported;
   if (host_cuda::fails("cudaGraphLaunch")) return cudaErrorMemoryAllocation;
   ++host_cuda::report.graphs;
-  enqueue(stream, [work = std::weak_ptr(exec->work)] {
-    const auto all = work.lock();
-    if (!all) {
-      std::fputs("host_cuda: a graph is destroyed before it is done\n", stderr);
-      std::abort();
+  const auto& records = exec->work->records;
+  auto record = records.begin();
+  for (size_t i = 0;; ++i) {
+    for (; record != records.end() && record->behind == i; ++record) {
+      *record->event = {stream, stream->put};
     }
-    for (const auto& each : *all) each();
-  });
-  return cudaSuccess;
+    if (i == exec->work->all.size()) return cudaSuccess;
+    enqueue(stream, [work = std::weak_ptr(exec->work), i] {
+      const auto graph = work.lock();
+      if (!graph) {
+        std::fputs("host_cuda: a graph is destroyed before it is done\n", stderr);
+        std::abort();
+      }
+      graph->all[i]();
+    });
+  }
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -11,7 +11,7 @@ struct ncclUniqueId {
   char internal[128];
 };
 enum ncclResult_t { ncclSuccess, ncclSystemError, ncclInvalidArgument, ncclRemoteError };
-enum ncclDataType_t { ncclFloat32 };
+enum ncclDataType_t { ncclFloat32, ncclBfloat16 };
 enum ncclRedOp_t { ncclSum };
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id);

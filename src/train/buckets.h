@@ -1,0 +1,26 @@
+// The dense part of the gradient in the pieces in which the backward pass finishes it: what is
+// ready can go to other processes while the layers below are computed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/plan.h"
+#include "model/parameters.h"
+
+namespace finetune {
+
+struct Bucket {
+  IndexRange elements;  // of the arena, from one boundary of norm blocks to another
+  int layer = 0;        // whose gradient is the last one of the bucket to be ready
+};
+
+// Layers in the table's order, joined until they are `least_bytes` or more. The buckets follow each
+// other from element 0; behind the last one nothing is trained, or is the word embedding. The same
+// on every process.
+std::vector<Bucket> backward_buckets(const ParameterTable& table, int lowest_layer,
+                                     int64_t least_bytes);
+
+std::vector<int64_t> ends_of(const std::vector<Bucket>& buckets);
+
+}  // namespace finetune
