@@ -187,9 +187,10 @@ std::string to_text(const StepBenchResult& result) {
                 result.tokens / seconds, flops / seconds / 1e9);
   out += format("%.1f %% of %s (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
                 100 * flops / seconds / result.peaks.matmul,
-                on_gpu(result)                    ? "this GPU's large matrix products"
-                : result.precision == DType::bf16 ? "this machine's peak of bf16 multiplications"
-                                                  : "this machine's matrix-product rate",
+                on_gpu(result) ? "this GPU's large matrix products"
+                : result.precision == DType::bf16 && cpu_multiplies_bf16()
+                    ? "this machine's peak of bf16 multiplications"
+                    : "this machine's matrix-product rate",
                 result.peaks.matmul / 1e9, result.peaks.memory / 1e9);
   if (result.processes > 1) {
     out += format(

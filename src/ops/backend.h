@@ -348,11 +348,12 @@ class Backend {
 };
 
 // The CPU backend: kernels chosen at run time (ops/cpu/isa.h).
-// FINETUNE_ISA=avx2|avx512|avx512_bf16|amx forces a path; Error(usage) for an unknown or missing one.
-// With `compute` bf16 the operands of matrix products are rounded to bf16, sums and all else are
-// fp32.
+// FINETUNE_ISA=avx2|avx512|avx512_bf16|amx forces a path; Error(usage) for an unknown or missing
+// one. With `compute` bf16 the operands of matrix products are rounded to bf16, sums and all else
+// are fp32.
 std::unique_ptr<Backend> make_cpu_backend(DType compute = DType::f32);
-// Whether bf16 products are the faster ones here.
+// Whether bf16 is multiplied as such here, and whether that is faster than fp32.
+bool cpu_multiplies_bf16();
 bool cpu_multiplies_bf16_fast();
 // Plain loops in double precision over float data, for tests.
 std::unique_ptr<Backend> make_reference_backend();

@@ -51,6 +51,10 @@ void CpuBackend::fill_zero(Tensor x) {
   });
 }
 
+bool cpu_multiplies_bf16() {
+  return multiplies_bf16(select_isa());
+}
+
 bool cpu_multiplies_bf16_fast() {
   return multiplies_bf16_faster(select_isa());
 }

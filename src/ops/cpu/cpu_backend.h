@@ -1,6 +1,6 @@
-// The CPU backend. Matrix products are oneDNN's, cut into fixed tiles, or our own on tiles with
-// operands rounded to bf16 (gemm.h); all else are vector kernels compiled for AVX2 and AVX-512 and
-// chosen at run time (isa.h). One file an operation or a small family of them.
+// The CPU backend. Matrix products are oneDNN's or our own (gemm.h); all else are vector kernels
+// compiled for AVX2 and AVX-512 and chosen at run time (isa.h). One file an operation or a small
+// family of them.
 #pragma once
 
 #include <vector>

@@ -7,8 +7,8 @@ namespace finetune::cpu {
 
 // c (M, N) = op(a) * op(b) + bias, or c += op(a) * op(b) with `accumulate`. op(a) is (M, K), op(b)
 // (K, N): the matrix or its transpose. bias (1, N) may be absent. A transposed `a` is for weight
-// gradients alone: b is not transposed then and there is no bias. The product is cut into tiles of
-// c that depend on M and N alone; one thread computes a tile and sums over K in a fixed order.
+// gradients alone: b is not transposed then and there is no bias. One thread computes an
+// element of c and sums over K in an order that M, N and K alone decide.
 struct Product {
   Tensor a;
   bool transpose_a = false;
@@ -24,8 +24,8 @@ struct Product {
 void multiply(const Product& product);
 
 // The same with operands rounded to bf16 and sums in fp32; a, b, and c without `accumulate` may be
-// in bf16 themselves: in tiles where the machine multiplies
-// bf16 and that is wanted (isa.h), else slowly by rounding copies.
+// in bf16 themselves: in tiles where the machine multiplies bf16 and that is wanted (isa.h), else
+// slowly by rounding copies.
 void multiply_bf16(const Product& product);
 
 // Shapes that fit and are supported; FINETUNE_CHECK.

@@ -167,6 +167,8 @@ HWY_EXPORT(multiply);
 
 void cpu::panel_multiply(const Product& p) {
   check(p);
+  FINETUNE_CHECK(p.depth() > 0);
+  if (p.c.size() == 0) return;
   HWY_DYNAMIC_DISPATCH(multiply)(p);
 }
 

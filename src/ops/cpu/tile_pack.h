@@ -1,4 +1,4 @@
-// fp32 matrices into the tiles that AMX multiplies, rounded to bf16 (nearest even). Needs AVX-512
+// fp32 matrices into the tiles that AMX is made for, rounded to bf16 (nearest even). Needs AVX-512
 // with BF16.
 //
 // A tile has 16 rows of 16 pairs of bf16. The left operand's rows are its own, each 32 deep; the

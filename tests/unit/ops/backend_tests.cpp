@@ -12,6 +12,8 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "op_case.h"
+#include "ops/cpu/isa.h"
+#include "ops/cpu/tile_gemm.h"
 #include "shared.h"
 
 namespace finetune::test {
@@ -128,15 +130,17 @@ void for_each_backend(Device device, Body&& body) {
   if (present == 0) skip(device == Device::gpu ? "no CUDA device" : "no backend of the CPU");
 }
 
-void check_all(Device device) {
+void check_table(Backend& backend) {
   auto reference = make_reference_backend();
-  for_each_backend(device, [&](Backend& backend) {
-    for (const OpCase& c : op_table()) {
-      if (c.offered && !c.offered(backend)) continue;
-      INFO(c.op, " ", c.shape);
-      check_case(c, backend, *reference);
-    }
-  });
+  for (const OpCase& c : op_table()) {
+    if (c.offered && !c.offered(backend)) continue;
+    INFO(c.op, " ", c.shape);
+    check_case(c, backend, *reference);
+  }
+}
+
+void check_all(Device device) {
+  for_each_backend(device, check_table);
 }
 
 // What a case leaves behind: its outputs one after the other, then what lives on the host.
@@ -195,6 +199,16 @@ void check_posted(Backend& backend) {
 }
 
 }  // namespace
+
+TEST_CASE("bf16 products in vector registers, where tile registers are the rule") {
+  if (select_isa() != Isa::amx) return skip("no AMX: vector registers are the rule, or no bf16");
+  const auto backend = make_cpu_backend(DType::bf16);
+  struct Restore {
+    ~Restore() { cpu::use_tile_registers(true); }
+  } restore;
+  cpu::use_tile_registers(false);
+  check_table(*backend);
+}
 
 TEST_CASE("copies that the CPU's host collects later") {
   for_each_backend(Device::cpu, check_posted);

@@ -2,8 +2,6 @@
 #include <stdexcept>
 
 #include "op_case.h"
-#include "ops/cpu/isa.h"
-#include "ops/cpu/tile_gemm.h"
 #include "ops/cuda_backend.h"
 #include "ops/cuda_module.h"
 
@@ -23,21 +21,12 @@ std::unique_ptr<Backend> cuda_backend(DType compute) {
   return backend;
 }
 
-// All that is computed until the next one is made has its products in tile registers or not.
-std::unique_ptr<Backend> bf16_backend(bool tile_registers) {
-  auto backend = make_cpu_backend(DType::bf16);
-  cpu::use_tile_registers(tile_registers);
-  return backend;
-}
-
 }  // namespace
 
 const std::vector<BackendFactory>& backends_under_test() {
   static const std::vector<BackendFactory> backends = {
       {"CPU", Device::cpu, [] { return make_cpu_backend(); }},
-      {"CPU, bf16", Device::cpu, [] { return bf16_backend(select_isa() == Isa::amx); }},
-      {"CPU, bf16 in vector registers", Device::cpu,
-       [] { return select_isa() == Isa::amx ? bf16_backend(false) : nullptr; }},
+      {"CPU, bf16", Device::cpu, [] { return make_cpu_backend(DType::bf16); }},
       {"CUDA", Device::gpu, [] { return cuda_backend(DType::f32); }},
       {"CUDA, bf16", Device::gpu, [] { return cuda_backend(DType::bf16); }},
   };

@@ -8,6 +8,7 @@
 
 #include "core/dtype.h"
 #include "ops/backend.h"
+#include "ops/cpu/panel_gemm.h"
 
 namespace finetune::test {
 namespace {
@@ -44,6 +45,73 @@ TEST_CASE("activations of very large and very small values") {
         // The exponent of a tail rounds. The reference's 1 - tanh^2 ends at double's precision.
         const float allowed = 2e-16f + 5e-6f * std::abs(expected[i]);
         CHECK(std::abs(got[i] - expected[i]) <= allowed);
+      }
+    }
+  }
+}
+
+TEST_CASE("fp32 products by kernels of our own, whatever the vectors' width") {
+  struct Shape {
+    int64_t rows, cols, depth, gap;
+  };
+  for (const Shape s : {Shape{1, 1, 1, 0},
+                        {7, 33, 400, 3},
+                        {13, 17, 5, 1},
+                        {800, 900, 40, 0},
+                        {900, 800, 37, 2},
+                        {64, 5, 1030, 0},
+                        {100, 1, 64, 7}}) {
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        if (transpose_a && transpose_b) continue;
+        for (const bool accumulate : {false, true}) {
+          const auto make = [&](int64_t rows, int64_t cols) {
+            std::vector<float> x(size_t(rows * (cols + s.gap)));
+            for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(float(i));
+            return x;
+          };
+          const auto view = [&](std::vector<float>& x, int64_t rows, int64_t cols) {
+            return Tensor{x.data(), DType::f32, rows, cols, cols + s.gap};
+          };
+          const auto operand = [&](bool transpose, int64_t rows, int64_t cols) {
+            return transpose ? std::pair{cols, rows} : std::pair{rows, cols};
+          };
+          const auto [a_rows, a_cols] = operand(transpose_a, s.rows, s.depth);
+          const auto [b_rows, b_cols] = operand(transpose_b, s.depth, s.cols);
+          std::vector<float> a = make(a_rows, a_cols), b = make(b_rows, b_cols);
+          const bool with_bias = !accumulate && !transpose_a;
+          std::vector<float> bias = make(1, s.cols), c = make(s.rows, s.cols);
+          std::vector<double> expected(c.begin(), c.end());
+          for (int64_t r = 0; r < s.rows; ++r) {
+            for (int64_t i = 0; i < s.cols; ++i) {
+              double& sum = expected[size_t(r * (s.cols + s.gap) + i)];
+              if (!accumulate) sum = with_bias ? double(bias[size_t(i)]) : 0.0;
+              for (int64_t k = 0; k < s.depth; ++k) {
+                const int64_t at_a =
+                    transpose_a ? k * (a_cols + s.gap) + r : r * (a_cols + s.gap) + k;
+                const int64_t at_b =
+                    transpose_b ? i * (b_cols + s.gap) + k : k * (b_cols + s.gap) + i;
+                sum += double(a[size_t(at_a)]) * double(b[size_t(at_b)]);
+              }
+            }
+          }
+          cpu::Product p;
+          p.a = view(a, a_rows, a_cols);
+          p.transpose_a = transpose_a;
+          p.b = view(b, b_rows, b_cols);
+          p.transpose_b = transpose_b;
+          p.c = view(c, s.rows, s.cols);
+          p.accumulate = accumulate;
+          if (with_bias) p.bias = vector(bias.data(), s.cols);
+          cpu::panel_multiply(p);
+          double largest = 0;  // between the views' columns nothing may change either
+          for (size_t i = 0; i < c.size(); ++i) {
+            largest = std::max(largest, std::abs(double(c[i]) - expected[i]));
+          }
+          INFO(s.rows, " ", s.cols, " ", s.depth, transpose_a ? " a^T" : "",
+               transpose_b ? " b^T" : "", accumulate ? " accumulate" : "");
+          CHECK(largest <= 1e-6 * double(s.depth) + 1e-6);
+        }
       }
     }
   }
