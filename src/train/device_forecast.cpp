@@ -90,8 +90,7 @@ Shared shared_memory(const DeviceRun& run) {
   direct.wire = run.wire;
   direct.buckets = backward_buckets(run.table, run.lowest_layer, run.bucket_bytes);
   const Ownership ownership(run.table, 1, int(run.processes), ends_of(direct.buckets));
-  direct.most_rows = std::min(ownership.row_count(),
-                              run.batch_size * run.training.longest());  // training_step.cpp
+  direct.most_rows = most_rows(ownership, run.training, run.batch_size);
   const DirectMemory memory =
       direct_memory(ownership, int(run.processes), run.virtual_shards, run.shards, direct);
   Shared shared;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/packed_batch.h"
 #include "train/buckets.h"
 #include "train/gradient_sum.h"
 #include "train/weight_copies.h"
@@ -13,8 +14,11 @@ namespace finetune {
 // Collective. Null unless each process has a device of its own and devices can be connected.
 std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm);
 
+// Rows of the word embedding that a batch can have.
+int64_t most_rows(const Ownership& ownership, const SampleView& samples, int64_t batch_size);
+
 struct DirectOptions {
-  int64_t most_rows = 0;        // of the word embedding that a batch can have
+  int64_t most_rows = 0;        // most_rows()
   bool deterministic = true;    // additions in the tree's order, else in the library's
   DType wire = DType::f32;      // of gradients on the way; bf16: additions in the tree's order
   double timeout = 0;           // seconds; 0: however long it takes

@@ -256,6 +256,10 @@ std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& com
   return backend.connect_peers(id, comm.rank(), comm.size());
 }
 
+int64_t most_rows(const Ownership& ownership, const SampleView& samples, int64_t batch_size) {
+  return std::min(ownership.row_count(), batch_size * samples.longest());
+}
+
 DirectMemory direct_memory(const Ownership& ownership, int processes, int64_t shards,
                            IndexRange own, const DirectOptions& options) {
   const int64_t cols = ownership.cols();

@@ -84,9 +84,8 @@ void TrainingStep::make_exchange(int64_t batch_size) {
     copies_ = make_weight_copies(backend, comm_, ownership_, weights, words_move_, staged);
     return;
   }
-  const SampleView& samples = objective_.samples();
   DirectOptions direct;
-  direct.most_rows = std::min(ownership_.row_count(), batch_size * samples.longest());
+  direct.most_rows = most_rows(ownership_, objective_.samples(), batch_size);
   direct.deterministic = options_.deterministic;
   direct.timeout = options_.comm_timeout;
   direct.buckets = buckets_;

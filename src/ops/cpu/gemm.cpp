@@ -72,22 +72,23 @@ void add_transposed(const Product& p, const Tile& t, float* c) {
   }
 }
 
-// Added while the tile is in a cache: sums that begin with it come from memory first.
-void add_bias(const float* bias, const Tile& t, float* c, int64_t stride) {
-  for (int64_t r = 0; r < t.rows; ++r, c += stride) {
-    for (int64_t i = 0; i < t.cols; ++i) c[i] += bias[i];
-  }
-}
-
 void rows_product(const Product& p, const Tile& t, float* c) {
   const bool transpose_b = p.transpose_b;
   sgemm('N', transpose_b ? 'T' : 'N', t, p.a.cols, p.a.f32() + t.row * p.a.stride, p.a.stride,
         p.b.f32() + (transpose_b ? t.col * p.b.stride : t.col), p.b.stride,
         p.accumulate ? 1.0f : 0.0f, c, p.c.stride);
-  if (p.bias) add_bias(p.bias.f32() + t.col, t, c, p.c.stride);
+  // While the tile is in a cache: sums that begin with it come from memory first.
+  if (p.bias) add_bias(p.bias.f32() + t.col, {c, DType::f32, t.rows, t.cols, p.c.stride});
 }
 
 }  // namespace
+
+void add_bias(const float* bias, Tensor c) {
+  float* row = c.f32();
+  for (int64_t r = 0; r < c.rows; ++r, row += c.stride) {
+    for (int64_t i = 0; i < c.cols; ++i) row[i] += bias[i];
+  }
+}
 
 void check(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols;

@@ -98,13 +98,6 @@ void multiply_part(const cpu::Product& p, const Block& block, const float* group
   }
 }
 
-void add_bias(const cpu::Product& p, const Block& block) {
-  const float* bias = p.bias.f32() + block.col;
-  for (int64_t r = block.row; r < block.row + block.rows; ++r) {
-    add_to(bias, p.c.f32() + r * p.c.stride + block.col, block.cols);
-  }
-}
-
 // The lines in even pieces, multiples of `unit`, of at most `most`.
 int64_t even_piece(int64_t lines, int64_t most, int64_t unit, int64_t multiple_of) {
   const int64_t pieces = cpu::round_up((lines + most - 1) / most, multiple_of);
@@ -153,7 +146,9 @@ void multiply(const cpu::Product& p) {
         multiply_part(p, block, mine, kGroup * part, theirs, kPanel * depth, part, add);
       }
     }
-    if (p.bias) add_bias(p, block);
+    if (!p.bias) return;
+    float* c = p.c.f32() + block.row * p.c.stride + block.col;
+    cpu::add_bias(p.bias.f32() + block.col, {c, DType::f32, block.rows, block.cols, p.c.stride});
   });
 }
 

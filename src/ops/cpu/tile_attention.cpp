@@ -68,25 +68,19 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
   const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kTileDepth);
   const auto lay_out = [&](float* at) { return Space(keys, size, dropout.on(), at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
-  const auto rows_of = [&](Tensor x, int64_t row, int64_t count) {
-    return HeadRows{task.at<bfloat16>(x, row, size), x.stride, count};
-  };
-  const HeadRows key_rows = rows_of(k, task.first_key, keys);
-  const HeadRows value_rows = rows_of(v, task.first_key, keys);
-  const int64_t to_come = task.heads_to_come * size;
-  fetch_heads(rows_of(q, task.first_query, task.queries), to_come);
-  fetch_heads(key_rows, to_come);
-  fetch_heads(value_rows, to_come);
+  const TaskHead head{task, size};
+  const HeadRows key_rows = head.keys(k), value_rows = head.keys(v);
+  for (const HeadRows& x : {head.queries(q), key_rows, value_rows}) head.fetch(x);
   pack_rows_right(key_rows, round_up(keys, kTileSide), size, space.keys);
   pack_rows_deep(value_rows, padded, size, space.values);
-  if (task.queries <= kQueries) fetch_to_write(rows_of(out, task.first_query, task.queries), size);
+  if (task.queries <= kQueries) fetch_to_write(head.queries(out), size);
   const float factor = shape.scale * kLog2e;
   const Tiles config;
   for (int64_t first = 0; first < task.queries; first += kQueries) {
     const int64_t count = std::min(kQueries, task.queries - first);
     const int64_t row = task.first_query + first;
     const bool tall = count > kTileSide;
-    pack_rows_left(rows_of(q, row, count), tall ? kTileBlock : kTileSide, size, space.queries);
+    pack_rows_left(head.rows(q, row, count), tall ? kTileBlock : kTileSide, size, space.queries);
     const float* mask = dropout.on()
                             ? range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                     first * keys, count * keys, space.mask)

@@ -104,16 +104,10 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
   const int64_t block = std::min(kQueries, round_up(task.queries, kTileDepth));
   const auto lay_out = [&](float* at) { return Space(keys, block, size, dropout.on(), at); };
   const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
-  const auto rows_of = [&](Tensor x, int64_t row, int64_t count) {
-    return HeadRows{task.at<bfloat16>(x, row, size), x.stride, count};
-  };
-  const HeadRows key_rows = rows_of(k, task.first_key, keys);
-  const HeadRows value_rows = rows_of(v, task.first_key, keys);
-  const int64_t to_come = task.heads_to_come * size;
-  fetch_heads(rows_of(q, task.first_query, task.queries), to_come);
-  fetch_heads(key_rows, to_come);
-  fetch_heads(value_rows, to_come);
-  fetch_heads(rows_of(dout, task.first_query, task.queries), to_come);
+  const TaskHead head{task, size};
+  const HeadRows key_rows = head.keys(k), value_rows = head.keys(v);
+  for (const HeadRows& x : {head.queries(q), key_rows, value_rows, head.queries(dout)})
+    head.fetch(x);
   pack_rows_right(key_rows, round_up(keys, kTileSide), size, space.keys);
   pack_rows_deep(key_rows, padded, size, space.deep_keys);
   pack_rows_right(value_rows, round_up(keys, kTileSide), size, space.values);
@@ -123,7 +117,8 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
     const int64_t count = std::min(block, task.queries - first);
     const int64_t deep = round_up(count, kTileDepth);  // with queries that are not there
     const int64_t row = task.first_query + first;
-    const HeadRows query_rows = rows_of(q, row, count), gradient_rows = rows_of(dout, row, count);
+    const HeadRows query_rows = head.rows(q, row, count),
+                   gradient_rows = head.rows(dout, row, count);
     pack_rows_left(query_rows, round_up(count, kTileSide), size, space.queries);
     pack_rows_left(gradient_rows, round_up(count, kTileSide), size, space.gradients);
     pack_rows_turned(query_rows, deep, size, space.turned_queries);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/dtype.h"
+#include "ops/cpu/attention.h"
 #include "ops/cpu/bf16_math.h"
 #include "ops/cpu/tile_blocks.h"
 
@@ -33,6 +34,20 @@ inline void fetch_to_write(const HeadRows& x, int64_t size) {
     for (int64_t i = 0; i < size; i += kTileDepth) __builtin_prefetch(x.row(r) + i, 1);
   }
 }
+
+// A task's head in matrices of all heads side by side.
+struct TaskHead {
+  const HeadTask& task;
+  int64_t size;
+
+  HeadRows rows(Tensor x, int64_t row, int64_t count) const {
+    return {task.at<bfloat16>(x, row, size), x.stride, count};
+  }
+  HeadRows queries(Tensor x) const { return rows(x, task.first_query, task.queries); }
+  HeadRows keys(Tensor x) const { return rows(x, task.first_key, task.keys); }
+  // With the heads that come after it.
+  void fetch(const HeadRows& x) const { fetch_heads(x, task.heads_to_come * size); }
+};
 
 inline __m512i row_part(const bfloat16* row, int64_t i) {
   return row ? _mm512_loadu_si512(row + i) : _mm512_setzero_si512();

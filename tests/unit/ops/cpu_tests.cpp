@@ -1,6 +1,7 @@
 // What the op table does not ask of the CPU backend: values at the edges of float.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -16,6 +17,59 @@ namespace {
 constexpr Activation kActivations[] = {Activation::gelu, Activation::gelu_tanh, Activation::relu,
                                        Activation::silu, Activation::tanh};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// A matrix of its own, with `gap` floats between its rows.
+struct Operand {
+  int64_t rows, cols, stride;
+  std::vector<float> values;
+
+  Operand(int64_t rows_, int64_t cols_, int64_t gap)
+      : rows(rows_), cols(cols_), stride(cols_ + gap), values(size_t(rows * stride)) {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(float(i));
+  }
+  Tensor view() { return {values.data(), DType::f32, rows, cols, stride}; }
+  double at(int64_t r, int64_t c, bool transposed) const {
+    return double(values[size_t(transposed ? c * stride + r : r * stride + c)]);
+  }
+};
+
+struct PanelCase {
+  int64_t rows, cols, depth, gap;
+  bool transpose_a, transpose_b, accumulate;
+  bool bias() const { return !accumulate && !transpose_a; }
+};
+
+// The largest difference of panel_multiply() from sums in double, and of what lies between c's rows
+// from what was there.
+double panel_difference(const PanelCase& s) {
+  Operand a = s.transpose_a ? Operand(s.depth, s.rows, s.gap) : Operand(s.rows, s.depth, s.gap);
+  Operand b = s.transpose_b ? Operand(s.cols, s.depth, s.gap) : Operand(s.depth, s.cols, s.gap);
+  Operand c(s.rows, s.cols, s.gap), bias(1, s.cols, s.gap);
+  std::vector<double> expected(c.values.begin(), c.values.end());
+  for (int64_t r = 0; r < s.rows; ++r) {
+    for (int64_t i = 0; i < s.cols; ++i) {
+      double& sum = expected[size_t(r * c.stride + i)];
+      if (!s.accumulate) sum = s.bias() ? bias.at(0, i, false) : 0.0;
+      for (int64_t k = 0; k < s.depth; ++k) {
+        sum += a.at(r, k, s.transpose_a) * b.at(k, i, s.transpose_b);
+      }
+    }
+  }
+  cpu::Product p;
+  p.a = a.view();
+  p.transpose_a = s.transpose_a;
+  p.b = b.view();
+  p.transpose_b = s.transpose_b;
+  p.c = c.view();
+  p.accumulate = s.accumulate;
+  if (s.bias()) p.bias = vector(bias.values.data(), s.cols);
+  cpu::panel_multiply(p);
+  double largest = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(double(c.values[i]) - expected[i]));
+  }
+  return largest;
+}
 
 }  // namespace
 
@@ -61,57 +115,12 @@ TEST_CASE("fp32 products by kernels of our own, whatever the vectors' width") {
                         {900, 800, 37, 2},
                         {64, 5, 1030, 0},
                         {100, 1, 64, 7}}) {
-    for (const bool transpose_a : {false, true}) {
-      for (const bool transpose_b : {false, true}) {
-        if (transpose_a && transpose_b) continue;
-        for (const bool accumulate : {false, true}) {
-          const auto make = [&](int64_t rows, int64_t cols) {
-            std::vector<float> x(size_t(rows * (cols + s.gap)));
-            for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(float(i));
-            return x;
-          };
-          const auto view = [&](std::vector<float>& x, int64_t rows, int64_t cols) {
-            return Tensor{x.data(), DType::f32, rows, cols, cols + s.gap};
-          };
-          const auto operand = [&](bool transpose, int64_t rows, int64_t cols) {
-            return transpose ? std::pair{cols, rows} : std::pair{rows, cols};
-          };
-          const auto [a_rows, a_cols] = operand(transpose_a, s.rows, s.depth);
-          const auto [b_rows, b_cols] = operand(transpose_b, s.depth, s.cols);
-          std::vector<float> a = make(a_rows, a_cols), b = make(b_rows, b_cols);
-          const bool with_bias = !accumulate && !transpose_a;
-          std::vector<float> bias = make(1, s.cols), c = make(s.rows, s.cols);
-          std::vector<double> expected(c.begin(), c.end());
-          for (int64_t r = 0; r < s.rows; ++r) {
-            for (int64_t i = 0; i < s.cols; ++i) {
-              double& sum = expected[size_t(r * (s.cols + s.gap) + i)];
-              if (!accumulate) sum = with_bias ? double(bias[size_t(i)]) : 0.0;
-              for (int64_t k = 0; k < s.depth; ++k) {
-                const int64_t at_a =
-                    transpose_a ? k * (a_cols + s.gap) + r : r * (a_cols + s.gap) + k;
-                const int64_t at_b =
-                    transpose_b ? i * (b_cols + s.gap) + k : k * (b_cols + s.gap) + i;
-                sum += double(a[size_t(at_a)]) * double(b[size_t(at_b)]);
-              }
-            }
-          }
-          cpu::Product p;
-          p.a = view(a, a_rows, a_cols);
-          p.transpose_a = transpose_a;
-          p.b = view(b, b_rows, b_cols);
-          p.transpose_b = transpose_b;
-          p.c = view(c, s.rows, s.cols);
-          p.accumulate = accumulate;
-          if (with_bias) p.bias = vector(bias.data(), s.cols);
-          cpu::panel_multiply(p);
-          double largest = 0;  // between the views' columns nothing may change either
-          for (size_t i = 0; i < c.size(); ++i) {
-            largest = std::max(largest, std::abs(double(c[i]) - expected[i]));
-          }
-          INFO(s.rows, " ", s.cols, " ", s.depth, transpose_a ? " a^T" : "",
-               transpose_b ? " b^T" : "", accumulate ? " accumulate" : "");
-          CHECK(largest <= 1e-6 * double(s.depth) + 1e-6);
-        }
+    for (const auto& [a, b] : {std::pair{false, false}, {false, true}, {true, false}}) {
+      for (const bool accumulate : {false, true}) {
+        INFO(s.rows, " ", s.cols, " ", s.depth, a ? " a^T" : "", b ? " b^T" : "",
+             accumulate ? " accumulate" : "");
+        const double largest = panel_difference({s.rows, s.cols, s.depth, s.gap, a, b, accumulate});
+        CHECK(largest <= 1e-6 * double(s.depth) + 1e-6);
       }
     }
   }
