@@ -8,6 +8,7 @@
 #include "ops/cpu/isa.h"
 #include "ops/cpu/panel_gemm.h"
 #include "ops/cpu/tasks.h"
+#include "ops/cpu/transpose.h"
 
 namespace finetune::cpu {
 namespace {
@@ -16,7 +17,7 @@ constexpr int64_t kLeastTiles = 4;     // so that a few cores have work in a sma
 constexpr int64_t kSmallestSide = 64;  // unless it is tiny
 constexpr int64_t kFewTiles = 16;      // below this number an odd one would leave a core idle
 
-// Rows of a transposed operand that are packed at once.
+// Depth of an operand that is packed at once.
 constexpr int64_t kDepth = 384;
 
 struct Tiles {
@@ -55,28 +56,47 @@ void sgemm(char transpose_a, char transpose_b, const Tile& t, int64_t depth, con
   FINETUNE_CHECK(status == dnnl_success);
 }
 
-// c = or += a^T * b, for weight gradients. a's rows lie a few KB apart and oneDNN reads short
-// pieces of them again and again, which costs a third of the rate: its columns are packed first.
-void add_transposed(const Product& p, const Tile& t, float* c) {
-  const int64_t depth = p.a.rows;
-  float* packed = scratch(Scratch::task, std::min(kDepth, depth) * t.rows);
+// An operand that lies across the depth for oneDNN costs it a tenth (b) to a third (a) of its rate:
+// such a tile's lines are copied first, the way its best kernels want them, a part of the depth at
+// a time. body(first, count, packed, beta) multiplies a part.
+template <typename Body>
+void by_parts(const Product& p, int64_t lines, Body&& body) {
+  const int64_t depth = p.depth();
+  float* packed = scratch(Scratch::task, std::min(kDepth, depth) * lines);
   for (int64_t first = 0; first < depth; first += kDepth) {
-    const int64_t count = std::min(kDepth, depth - first);
+    body(first, std::min(kDepth, depth - first), packed, first > 0 || p.accumulate ? 1.0f : 0.0f);
+  }
+}
+
+// c = or += a^T * b, for weight gradients: a's rows lie a few KB apart and oneDNN would read short
+// pieces of them again and again.
+void add_transposed(const Product& p, const Tile& t, float* c) {
+  by_parts(p, t.rows, [&](int64_t first, int64_t count, float* packed, float beta) {
     const float* from = p.a.f32() + first * p.a.stride + t.row;
     for (int64_t k = 0; k < count; ++k) {
       std::memcpy(packed + k * t.rows, from + k * p.a.stride, size_t(t.rows) * sizeof(float));
     }
-    const float* b = p.b.f32() + first * p.b.stride + t.col;
-    const float beta = first > 0 || p.accumulate ? 1.0f : 0.0f;
-    sgemm('T', 'N', t, count, packed, t.rows, b, p.b.stride, beta, c, p.c.stride);
-  }
+    sgemm('T', 'N', t, count, packed, t.rows, p.b.f32() + first * p.b.stride + t.col, p.b.stride,
+          beta, c, p.c.stride);
+  });
+}
+
+// c = or += a * b^T, for the forward pass.
+void add_product_of_transposed(const Product& p, const Tile& t, float* c) {
+  by_parts(p, t.cols, [&](int64_t first, int64_t count, float* packed, float beta) {
+    transpose(p.b.f32() + t.col * p.b.stride + first, p.b.stride, t.cols, count, packed, t.cols);
+    sgemm('N', 'N', t, count, p.a.f32() + t.row * p.a.stride + first, p.a.stride, packed, t.cols,
+          beta, c, p.c.stride);
+  });
 }
 
 void rows_product(const Product& p, const Tile& t, float* c) {
-  const bool transpose_b = p.transpose_b;
-  sgemm('N', transpose_b ? 'T' : 'N', t, p.a.cols, p.a.f32() + t.row * p.a.stride, p.a.stride,
-        p.b.f32() + (transpose_b ? t.col * p.b.stride : t.col), p.b.stride,
-        p.accumulate ? 1.0f : 0.0f, c, p.c.stride);
+  if (p.transpose_b) {
+    add_product_of_transposed(p, t, c);
+  } else {
+    sgemm('N', 'N', t, p.a.cols, p.a.f32() + t.row * p.a.stride, p.a.stride, p.b.f32() + t.col,
+          p.b.stride, p.accumulate ? 1.0f : 0.0f, c, p.c.stride);
+  }
   // While the tile is in a cache: sums that begin with it come from memory first.
   if (p.bias) add_bias(p.bias.f32() + t.col, {c, DType::f32, t.rows, t.cols, p.c.stride});
 }
