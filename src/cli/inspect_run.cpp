@@ -65,6 +65,7 @@ ordered_json describe_checkpoint(const fs::path& path) {
   out["path"] = path.string();
   out["bytes"] = fs::file_size(path);
   out["version"] = state.version;
+  out["code_path"] = state.code_path;
   out["step"] = state.step;
   out["epoch"] = state.epoch;
   out["step_in_epoch"] = state.step_in_epoch;

@@ -31,6 +31,7 @@ constexpr std::pair<const char*, std::string CheckpointState::*> kTexts[] = {
     {"model_sha256", &CheckpointState::model_sha256},
     {"version", &CheckpointState::version},
 };
+constexpr const char* kCodePath = "code_path";  // not in every checkpoint of version 0.1.0
 
 constexpr std::pair<const char*, Arena> kArenas[] = {
     {"weights", Arena::weights}, {"m", Arena::m}, {"v", Arena::v}};
@@ -78,6 +79,7 @@ void write_state(Hdf5Store& file, const CheckpointState& state) {
   for (auto [name, member] : kIntegers) file.write_attribute("/", name, state.*member);
   for (auto [name, member] : kDoubles) file.write_attribute("/", name, state.*member);
   for (auto [name, member] : kTexts) file.write_attribute("/", name, state.*member);
+  file.write_attribute("/", kCodePath, state.code_path);
   file.make_group("/totals");
   for (const auto& [name, value] : state.totals) file.write_attribute("/totals", name, value);
   file.write_strings("/options", {state.options});
@@ -89,6 +91,9 @@ CheckpointState read_state(const Hdf5Store& file, const fs::path& path) {
   for (auto [name, member] : kIntegers) state.*member = file.read_int("/", name);
   for (auto [name, member] : kDoubles) state.*member = file.read_double("/", name);
   for (auto [name, member] : kTexts) state.*member = file.read_text("/", name);
+  for (const auto& name : file.attribute_names("/")) {
+    if (name == kCodePath) state.code_path = file.read_text("/", name);
+  }
   for (const auto& name : file.attribute_names("/totals")) {
     state.totals[name] = file.read_double("/totals", name);
   }

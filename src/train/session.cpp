@@ -65,6 +65,7 @@ class Preparation {
   PretrainedReport loaded_;
   TrainingArrays arrays_;
   Facts facts_;
+  std::string code_path_;  // rank 0's: "CPU, AVX-512, fp32"
   std::string differing_;  // processes that compute in another way
   std::string advice_;     // on how the launcher has bound the processes
   int lowest_layer_ = 0;
@@ -108,8 +109,9 @@ void Preparation::choose_machine() {
     backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
   });
   s_.device_at_start = backend_->device_memory();
-  const std::string code_path = backend_->description();  // "CPU, AVX-512, fp32, 2 threads"
-  differing_ = code_path_warning(comm_, code_path.substr(0, code_path.rfind(',')));
+  code_path_ = backend_->description();
+  code_path_.resize(code_path_.rfind(','));  // threads are no matter
+  differing_ = code_path_warning(comm_, code_path_);
 }
 
 void Preparation::read() {
@@ -271,11 +273,16 @@ void Preparation::open_files() {
   describe();
   if (found_) {
     log("continuing from ", found_->file.path.string(), ", step ", s_.state.step);
+    if (!s_.state.code_path.empty() && s_.state.code_path != code_path_) {
+      log("warning: --resume: the run was computed with ", s_.state.code_path, " so far, now with ",
+          code_path_, ": the result is not that of an undisturbed run");
+    }
   } else if (options.resume) {
     log("--resume: no checkpoint yet, starting from the beginning");
   }
   s_.state.labels = s_.task->labels();
   s_.state.version = FINETUNE_VERSION;
+  s_.state.code_path = code_path_;
   finetune::create_directories(s_.directory->checkpoints());
   s_.metrics_log = std::make_unique<MetricsLog>(
       s_.directory->metrics_log(), found_ ? s_.state.step : -1, evaluated_step(s_.state));

@@ -112,6 +112,28 @@ def test_signal_before_the_first_step(directory):
     assert "step 0" in result.err and [s["step"] for s in steps_of(out)] == list(range(1, 25))
 
 
+def test_other_instructions(directory):
+    """A run that goes on where it computes in another way says so, and says nothing where it does not."""
+    need(DATA)
+    if DEVICE:
+        raise Skip("about the CPU's instructions")
+    wide = "AVX2" not in succeed("doctor", env={"FINETUNE_ISA": ""}).out.split("code path")[1].splitlines()[0]
+    for first, then, warns in (("avx2", "avx2", False), ("avx2", "", wide)):
+        out = directory / f"{first}-{then}"
+        line = arguments(out, "--save-every", 8, "--keep-checkpoints", 9)
+        succeed(*line, env={"FINETUNE_ISA": first})
+        (out / "metrics.json").unlink()
+        shutil.rmtree(out / "model")
+        (out / "checkpoints/step-00000024.h5").unlink()
+        (out / "log.txt").unlink()
+        succeed(*line, "--resume", env={"FINETUNE_ISA": then})
+        warnings = [text for text in (out / "log.txt").read_text().splitlines() if "so far" in text]
+        assert len(warnings) == warns, warnings
+        assert not warns or "AVX2" in warnings[0], warnings
+    if not wide:
+        raise Skip("this machine has AVX2 alone")
+
+
 def test_no_checkpoint_yet(directory):
     need(DATA)
     out = directory / "run"

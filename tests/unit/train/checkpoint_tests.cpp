@@ -71,6 +71,7 @@ CheckpointState sample_state(int64_t step) {
   state.data_sha256 = std::string(64, 'a');
   state.model_sha256 = std::string(64, 'b');
   state.version = "0.1.0";
+  state.code_path = "CPU, AVX2, fp32";
   return state;
 }
 
@@ -87,6 +88,7 @@ void check_equal(const CheckpointState& a, const CheckpointState& b) {
   CHECK(a.data_sha256 == b.data_sha256);
   CHECK(a.model_sha256 == b.model_sha256);
   CHECK(a.version == b.version);
+  CHECK(a.code_path == b.code_path);
 }
 
 void write_bytes(const fs::path& path, const std::string& bytes) {
