@@ -57,7 +57,9 @@ void run() {
   line("CPU features", cpu_features());
   line("cores", concat(available_cores(), " usable by this process"));
   line("memory", first_value("/proc/meminfo", "MemTotal"));
-  line("code path", make_cpu_backend()->description());
+  // In the precision that --precision auto takes.
+  line("code path",
+       make_cpu_backend(cpu_multiplies_bf16_fast() ? DType::bf16 : DType::f32)->description());
   const dnnl_version_t* dnnl = dnnl_version();
   line("oneDNN", concat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch));
   line("processes", placement());
