@@ -3,13 +3,14 @@
 # the unit tests and the black-box tests of bad input and broken models with it. Its last line is
 # "N passed, N failed, N skipped"; a report of a sanitizer ends its program, which is a failure.
 #   scripts/test_sanitizers.sh [TEST...]     only these tests, as `meson test` names them
+# Each file is compiled by itself (-Dunity=off): it must include what it uses.
 # JOBS limits the compiler's processes; the build needs about 1 GB for each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
 build=build-sanitizers
-scripts/configure.sh $build -Db_sanitize=address,undefined -Dbuildtype=debugoptimized -Dcuda=disabled
+scripts/configure.sh $build -Db_sanitize=address,undefined -Dbuildtype=debugoptimized -Dcuda=disabled -Dunity=off
 meson compile -C $build ${JOBS:+-j "$JOBS"}
 
 # A report must end the program with an exit code of its own (not one of finetune's), so that tests

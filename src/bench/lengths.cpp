@@ -28,12 +28,12 @@ constexpr int64_t kSquad[kQuantiles] = {
     162, 164, 166, 169, 171, 174, 176, 179, 182, 184, 187, 190, 195, 199, 202, 207, 212,
     216, 222, 227, 232, 239, 247, 254, 262, 270, 286, 300, 326, 365, 384};
 
-constexpr PhiloxKey kKey = {0x6C656E67, 0x74687321};
+constexpr PhiloxKey kLengthKey = {0x6C656E67, 0x74687321};
 
 }  // namespace
 
 int64_t LengthDistribution::draw(uint64_t i) const {
-  const PhiloxBlock bits = philox(kKey, {uint32_t(i), uint32_t(i >> 32), 0, 0});
+  const PhiloxBlock bits = philox(kLengthKey, {uint32_t(i), uint32_t(i >> 32), 0, 0});
   const double place = unit_interval(bits[0]) * double(quantiles.size() - 1);
   const size_t below = std::min(size_t(place), quantiles.size() - 2);
   const double part = place - double(below);

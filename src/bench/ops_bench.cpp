@@ -18,7 +18,7 @@ namespace {
 constexpr double kSecondsPerOp = 0.05;
 constexpr int kLeastCalls = 5;
 constexpr double kDropout = 0.1;
-constexpr PhiloxKey kKey = {0x6F707362, 0x656E6368};
+constexpr PhiloxKey kOperandKey = {0x6F707362, 0x656E6368};
 
 class OpsBench {
  public:
@@ -47,7 +47,8 @@ class OpsBench {
   void* fill(int64_t count) {
     std::vector<T> values;
     for (int64_t i = 0; i < count; ++i) {
-      values.push_back(T(float(2 * unit_interval(philox(kKey, {uint32_t(i), 0, 0, 0})[0]) - 1)));
+      values.push_back(
+          T(float(2 * unit_interval(philox(kOperandKey, {uint32_t(i), 0, 0, 0})[0]) - 1)));
     }
     memory_.push_back(backend_.allocate(values.size() * sizeof(T)));
     backend_.upload(memory_.back().get(), values.data(), values.size() * sizeof(T));
@@ -65,7 +66,7 @@ class OpsBench {
   Tensor product(int64_t rows, int64_t cols, bool residual) {
     return residual ? make(rows, cols) : typed(rows, cols);
   }
-  Dropout dropout() const { return Dropout::make(kDropout, kKey, 0); }
+  Dropout dropout() const { return Dropout::make(kDropout, kOperandKey, 0); }
   AttentionShape attention_shape() const {
     AttentionShape shape{config_.num_attention_heads,
                          config_.head_size(),

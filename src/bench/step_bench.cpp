@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kWarmUpSteps = 2;
 constexpr int64_t kLeastSteps = 3;
-constexpr double kSeconds = 5;
+constexpr double kStepSeconds = 5;
 constexpr int64_t kBatches = 64;  // different ones; later steps begin again
 constexpr double kLearningRate = 1e-5;
 
@@ -178,7 +178,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
       const int64_t steps = int64_t(timed.seconds.size());
       if (most > 0 && steps >= most) return true;
       if (options.steps > 0) return false;
-      bool is_enough = steps >= kLeastSteps && seconds_now() - start >= kSeconds;
+      bool is_enough = steps >= kLeastSteps && seconds_now() - start >= kStepSeconds;
       comm.broadcast(&is_enough, sizeof is_enough, 0);
       return is_enough;
     };

@@ -11,7 +11,7 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kClasses = 24;
-constexpr PhiloxKey kKey = {0x73796E74, 0x68657469};
+constexpr PhiloxKey kTokenKey = {0x73796E74, 0x68657469};
 
 class SyntheticTask : public Task {
  public:
@@ -68,7 +68,7 @@ class SyntheticTask : public Task {
 
  private:
   static uint32_t bits(int64_t sample, int64_t place) {
-    return philox(kKey, {uint32_t(sample), uint32_t(place), 0, 0})[0];
+    return philox(kTokenKey, {uint32_t(sample), uint32_t(place), 0, 0})[0];
   }
 
   TaskKind kind_;

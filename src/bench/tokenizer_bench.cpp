@@ -16,7 +16,7 @@
 namespace finetune {
 namespace {
 
-constexpr double kSeconds = 2;
+constexpr double kTokenizerSeconds = 2;
 constexpr int64_t kLeastPasses = 3;
 constexpr size_t kChunkBytes = size_t{1} << 16;  // lines of a task
 
@@ -59,7 +59,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
   const std::vector<size_t> begins = chunks_of(lines);
   std::vector<TokenBuffer> buffers(begins.size() - 1);
   std::vector<double> seconds;
-  for (double sum = 0; sum < kSeconds || int64_t(seconds.size()) < kLeastPasses;) {
+  for (double sum = 0; sum < kTokenizerSeconds || int64_t(seconds.size()) < kLeastPasses;) {
     const double start = seconds_now(clock);
     parallel_for(int64_t(buffers.size()), [&](int64_t c) {
       TokenBuffer& buffer = buffers[size_t(c)];

@@ -64,7 +64,7 @@ void print(const Result& result, bool as_json) {
   std::fputs(text.c_str(), stdout);
 }
 
-struct Options {
+struct BenchOptions {
   StepBenchOptions step;
   std::string model, input;
   std::string clock = "wall";
@@ -72,14 +72,14 @@ struct Options {
   bool json = false;
 };
 
-void add_device_option(Subcommand command, Options& options) {
+void add_device_option(Subcommand command, BenchOptions& options) {
   one_of(command.add_option("--device", options.step.device, "where to compute (auto: the CPU)"),
          {"auto", "cpu", "cuda"})
       .capture_default_str()
       .take_last();
 }
 
-void add_machine_options(Subcommand command, Options& options) {
+void add_machine_options(Subcommand command, BenchOptions& options) {
   one_of(command.add_option("--precision", options.step.precision,
                             "of the matrix products (auto: bf16 where the machine is fast at it)"),
          {"auto", "fp32", "bf16"})
@@ -98,7 +98,7 @@ void add_machine_options(Subcommand command, Options& options) {
   command.add_flag("--json", options.json, "one JSON object");
 }
 
-void add_shape_options(Subcommand command, Options& options) {
+void add_shape_options(Subcommand command, BenchOptions& options) {
   command.add_option("--shape", options.step.shape, "model shape, or a model directory")
       .type_name("tiny|minilm|base|large|DIR")
       .capture_default_str()
@@ -119,7 +119,7 @@ void add_shape_options(Subcommand command, Options& options) {
 }
 
 // The options with --clock's value.
-const StepBenchOptions& resolved(Options& options) {
+const StepBenchOptions& resolved(BenchOptions& options) {
   options.step.clock = options.clock == "cpu" ? Clock::cpu : Clock::wall;
   return options.step;
 }
@@ -127,7 +127,7 @@ const StepBenchOptions& resolved(Options& options) {
 }  // namespace
 
 void add_bench_command(Subcommand program, int&) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   const Subcommand bench =
       program.add_subcommand("bench", "Throughput on this machine, beside its matrix-product rate");
   bench.require_subcommand(0, 1);

@@ -28,7 +28,7 @@ Examples:
   finetune convert --model uncased_L-12_H-768_A-12 --output bert-base --dtype bf16
 )";
 
-struct Options {
+struct ConvertOptions {
   std::string model;
   std::string output;
   std::string dtype = "f32";
@@ -150,7 +150,7 @@ void remove_stale_tokenizer(const fs::path& output, const std::set<fs::path>& wr
   }
 }
 
-void convert(const Options& options) {
+void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
   check_output(output, options.overwrite);
   const ModelDirectory source = find_model(options.model);
@@ -185,7 +185,7 @@ void convert(const Options& options) {
 }  // namespace
 
 void add_convert_command(Subcommand program, int&) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertOptions>();
   const Subcommand command = program.add_subcommand(
       "convert", "Weights of any format to a Hugging Face directory with safetensors");
   command.add_option("--model", options->model, "model directory, or a weight file in it")

@@ -27,7 +27,7 @@ constexpr const char* kFooter =
     "--no-time leaves that out. --device cuda forecasts the GPU's memory and says which\n"
     "--micro-batch-tokens would fit.";
 
-struct Options {
+struct PlanOptions {
   TrainOptions train;
   std::string config;
   int64_t processes = 1;
@@ -237,7 +237,7 @@ std::string text_of(const RunPlan& plan) {
 void add_plan_command(Subcommand program, int&) {
   const Subcommand command =
       program.add_subcommand("plan", "Memory and time of a training run, without running it");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   OptionBinder bind(command);
   for_each_option(options->train, bind);
   command

@@ -37,7 +37,7 @@ With --jsonl each line is {"text":...}, {"text":...,"text_pair":...} or
 {"question":...,"context":...}; of the last form every window becomes a line, and offsets outside
 the context are null.)";
 
-struct Options {
+struct TokenizeOptions {
   std::string model;
   std::string input = "-";
   bool jsonl = false;
@@ -55,7 +55,7 @@ struct Part {
 
 class Command {
  public:
-  explicit Command(const Options& options)
+  explicit Command(const TokenizeOptions& options)
       : options_(options), tokenizer_(Tokenizer::load(options.model)) {}
 
   void run() {
@@ -88,7 +88,7 @@ class Command {
   void append_token(int32_t id);
   void flush();
 
-  Options options_;
+  TokenizeOptions options_;
   std::unique_ptr<Tokenizer> tokenizer_;
   simdjson::dom::parser parser_;
   std::pair<std::string, int64_t> place_;
@@ -244,7 +244,7 @@ void Command::flush() {
 }  // namespace
 
 void add_tokenize_command(Subcommand program, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizeOptions>();
   const Subcommand command = program.add_subcommand(
       "tokenize", "Token ids and offsets of text, one JSON line for each line");
   command.add_option("--model", options->model, "directory with the tokenizer's files")

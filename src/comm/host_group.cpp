@@ -16,7 +16,7 @@ constexpr double kSlice = 0.1;  // of sleep, in seconds
 // A process that others wait for may itself wait for another host, and gives up later than they.
 constexpr double kBeyond = 4;
 
-struct Outcome {
+struct Mapped {
   int32_t failed;
   int32_t descriptor;
   char message[504];
@@ -148,7 +148,7 @@ std::vector<std::vector<uint8_t>> HostGroup::gather(std::span<const uint8_t> min
 
 std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
   // All fail together if one does: each says how it went, first the maker, then everybody.
-  const auto attempt = [](Outcome& outcome, auto action) {
+  const auto attempt = [](Mapped& outcome, auto action) {
     try {
       action();
     } catch (const Error& error) {
@@ -156,7 +156,7 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
       std::strncpy(outcome.message, error.what(), sizeof outcome.message - 1);
     }
   };
-  Outcome made{};
+  Mapped made{};
   std::shared_ptr<void> memory;
   std::unique_ptr<Descriptor> descriptor;
   if (local_rank_ == 0) {
@@ -166,7 +166,7 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
     });
   }
   broadcast(&made, sizeof made, 0);
-  Outcome mapped = made;
+  Mapped mapped = made;
   if (!made.failed) {
     attempt(mapped, [&] {
       if (local_rank_ != 0) {
@@ -176,7 +176,7 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
       memory = map_memory(*descriptor, bytes);
     });
   }
-  std::vector<Outcome> outcomes(size_t(control_.processes()));
+  std::vector<Mapped> outcomes(size_t(control_.processes()));
   all_gather(&mapped, sizeof mapped, outcomes.data());
   for (int i = 0; i < control_.processes(); ++i) {
     if (!outcomes[size_t(i)].failed) continue;

@@ -34,7 +34,7 @@ struct Invitation {
   int32_t descriptor;  // of the host's control block; -1 where there is none
 };
 
-struct Outcome {
+struct Start {
   int32_t failed;
 };
 
@@ -99,7 +99,7 @@ std::shared_ptr<void> share_control(const Topology& topology,
       error = e;
     }
   }
-  const auto outcomes = gather_from_all(Outcome{error ? 1 : 0}, size);
+  const auto outcomes = gather_from_all(Start{error ? 1 : 0}, size);
   for (int i = 0; i < size; ++i) {
     if (!outcomes[size_t(i)].failed) continue;
     MPI_Finalize();

@@ -11,7 +11,7 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kPieceBytes = size_t(16) << 20;
+constexpr size_t kTransferBytes = size_t(16) << 20;
 constexpr long kLongestSleep = 100'000, kFirstSleep = 1'000;  // nanoseconds
 // MPI moves data only while somebody asks how far it is: while much is on its way, for as long as
 // it takes at this rate, the core is offered to others but not left.
@@ -31,8 +31,8 @@ void check_mpi(int result, const char* what) {
 
 void Transfers::receive(void* data, size_t bytes, int from, int tag) {
   bytes_ += bytes;
-  for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
-    const int count = int(std::min(kPieceBytes, bytes - begin));
+  for (size_t begin = 0; begin < bytes; begin += kTransferBytes) {
+    const int count = int(std::min(kTransferBytes, bytes - begin));
     requests_.emplace_back();
     peers_.push_back(from);
     check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + begin, count, MPI_BYTE, from, tag, comm_,
@@ -43,8 +43,8 @@ void Transfers::receive(void* data, size_t bytes, int from, int tag) {
 
 void Transfers::send(const void* data, size_t bytes, int to, int tag) {
   bytes_ += bytes;
-  for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
-    const int count = int(std::min(kPieceBytes, bytes - begin));
+  for (size_t begin = 0; begin < bytes; begin += kTransferBytes) {
+    const int count = int(std::min(kTransferBytes, bytes - begin));
     requests_.emplace_back();
     peers_.push_back(to);
     check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + begin, count, MPI_BYTE, to, tag,

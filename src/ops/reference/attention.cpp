@@ -9,6 +9,7 @@ namespace {
 
 using reference::at;
 using reference::check_shape;
+using reference::values_of;
 
 // One head of one sequence: where its rows and columns lie.
 struct Block {
@@ -16,6 +17,14 @@ struct Block {
   int64_t query_begin, queries;
   int64_t key_begin, keys;
   int64_t column;  // first of head_size columns
+};
+
+// A tensor's values, row by row.
+struct Rows {
+  std::vector<float> values;
+  int64_t cols;
+  explicit Rows(const Tensor& t) : values(values_of(t)), cols(t.cols) {}
+  const float* row(int64_t r) const { return values.data() + r * cols; }
 };
 
 template <typename Body>
@@ -31,15 +40,14 @@ void for_each_block(const AttentionShape& shape, Body&& body) {
 }
 
 // Probabilities of query i over the block's keys, before dropout; returns log(sum(exp)).
-double softmax_row(const AttentionShape& shape, const Block& block, Tensor q, Tensor k, int64_t i,
-                   std::vector<double>& p) {
+double softmax_row(const AttentionShape& shape, const Block& block, const Rows& q, const Rows& k,
+                   int64_t i, std::vector<double>& p) {
+  const float* const query = q.row(block.query_begin + i) + block.column;
   p.assign(static_cast<size_t>(block.keys), 0.0);
   for (int64_t j = 0; j < block.keys; ++j) {
+    const float* const key = k.row(block.key_begin + j) + block.column;
     double dot = 0;
-    for (int64_t d = 0; d < shape.head_size; ++d) {
-      dot += double(at(q, block.query_begin + i, block.column + d)) *
-             at(k, block.key_begin + j, block.column + d);
-    }
+    for (int64_t d = 0; d < shape.head_size; ++d) dot += double(query[d]) * double(key[d]);
     p[size_t(j)] = double(shape.scale) * dot;
   }
   double largest = *std::max_element(p.begin(), p.end());
@@ -66,18 +74,20 @@ void ReferenceBackend::attention(const AttentionShape& shape, Dropout dropout, T
   check_shape(v, k.rows, q.cols);
   check_shape(out, q.rows, q.cols);
   if (lse) check_shape(lse, shape.heads, q.rows);
-  std::vector<double> p;
+  const Rows queries(q), keys(k), values(v);
+  std::vector<double> p, sums;
   for_each_block(shape, [&](const Block& block) {
     for (int64_t i = 0; i < block.queries; ++i) {
-      double log_sum = softmax_row(shape, block, q, k, i, p);
+      double log_sum = softmax_row(shape, block, queries, keys, i, p);
       if (lse) at(lse, block.head, block.query_begin + i) = float(log_sum);
+      sums.assign(static_cast<size_t>(shape.head_size), 0.0);
+      for (int64_t j = 0; j < block.keys; ++j) {
+        const double weight = p[size_t(j)] * block_mask(shape, dropout, block, i, j);
+        const float* const value = values.row(block.key_begin + j) + block.column;
+        for (int64_t d = 0; d < shape.head_size; ++d) sums[size_t(d)] += weight * double(value[d]);
+      }
       for (int64_t d = 0; d < shape.head_size; ++d) {
-        double sum = 0;
-        for (int64_t j = 0; j < block.keys; ++j) {
-          sum += p[size_t(j)] * block_mask(shape, dropout, block, i, j) *
-                 at(v, block.key_begin + j, block.column + d);
-        }
-        at(out, block.query_begin + i, block.column + d) = float(sum);
+        at(out, block.query_begin + i, block.column + d) = float(sums[size_t(d)]);
       }
     }
   });
@@ -99,20 +109,22 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
   check_shape(dk, k.rows, k.cols);
   check_shape(dv, k.rows, k.cols);
   const int64_t size = shape.head_size;
+  const Rows queries(q), keys(k), values(v), gradients(dout);
   std::vector<double> p, masks, dp;
   for_each_block(shape, [&](const Block& block) {
     std::vector<double> key_sums(static_cast<size_t>(block.keys * size), 0.0);
     std::vector<double> value_sums(static_cast<size_t>(block.keys * size), 0.0);
     for (int64_t i = 0; i < block.queries; ++i) {
-      softmax_row(shape, block, q, k, i, p);
+      softmax_row(shape, block, queries, keys, i, p);
       masks.assign(p.size(), 0.0);
       dp.assign(p.size(), 0.0);
       double weighted = 0;
       for (int64_t j = 0; j < block.keys; ++j) {
         masks[size_t(j)] = block_mask(shape, dropout, block, i, j);
+        const float* const gradient = gradients.row(block.query_begin + i) + block.column;
+        const float* const value = values.row(block.key_begin + j) + block.column;
         for (int64_t d = 0; d < size; ++d) {
-          dp[size_t(j)] += masks[size_t(j)] * at(dout, block.query_begin + i, block.column + d) *
-                           at(v, block.key_begin + j, block.column + d);
+          dp[size_t(j)] += masks[size_t(j)] * double(gradient[d]) * double(value[d]);
         }
         weighted += p[size_t(j)] * dp[size_t(j)];
       }
@@ -122,7 +134,7 @@ void ReferenceBackend::attention_backward(const AttentionShape& shape, Dropout d
         double query_sum = 0;
         for (int64_t j = 0; j < block.keys; ++j) {
           double ds = double(shape.scale) * p[size_t(j)] * (dp[size_t(j)] - weighted);
-          query_sum += ds * at(k, block.key_begin + j, block.column + d);
+          query_sum += ds * double(keys.row(block.key_begin + j)[block.column + d]);
           key_sums[size_t(j * size + d)] += ds * query;
           value_sums[size_t(j * size + d)] += p[size_t(j)] * masks[size_t(j)] * dout_value;
         }

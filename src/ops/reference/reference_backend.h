@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ops/backend.h"
 #include "ops/posted.h"
@@ -116,6 +117,17 @@ class Element {
 
 inline Element at(const Tensor& t, int64_t row, int64_t col) {
   return {t, row * t.stride + col};
+}
+
+// (rows, cols) without gaps, for loops in which looking at the type of each element took most of
+// the time.
+inline std::vector<float> values_of(const Tensor& t) {
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(t.rows * t.cols));
+  for (int64_t r = 0; r < t.rows; ++r) {
+    for (int64_t c = 0; c < t.cols; ++c) values.push_back(at(t, r, c));
+  }
+  return values;
 }
 
 inline void check_shape(Tensor t, int64_t rows, int64_t cols) {

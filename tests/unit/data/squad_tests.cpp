@@ -13,7 +13,7 @@ using namespace finetune::test;
 
 namespace {
 
-struct Fixture {
+struct Questions {
   Scratch scratch;
   SquadData read(std::string_view text, bool need_answers = true, int64_t limit = 0) {
     return read_squad({scratch.write("a.json", text)}, limit, need_answers);
@@ -38,7 +38,7 @@ constexpr std::string_view kNested = R"({"version":"1.1","data":[
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "nested, as published") {
+TEST_CASE_FIXTURE(Questions, "nested, as published") {
   SquadData data = read(kNested);
   REQUIRE(data.questions.size() == 4);
   CHECK(data.contexts == std::vector<std::string>{"Café 😀 in Paris, été.", "a b"});
@@ -60,7 +60,7 @@ TEST_CASE_FIXTURE(Fixture, "nested, as published") {
   CHECK_FALSE(data.has_unanswerable);
 }
 
-TEST_CASE_FIXTURE(Fixture, "version 2: no answers, no answer") {
+TEST_CASE_FIXTURE(Questions, "version 2: no answers, no answer") {
   SquadData data = read(R"({"data":[{"paragraphs":[{"context":"abc","qas":[
     {"id":"1","question":"q","is_impossible":false,"answers":[{"text":"b","answer_start":1}]},
     {"id":"2","question":"q","is_impossible":true,"answers":[],
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(Fixture, "version 2: no answers, no answer") {
   CHECK(data.questions[1].answers.empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "flat: under data, as an array, as JSON Lines") {
+TEST_CASE_FIXTURE(Questions, "flat: under data, as an array, as JSON Lines") {
   const std::string one =
       R"({"id":"1","title":"t","question":"q","context":"xé y","answers":{"text":["y"],"answer_start":[3]}})";
   const std::string two =
@@ -91,7 +91,7 @@ TEST_CASE_FIXTURE(Fixture, "flat: under data, as an array, as JSON Lines") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "answers are optional for prediction") {
+TEST_CASE_FIXTURE(Questions, "answers are optional for prediction") {
   constexpr std::string_view text =
       R"([{"id":"1","question":"q","context":"abc"},
           {"id":"2","question":"q","context":"abc","answers":[{"text":"b"}]}])";
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(Fixture, "answers are optional for prediction") {
   CHECK(fault(text) == "a.json: question '1': key 'answers' is missing");
 }
 
-TEST_CASE_FIXTURE(Fixture, "limit keeps the first questions") {
+TEST_CASE_FIXTURE(Questions, "limit keeps the first questions") {
   SquadData data = read(kNested, true, 3);
   CHECK(data.questions.size() == 3);
   CHECK(data.questions.back().id == "q3");
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(Fixture, "limit keeps the first questions") {
   CHECK(read_squad({scratch.path("a.json"), absent}, 1, true).questions.size() == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "misplaced answers are counted, and refused when they are most") {
+TEST_CASE_FIXTURE(Questions, "misplaced answers are counted, and refused when they are most") {
   auto rows = [](int good, int bad) {
     std::string text;
     for (int i = 0; i < good + bad; ++i) {
@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(Fixture, "misplaced answers are counted, and refused when they
   CHECK(start("9000000000000000000") == -1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "faults name the file, and the question or the byte") {
+TEST_CASE_FIXTURE(Questions, "faults name the file, and the question or the byte") {
   CHECK(fault("") == "a.json: is empty");
   CHECK(fault(R"({"data":[]})") == "a.json: holds no questions");
   CHECK(fault("[]") == "a.json: holds no questions");
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(Fixture, "faults name the file, and the question or the byte")
         "no.json: No such file or directory");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a file that is cut short says so wherever it is cut") {
+TEST_CASE_FIXTURE(Questions, "a file that is cut short says so wherever it is cut") {
   std::string whole(kNested);
   for (size_t size = 1; size < whole.size(); ++size) {
     CHECK(fault(whole.substr(0, size)) ==
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(Fixture, "a file that is cut short says so wherever it is cut"
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "looks_like_squad") {
+TEST_CASE_FIXTURE(Questions, "looks_like_squad") {
   auto looks = [&](std::string_view text) { return looks_like_squad(scratch.write("b", text)); };
   CHECK(looks(kNested));
   CHECK(looks(R"({"version":"v2.0","data":[)"));

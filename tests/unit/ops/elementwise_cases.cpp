@@ -6,7 +6,7 @@
 namespace finetune::test {
 namespace {
 
-struct Shape {
+struct ElementShape {
   int64_t rows, cols, gap;
   bool in_place;
   std::string text() const {
@@ -14,12 +14,12 @@ struct Shape {
   }
 };
 
-const Shape kShapes[] = {{1, 1, 0, false},    {1, 7, 0, true},      {3, 33, 5, false},
-                         {13, 64, 0, true},   {29, 100, 28, true},  {1, 384, 0, false},
-                         {211, 384, 0, true}, {512, 1536, 0, false}};
+const ElementShape kShapes[] = {{1, 1, 0, false},    {1, 7, 0, true},      {3, 33, 5, false},
+                                {13, 64, 0, true},   {29, 100, 28, true},  {1, 384, 0, false},
+                                {211, 384, 0, true}, {512, 1536, 0, false}};
 
 // `to` is memory of its own, or, in place, that of `from`.
-void place(OpCaseMaker& maker, const Shape& s, const char* to, const char* from) {
+void place(OpCaseMaker& maker, const ElementShape& s, const char* to, const char* from) {
   if (s.in_place) {
     maker.view(to, from, 0, s.cols);
   } else {
@@ -48,7 +48,7 @@ void run_activation_backward(Backend& backend, OpData& t) {
 
 void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* name) {
   constexpr const char* kReason = "a few roundings and a float approximation of the function";
-  for (const Shape& s : kShapes) {
+  for (const ElementShape& s : kShapes) {
     const std::string shape = concat(name, " ", s.text());
     // A single value may lie in the tail of gelu_tanh, x * sigmoid(v) with |v| up to 25: three
     // roundings of v, 6e-8 each, count 25 times. Among many values the large ones decide.
@@ -82,7 +82,7 @@ void add_elementwise_cases(std::vector<OpCase>& table) {
   add_activation_cases(table, Activation::relu, "relu");
   add_activation_cases(table, Activation::silu, "silu");
   add_activation_cases(table, Activation::tanh, "tanh");
-  for (const Shape& s : kShapes) {
+  for (const ElementShape& s : kShapes) {
     for (double p : {0.0, 0.1, 0.5}) {
       Dropout dropout = Dropout::make(p, derive_key(7, 21), 3);
       OpCaseMaker maker("dropout", concat("p ", p, " ", s.text()), 1.2e-7, "one rounding");

@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kReason = "random walk of rounding in a float sum";
 
-struct Shape {
+struct ProductShape {
   int64_t rows, in, out;
   int64_t gap;  // of the strided views
   bool bias;
@@ -16,7 +16,7 @@ struct Shape {
 };
 
 // What all three products have in common: x, w, bias and y, dy.
-OpCaseMaker start(const char* op, const Shape& s, int64_t terms) {
+OpCaseMaker start(const char* op, const ProductShape& s, int64_t terms) {
   OpCaseMaker maker(op, s.text(), sum_tolerance(terms), kReason);
   maker.input("x", s.rows, s.in, s.gap).input("w", s.out, s.in, s.gap);
   if (s.bias) maker.input("bias", 1, s.out);
@@ -27,7 +27,7 @@ void forward(Backend& backend, OpData& t) {
   backend.linear(t["x"], t["w"], t["bias"], t["y"]);
 }
 
-OpCase weight_gradient(const Shape& s, bool accumulate) {
+OpCase weight_gradient(const ProductShape& s, bool accumulate) {
   auto maker = start("linear_backward_weight", s, s.rows)
                    .result("y", s.rows, s.out)
                    .input("dy", s.rows, s.out, s.gap);
@@ -64,7 +64,7 @@ void add_bf16(std::vector<OpCase>& table, const OpCase& c, const std::string& op
 }  // namespace
 
 void add_matrix_cases(std::vector<OpCase>& table) {
-  const Shape shapes[] = {
+  const ProductShape shapes[] = {
       {1, 1, 1, 0, false},      {1, 7, 33, 0, true},       {1, 64, 64, 0, true},
       {3, 33, 7, 5, true},      {17, 64, 192, 64, true},   {53, 100, 64, 0, false},
       {2, 64, 1, 0, true},      {300, 64, 2, 1, true},     {7, 384, 24, 0, true},
@@ -72,7 +72,7 @@ void add_matrix_cases(std::vector<OpCase>& table) {
       {512, 33, 100, 3, true},  {1025, 100, 7, 0, false},  {70, 1100, 40, 0, true},
       {4200, 1024, 8, 0, true},
   };
-  for (const Shape& s : shapes) {
+  for (const ProductShape& s : shapes) {
     table.push_back(start("linear", s, s.in).result("y", s.rows, s.out, s.gap).run(forward, {"y"}));
     add_bf16(table, OpCase(table.back()), "x", "y");
     for (bool accumulate : {false, true}) {

@@ -10,8 +10,6 @@ using namespace finetune::test;
 
 namespace {
 
-const WordTokenizer kTokenizer;
-
 ClassificationData load(const TaskOptions& options, const BertConfig& config = {},
                         bool model_head = false) {
   return load_classification_data(options, kTokenizer, config, model_head);

@@ -37,6 +37,8 @@ class WordTokenizer final : public Tokenizer {
   std::vector<std::filesystem::path> files() const override { return {}; }
 };
 
+inline const WordTokenizer kTokenizer;
+
 // A folder that is removed at the end; files are named relative to it in messages.
 class Folder {
  public:

@@ -10,8 +10,6 @@ using namespace finetune::test;
 
 namespace {
 
-const WordTokenizer kTokenizer;
-
 BertConfig model(std::vector<std::string> labels, std::string problem = "") {
   BertConfig config;
   config.labels = std::move(labels);

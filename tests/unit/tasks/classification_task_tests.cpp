@@ -17,7 +17,6 @@ using namespace finetune::test;
 
 namespace {
 
-const WordTokenizer kTokenizer;
 const std::vector<float> kLogits{1, -.5f, .25f, 2, 0, -1, -.75f, .5f, 3, 0, 0, 1.5f};  // (4, 3)
 
 bool near(double a, double b, double tolerance = 1e-6) {

@@ -138,14 +138,14 @@ void check_equal(const TrainingArrays& copy, const TrainingArrays& original, con
   check_copied(copy.class_weights, original.class_weights, block);
 }
 
-struct LossResult {
+struct Losses {
   std::vector<float> losses, dlogits;
   double denominator = 0;
-  friend bool operator==(const LossResult&, const LossResult&) = default;
+  friend bool operator==(const Losses&, const Losses&) = default;
 };
 
 // Of the samples `indices`, on logits that depend on their place alone.
-LossResult loss_of(const TrainingArrays& arrays, const std::vector<uint32_t>& indices) {
+Losses loss_of(const TrainingArrays& arrays, const std::vector<uint32_t>& indices) {
   auto backend = make_reference_backend();
   auto objective = make_objective(arrays);
   PackedBatch batch;
@@ -155,7 +155,7 @@ LossResult loss_of(const TrainingArrays& arrays, const std::vector<uint32_t>& in
   objective->upload_targets(*backend, batch);
   const int64_t rows =
       arrays.head.kind == HeadKind::token ? batch.tokens() : int64_t(indices.size());
-  LossResult out;
+  Losses out;
   out.denominator = objective->loss_denominator(indices);
   device.upload(batch, float(1 / out.denominator));
   out.losses.resize(indices.size());
@@ -203,7 +203,7 @@ TEST_CASE("copied arrays give the losses of the original") {
     const TrainingArrays copy = copy_arrays(original, block.data());
     CHECK(make_objective(copy)->samples().ids.data() == copy.samples.ids.data());
     for (const auto& indices : {std::vector<uint32_t>{3}, {39, 0, 8, 20, 8, 11}}) {
-      const LossResult result = loss_of(copy, indices);
+      const Losses result = loss_of(copy, indices);
       CHECK(result == loss_of(original, indices));
       CHECK(std::ranges::any_of(result.losses, [](float loss) { return loss > 0; }));
     }

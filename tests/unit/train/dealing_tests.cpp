@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSamples = 61, kVocabulary = 50, kMicroBatch = 40;
 
-BertConfig tiny_config() {
+BertConfig dealing_config() {
   BertConfig config;
   config.vocab_size = kVocabulary;
   config.hidden_size = 16;
@@ -88,7 +88,7 @@ class Listener final : public FileEvaluation {
 
 struct Fixture {
   std::unique_ptr<Communicator> comm = make_solo_communicator();
-  Engine engine{make_cpu_backend(), tiny_config(), Head{HeadKind::sequence, 3}, *comm};
+  Engine engine{make_cpu_backend(), dealing_config(), Head{HeadKind::sequence, 3}, *comm};
   Dealer dealer{engine, *comm};
   SampleSet set;
 

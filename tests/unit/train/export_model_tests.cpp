@@ -26,7 +26,7 @@ constexpr const char* kSource = R"({
   "finetune": {"old": true}
 })";
 
-BertConfig tiny_config() {
+BertConfig exported_config() {
   BertConfig config;
   config.vocab_size = 20;
   config.hidden_size = 8;
@@ -49,7 +49,7 @@ std::vector<std::string> names_in(const fs::path& directory) {
 }  // namespace
 
 TEST_CASE("config.json: unknown keys stay, another task's labels go") {
-  ParameterTable table(tiny_config(), Head{HeadKind::sequence, 2});
+  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
   ModelExport model{table,
                     nullptr,
                     kSource,
@@ -72,7 +72,7 @@ TEST_CASE("config.json: unknown keys stay, another task's labels go") {
   CHECK(double(json["my_own_key"]["nested"].at(1)) == 2.5);
   CHECK(double(json["layer_norm_eps"]) == 1e-12);
 
-  ParameterTable qa(tiny_config(), Head{HeadKind::token, 2});
+  ParameterTable qa(exported_config(), Head{HeadKind::token, 2});
   text = exported_config({qa, nullptr, kSource, "{}", {}}, DType::bf16);
   json = parser.parse(text);
   CHECK(std::string_view(json["architectures"].at(0)) == "BertForQuestionAnswering");
@@ -115,7 +115,7 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
 
 TEST_CASE("an export that fails leaves the old model") {
   test::TemporaryDirectory directory;
-  ParameterTable table(tiny_config(), Head{HeadKind::sequence, 2});
+  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
   std::vector<float> weights(size_t(table.size()), 1.0f);
   ModelExport model{table, weights.data(), "{}", "{}", {}};
   export_model(directory / "model", model);
@@ -133,7 +133,7 @@ TEST_CASE("an export that fails leaves the old model") {
 
 TEST_CASE("an export killed at any moment leaves the old model or the new one") {
   test::TemporaryDirectory directory;
-  ParameterTable table(tiny_config(), Head{HeadKind::sequence, 2});
+  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
   std::vector<float> weights(size_t(table.size()), 0.0f), read(weights);
   auto export_value = [&](int value) {
     weights.assign(weights.size(), float(value));
