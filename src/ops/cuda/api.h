@@ -150,7 +150,7 @@ struct Functions {
                 size_t size);
   void (*destroy)(Context* context);
   const char* (*error)(const Context* context);        // of the last call that failed
-  const char* (*device_name)(const Context* context);  // "NVIDIA H200"
+  const char* (*device_name)(const Context* context);  // "NVIDIA H200"; and whose attention
 
   int (*allocate)(Context*, size_t bytes, void** memory);  // zeroed, 256-byte aligned
   int (*release)(Context*, void* memory);

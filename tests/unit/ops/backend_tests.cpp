@@ -11,6 +11,7 @@
 #include "core/dtype.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "fused_attention.h"
 #include "op_case.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/tile_gemm.h"
@@ -225,6 +226,21 @@ TEST_CASE("every op of the CPU's backends equals the reference") {
 
 TEST_CASE("every op of the GPU's backends equals the reference") {
   check_all(Device::gpu);
+}
+
+TEST_CASE("attention by a library on the GPU equals the reference") {
+  const auto reference = make_reference_backend();
+  int64_t checked = 0;
+  for_each_backend(Device::gpu, [&](Backend& backend) {
+    if (!draws_own_masks(backend)) return;
+    for (const OpCase& c : op_table()) {
+      if (c.op.rfind("attention", 0) != 0 || !c.offered || !c.offered(backend)) continue;
+      INFO(c.op, " ", c.shape);
+      check_case(c, backend, *reference);
+      ++checked;
+    }
+  });
+  if (checked == 0) skip("no GPU whose attention is a library's (FINETUNE_CUDA_ATTENTION=cudnn)");
 }
 
 // A backend that took the wrong one of two alike functions would fail in some case, of fp32 and of
