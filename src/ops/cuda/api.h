@@ -150,7 +150,7 @@ struct Functions {
                 size_t size);
   void (*destroy)(Context* context);
   const char* (*error)(const Context* context);        // of the last call that failed
-  const char* (*device_name)(const Context* context);  // "NVIDIA H200"; and whose attention
+  const char* (*device_name)(const Context* context);  // "NVIDIA H200"
 
   int (*allocate)(Context*, size_t bytes, void** memory);  // zeroed, 256-byte aligned
   int (*release)(Context*, void* memory);
@@ -254,6 +254,9 @@ struct Functions {
   int (*mark)(Context*, Peers*, int place);
   int (*begin_beside)(Context*, Peers*, int place);
   int (*end_beside)(Context*, Peers*);
+
+  // "cuDNN 9.19.0": whose attention of long sequences it is (fused.h); "": the module's own
+  const char* (*attention_library)(const Context* context);
 };
 
 }  // namespace finetune::cuda

@@ -141,7 +141,7 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   rounded_weights = std::make_unique<RoundedWeights>(memory);
   graphs = std::make_unique<Graphs>();
   if (bf16) fused_attention = FusedAttention::make(log);
-  if (fused_attention) device_name += " (attention: " + fused_attention->name() + ")";
+  if (fused_attention) attention_library = fused_attention->name();
 }
 
 Context::~Context() {

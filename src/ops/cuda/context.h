@@ -111,6 +111,7 @@ struct Context {
   const bool bf16;  // operands of matrix products are rounded, activations may be
   void (*const log)(const char* line);
   std::string device_name;
+  std::string attention_library;  // "": none
   std::string error;
   cudaStream_t stream = nullptr;
   DeviceMemory memory;

@@ -1,6 +1,6 @@
 // Attention of whole sequences by a library's own fused kernels (cuDNN's), as the module sees it:
-// what a plan computes, and what a call gives it. cudnn_attention.cu makes plans on a machine that has
-// cuDNN, no_cudnn.cu stands there in a build without its headers, and tests have their own.
+// what a plan computes, and what a call gives it. cudnn_attention.cu makes plans on a machine that
+// has cuDNN, no_cudnn.cu stands there in a build without its headers, and tests have their own.
 //
 // Mathematics as ops/backend.h has it, in bf16 with fp32 inside, but for dropout: a plan draws
 // masks of its own from (seed, offset), the same forwards and backwards.

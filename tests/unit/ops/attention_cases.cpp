@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "core/text.h"
-#include "fused_attention.h"
 #include "op_case.h"
 
 namespace finetune::test {
@@ -86,7 +85,7 @@ OpCase with_our_masks(OpCase op_case, const Case& c) {
   if (c.dropout == 0 || c.first_only || c.longest() <= 128) return op_case;
   const OpOffered offered = op_case.offered;
   op_case.offered = [offered](const Backend& backend) {
-    return offered(backend) && !draws_own_masks(backend);
+    return offered(backend) && !backend.library_attention();
   };
   return op_case;
 }

@@ -11,7 +11,6 @@
 #include "core/dtype.h"
 #include "core/parallel.h"
 #include "core/text.h"
-#include "fused_attention.h"
 #include "op_case.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/tile_gemm.h"
@@ -232,7 +231,7 @@ TEST_CASE("attention by a library on the GPU equals the reference") {
   const auto reference = make_reference_backend();
   int64_t checked = 0;
   for_each_backend(Device::gpu, [&](Backend& backend) {
-    if (!draws_own_masks(backend)) return;
+    if (!backend.library_attention()) return;
     for (const OpCase& c : op_table()) {
       if (c.op.rfind("attention", 0) != 0 || !c.offered || !c.offered(backend)) continue;
       INFO(c.op, " ", c.shape);
