@@ -2,6 +2,8 @@
 # Everything that needs an NVIDIA GPU, in one report: the machine (libraries, finetune doctor), then these checks, each
 # with a time limit and its wall time:
 #   ops         the op table on the GPU in fp32 and bf16 against the double-precision reference, twice: same bits
+#   library     attention by cuDNN (FINETUNE_CUDA_ATTENTION=cudnn) instead of our own kernels: the same table, and
+#               masks that forward and backward pass share; a step of SQuAD with either
 #   model       forward pass and gradients against golden values
 #   program     train, predict, plan and bench with --device cuda beside the CPU; two runs, same bits
 #   trajectory  Hugging Face's loss trajectories, fp32 and bf16
@@ -15,7 +17,7 @@
 # Whole outputs lie in $GPU_CHECK_LOGS (default: BUILD_DIRECTORY/gpu-check).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-all=(ops model program trajectory resume processes memcheck racecheck)
+all=(ops library model program trajectory resume processes memcheck racecheck)
 is_check() { [[ " ${all[*]} " == *" $1 "* ]]; }
 build=build
 if [ $# -gt 0 ] && ! is_check "$1" && { [ -d "$1" ] || [[ $1 == */* || $1 == build* ]]; }; then
@@ -94,6 +96,15 @@ for name in "${chosen[@]}"; do
   echo "== $name"
   case $name in
     ops) within 120 "$build/tests/unit/ops/test_ops" "--test-case=*GPU*" --duration=true ;;
+    library)
+      within 240 env FINETUNE_CUDA_ATTENTION=cudnn bash -c '
+        "$1/tests/unit/ops/test_ops" "--test-case=*library*" --duration=true || exit
+        [ -e /dev/nvidiactl ] || exit 0
+        for attention in own cudnn; do
+          FINETUNE_CUDA_ATTENTION=$attention "$1/finetune" bench step --device cuda --precision bf16 --shape base \
+            --lengths squad --batch-size 32 || exit
+        done' - "$build"
+      ;;
     model)
       if has_gpu; then
         within 120 "$build/tests/unit/model/test_model" --duration=true

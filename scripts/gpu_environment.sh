@@ -67,7 +67,7 @@ library libcuda.so.1 "the driver's: no GPU can be used"
 library libcudart.so.13 "the CUDA module cannot be loaded"
 library libcublasLt.so.13 "the CUDA module cannot be loaded"
 library libnccl.so.2 "processes cannot have a GPU each; several on one GPU can"
-library libcudnn.so.9 "no operation needs it; finetune doctor names its version"
+library libcudnn.so.9 "attention is our own without it, FINETUNE_CUDA_ATTENTION=cudnn or not"
 if [ -f bundle.txt ]; then
   choose_bundled
   machine_path=$LD_LIBRARY_PATH

@@ -62,17 +62,20 @@ def measure_inference(bench, work):
         known=SIDES)
 
 
-def step_of(bench, work):
+def step_of(bench, work, attention):
     """Our step alone: its share of the GPU's own rate of matrix products."""
     return json.loads(bench.ours(["bench", "step", "--device", "cuda", "--precision", "bf16", "--shape", work.model,
-                                  "--lengths", work.kind, "--batch-size", work.batch_size, "--json"]).output)
+                                  "--lengths", work.kind, "--batch-size", work.batch_size, "--json"],
+                                 {"FINETUNE_CUDA_ATTENTION": attention}).output)
 
 
 def measure(bench, works):
     options = bench.options
     trained = [(work, measure_training(bench, work)) for work in works]
     inferred = [(work, measure_inference(bench, work)) for work in evaluated(works)]
-    steps = [(work, step_of(bench, work)) for work in works]
+    # cuDNN's attention is for long sequences, and where it is missing the backend's name says so.
+    steps = [(work, step_of(bench, work, attention)) for work in works
+             for attention in (("own", "cudnn") if work.kind == "squad" else ("own",))]
     versions = ""
     for _, sides in [*trained, *inferred]:
         versions = peer_versions(sides, versions, SIDES)
@@ -134,10 +137,10 @@ def inference_table(results):
 
 
 def share_table(steps):
-    lines = ["| `finetune bench step`, bf16 | samples/s | TFLOP/s | share of large matrix products | memory of the GPU |",
-             "|---|---|---|---|---|"]
+    lines = ["| `finetune bench step`, bf16 | backend | samples/s | TFLOP/s | share of large matrix products "
+             "| memory of the GPU |", "|---|---|---|---|---|---|"]
     for work, step in steps:
-        lines.append(f"| {training.title(work)} | {step['samples_per_second']:,.1f} "
+        lines.append(f"| {training.title(work)} | {step['backend']} | {step['samples_per_second']:,.1f} "
                      f"| {step['flops_per_second'] / 1e12:,.1f} | {100 * step['share_of_matmul_peak']:.1f} % "
                      f"| {step['device_peak_memory_mb']:,.0f} MiB |")
     return lines

@@ -108,8 +108,8 @@ class Bench:
             shutil.rmtree(run)
         return self.heads[work.name]
 
-    def ours(self, arguments):
-        return call([self.options.binary, *arguments])
+    def ours(self, arguments, environment=None):
+        return call([self.options.binary, *arguments], environment)
 
     def train_ours(self, model, work, run, precision, more, data=None):
         """finetune train of one epoch; `more` are further arguments."""

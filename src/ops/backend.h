@@ -264,6 +264,9 @@ class Backend {
   // takes dropout_bits(key, h, samples[b], step, i * key_length(b) + j).
   virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
                          Tensor out, Tensor lse) = 0;
+  // Whether long sequences' attention is a library's, which drops out others: from the key, the
+  // step and the first sample of the call, and the same ones forwards and backwards.
+  virtual bool library_attention() const { return false; }
   // dq, dk, dv overwritten.
   virtual void attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
                                   Tensor v, Tensor out, Tensor lse, Tensor dout, Tensor dq,

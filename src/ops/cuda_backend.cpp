@@ -134,9 +134,15 @@ CudaBackend::CudaBackend(const cuda::Functions& functions, DType compute, int de
   context_ = std::shared_ptr<cuda::Context>(context, functions.destroy);
 }
 
+bool CudaBackend::library_attention() const {
+  return functions_.attention_library(context_.get())[0] != '\0';
+}
+
 std::string CudaBackend::description() const {
   return concat("CUDA, ", functions_.device_name(context_.get()),
-                compute_ == DType::bf16 ? ", bf16" : ", fp32");
+                compute_ == DType::bf16 ? ", bf16" : ", fp32",
+                library_attention() ? ", attention by " : "",
+                functions_.attention_library(context_.get()));
 }
 
 std::shared_ptr<void> CudaBackend::allocate(size_t bytes) {

@@ -25,6 +25,7 @@ class CudaBackend : public Backend {
   std::string description() const override;
   DType compute_type() const override { return compute_; }
   DType activation_type() const override { return compute_; }
+  bool library_attention() const override;
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   bool uses_host_memory() const override { return false; }

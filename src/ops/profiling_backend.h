@@ -83,6 +83,7 @@ class ProfilingBackend : public Backend {
   void fill_zero(Tensor x) override;
   void synchronize() override { inner_->synchronize(); }
   DeviceMemory device_memory() const override { return inner_->device_memory(); }
+  bool library_attention() const override { return inner_->library_attention(); }
 
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;

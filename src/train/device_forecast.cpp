@@ -1,6 +1,7 @@
 #include "train/device_forecast.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "data/packing.h"
 #include "model/activations.h"
@@ -47,12 +48,34 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
   return (std::max(training.floats, evaluation.floats) + batch) * kFloat;
 }
 
+// Of cuDNN's attention and its gradients (ops/cuda/fused.cu), whose plans are for numbers of
+// sequences and lengths that are rounded up: the gradients of all scores, and a few numbers of each
+// row.
+int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
+  constexpr int64_t kOwnLength = 128, kRest = int64_t{128} << 10;
+  const int64_t heads = run.config.num_attention_heads;
+  int64_t most = 0;
+  auto count = [&](int64_t tokens, int64_t sequences, int64_t longest, bool gradients) {
+    if (!run.library_attention || longest <= kOwnLength || tokens == 0) return;
+    const auto planned = int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(sequences, 8))));
+    const int64_t length = (longest + 127) / 128 * 128;
+    int64_t bytes = kRest + heads * tokens * kFloat + 7 * (planned + 64) * kFloat;
+    if (gradients) bytes += heads * planned * length * (2 * length + kFloat);
+    most = std::max(most, bytes);
+  };
+  count(sizes.training.tokens, sizes.training.sequences, sizes.training.max_length, true);
+  if (run.evaluation) {
+    count(sizes.evaluation.tokens, sizes.evaluation.sequences, run.evaluation->longest(), false);
+  }
+  return most;
+}
+
 // What ops/cuda keeps between kernels (Scratch in context.h), each for the largest shapes.
 int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
   const int64_t h = run.config.hidden_size;
   const int64_t wide = std::max(3 * h, run.config.intermediate_size);
   const int64_t t = sizes.training.tokens, any = std::max(t, sizes.evaluation.tokens);
-  int64_t bytes = 0;
+  int64_t bytes = library_attention_bytes(run, sizes);
   // Inputs of layers that are not kept rounded: one in the forward pass, one in the backward pass.
   if (run.compute == DType::bf16) {
     bytes += 2 * (any + t) * h;

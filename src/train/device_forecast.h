@@ -27,7 +27,8 @@ struct DeviceRun {
   int64_t processes = 1;  // with a GPU each
   int lowest_layer = 0;
   int64_t bucket_bytes = int64_t{25} << 20;
-  DType wire = DType::f32;  // of gradients between them
+  DType wire = DType::f32;         // of gradients between them
+  bool library_attention = false;  // ops/backend.h
 };
 
 // Bytes.

@@ -126,7 +126,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       processes,
       p.lowest_layer,
       bucket_bytes(options),
-      wire_type(options)};
+      wire_type(options),
+      p.backend->library_attention()};
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }

@@ -34,6 +34,12 @@ struct Facts {
   int64_t step = 0;   // its step
 };
 
+// "CPU, AVX-512, fp32": the number of threads is no matter.
+std::string code_path_of(const Backend& backend) {
+  const std::string text = backend.description();
+  return backend.uses_host_memory() ? text.substr(0, text.rfind(',')) : text;
+}
+
 class Preparation {
  public:
   Preparation(Session& session, const TrainOptions& options) : s_(session), comm_(session.comm) {
@@ -109,8 +115,7 @@ void Preparation::choose_machine() {
     backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
   });
   s_.device_at_start = backend_->device_memory();
-  code_path_ = backend_->description();
-  code_path_.resize(code_path_.rfind(','));  // threads are no matter
+  code_path_ = code_path_of(*backend_);
   differing_ = code_path_warning(comm_, code_path_);
 }
 
@@ -331,7 +336,8 @@ Error Session::too_little_memory() const {
                       comm.size(),
                       lowest_trained_layer(options, model.config),
                       bucket_bytes(options),
-                      wire_type(options)};
+                      wire_type(options),
+                      engine && engine->backend().library_attention()};
   return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
                                   engine ? engine->backend().device_memory() : device_at_start);
 }

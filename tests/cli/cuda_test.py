@@ -224,6 +224,44 @@ def test_bf16(directory):
           [step["loss"] for step in steps_of(directory / "cpu")], 3e-3)
 
 
+def test_attention_library(directory):
+    """Long sequences' attention is the library's where it is asked for: the same bits with and without graphs and with
+    recomputation, other masks than ours, and without dropout losses as ours."""
+    prepared()
+    library = {"FINETUNE_CUDA_ATTENTION": "cudnn"}
+    line = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--max-length", 150, "--max-train-samples", 6,
+            "--batch-size", 2, "--virtual-shards", 2, "--precision", "bf16", "--device", "cuda", *OPTIONS,
+            "--max-steps", 3]
+    text = json.loads(SQUAD.read_text())
+    for article in text["data"]:
+        for paragraph in article["paragraphs"]:  # long ones
+            paragraph["context"] += " and so it went on and on" * 25
+    long_text = directory / "long.json"
+    long_text.write_text(json.dumps(text))
+    line[line.index(SQUAD)] = long_text
+
+    def steps(name, *more, env=None):
+        succeed(*line, *more, "--output", directory / name, env=env)
+        return [[step[key] for key in ("loss", "grad_norm")] for step in steps_of(directory / name)]
+
+    result = succeed(*line, "--output", directory / "first", env=library)
+    if ON_GPU and "without cuDNN" in result.err + (directory / "first" / "log.txt").read_text():
+        raise harness.Skip("no cuDNN here computes attention")
+    first = [[step[key] for key in ("loss", "grad_norm")] for step in steps_of(directory / "first")]
+    assert "attention by cuDNN" in facts_of(directory / "first")["code_path"]
+    assert steps("again", env={**library, "FINETUNE_CUDA_GRAPHS": "0"}) == first
+    assert steps("recomputed", "--recompute", env=library) == first
+    assert steps("own") != first
+    plain, own = steps("plain", "--dropout", 0, env=library), steps("own-plain", "--dropout", 0)
+    assert plain != own
+    close([loss for loss, _ in plain], [loss for loss, _ in own], 3e-3)
+    plan = json.loads(succeed("plan", *line[1:], "--no-time", "--json", env=library).out)
+    taken = metrics_of(directory / "first")["device_peak_memory_mb"]
+    assert -0.01 < plan["device_peak_memory_mb"] - taken < plan["device_scratch_mb"], (plan, taken)
+    fail(5, *line, "--output", directory / "no", env={"FINETUNE_CUDA_ATTENTION": "other"},
+         words=["FINETUNE_CUDA_ATTENTION=other", "own or cudnn"])
+
+
 def test_bench(directory):
     """Operations are waited for in steps of their own; the steps that count are not slowed down by that."""
     program_with_module()

@@ -254,6 +254,9 @@ struct Functions {
   int (*mark)(Context*, Peers*, int place);
   int (*begin_beside)(Context*, Peers*, int place);
   int (*end_beside)(Context*, Peers*);
+
+  // "cuDNN 9.19.0": whose attention of long sequences it is (fused.h); "": the module's own
+  const char* (*attention_library)(const Context* context);
 };
 
 }  // namespace finetune::cuda

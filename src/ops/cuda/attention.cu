@@ -4,6 +4,7 @@
 // normalizer calculation for softmax", 2018; Dao et al., FlashAttention, 2022). fp32 inside,
 // whatever the type of the operands.
 #include "ops/cuda/attention_tiles.h"
+#include "ops/cuda/fused.h"
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -90,6 +91,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
 void attention(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,
                AnyMatrix v, AnyMatrix out, Matrix lse) {
+  if (context.fused_attention &&
+      context.fused_attention->forward(context, shape, dropout, q, k, v, out, lse)) {
+    return;
+  }
   if (fits_tensor_cores(shape, q, k, v, out)) {
     return attention_bf16(context, shape, dropout, q.as<bfloat16>(), k.as<bfloat16>(),
                           v.as<bfloat16>(), out.as<bfloat16>(), lse);

@@ -6,6 +6,7 @@
 // of a block's keys. The two compute the scores anew, and are the same kernel: rows that stay,
 // other rows that stream by.
 #include "ops/cuda/attention_tiles.h"
+#include "ops/cuda/fused.h"
 #include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
@@ -124,6 +125,10 @@ void attention_backward(Context& context, AttentionShape shape, Dropout dropout,
                         AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, AnyMatrix dout,
                         AnyMatrix dq, AnyMatrix dk, AnyMatrix dv) {
   if (q.rows == 0) return;
+  if (context.fused_attention && context.fused_attention->backward(context, shape, dropout, q, k, v,
+                                                                   out, lse, dout, dq, dk, dv)) {
+    return;
+  }
   const Matrix weighted = {context.scratch_floats(Scratch::weighted, shape.heads * q.rows),
                            shape.heads, q.rows, q.rows};
   for_type(q.bf16, [&](auto element) {

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "ops/cuda/context.h"
+#include "ops/cuda/fused.h"
 #include "ops/cuda/graphs.h"
 #include "ops/cuda/matmul.h"
 #include "ops/cuda/rounded.h"
@@ -139,6 +140,8 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   matmul = std::make_unique<Matmul>(memory);
   rounded_weights = std::make_unique<RoundedWeights>(memory);
   graphs = std::make_unique<Graphs>();
+  if (bf16) fused_attention = FusedAttention::make(log);
+  if (fused_attention) attention_library = fused_attention->name();
 }
 
 Context::~Context() {
@@ -146,6 +149,7 @@ Context::~Context() {
   if (lost) {
     for (Block& block : scratch_) block = {};
     graphs.release();
+    fused_attention.release();
     rounded_weights.release();
     matmul.release();
     staging.release();
@@ -155,6 +159,7 @@ Context::~Context() {
   }
   if (stream) cudaStreamSynchronize(stream);
   graphs.reset();
+  fused_attention.reset();
   rounded_weights.reset();
   matmul.reset();
   staging.reset();

@@ -28,11 +28,12 @@ void check(cublasStatus_t status, const char* what);
 
 // Device memory for what an operation keeps from one kernel to the next. It grows to what the
 // largest shapes need and stays.
-enum class Scratch { left, right, sums, weighted, mask, steps, parts, wire, count };
+enum class Scratch { left, right, sums, weighted, mask, fused, steps, parts, wire, count };
 
 class Matmul;          // matmul.h
 class RoundedWeights;  // rounded.h
 class Graphs;          // graphs.h
+class FusedAttention;  // fused.h
 
 // Memory of the device, counted.
 class DeviceMemory {
@@ -110,6 +111,7 @@ struct Context {
   const bool bf16;  // operands of matrix products are rounded, activations may be
   void (*const log)(const char* line);
   std::string device_name;
+  std::string attention_library;  // "": none
   std::string error;
   cudaStream_t stream = nullptr;
   DeviceMemory memory;
@@ -118,6 +120,7 @@ struct Context {
   std::unique_ptr<Matmul> matmul;
   std::unique_ptr<RoundedWeights> rounded_weights;
   std::unique_ptr<Graphs> graphs;
+  std::unique_ptr<FusedAttention> fused_attention;  // may be null
   // The device waits for a process that may never come: who waited for the device, as all do who
   // give something back to it, would never end. The program's end does without.
   bool lost = false;

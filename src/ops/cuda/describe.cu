@@ -22,9 +22,9 @@ std::string short_version(int version) {  // 13000 is 13.0
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// No operation needs cuDNN; what else runs on this GPU may.
+// No operation needs cuDNN: attention may be its own (fused.h).
 std::string cudnn_version() {
-  const OptionalLibrary cudnn("libcudnn.so.9", "no operation needs it");
+  const OptionalLibrary cudnn("libcudnn.so.9", "attention is our own without it");
   auto* version = cudnn.function<size_t()>("cudnnGetVersion");
   return version ? dotted(version(), 10000, 100) : "none: " + cudnn.problem();
 }

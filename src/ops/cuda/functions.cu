@@ -61,6 +61,10 @@ const char* device_name(const Context* context) {
   return context->device_name.c_str();
 }
 
+const char* attention_library(const Context* context) {
+  return context->attention_library.c_str();
+}
+
 }  // namespace
 
 const Functions& functions() {
@@ -120,6 +124,7 @@ const Functions& functions() {
       .mark = Call<mark>::of,
       .begin_beside = Call<begin_beside>::of,
       .end_beside = Call<end_beside>::of,
+      .attention_library = attention_library,
   };
   return table;
 }

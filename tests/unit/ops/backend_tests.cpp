@@ -227,6 +227,21 @@ TEST_CASE("every op of the GPU's backends equals the reference") {
   check_all(Device::gpu);
 }
 
+TEST_CASE("attention by a library on the GPU equals the reference") {
+  const auto reference = make_reference_backend();
+  int64_t checked = 0;
+  for_each_backend(Device::gpu, [&](Backend& backend) {
+    if (!backend.library_attention()) return;
+    for (const OpCase& c : op_table()) {
+      if (c.op.rfind("attention", 0) != 0 || !c.offered || !c.offered(backend)) continue;
+      INFO(c.op, " ", c.shape);
+      check_case(c, backend, *reference);
+      ++checked;
+    }
+  });
+  if (checked == 0) skip("no GPU whose attention is a library's (FINETUNE_CUDA_ATTENTION=cudnn)");
+}
+
 // A backend that took the wrong one of two alike functions would fail in some case, of fp32 and of
 // bf16.
 TEST_CASE("the op table tells activations apart") {

@@ -1,0 +1,12 @@
+// In place of cudnn_attention.cu, in a build without cuDNN's headers.
+#include <stdexcept>
+
+#include "ops/cuda/fused_attention.h"
+
+namespace finetune::cuda {
+
+std::unique_ptr<FusedLibrary> open_fused_library() {
+  throw std::runtime_error("this build had no cudnn.h");
+}
+
+}  // namespace finetune::cuda
