@@ -175,7 +175,8 @@ def test_divergence(directory):
 def test_memory(directory):
     """plan's forecast is what the run takes of the device; where that is not there, what is suggested fits."""
     prepared()
-    line = [*LABELS[1:], "--device", "cuda", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 1]
+    line = [*LABELS[1:], "--device", "cuda", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 1,
+            "--micro-batch-tokens", 16384]
     for more in ([], ["--recompute", "--precision", "fp32", "--virtual-shards", 4]):
         plan = json.loads(succeed("plan", *line, *more, "--no-time", "--json").out)
         succeed("train", *line, *more, "--output", directory / "run", "--overwrite")
@@ -203,6 +204,31 @@ def test_memory(directory):
     tiny = {"HOST_CUDA_MEMORY_MB": "44"}
     fail(5, "train", *line, "--output", directory / "tiny", env=tiny, words=["no --micro-batch-tokens"])
     assert "whatever its --micro-batch-tokens" in succeed("plan", *line, env=tiny).out
+
+
+def test_default_micro_batches(directory):
+    """They follow from the size of the device's memory, in coarse steps, not from what is free of it. Whoever plans and
+    whoever trains has the same ones, and a run that goes on has its own still."""
+    prepared()
+    if not HOST_MODULE:
+        raise harness.Skip("a GPU has the memory that it has")
+
+    def planned(megabytes):
+        return int(json.loads(succeed("plan", *LABELS[1:], "--device", "cuda", "--no-time", "--json",
+                                      env={"HOST_CUDA_MEMORY_MB": str(megabytes)}).out)["micro_batch_tokens"])
+
+    tokens = planned(130)
+    assert planned(250) == tokens < planned(260) < planned(1 << 20) == 16384
+    out = directory / "run"
+    line = [*LABELS, "--device", "cuda", "--save-every", 1, "--output", out]
+    succeed(*line, env={"HOST_CUDA_MEMORY_MB": "250"})
+    assert f"micro-batches of up to {tokens} tokens" in (out / "log.txt").read_text()
+    bits = facts_of(out)["weights_sha256"]
+    (out / "metrics.json").unlink()
+    shutil.rmtree(out / "model")
+    succeed(*line, "--resume")
+    assert f"micro-batches of up to {tokens} tokens" in (out / "log.txt").read_text().split("continuing from")[0][-400:]
+    assert facts_of(out)["weights_sha256"] == bits
 
 
 def test_plan(directory):

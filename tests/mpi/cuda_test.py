@@ -92,6 +92,18 @@ def test_bf16_and_other_shards(directory):
     same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
 
 
+def test_the_smallest_device_decides(directory):
+    """What is computed at once, unless the user says it."""
+    prepared(directory)
+    need_several_devices()
+    found = []
+    for processes, megabytes in ((1, "250"), (2, "1000 250"), (2, "250 1000"), (2, "1000")):
+        out = directory / f"run-{len(found)}"
+        succeed_on(processes, *LABELS, *FEW, "--output", out, env={**EACH, "HOST_CUDA_MEMORY_MB": megabytes})
+        found += [line for line in (out / "config.toml").read_text().splitlines() if "micro-batch-tokens" in line]
+    assert len(found) == 4 and len(set(found[:3])) == 1 and found[3] != found[0], found
+
+
 def test_the_best_model_is_exported(directory):
     """Weights that rank 0 reads again at the end reach all devices."""
     prepared(directory)
