@@ -18,10 +18,13 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
         "a matrix product's preferences");
 }
 
-// What an address is a multiple of, up to the 256 that the heuristic takes for granted.
+// What an address is a multiple of, up to what all memory of a backend is (ops/backend.h). Whether
+// it is one of more depends on where an arena lies among others, on the number of processes and on
+// --recompute, and algorithms must not.
+constexpr uint32_t kMostAlignment = 64;
 uint32_t alignment(const void* pointer) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
-  uint32_t bytes = 256;
+  uint32_t bytes = kMostAlignment;
   while (address % bytes != 0) bytes /= 2;
   return bytes;
 }
@@ -99,7 +102,7 @@ void Matmul::run(Context& context, const Product& p) {
   if (p.c.rows == 0 || p.c.cols == 0) return;
   if (k == 0) return plain_matmul(context, p);
   // Kernels with the bias epilogue read the bias as they write C.
-  const uint32_t result = std::min(alignment(p.c.data), p.bias ? alignment(p.bias) : 256);
+  const uint32_t result = std::min(alignment(p.c.data), p.bias ? alignment(p.bias) : kMostAlignment);
   const Key key{p.c.rows,
                 p.c.cols,
                 k,

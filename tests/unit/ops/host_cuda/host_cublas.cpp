@@ -82,6 +82,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   if (size != sizeof(uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
   const int matrix = int(attribute) - int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
   std::memcpy(&preference->alignment[matrix], value, size);
+  // No more than any memory of a backend has: else who computes decides on the algorithm.
+  if (preference->alignment[matrix] > 64) return CUBLAS_STATUS_INVALID_VALUE;
   return CUBLAS_STATUS_SUCCESS;
 }
 
