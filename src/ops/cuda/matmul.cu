@@ -86,6 +86,11 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result);
+  // Parts of a long sum would be rounded where they are added up in the type of a bf16 result.
+  if (p.c.bf16) {
+    set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  }
   cublasLtMatmulHeuristicResult_t best = {};
   int results = 0;
   const cublasStatus_t status =
@@ -102,7 +107,8 @@ void Matmul::run(Context& context, const Product& p) {
   if (p.c.rows == 0 || p.c.cols == 0) return;
   if (k == 0) return plain_matmul(context, p);
   // Kernels with the bias epilogue read the bias as they write C.
-  const uint32_t result = std::min(alignment(p.c.data), p.bias ? alignment(p.bias) : kMostAlignment);
+  const uint32_t result =
+      std::min(alignment(p.c.data), p.bias ? alignment(p.bias) : kMostAlignment);
   const Key key{p.c.rows,
                 p.c.cols,
                 k,

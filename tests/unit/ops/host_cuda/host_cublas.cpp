@@ -80,6 +80,10 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return size == sizeof(uint64_t) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
   }
   if (size != sizeof(uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+    std::memcpy(&preference->reduction, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+  }
   const int matrix = int(attribute) - int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
   std::memcpy(&preference->alignment[matrix], value, size);
   // No more than any memory of a backend has: else who computes decides on the algorithm.
@@ -141,6 +145,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (*found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   std::memcpy(results[0].algo.alignment, preference->alignment, sizeof preference->alignment);
+  // The worst of what the caller allows.
+  results[0].algo.rounds_parts = preference->reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -157,6 +163,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const bool bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS;
   if (bias && !aligned(desc->bias, algo->alignment[3])) return CUBLAS_STATUS_INVALID_VALUE;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+  const bool rounds = algo->rounds_parts && d_layout->type == CUDA_R_16BF;
   host_cuda::enqueue(
       stream, [=, desc = *desc, a_layout = *a_layout, b_layout = *b_layout, d_layout = *d_layout] {
         const host_cuda::DeviceAccess access;
@@ -169,6 +176,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
           for (uint64_t i = 0; i < k; ++i) {
             const double x = left[r * k + i];
             for (uint64_t col = 0; col < n; ++col) sums[col] += x * double(right[i * n + col]);
+            for (uint64_t col = 0; rounds && col < n; ++col) {
+              sums[col] = float(finetune::bfloat16(float(sums[col])));
+            }
           }
           for (uint64_t col = 0; col < n; ++col) {
             const uint64_t at = r + col * uint64_t(d_layout.ld);
