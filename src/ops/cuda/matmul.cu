@@ -96,7 +96,10 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
                                      preference.handle, 1, &best, &results);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "a matrix product's algorithm");
+  // It calls shapes and alignments that it has nothing for the one or the other.
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
+    check(status, "a matrix product's algorithm");
+  }
   plan.found = status == CUBLAS_STATUS_SUCCESS && results > 0 &&
                best.state == CUBLAS_STATUS_SUCCESS && best.workspaceSize <= kWorkspace;
   plan.algorithm = best.algo;

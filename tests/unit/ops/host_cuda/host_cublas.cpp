@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/dtype.h"
@@ -127,7 +128,8 @@ bool aligned(const void* pointer, uint32_t bytes) {
 
 }  // namespace
 
-// Nothing for products of one column: the caller must have another way.
+// Nothing for products of one column, nor for bf16 rows at odd places, which is said in another
+// word: the caller must have another way.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -140,6 +142,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
       (d->type != a->type && d->type != CUDA_R_32F) ||
       (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias)) {
     return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  const uint32_t* aligned = preference->alignment;
+  for (const auto& [x, bytes] : {std::pair{a, aligned[0]}, {b, aligned[1]}, {d, aligned[3]}}) {
+    if (x->type == CUDA_R_16BF && (x->ld % 2 != 0 || bytes < 4)) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
   }
   *found = left.rows == 1 ? 0 : 1;
   if (*found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
