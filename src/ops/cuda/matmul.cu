@@ -127,6 +127,7 @@ void Matmul::run(Context& context, const Product& p) {
                 alignment(p.a.data),
                 alignment(p.b.data),
                 result};
+  if (plans_.size() >= kMostPlans && plans_.count(key) == 0) plans_.clear();
   const auto [entry, is_new] = plans_.try_emplace(key);
   Plan& plan = entry->second;
   if (is_new) {

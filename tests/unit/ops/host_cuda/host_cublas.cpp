@@ -20,13 +20,20 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+// More than a caller should keep.
+static constexpr int kMostDescs = 10000;
+static int descs = 0;
+
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t,
                                         cudaDataType_t) {
+  if (descs == kMostDescs) return CUBLAS_STATUS_ALLOC_FAILED;
+  ++descs;
   *desc = new HostMatmulDesc;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  --descs;
   delete desc;
   return CUBLAS_STATUS_SUCCESS;
 }
