@@ -10,7 +10,8 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kSequenceStep = 4, kSmallestTokenStep = 16;
+constexpr int64_t kSmallestSequenceStep = 4, kSmallestTokenStep = 16;
+constexpr int64_t kTokenStep = 128;          // of matrix products' tiles, in large micro-batches
 constexpr int64_t kLengthStep = 64;          // attention's tiles (ops/cuda/attention_tiles.h)
 constexpr uint32_t kNoSample = 0xFFFFFFFFu;  // names the dropout of what has no effect
 
@@ -18,9 +19,24 @@ int64_t round_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
 }
 
-// A sixteenth of the power of two below, in which token counts are rounded up.
+int64_t power_of_two(int64_t n) {  // the largest one up to n
+  return int64_t(std::bit_floor(uint64_t(n)));
+}
+
+// In which token counts are rounded up: a sixteenth of the power of two below, in the end a 64th.
 int64_t token_step(int64_t tokens) {
-  return std::max(kSmallestTokenStep, int64_t(std::bit_floor(uint64_t(tokens))) / 16);
+  const int64_t power = power_of_two(tokens);
+  return std::max(kSmallestTokenStep, std::min(power / 16, std::max(kTokenStep, power / 64)));
+}
+
+// In which the numbers of sequences are. Many are short ones: what fills them up is one token each.
+int64_t sequence_step(int64_t sequences) {
+  return std::max(kSmallestSequenceStep, power_of_two(sequences) / 16);
+}
+
+// With one that is no sample at least, which takes the tokens that are left over.
+int64_t filled_sequences(int64_t sequences) {
+  return round_up(sequences + 1, sequence_step(sequences + 1));
 }
 
 int64_t filled_tokens(int64_t tokens) {
@@ -99,12 +115,11 @@ void pack(const SampleView& set, std::span<const uint32_t> indices,
 }
 
 BatchShape filled_shape(BatchShape shape) {
-  if (shape.tokens == 0 || shape.tokens > kMostFilledTokens) return shape;
-  const int64_t sequences = round_up(shape.sequences + 1, kSequenceStep);
+  if (shape.tokens == 0) return shape;
+  const int64_t sequences = filled_sequences(shape.sequences);
   const int64_t fillers = sequences - shape.sequences;
   const int64_t tokens = filled_tokens(shape.tokens + fillers);
-  // One of them has all the tokens but one each of the others.
-  const int64_t longest = tokens - shape.tokens - (fillers - 1);
+  const int64_t longest = (tokens - shape.tokens + fillers - 1) / fillers;
   return {tokens, sequences, round_up(std::max(shape.max_length, longest), kLengthStep)};
 }
 
@@ -117,8 +132,9 @@ void fill_up(PackedBatch& batch) {
   const size_t tokens = size_t(shape.tokens);
   batch.fillers = shape.sequences - batch.sequences();
   for (size_t t = batch.ids.size(); t < tokens; ++t) batch.order.push_back(int32_t(t));
-  for (int64_t left = batch.fillers - 1; left >= 0; --left) {
-    batch.offsets.push_back(int32_t(shape.tokens - left));
+  const int64_t more = shape.tokens - batch.tokens(), before = batch.offsets.back();
+  for (int64_t i = 1; i <= batch.fillers; ++i) {
+    batch.offsets.push_back(int32_t(before + (more * i + batch.fillers - 1) / batch.fillers));
   }
   batch.ids.resize(tokens, id);
   batch.types.resize(tokens, 0);
@@ -130,10 +146,9 @@ void fill_up(PackedBatch& batch) {
 }
 
 BatchShape largest_filled(BatchShape limits) {
-  const int64_t tokens = filled_tokens(std::min(limits.tokens, kMostFilledTokens) + kSequenceStep);
+  const int64_t tokens = filled_tokens(limits.tokens + sequence_step(limits.sequences + 1));
   const int64_t longest = std::max(limits.max_length, token_step(tokens));
-  return {std::max(limits.tokens, tokens), round_up(limits.sequences + 1, kSequenceStep),
-          round_up(longest, kLengthStep)};
+  return {tokens, filled_sequences(limits.sequences), round_up(longest, kLengthStep)};
 }
 
 }  // namespace finetune

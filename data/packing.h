@@ -24,9 +24,8 @@ struct BatchShape {
 // Adds sequences that are no samples (PackedBatch::fillers), so that micro-batches of like size
 // have one shape: work recorded for one of them can be replayed for all (Backend::replay). They
 // repeat a token that the batch has, at position 0, and must get a LossScale of 0: then their
-// gradients are zeros. On average that is some ten tokens more up to 500, about a thirtieth beyond;
-// above kMostFilledTokens none, where kernels should take longer than launches (not measured).
-constexpr int64_t kMostFilledTokens = 2048;
+// gradients are zeros. On average that is some ten tokens more up to 500, about a thirtieth up to
+// 2,048, 64 up to 16,384, less than a hundredth beyond.
 BatchShape filled_shape(BatchShape shape);
 void fill_up(PackedBatch& batch);
 // No micro-batch within these limits is larger, filled up or not.

@@ -13,6 +13,7 @@
 #include "ops/device_peaks.h"
 #include "tasks/objective.h"
 #include "train/process_stats.h"
+#include "train/sharing.h"
 #include "train/training_step.h"
 
 namespace finetune {
@@ -136,9 +137,11 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
 
   StepOptions step_options;
   step_options.virtual_shards = result.virtual_shards;
-  step_options.micro_batch_tokens = options.micro_batch_tokens > 0
-                                        ? options.micro_batch_tokens
-                                        : auto_micro_batch_tokens(config, lengths.longest);
+  step_options.micro_batch_tokens =
+      options.micro_batch_tokens > 0
+          ? options.micro_batch_tokens
+          : auto_micro_batch_tokens(config, lengths.longest,
+                                    least_device_bytes(comm, engine.backend()));
   std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
   const bool asynchronous = !profiler.uses_host_memory();
   profiler.set_recording(false);  // a replaying device needs more memory than what is recorded

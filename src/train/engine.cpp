@@ -1,6 +1,7 @@
 #include "train/engine.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -13,7 +14,10 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kActivationBudget = int64_t{512} << 20;  // bytes, what `auto` aims at
+// Bytes of activations that `auto` aims at: on a processor; on a GPU, where so much is enough for
+// products that fill it, at most, and a quarter of the memory of smaller ones.
+constexpr int64_t kActivationBudget = int64_t{512} << 20;
+constexpr int64_t kMostDeviceBudget = int64_t{16} << 30;
 constexpr int64_t kWholeLayerTokens = 4096;
 constexpr int64_t kSharedPiece = int64_t{4} << 20;  // floats on their way to other processes
 constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
@@ -73,11 +77,16 @@ ModelFiles open_model(const std::string& path) {
   return files;
 }
 
-int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length) {
+int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length,
+                                int64_t device_bytes) {
   int64_t per_token =
       4 * (config.num_hidden_layers * (9 * config.hidden_size + 2 * config.intermediate_size) +
            2 * config.hidden_size);
-  int64_t tokens = std::clamp<int64_t>(kActivationBudget / per_token / 64 * 64, 256, 16384);
+  int64_t budget = kActivationBudget;
+  if (device_bytes > 0) {  // a power of two: devices of one kind differ in what they set aside
+    budget = std::min(kMostDeviceBudget, int64_t(std::bit_floor(uint64_t(device_bytes))) / 4);
+  }
+  int64_t tokens = std::clamp<int64_t>(budget / per_token / 64 * 64, 256, 16384);
   return std::max(tokens, max_length);
 }
 

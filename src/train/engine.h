@@ -35,9 +35,10 @@ struct ModelFiles {
 ModelFiles open_model(const std::string& path);
 ModelFiles open_model_config(const std::string& path, bool need_weights);  // without tokenizer
 
-// --micro-batch-tokens auto: a fixed function of the model's shape and the longest input, never of
-// free memory or processes, since equal values give equal bits.
-int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length);
+// --micro-batch-tokens auto: a fixed function of the model's shape, the longest input and, on a
+// device with memory of its own, the size of that (`device_bytes`, as least_device_bytes has it;
+// else 0). Never of free memory or the number of processes, since equal values give equal bits.
+int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length, int64_t device_bytes);
 
 // The same for evaluation and prediction, which on some backends take more than training.
 int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,

@@ -75,9 +75,10 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   });
   model.engine->share_weights(comm);
   // As rank 0 deals them, whatever this process's processor is.
-  model.micro_batch_tokens =
-      evaluation_tokens(model.engine->backend(), model.model.config,
-                        auto_micro_batch_tokens(model.model.config, loading.max_length));
+  const int64_t device_bytes = least_device_bytes(comm, model.engine->backend());
+  model.micro_batch_tokens = evaluation_tokens(
+      model.engine->backend(), model.model.config,
+      auto_micro_batch_tokens(model.model.config, loading.max_length, device_bytes));
   comm.broadcast(&model.micro_batch_tokens, sizeof model.micro_batch_tokens, 0);
   model.engine->set_evaluation_sequences(options.batch_size);
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});

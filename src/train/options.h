@@ -162,7 +162,7 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"batch-size", optimizer, result, "sequences (qa: windows) per update, over all processes"},
         o.batch_size);
   visit({"micro-batch-tokens", optimizer, result,
-         "most tokens computed at once in training (auto: from the model's size)", "auto"},
+         "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
         o.micro_batch_tokens);
   visit({"lr", optimizer, result, "learning rate"}, o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule",

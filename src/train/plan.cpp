@@ -60,7 +60,8 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   }
   if (!o.virtual_shards) o.virtual_shards = processes;
   if (!o.micro_batch_tokens) {
-    o.micro_batch_tokens = auto_micro_batch_tokens(p.model.config, p.task->max_length());
+    o.micro_batch_tokens =
+        auto_micro_batch_tokens(p.model.config, p.task->max_length(), p.device.total);
   }
   return p;
 }

@@ -149,13 +149,15 @@ void Preparation::read() {
 // Rank 0 knows the data: what follows from them goes to all.
 void Preparation::resolve_options() {
   TrainOptions& options = s_.options;
+  const int64_t device_bytes = least_device_bytes(comm_, *backend_);
   if (s_.leads()) {
     const Task& task = *s_.task;
     options.task = finetune::name_of(task.kind());
     options.max_length = task.max_length();
     options.best_metric = s_.best_metric;
     if (!options.micro_batch_tokens) {
-      options.micro_batch_tokens = auto_micro_batch_tokens(s_.model.config, task.max_length());
+      options.micro_batch_tokens =
+          auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes);
     }
     if (!options.virtual_shards) options.virtual_shards = comm_.size();
     if (const SampleSet* eval = task.eval_set()) {

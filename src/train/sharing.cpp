@@ -27,6 +27,13 @@ std::string agreed_precision(Communicator& comm, std::string_view device, std::s
   return everybody(comm, multiplies_bf16_fast(device)) ? "bf16" : "fp32";
 }
 
+int64_t least_device_bytes(Communicator& comm, const Backend& backend) {
+  const int64_t mine = backend.device_memory().total;
+  std::vector<int64_t> all(size_t(comm.size()));
+  comm.all_gather(&mine, sizeof mine, all.data());
+  return *std::min_element(all.begin(), all.end());
+}
+
 std::shared_ptr<void> share_with_host(Communicator& comm, const TrainingArrays* own,
                                       TrainingArrays& arrays) {
   const uint64_t mine = own ? block_bytes(*own) : 0;

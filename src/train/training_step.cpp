@@ -196,7 +196,6 @@ void TrainingStep::add_micro_batch_gradient(const DropoutPlan* dropout, float sc
     engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
                             accumulate, ready);
   };
-  if (batch_.fillers == 0) return work();  // its shape hardly comes again
   const int64_t key[] = {batch_.tokens(), batch_.sequences(), batch_.max_length,
                          int64_t(reinterpret_cast<intptr_t>(gradients)), accumulate};
   backend.replay(key, work);

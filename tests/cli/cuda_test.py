@@ -93,16 +93,24 @@ def test_the_host_goes_on(directory):
     prepared()
     if not HOST_MODULE:
         raise harness.Skip("only the kernels' host runtime counts waits")
-    waits = []
-    for steps in (4, 9):
-        report = directory / f"report-{steps}"
+    def waits(steps, **env):
+        report = directory / "report"
         succeed(*LABELS, "--device", "cuda", "--micro-batch-tokens", 48, "--max-steps", steps, "--output",
                 directory / "run", "--overwrite",
-                env={"HOST_CUDA_STREAMS": "late", "HOST_CUDA_REPORT": str(report)})
-        waits.append([counts_of(report)[name] for name in ("streams", "events", "graphs")])
+                env={"HOST_CUDA_STREAMS": "late", "HOST_CUDA_REPORT": str(report), **env})
         assert [step["step"] for step in steps_of(directory / "run")] == list(range(1, steps + 1))
-    streams, events, graphs = (after - before for before, after in zip(*waits))
-    assert (streams, events) == (0, 5) and graphs >= 5, waits
+        counts = counts_of(report)
+        return [counts[name] for name in ("streams", "events", "graphs", "destroyed")]
+
+    streams, events, graphs, _ = (after - before for before, after in zip(waits(4), waits(9)))
+    assert (streams, events) == (0, 5) and graphs >= 5, (streams, events, graphs)
+    bits = facts_of(directory / "run")["weights_sha256"]
+    # Nor does it where there are more shapes than graphs are kept of: then they go while they may be under way.
+    few = {"FINETUNE_CUDA_GRAPHS": "4"}
+    before = waits(9, **few)
+    assert facts_of(directory / "run")["weights_sha256"] == bits
+    streams, events, graphs, destroyed = (after - before for before, after in zip(before, waits(20, **few)))
+    assert streams == 0 and events <= 11 and graphs > destroyed > 4, (streams, events, graphs, destroyed)
 
 
 def test_graphs(directory):
@@ -116,7 +124,7 @@ def test_graphs(directory):
         for graphs, run in enumerate(runs):
             report = directory / "report"
             succeed(*line, "--max-steps", 9, "--precision", precision, "--device", "cuda", "--output", run,
-                    env={"FINETUNE_CUDA_GRAPHS": str(graphs), "HOST_CUDA_REPORT": str(report)})
+                    env={"FINETUNE_CUDA_GRAPHS": str(256 * graphs), "HOST_CUDA_REPORT": str(report)})
             if HOST_MODULE:
                 replayed = counts_of(report)["graphs"]
                 assert (replayed > 3) == (graphs == 1), (run, replayed)
@@ -175,7 +183,8 @@ def test_divergence(directory):
 def test_memory(directory):
     """plan's forecast is what the run takes of the device; where that is not there, what is suggested fits."""
     prepared()
-    line = [*LABELS[1:], "--device", "cuda", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 1]
+    line = [*LABELS[1:], "--device", "cuda", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 1,
+            "--micro-batch-tokens", 16384]
     for more in ([], ["--recompute", "--precision", "fp32", "--virtual-shards", 4]):
         plan = json.loads(succeed("plan", *line, *more, "--no-time", "--json").out)
         succeed("train", *line, *more, "--output", directory / "run", "--overwrite")
@@ -203,6 +212,31 @@ def test_memory(directory):
     tiny = {"HOST_CUDA_MEMORY_MB": "44"}
     fail(5, "train", *line, "--output", directory / "tiny", env=tiny, words=["no --micro-batch-tokens"])
     assert "whatever its --micro-batch-tokens" in succeed("plan", *line, env=tiny).out
+
+
+def test_default_micro_batches(directory):
+    """They follow from the size of the device's memory, in coarse steps, not from what is free of it. Whoever plans and
+    whoever trains has the same ones, and a run that goes on has its own still."""
+    prepared()
+    if not HOST_MODULE:
+        raise harness.Skip("a GPU has the memory that it has")
+
+    def planned(megabytes):
+        return int(json.loads(succeed("plan", *LABELS[1:], "--device", "cuda", "--no-time", "--json",
+                                      env={"HOST_CUDA_MEMORY_MB": str(megabytes)}).out)["micro_batch_tokens"])
+
+    tokens = planned(130)
+    assert planned(250) == tokens < planned(260) < planned(1 << 20) == 16384
+    out = directory / "run"
+    line = [*LABELS, "--device", "cuda", "--save-every", 1, "--output", out]
+    succeed(*line, env={"HOST_CUDA_MEMORY_MB": "250"})
+    assert f"micro-batches of up to {tokens} tokens" in (out / "log.txt").read_text()
+    bits = facts_of(out)["weights_sha256"]
+    (out / "metrics.json").unlink()
+    shutil.rmtree(out / "model")
+    succeed(*line, "--resume")
+    assert f"micro-batches of up to {tokens} tokens" in (out / "log.txt").read_text().split("continuing from")[0][-400:]
+    assert facts_of(out)["weights_sha256"] == bits
 
 
 def test_plan(directory):

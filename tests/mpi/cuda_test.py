@@ -92,6 +92,18 @@ def test_bf16_and_other_shards(directory):
     same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
 
 
+def test_the_smallest_device_decides(directory):
+    """What is computed at once, unless the user says it."""
+    prepared(directory)
+    need_several_devices()
+    found = []
+    for processes, megabytes in ((1, "250"), (2, "1000 250"), (2, "250 1000"), (2, "1000")):
+        out = directory / f"run-{len(found)}"
+        succeed_on(processes, *LABELS, *FEW, "--output", out, env={**EACH, "HOST_CUDA_MEMORY_MB": megabytes})
+        found += [line for line in (out / "config.toml").read_text().splitlines() if "micro-batch-tokens" in line]
+    assert len(found) == 4 and len(set(found[:3])) == 1 and found[3] != found[0], found
+
+
 def test_the_best_model_is_exported(directory):
     """Weights that rank 0 reads again at the end reach all devices."""
     prepared(directory)
@@ -198,7 +210,7 @@ def test_buckets_go_during_the_backward_pass(directory):
     line = [*LABELS, "--quiet", "--batch-size", 4, "--max-steps", 9]
     one = directory / "one"
     succeed(*line, "--output", one)
-    for number, graphs in enumerate("01"):
+    for number, graphs in enumerate(("0", "256")):
         counts = {}
         for size in (1000, 0.1):
             out = directory / f"run-{number}-{size}"
@@ -206,7 +218,7 @@ def test_buckets_go_during_the_backward_pass(directory):
                                         env={**AHEAD, "FINETUNE_CUDA_GRAPHS": graphs})
             same_results(out, results_of(one))
         for whole, cut in zip(counts[1000], counts[0.1]):
-            assert all((count["graphs"] > 9) == (graphs == "1") for count in (whole, cut)), counts
+            assert all((count["graphs"] > 9) == (graphs == "256") for count in (whole, cut)), counts
             # Three buckets in the place of one, of which two go while what is below is computed.
             assert cut["transfers"] - whole["transfers"] == 2 * 9, counts
             assert (whole["beside"], cut["beside"]) == (0, 2 * 9), counts

@@ -1,5 +1,5 @@
 #include <cstdlib>
-#include <string_view>
+#include <string>
 
 #include "ops/cuda/graphs.h"
 #include "ops/cuda/ops.h"
@@ -8,9 +8,13 @@
 namespace finetune::cuda {
 namespace {
 
-bool graphs_wanted() {
+size_t most_graphs() {
+  constexpr size_t kDefault = 256;
   const char* choice = std::getenv("FINETUNE_CUDA_GRAPHS");
-  return !choice || std::string_view(choice) != "0";
+  if (!choice) return kDefault;
+  char* end = nullptr;
+  const unsigned long long most = std::strtoull(choice, &end, 10);
+  return end == choice ? kDefault : size_t(most);
 }
 
 void destroy(cudaGraphExec_t graph) {
@@ -19,27 +23,48 @@ void destroy(cudaGraphExec_t graph) {
 
 }  // namespace
 
-Graphs::Graphs() : wanted_(graphs_wanted()) {}
+Graphs::Graphs() : most_(most_graphs()), wanted_(most_ > 0) {}
 
 Graphs::~Graphs() {
+  while (!retired_.empty()) destroy_first_retired();
   for (const auto& [key, entry] : entries_) destroy(entry.graph);
+}
+
+void Graphs::destroy_first_retired() {
+  const Retired first = retired_.front();
+  retired_.pop_front();
+  destroy(first.graph);
+  if (first.done) cudaEventDestroy(first.done);
 }
 
 void Graphs::clear(Context& context) {
   if (entries_.empty()) return;
   check(cudaStreamSynchronize(context.stream), "CUDA graphs");  // they may be under way
+  while (!retired_.empty()) destroy_first_retired();
   for (const auto& [key, entry] : entries_) destroy(entry.graph);
   entries_.clear();
 }
 
 void Graphs::make_room(Context& context) {
-  if (entries_.size() < kMost) return;
+  while (!retired_.empty()) {
+    const cudaError_t state = cudaEventQuery(retired_.front().done);
+    if (state == cudaErrorNotReady) break;
+    check(state, "CUDA graphs");
+    destroy_first_retired();
+  }
+  if (entries_.size() < most_) return;
   const auto oldest = std::min_element(
       entries_.begin(), entries_.end(),
       [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-  if (oldest->second.graph) check(cudaStreamSynchronize(context.stream), "CUDA graphs");
-  destroy(oldest->second.graph);
+  if (oldest->second.graph) retire(context, oldest->second.graph);
   entries_.erase(oldest);
+}
+
+// It may be under way. The host does not wait for that: nothing here needs its memory at once.
+void Graphs::retire(Context& context, cudaGraphExec_t graph) {
+  cudaEvent_t& done = retired_.emplace_back(Retired{graph, nullptr}).done;
+  check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "CUDA graphs");
+  check(cudaEventRecord(done, context.stream), "CUDA graphs");
 }
 
 Replay Graphs::begin(Context& context, Key key) {

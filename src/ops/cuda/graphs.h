@@ -7,9 +7,11 @@
 // (ops/backend.h, replay). Pointers become invalid where memory is released, scratch memory that
 // grows included: then all graphs go.
 //
-// FINETUNE_CUDA_GRAPHS=0 in the environment: all work is called, with the same bits.
+// FINETUNE_CUDA_GRAPHS=N in the environment: so many keys are known at once, 0: all work is called;
+// with the same bits.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -41,14 +43,22 @@ class Graphs {
   };
   using Key = std::vector<int64_t>;
 
+  // A graph that is kept no longer, until the device is done with it.
+  struct Retired {
+    cudaGraphExec_t graph;
+    cudaEvent_t done;
+  };
+
   void clear(Context& context);
   void make_room(Context& context);
+  void retire(Context& context, cudaGraphExec_t graph);
+  void destroy_first_retired();
   Replay replay_or_record(Context& context, Entry& entry);
 
-  // Beyond so many keys the one whose last use is longest ago goes.
-  static constexpr size_t kMost = 64;
+  size_t most_;  // beyond so many keys the one whose last use is longest ago goes
   bool wanted_;
   std::map<Key, Entry> entries_;
+  std::deque<Retired> retired_;  // in the order in which the device comes to their end
   Entry* recording_ = nullptr;
   int64_t uses_ = 0, releases_ = 0;
 };

@@ -55,6 +55,8 @@ class Matmul {
 
   void make(const Product& product, const Key& key, Plan& plan);
 
+  // Beyond so many all go: asked again, the heuristic gives the same answers.
+  static constexpr size_t kMostPlans = 8192;
   static constexpr size_t kWorkspace = size_t{32} << 20;  // cuBLAS's own on Hopper
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "core/philox.h"
@@ -72,7 +73,7 @@ TEST_CASE("the order by id is the stable one for every size of vocabulary") {
 }
 
 TEST_CASE("micro-batches of like size get one shape, and are themselves still") {
-  for (int64_t sequences : {1, 3, 4, 32, 200}) {
+  for (int64_t sequences : {1, 3, 4, 32, 200, 1000}) {
     for (int64_t length : {1, 5, 13, 200}) {
       TokenizedSamples set;
       std::vector<uint32_t> indices;
@@ -93,11 +94,6 @@ TEST_CASE("micro-batches of like size get one shape, and are themselves still") 
       CHECK((most.tokens >= shape.tokens && most.sequences >= shape.sequences));
       CHECK(most.max_length >= shape.max_length);
       CHECK(batch.fillers == shape.sequences - sequences);
-      if (before.tokens() > kMostFilledTokens) {
-        CHECK(batch.fillers == 0);
-        CHECK(batch.ids == before.ids);
-        continue;
-      }
       CHECK(batch.fillers > 0);
       CHECK(shape.tokens <= std::max(before.tokens() + 20, before.tokens() * 9 / 8));
       // What was there is there, and each of the rest has a token that the batch has.
@@ -130,4 +126,57 @@ TEST_CASE("micro-batches of like size get one shape, and are themselves still") 
     if (shapes.empty() || shapes.back() != shape) shapes.push_back(shape);
   }
   CHECK(shapes.size() <= 6);
+}
+
+TEST_CASE("large micro-batches are filled up as well, by little") {
+  for (int64_t tokens = 2049; tokens < 40000; tokens += 37) {
+    for (int64_t sequences : {6, 32, 41}) {
+      const BatchShape before{tokens, sequences, tokens / sequences + 1};
+      const BatchShape shape = filled_shape(before);
+      CHECK(shape.tokens % 128 == 0);
+      CHECK(shape.tokens - tokens <= 4 + std::max<int64_t>(128, tokens / 64));
+      CHECK(shape.sequences > sequences);
+      CHECK(shape.sequences <= sequences + 4);
+    }
+  }
+  // 32 windows of questions, of 120 to 220 tokens each.
+  std::set<std::vector<int64_t>> shapes;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    BatchShape shape{0, 32, 0};
+    for (uint32_t k = 0; k < 32; ++k) {
+      const int64_t length = 120 + philox({3, 4}, {i, k, 0, 0})[0] % 100;
+      shape.tokens += length;
+      shape.max_length = std::max(shape.max_length, length);
+    }
+    shape = filled_shape(shape);
+    shapes.insert({shape.tokens, shape.sequences, shape.max_length});
+  }
+  CHECK(shapes.size() <= 16);
+  // Many short ones: their number is rounded up more coarsely.
+  shapes.clear();
+  for (int64_t sequences = 1100; sequences < 1300; ++sequences) {
+    const BatchShape shape = filled_shape({16300, sequences, 60});
+    shapes.insert({shape.tokens, shape.sequences, shape.max_length});
+  }
+  CHECK(shapes.size() <= 8);
+}
+
+// Whatever there is room for is computed: limits hold for every smaller micro-batch.
+TEST_CASE("no micro-batch takes more than the largest that is filled up") {
+  for (const BatchShape limits : {BatchShape{300, 70, 20}, {2100, 33, 384}, {16380, 1030, 60}}) {
+    const BatchShape most = largest_filled(limits);
+    BatchShape found;
+    for (int64_t tokens = 1; tokens <= limits.tokens; ++tokens) {
+      for (int64_t sequences = std::max<int64_t>(1, limits.sequences - 70);
+           sequences <= std::min(tokens, limits.sequences); ++sequences) {
+        const BatchShape shape = filled_shape({tokens, sequences, limits.max_length});
+        found.tokens = std::max(found.tokens, shape.tokens);
+        found.sequences = std::max(found.sequences, shape.sequences);
+        found.max_length = std::max(found.max_length, shape.max_length);
+      }
+    }
+    CHECK(found.tokens <= most.tokens);
+    CHECK(found.sequences <= most.sequences);
+    CHECK(found.max_length <= most.max_length);
+  }
 }

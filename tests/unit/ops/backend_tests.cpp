@@ -210,6 +210,31 @@ TEST_CASE("bf16 products in vector registers, where tile registers are the rule"
   check_table(*backend);
 }
 
+TEST_CASE("the GPU's products forget shapes where there are too many, and compute them again") {
+  for_each_backend(Device::gpu, [](Backend& backend) {
+    if (backend.compute_type() != DType::f32) return;
+    constexpr int64_t kMost = 102;
+    std::vector<float> x, y(2 * kMost);
+    for (int64_t i = 0; i < kMost; ++i) x.push_back(1 + float(i) / 128);
+    const auto from = backend.allocate(x.size() * sizeof(float));
+    const auto to = backend.allocate(size_t(kMost * kMost) * sizeof(float));
+    backend.upload(from.get(), x.data(), x.size() * sizeof(float));
+    auto multiply = [&](int64_t rows, int64_t out) {
+      float* values = static_cast<float*>(from.get());
+      backend.linear(matrix(values, rows, 1), matrix(values, out, 1), {},
+                     matrix(static_cast<float*>(to.get()), rows, out));
+    };
+    for (int64_t rows = 1; rows <= kMost; ++rows) {
+      for (int64_t out = 2; out <= kMost; ++out) multiply(rows, out);
+    }
+    multiply(2, kMost);
+    backend.download(y.data(), to.get(), y.size() * sizeof(float));
+    for (int64_t i = 0; i < 2 * kMost; ++i) {
+      CHECK(y[size_t(i)] == x[size_t(i / kMost)] * x[size_t(i % kMost)]);
+    }
+  });
+}
+
 TEST_CASE("copies that the CPU's host collects later") {
   for_each_backend(Device::cpu, check_posted);
   check_posted(*make_reference_backend());

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "train/device_forecast.h"
+#include "train/engine.h"
 
 namespace finetune {
 namespace {
@@ -82,6 +83,36 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(rounded.weights < arena + arena / 2);
   CHECK(rounded.scratch > sharded.scratch);
   CHECK(rounded.gradients == sharded.gradients);
+}
+
+TEST_CASE("micro-batches by default: from the model's shape and the size of the device's memory") {
+  const BertConfig base = named_shape("base"), large = named_shape("large");
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  CHECK(auto_micro_batch_tokens(base, 128, 0) == 832);
+  CHECK(auto_micro_batch_tokens(large, 128, 0) == 256);
+  CHECK(auto_micro_batch_tokens(large, 512, 0) == 512);
+  CHECK(auto_micro_batch_tokens(base, 128, 79 * kGiB) == 16384);
+  CHECK(auto_micro_batch_tokens(large, 128, 79 * kGiB) == 10176);
+  CHECK(auto_micro_batch_tokens(large, 128, 139 * kGiB) == 10176);
+  // GPUs of one kind that set a little more or less aside have the same.
+  CHECK(auto_micro_batch_tokens(base, 128, 22 * kGiB) == 6784);
+  CHECK(auto_micro_batch_tokens(base, 128, 22 * kGiB + 12345) == 6784);
+  CHECK(auto_micro_batch_tokens(base, 128, 31 * kGiB) == 6784);
+  // What they take, beside weights and the rest, is there, of a smaller one as well.
+  for (const BertConfig& config : {base, large}) {
+    for (int64_t bytes : {12 * kGiB, 16 * kGiB, 24 * kGiB, 80 * kGiB}) {
+      const ParameterTable table(config, {HeadKind::token, 2});
+      TokenizedSamples samples;
+      for (int64_t i = 0; i < 256; ++i) {
+        samples.ids.resize(samples.ids.size() + 384, 1);
+        samples.offsets.push_back(int64_t(samples.ids.size()));
+        samples.second.push_back(384);
+      }
+      const DeviceRun run{config, table, samples, samples, 256};
+      const int64_t tokens = auto_micro_batch_tokens(config, 384, bytes);
+      CHECK(forecast_device_memory(run, tokens, false).total() <= bytes);
+    }
+  }
 }
 
 TEST_CASE("the largest micro-batch that fits, and no larger one") {

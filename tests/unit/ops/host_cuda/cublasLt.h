@@ -27,7 +27,12 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK
+};
+enum cublasLtReductionScheme_t {
+  CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+  CUBLASLT_REDUCTION_SCHEME_MASK = 7
 };
 
 struct HostMatmulDesc {
@@ -42,6 +47,7 @@ struct HostMatrixLayout {
 };
 struct HostMatmulPreference {
   uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
+  uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 using cublasLtHandle_t = void*;
 using cublasLtMatmulDesc_t = HostMatmulDesc*;
@@ -49,6 +55,7 @@ using cublasLtMatrixLayout_t = HostMatrixLayout*;
 using cublasLtMatmulPreference_t = HostMatmulPreference*;
 struct cublasLtMatmulAlgo_t {
   uint32_t alignment[4];  // that it relies on
+  bool rounds_parts;      // adds up in the result's type
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;

@@ -84,6 +84,7 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 void finish_all_streams();
 // Nothing more is done on this stream, and who waits for it waits for ever.
 void get_stuck(cudaStream_t stream);
+bool passed(cudaEvent_t event);
 // For the report: something goes between processes.
 void count_transfer(cudaStream_t stream);
 bool capturing();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/dtype.h"
@@ -19,13 +20,20 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+// More than a caller should keep.
+static constexpr int kMostDescs = 10000;
+static int descs = 0;
+
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t,
                                         cudaDataType_t) {
+  if (descs == kMostDescs) return CUBLAS_STATUS_ALLOC_FAILED;
+  ++descs;
   *desc = new HostMatmulDesc;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  --descs;
   delete desc;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -80,8 +88,14 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return size == sizeof(uint64_t) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
   }
   if (size != sizeof(uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+    std::memcpy(&preference->reduction, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+  }
   const int matrix = int(attribute) - int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
   std::memcpy(&preference->alignment[matrix], value, size);
+  // No more than any memory of a backend has: else who computes decides on the algorithm.
+  if (preference->alignment[matrix] > 64) return CUBLAS_STATUS_INVALID_VALUE;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -121,7 +135,8 @@ bool aligned(const void* pointer, uint32_t bytes) {
 
 }  // namespace
 
-// Nothing for products of one column: the caller must have another way.
+// Nothing for products of one column, nor for bf16 rows at odd places, which is said in another
+// word: the caller must have another way.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -135,10 +150,18 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
       (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
+  const uint32_t* aligned = preference->alignment;
+  for (const auto& [x, bytes] : {std::pair{a, aligned[0]}, {b, aligned[1]}, {d, aligned[3]}}) {
+    if (x->type == CUDA_R_16BF && (x->ld % 2 != 0 || bytes < 4)) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  }
   *found = left.rows == 1 ? 0 : 1;
   if (*found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   std::memcpy(results[0].algo.alignment, preference->alignment, sizeof preference->alignment);
+  // The worst of what the caller allows.
+  results[0].algo.rounds_parts = preference->reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -155,6 +178,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const bool bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS;
   if (bias && !aligned(desc->bias, algo->alignment[3])) return CUBLAS_STATUS_INVALID_VALUE;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+  const bool rounds = algo->rounds_parts && d_layout->type == CUDA_R_16BF;
   host_cuda::enqueue(
       stream, [=, desc = *desc, a_layout = *a_layout, b_layout = *b_layout, d_layout = *d_layout] {
         const host_cuda::DeviceAccess access;
@@ -167,6 +191,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
           for (uint64_t i = 0; i < k; ++i) {
             const double x = left[r * k + i];
             for (uint64_t col = 0; col < n; ++col) sums[col] += x * double(right[i * n + col]);
+            for (uint64_t col = 0; rounds && col < n; ++col) {
+              sums[col] = float(finetune::bfloat16(float(sums[col])));
+            }
           }
           for (uint64_t col = 0; col < n; ++col) {
             const uint64_t at = r + col * uint64_t(d_layout.ld);

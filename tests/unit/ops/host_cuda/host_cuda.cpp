@@ -192,9 +192,15 @@ std::map<void*, Mapping>& mappings() {
 
 size_t allocated = 0;
 
+// HOST_CUDA_MEMORY_MB in the environment: of all devices, or "A B": of rank 0's and the others'.
 size_t device_bytes() {
   const char* megabytes = std::getenv("HOST_CUDA_MEMORY_MB");
-  return megabytes ? std::strtoull(megabytes, nullptr, 10) << 20 : size_t{1} << 40;
+  if (!megabytes) return size_t{1} << 40;
+  char* rest = nullptr;
+  const size_t first = std::strtoull(megabytes, &rest, 10);
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const bool other = *rest && rank && std::atoi(rank) > 0;
+  return (other ? std::strtoull(rest, nullptr, 10) : first) << 20;
 }
 
 int accesses = 0;

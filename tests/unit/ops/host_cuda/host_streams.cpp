@@ -46,6 +46,7 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   uint64_t place = 0;
+  bool asked = false;
 };
 
 namespace {
@@ -54,12 +55,12 @@ std::set<Stream*> streams;
 
 // Where HOST_CUDA_REPORT in the environment names a file, the program's end writes there how often
 // it has waited for all that a stream had to do, how often for an event, how many graphs it has
-// launched, how many transfers between processes it has made, and how many of these while other
-// streams had more than a little work left (kLittle). Of a process of mpirun the file's name ends
-// in its rank.
+// launched and destroyed, how many transfers between processes it has made, and how many of these
+// while other streams had more than a little work left (kLittle). Of a process of mpirun the file's
+// name ends in its rank.
 constexpr uint64_t kLittle = 8;
 struct Report {
-  uint64_t streams = 0, events = 0, graphs = 0, transfers = 0, beside = 0;
+  uint64_t streams = 0, events = 0, graphs = 0, destroyed = 0, transfers = 0, beside = 0;
   ~Report() {
     const char* path = std::getenv("HOST_CUDA_REPORT");
     if (!path) return;
@@ -72,6 +73,7 @@ struct Report {
     line("streams", streams);
     line("events", events);
     line("graphs", graphs);
+    line("destroyed", destroyed);
     line("transfers", transfers);
     line("beside", beside);
     std::fclose(file);
@@ -169,6 +171,14 @@ void enqueue(cudaStream_t stream, std::function<void()> work) {
 
 void finish_all_streams() {
   for (Stream* stream : streams) run(*stream, stream->put);
+}
+
+// Not when it is asked for the first time; but who asks again and again is told so in the end.
+bool passed(cudaEvent_t event) {
+  if (!event->stream || event->stream->begun >= event->place) return true;
+  if (!std::exchange(event->asked, true)) return false;
+  run(*event->stream, event->place);
+  return true;
 }
 
 void get_stuck(cudaStream_t stream) {
@@ -314,6 +324,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   delete exec;
+  ++host_cuda::report.destroyed;
   return cudaSuccess;
 }
 
