@@ -189,7 +189,7 @@ void OpsBench::backward() {
   Tensor ds = make(t, h), dx = typed(t, h), dgamma = make(1, h), dbeta = make(1, h);
   measure([&] {
     backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(), ds,
-                                     dx, dgamma, dbeta);
+                                     dx, dgamma, dbeta, true);
   });
   Tensor word = make(config_.vocab_size, h), position = make(config_.max_position_embeddings, h),
          type = make(config_.type_vocab_size, h);

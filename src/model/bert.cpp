@@ -196,10 +196,8 @@ void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float
                                  const DropoutSites& sites, bool accumulate) {
   const int64_t t = batch.tokens(), h = config.hidden_size;
   if (!accumulate) {  // the word embedding has zeros where no token was
-    for (const Slot& slot :
-         {embeddings.gamma, embeddings.beta, embeddings.position, embeddings.type}) {
-      backend.fill_zero(slot.in(arena));
-    }
+    backend.fill_zero(embeddings.position.in(arena));
+    backend.fill_zero(embeddings.type.in(arena));
   }
   Tensor gradient = at(plan.gradient, t, h);
   if (Dropout dropout = sites.embeddings(); dropout.on()) {
@@ -208,7 +206,7 @@ void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float
   backend.add_layer_norm_backward(gradient, at(plan.embedding_sum, t, h),
                                   at(plan.embedding_stats, t, 2), embeddings.gamma.in(weights), {},
                                   {}, gradient, {}, embeddings.gamma.in(arena),
-                                  embeddings.beta.in(arena));
+                                  embeddings.beta.in(arena), accumulate);
   backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
                          embeddings.word.in(arena), embeddings.position.in(arena),
                          embeddings.type.in(arena));

@@ -216,11 +216,6 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   const LayerPlaces& p = pass.places;
   const LayerSlots& s = pass.slots;
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
-  if (!pass.accumulate) {
-    for (const Slot& slot : {s.attention_gamma, s.attention_beta, s.output_gamma, s.output_beta}) {
-      backend.fill_zero(slot.in(arena));
-    }
-  }
   // `gradient` is that of the tensor on the residual path, from the output downwards; a branch
   // without dropout has the same gradient as the residual until its dense layer, but for its type.
   Tensor gradient = pass.at(g.gradient, rows, h);
@@ -231,10 +226,10 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   };
 
   Tensor branch = branch_of(pass.dropout.output);
-  backend.add_layer_norm_backward(gradient, pass.at(p.output_sum, rows, h),
-                                  pass.at(p.output_stats, rows, 2), s.output_gamma.in(weights),
-                                  pass.dropout.output, pass.names(), gradient, branch,
-                                  s.output_gamma.in(arena), s.output_beta.in(arena));
+  backend.add_layer_norm_backward(
+      gradient, pass.at(p.output_sum, rows, h), pass.at(p.output_stats, rows, 2),
+      s.output_gamma.in(weights), pass.dropout.output, pass.names(), gradient, branch,
+      s.output_gamma.in(arena), s.output_beta.in(arena), pass.accumulate);
   if (!branch) branch = gradient;
   Tensor inner = pass.typed(p.inner, rows, pass.config.intermediate_size);
   Tensor dinner = pass.typed(g.wide, rows, pass.config.intermediate_size);
@@ -251,7 +246,7 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   backend.add_layer_norm_backward(
       gradient, pass.at(p.attention_sum, rows, h), pass.at(p.attention_stats, rows, 2),
       s.attention_gamma.in(weights), pass.dropout.attention_output, pass.names(), gradient, branch,
-      s.attention_gamma.in(arena), s.attention_beta.in(arena));
+      s.attention_gamma.in(arena), s.attention_beta.in(arena), pass.accumulate);
   if (!branch) branch = gradient;
   Tensor context = pass.typed(p.context, rows, h), dcontext = pass.typed(g.context, rows, h);
   backend.linear_backward_weight(branch, context, s.attention_weight.in(arena),

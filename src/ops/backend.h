@@ -249,11 +249,12 @@ class Backend {
   virtual void add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
                               Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
                               Tensor y, Tensor rounded = {}) = 0;
-  // ds = gradient of s; dx = ds * mask / (1 - p), f32 or bf16; dgamma, dbeta (1, N) +=. dx may be
-  // absent (no dropout branch wanted) or, where dropout is off, the same as ds. ds may be dy.
+  // ds = gradient of s; dx = ds * mask / (1 - p), f32 or bf16; dgamma, dbeta (1, N) =, with
+  // `accumulate` +=. dx may be absent (no dropout branch wanted) or, where dropout is off, the same
+  // as ds. ds may be dy.
   virtual void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                        Dropout dropout, RowNames names, Tensor ds, Tensor dx,
-                                       Tensor dgamma, Tensor dbeta) = 0;
+                                       Tensor dgamma, Tensor dbeta, bool accumulate) = 0;
 
   // ---- attention ------------------------------------------------------------------------------
   // All tensors of a call but lse f32 or all bf16; scores, sums and lse are fp32.

@@ -382,7 +382,7 @@ void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, Row
 
 void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                           Dropout dropout, RowNames names, Tensor ds, Tensor dx,
-                                          Tensor dgamma, Tensor dbeta) {
+                                          Tensor dgamma, Tensor dbeta, bool accumulate) {
   check_same(dy, s);
   check_same(ds, s);
   check_shape(stats, s.rows, 2);
@@ -390,7 +390,7 @@ void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Ten
   if (dx) check_same(dx, s);
   FINETUNE_CHECK(!dx || dx.data != ds.data || !dropout.on());
   call("add_layer_norm_backward", functions_.add_layer_norm_backward, of(dy), of(s), of(stats),
-       of(gamma), dropout, of(names), of(ds), any(dx), of(dgamma), of(dbeta));
+       of(gamma), dropout, of(names), of(ds), any(dx), of(dgamma), of(dbeta), accumulate);
 }
 
 // ---- attention --------------------------------------------------------------------------------

@@ -141,11 +141,14 @@ void ProfilingBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
 
 void ProfilingBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                                Dropout dropout, RowNames names, Tensor ds,
-                                               Tensor dx, Tensor dgamma, Tensor dbeta) {
+                                               Tensor dx, Tensor dgamma, Tensor dbeta,
+                                               bool accumulate) {
   record("add_layer_norm_backward",
-         {0, bytes_of({dy, s, stats, gamma, ds, dx, dgamma, dgamma, dbeta, dbeta})}, [&] {
+         {0, bytes_of({dy, s, stats, gamma, ds, dx, dgamma, dbeta}) +
+                 (accumulate ? bytes_of({dgamma, dbeta}) : 0)},
+         [&] {
            inner_->add_layer_norm_backward(dy, s, stats, gamma, dropout, names, ds, dx, dgamma,
-                                           dbeta);
+                                           dbeta, accumulate);
          });
 }
 

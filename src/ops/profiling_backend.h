@@ -108,8 +108,8 @@ class ProfilingBackend : public Backend {
                       Tensor beta, float epsilon, Tensor s, Tensor stats, Tensor y,
                       Tensor rounded) override;
   void add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma, Dropout dropout,
-                               RowNames names, Tensor ds, Tensor dx, Tensor dgamma,
-                               Tensor dbeta) override;
+                               RowNames names, Tensor ds, Tensor dx, Tensor dgamma, Tensor dbeta,
+                               bool accumulate) override;
 
   void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
                  Tensor out, Tensor lse) override;

@@ -2,6 +2,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/layer_norm.cpp"
+#include <algorithm>
 #include <cmath>
 
 #include "hwy/foreach_target.h"
@@ -179,7 +180,7 @@ void CpuBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowN
 
 void CpuBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                          Dropout dropout, RowNames names, Tensor ds, Tensor dx,
-                                         Tensor dgamma, Tensor dbeta) {
+                                         Tensor dgamma, Tensor dbeta, bool accumulate) {
   dropout = dropout.taken();
   const int64_t n = s.cols;
   FINETUNE_CHECK(same_shape(dy, s) && same_shape(ds, s) && stats.rows == s.rows && stats.cols == 2);
@@ -194,6 +195,10 @@ void CpuBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tens
     (dy, s, stats, gamma, dropout, names, ds, dx, sums + begin / kBlock * 2 * n, begin, end);
   });
   cpu::for_ranges(n, 256, [&](int64_t begin, int64_t end) {
+    if (!accumulate) {
+      std::fill(dgamma.f32() + begin, dgamma.f32() + end, 0.0f);
+      std::fill(dbeta.f32() + begin, dbeta.f32() + end, 0.0f);
+    }
     for (int64_t block = 0; block < blocks; ++block) {
       const float* part = sums + block * 2 * n;
       HWY_DYNAMIC_DISPATCH(add_strip)(part + begin, dgamma.f32() + begin, end - begin);

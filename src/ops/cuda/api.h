@@ -185,7 +185,7 @@ struct Functions {
                         Bf16Matrix rounded);
   int (*add_layer_norm_backward)(Context*, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
                                  Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
-                                 Matrix dgamma, Matrix dbeta);
+                                 Matrix dgamma, Matrix dbeta, bool accumulate);
 
   int (*attention)(Context*, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,
                    AnyMatrix v, AnyMatrix out, Matrix lse);

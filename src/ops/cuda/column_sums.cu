@@ -5,30 +5,41 @@
 namespace finetune::cuda {
 namespace {
 
-constexpr int kStrip = 128;    // threads, of columns side by side
 constexpr int kThreads = 256;  // of a sum of parts
 
-// parts (pieces, cols): block x is a piece, block y a strip of columns, kWidth a thread.
+// Adds rows r, r + 1, ... to sums as long as kCount of them are left, whose loads are on their way
+// together.
+template <int kCount, typename T, int kWidth>
+__device__ void add_rows(MatrixOf<T> x, int64_t c, int64_t& r, int64_t end, float (&sums)[kWidth]) {
+  for (; r + kCount <= end; r += kCount) {
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      float values[kWidth];
+      load(x.row(r + k) + c, values);
+      for (int i = 0; i < kWidth; ++i) sums[i] += values[i];
+    }
+  }
+}
+
+// parts (pieces, cols): block x is a piece, block y a strip of columns, kWidth a thread. A block is
+// one warp: so narrow matrices too have blocks for the whole device.
 template <typename T, int kWidth>
-__global__ void piece_sums_kernel(MatrixOf<T> x, float* parts) {
-  const int64_t c = (int64_t(blockIdx.y) * kStrip + threadIdx.x) * kWidth;
+__global__ void __launch_bounds__(kWarp) piece_sums_kernel(MatrixOf<T> x, float* parts) {
+  const int64_t c = (int64_t(blockIdx.y) * kWarp + threadIdx.x) * kWidth;
   if (c >= x.cols) return;
   const int64_t begin = int64_t(blockIdx.x) * kRowsOfASum;
   const int64_t end = begin + kRowsOfASum < x.rows ? begin + kRowsOfASum : x.rows;
   float sums[kWidth] = {};
-#pragma unroll 8
-  for (int64_t r = begin; r < end; ++r) {
-    float values[kWidth];
-    load(x.row(r) + c, values);
-    for (int i = 0; i < kWidth; ++i) sums[i] += values[i];
-  }
+  int64_t r = begin;
+  add_rows<16>(x, c, r, end, sums);
+  add_rows<4>(x, c, r, end, sums);
+  add_rows<1>(x, c, r, end, sums);
   store(parts + blockIdx.x * x.cols + c, sums);
 }
 
 // A lane has a column; warp w adds pieces w, w + kWarps, ..., and the first warp what all have:
 // with one thread a column the device would wait for one piece after the other.
-__global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t count, float* to,
-                                 int64_t split, float* rest) {
+__global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t count, PartSums to) {
   constexpr int kWarps = kThreads / kWarp;
   __shared__ float sums[kWarps][kWarp];
   const int64_t i = int64_t(blockIdx.x) * kWarp + lane();
@@ -41,35 +52,31 @@ __global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t cou
   __syncthreads();
   if (warp() != 0 || i >= count) return;
   for (int w = 1; w < kWarps; ++w) sum += sums[w][lane()];
-  (i < split ? to[i] : rest[i - split]) += sum;
+  float& place = i < to.split ? to.first[i] : to.rest[i - to.split];
+  place = to.accumulate ? place + sum : sum;
 }
 
 }  // namespace
 
-void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, float* to,
-               int64_t split, float* rest) {
+void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, PartSums to) {
   launch(context, dim3(unsigned(divide_up(count, kWarp))), kThreads, add_parts_kernel, parts,
-         pieces, count, to, split, rest);
+         pieces, count, to);
 }
 
-void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, float* to) {
-  add_parts(context, parts, pieces, count, to, count, nullptr);
-}
-
-void column_sums(Context& context, AnyMatrix x, float* sums) {
+void column_sums(Context& context, AnyMatrix x, float* sums, bool accumulate) {
   const int64_t pieces = divide_up(x.rows, kRowsOfASum);
   float* parts = context.scratch_floats(Scratch::sums, pieces * x.cols);
   for_type(x.bf16, [&](auto element) {
     const auto typed = x.as<decltype(element)>();
     for_width(
         [&](auto width) {
-          const int64_t strips = divide_up(x.cols, kStrip * width());
-          launch(context, dim3(unsigned(pieces), unsigned(strips)), kStrip,
+          const int64_t strips = divide_up(x.cols, kWarp * width());
+          launch(context, dim3(unsigned(pieces), unsigned(strips)), kWarp,
                  piece_sums_kernel<decltype(element), width()>, typed, parts);
         },
         typed);
   });
-  add_parts(context, parts, pieces, x.cols, sums);
+  add_parts(context, parts, pieces, x.cols, {sums, x.cols, nullptr, accumulate});
 }
 
 }  // namespace finetune::cuda

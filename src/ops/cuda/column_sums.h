@@ -8,13 +8,19 @@ namespace finetune::cuda {
 
 constexpr int64_t kRowsOfASum = 64;
 
-// parts (pieces, count) are sums of pieces, piece by piece; to[i] += the sum of column i.
-void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, float* to);
-// The same where columns from `split` on go to rest[0], ...
-void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, float* to,
-               int64_t split, float* rest);
+// Where sums go: the first `split` to first[0], ..., the others to rest[0], ...; with `accumulate`
+// they are added to what is there.
+struct PartSums {
+  float* first;
+  int64_t split;
+  float* rest;
+  bool accumulate;
+};
 
-// sums (x.cols) += column sums of x
-void column_sums(Context& context, AnyMatrix x, float* sums);
+// parts (pieces, count) are sums of pieces, piece by piece; there may be none.
+void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, PartSums to);
+
+// sums (x.cols) = or += column sums of x
+void column_sums(Context& context, AnyMatrix x, float* sums, bool accumulate);
 
 }  // namespace finetune::cuda

@@ -96,7 +96,8 @@ void embed_backward(Context& context, Matrix dy, Tokens tokens, Matrix dword, Ma
   float* parts = context.scratch_floats(Scratch::sums, pieces * dtype.rows * dy.cols);
   launch(context, dim3(unsigned(pieces), strips, unsigned(dtype.rows)), kThreads, type_parts_kernel,
          dy, tokens.types, parts);
-  add_parts(context, parts, pieces, dtype.rows * dy.cols, dtype.data);
+  const int64_t sums = dtype.rows * dy.cols;
+  add_parts(context, parts, pieces, sums, {dtype.data, sums, nullptr, true});
 }
 
 }  // namespace finetune::cuda

@@ -193,14 +193,13 @@ void add_layer_norm(Context& context, Matrix x, Matrix residual, Dropout dropout
 
 void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
                              Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
-                             Matrix dgamma, Matrix dbeta) {
-  if (s.rows == 0) return;
+                             Matrix dgamma, Matrix dbeta, bool accumulate) {
   // First what reads dy as it is: ds may be dy.
   const int64_t n = s.cols, pieces = divide_up(s.rows, kRowsOfASum);
   float* parts = context.scratch_floats(Scratch::sums, pieces * 2 * n);
   launch(context, dim3(unsigned(pieces), unsigned(divide_up(n, kThreads))), kThreads,
          gamma_beta_parts_kernel, dy, s, stats, parts);
-  add_parts(context, parts, pieces, 2 * n, dgamma.data, n, dbeta.data);
+  add_parts(context, parts, pieces, 2 * n, {dgamma.data, n, dbeta.data, accumulate});
   if (dx.data == ds.data) dx = {};
   for_type(dx.bf16, [&](auto element) {
     using T = decltype(element);

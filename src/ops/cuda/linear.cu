@@ -64,12 +64,15 @@ void linear_backward_input(Context& context, AnyMatrix dy, Matrix w, AnyMatrix d
 // epilogue of cuBLASLt that sums dbias cannot add to what is there.)
 void linear_backward_weight(Context& context, AnyMatrix dy, AnyMatrix x, Matrix dw, Matrix dbias,
                             bool accumulate) {
-  if (!accumulate && dy.rows == 0) clear(context, dw);
-  if (!accumulate && dbias.data) clear(context, dbias);
-  if (dy.rows == 0) return;
+  if (dy.rows == 0) {
+    if (accumulate) return;
+    clear(context, dw);
+    if (dbias.data) clear(context, dbias);
+    return;
+  }
   multiply(context, operand(context, dy, true, Scratch::left),
            operand(context, x, false, Scratch::right), nullptr, any(dw), accumulate);
-  if (dbias.data) column_sums(context, dy, dbias.data);
+  if (dbias.data) column_sums(context, dy, dbias.data, accumulate);
 }
 
 }  // namespace finetune::cuda

@@ -45,7 +45,7 @@ void add_layer_norm(Context& context, Matrix x, Matrix residual, Dropout dropout
                     Bf16Matrix rounded);
 void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
                              Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
-                             Matrix dgamma, Matrix dbeta);
+                             Matrix dgamma, Matrix dbeta, bool accumulate);
 
 // attention.cu, attention_backward.cu
 void attention(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,

@@ -49,7 +49,8 @@ void ReferenceBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout
 //   ds = inverse * (g - mean(g) - h * mean(g * h)).
 void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
                                                Dropout dropout, RowNames names, Tensor ds,
-                                               Tensor dx, Tensor dgamma, Tensor dbeta) {
+                                               Tensor dx, Tensor dgamma, Tensor dbeta,
+                                               bool accumulate) {
   dropout = dropout.taken();
   const int64_t n = s.cols;
   check_shape(dy, s.rows, n);
@@ -82,8 +83,8 @@ void ReferenceBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats
     }
   }
   for (int64_t c = 0; c < n; ++c) {
-    at(dgamma, 0, c) = float(at(dgamma, 0, c) + gamma_sum[size_t(c)]);
-    at(dbeta, 0, c) = float(at(dbeta, 0, c) + beta_sum[size_t(c)]);
+    at(dgamma, 0, c) = float((accumulate ? at(dgamma, 0, c) : 0.0) + gamma_sum[size_t(c)]);
+    at(dbeta, 0, c) = float((accumulate ? at(dbeta, 0, c) : 0.0) + beta_sum[size_t(c)]);
   }
 }
 

@@ -154,7 +154,8 @@ void add_layer_norm_forward(std::vector<OpCase>& table, const NormShape& s, doub
   if (rounded) table.back() = in_bf16(table.back(), {"rounded"}, kRounded, kRoundedReason);
 }
 
-// `places`: where ds and dx lie: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds).
+// `places`: where ds and dx lie: "own", "in dy" (ds is dy), "no dx", "same" (dx is ds). Those
+// without dx overwrite dgamma and dbeta.
 void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, double p,
                              const std::string& places) {
   const Dropout dropout = Dropout::make(p, derive_key(11, 34), 2);
@@ -163,7 +164,11 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
   maker.input("x", s.rows, s.cols).input("residual", s.rows, s.cols);
   maker.input("gamma", 1, s.cols).input("beta", 1, s.cols);
   maker.result("s", s.rows, s.cols, s.gap).result("stats", s.rows, 2).result("y", s.rows, s.cols);
-  maker.input("dy", s.rows, s.cols, s.gap).input("dgamma", 1, s.cols).input("dbeta", 1, s.cols);
+  maker.input("dy", s.rows, s.cols, s.gap);
+  const bool accumulate = places != "no dx";
+  for (const char* sums : {"dgamma", "dbeta"}) {
+    accumulate ? maker.input(sums, 1, s.cols) : maker.result(sums, 1, s.cols);
+  }
   maker.work(double(s.rows * s.cols));
   if (p > 0) maker.row_names(s.rows);
   if (p > 0 && places == "in dy") maker.stream(dropout);
@@ -174,7 +179,7 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
   }
   std::vector<std::string> outputs{"ds", "dgamma", "dbeta"};
   std::vector<OpGradient> gradients{
-      {"residual", "ds"}, {"gamma", "dgamma", true}, {"beta", "dbeta", true}};
+      {"residual", "ds"}, {"gamma", "dgamma", accumulate}, {"beta", "dbeta", accumulate}};
   if (places == "same") {
     maker.view("dx", "ds", 0, s.cols);
   } else if (places != "no dx") {
@@ -184,10 +189,10 @@ void add_layer_norm_backward(std::vector<OpCase>& table, const NormShape& s, dou
   }
   table.push_back(maker
                       .run(
-                          [dropout](Backend& backend, OpData& t) {
-                            backend.add_layer_norm_backward(t["dy"], t["s"], t["stats"], t["gamma"],
-                                                            t.streamed(dropout), t.names(), t["ds"],
-                                                            t["dx"], t["dgamma"], t["dbeta"]);
+                          [dropout, accumulate](Backend& backend, OpData& t) {
+                            backend.add_layer_norm_backward(
+                                t["dy"], t["s"], t["stats"], t["gamma"], t.streamed(dropout),
+                                t.names(), t["ds"], t["dx"], t["dgamma"], t["dbeta"], accumulate);
                           },
                           outputs)
                       .gradient_of(
