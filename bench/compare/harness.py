@@ -151,6 +151,8 @@ class Bench:
         """A section's text: what it was measured on and how, and its tables."""
         doctor = call([self.options.binary, "doctor"]).output
         path = next((line for line in doctor.splitlines() if line.startswith("code path")), "")
+        # Without the precision of `auto`: tables say which is whose.
+        path = path.replace(", fp32", "").replace(", bf16", "")
         version = call([self.options.binary, "--version"]).output.strip()
         load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
         lines = [f"## {title}", "",
