@@ -17,6 +17,8 @@ constexpr int64_t kLeastTiles = 4;     // so that a few cores have work in a sma
 constexpr int64_t kSmallestSide = 64;  // unless it is tiny
 constexpr int64_t kFewTiles = 16;      // below this number an odd one would leave a core idle
 
+// So few rows of a are not worth turning b for: with 4 that takes longer than the product.
+constexpr int64_t kFewRows = 16;
 // Depth of an operand that is packed at once.
 constexpr int64_t kDepth = 384;
 
@@ -91,11 +93,13 @@ void add_product_of_transposed(const Product& p, const Tile& t, float* c) {
 }
 
 void rows_product(const Product& p, const Tile& t, float* c) {
-  if (p.transpose_b) {
+  const bool transpose_b = p.transpose_b;
+  if (transpose_b && t.rows >= kFewRows) {
     add_product_of_transposed(p, t, c);
   } else {
-    sgemm('N', 'N', t, p.a.cols, p.a.f32() + t.row * p.a.stride, p.a.stride, p.b.f32() + t.col,
-          p.b.stride, p.accumulate ? 1.0f : 0.0f, c, p.c.stride);
+    sgemm('N', transpose_b ? 'T' : 'N', t, p.a.cols, p.a.f32() + t.row * p.a.stride, p.a.stride,
+          p.b.f32() + (transpose_b ? t.col * p.b.stride : t.col), p.b.stride,
+          p.accumulate ? 1.0f : 0.0f, c, p.c.stride);
   }
   // While the tile is in a cache: sums that begin with it come from memory first.
   if (p.bias) add_bias(p.bias.f32() + t.col, {c, DType::f32, t.rows, t.cols, p.c.stride});

@@ -38,7 +38,7 @@ void Graphs::destroy_first_retired() {
 }
 
 void Graphs::clear(Context& context) {
-  if (entries_.empty()) return;
+  if (entries_.empty() && retired_.empty()) return;
   check(cudaStreamSynchronize(context.stream), "CUDA graphs");  // they may be under way
   while (!retired_.empty()) destroy_first_retired();
   for (const auto& [key, entry] : entries_) destroy(entry.graph);
@@ -56,8 +56,9 @@ void Graphs::make_room(Context& context) {
   const auto oldest = std::min_element(
       entries_.begin(), entries_.end(),
       [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-  if (oldest->second.graph) retire(context, oldest->second.graph);
+  const cudaGraphExec_t graph = oldest->second.graph;
   entries_.erase(oldest);
+  if (graph) retire(context, graph);
 }
 
 // It may be under way. The host does not wait for that: nothing here needs its memory at once.

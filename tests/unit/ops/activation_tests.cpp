@@ -69,6 +69,7 @@ std::vector<bfloat16> arguments() {
 
 // How far `got` is from `exact`, beyond the rounding to bf16 and relative to `size`.
 double excess(double got, double exact, double size) {
+  if (std::isnan(got)) return std::numeric_limits<double>::infinity();
   const double half = exact == 0 ? 0 : std::ldexp(1.0, std::ilogb(exact) - 8);
   return std::max(0.0, std::abs(got - exact) - half - kTiny) / std::max(size, kTiny);
 }

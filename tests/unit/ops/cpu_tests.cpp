@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "ops/backend.h"
 #include "ops/cpu/panel_gemm.h"
+#include "ops/cpu/transpose.h"
 
 namespace finetune::test {
 namespace {
@@ -122,6 +123,27 @@ TEST_CASE("fp32 products by kernels of our own, whatever the vectors' width") {
         const double largest = panel_difference({s.rows, s.cols, s.depth, s.gap, a, b, accumulate});
         CHECK(largest <= 1e-6 * double(s.depth) + 1e-6);
       }
+    }
+  }
+}
+
+TEST_CASE("transposes of any size, between gaps") {
+  constexpr float kUntouched = -7;
+  for (int64_t rows : {1, 3, 8, 16, 17, 37}) {
+    for (int64_t cols : {1, 4, 6, 19, 64}) {
+      INFO(rows, " x ", cols);
+      const Operand from(rows, cols, 3);
+      const int64_t ldt = rows + 2;
+      std::vector<float> to(size_t(cols * ldt), kUntouched);
+      cpu::transpose(from.values.data(), from.stride, rows, cols, to.data(), ldt);
+      int64_t wrong = 0;
+      for (int64_t c = 0; c < cols; ++c) {
+        for (int64_t r = 0; r < ldt; ++r) {
+          const float expected = r < rows ? from.values[size_t(r * from.stride + c)] : kUntouched;
+          wrong += to[size_t(c * ldt + r)] != expected;
+        }
+      }
+      CHECK(wrong == 0);
     }
   }
 }
