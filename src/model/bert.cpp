@@ -5,11 +5,13 @@
 #include "model/encoder_layer.h"
 
 namespace finetune {
-namespace {
 
+// A field of Bert::State, which a file of several must not see in an anonymous namespace.
 struct EmbeddingSlots {
   Slot word, position, type, gamma, beta;
 };
+
+namespace {
 
 // The order of dropout_streams: embeddings, head, three of each layer.
 constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kLayerStreams = 2;
