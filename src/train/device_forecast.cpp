@@ -1,10 +1,10 @@
 #include "train/device_forecast.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "data/packing.h"
 #include "model/activations.h"
+#include "ops/library_attention.h"
 #include "train/direct_exchange.h"
 #include "train/engine.h"
 #include "train/shard_sum.h"
@@ -52,13 +52,13 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
 // sequences and lengths that are rounded up: the gradients of all scores, and a few numbers of each
 // row.
 int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
-  constexpr int64_t kOwnLength = 128, kRest = int64_t{128} << 10;
+  using namespace library_attention;
+  constexpr int64_t kRest = int64_t{128} << 10;
   const int64_t heads = run.config.num_attention_heads;
   int64_t most = 0;
   auto count = [&](int64_t tokens, int64_t sequences, int64_t longest, bool gradients) {
     if (!run.library_attention || longest <= kOwnLength || tokens == 0) return;
-    const auto planned = int64_t(std::bit_ceil(uint64_t(std::max<int64_t>(sequences, 8))));
-    const int64_t length = (longest + 127) / 128 * 128;
+    const int64_t planned = planned_sequences(sequences), length = planned_length(longest);
     int64_t bytes = kRest + heads * tokens * kFloat + 7 * (planned + 64) * kFloat;
     if (gradients) bytes += heads * planned * length * (2 * length + kFloat);
     most = std::max(most, bytes);

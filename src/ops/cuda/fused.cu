@@ -1,4 +1,3 @@
-#include <bit>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
@@ -7,14 +6,10 @@
 #include "ops/cuda/attention.h"
 #include "ops/cuda/fused.h"
 #include "ops/cuda/pack.h"
+#include "ops/library_attention.h"
 
 namespace finetune::cuda {
 namespace {
-
-// Up to this length own kernels compute. Not measured: no GPU has shown yet where to change.
-constexpr int64_t kOwnLength = 128;
-constexpr int64_t kLengths = 128;        // plans are made for multiples of this
-constexpr int64_t kFewestSequences = 8;  // and for powers of two from this on
 
 struct RaggedArrays {
   int32_t *query_lengths, *key_lengths, *q, *k, *v, *out, *stats;
@@ -98,6 +93,12 @@ class Call {
     stats_ = {static_cast<float*>(memory[FusedTensor::stats]), rows, shape.heads, shape.heads};
   }
 
+  void give(const AnyMatrix& q, const AnyMatrix& k, const AnyMatrix& v, const AnyMatrix& out) {
+    memory[FusedTensor::q] = q.data;
+    memory[FusedTensor::k] = k.data;
+    memory[FusedTensor::v] = v.data;
+    memory[FusedTensor::out] = out.data;
+  }
   void run(Context& context, FusedPlan& plan) { plan.run(memory, workspace_, context.stream); }
   Matrix stats() const { return stats_; }  // (Tq, heads)
 
@@ -115,17 +116,16 @@ bool fits(const AttentionShape& shape, const AnyMatrix& q, const Matrices&... ot
   auto fit = [&](const AnyMatrix& x) {
     return x.bf16 && packs(x.as<bfloat16>()) && x.rows * x.stride <= kMost;
   };
-  return shape.queries.max_length > kOwnLength &&
+  return shape.queries.max_length > library_attention::kOwnLength &&
          shape.queries.max_length == shape.keys.max_length && shape.head_size % 8 == 0 &&
          shape.head_size <= kLargestHead && fit(q) && (fit(others) && ...);
 }
 
 FusedShape forward_shape(const AttentionShape& shape, const Dropout& dropout, const AnyMatrix& q,
                          const AnyMatrix& k, const AnyMatrix& v, const AnyMatrix& out) {
-  const uint64_t sequences = std::bit_ceil(uint64_t(shape.queries.count));
   return {false,
-          std::max(int64_t(sequences), kFewestSequences),
-          divide_up(shape.queries.max_length, kLengths) * kLengths,
+          library_attention::planned_sequences(shape.queries.count),
+          library_attention::planned_length(shape.queries.max_length),
           shape.heads,
           shape.head_size,
           q.stride,
@@ -186,10 +186,7 @@ bool FusedAttention::forward(Context& context, const AttentionShape& shape, cons
   Plans* plans = plans_for(context, plan_shape, lse.data != nullptr);
   if (!plans) return false;
   Call call(context, shape, dropout, plan_shape, q.rows, *plans->forward);
-  call.memory[FusedTensor::q] = q.data;
-  call.memory[FusedTensor::k] = k.data;
-  call.memory[FusedTensor::v] = v.data;
-  call.memory[FusedTensor::out] = out.data;
+  call.give(q, k, v, out);
   call.run(context, *plans->forward);
   if (lse.data) turn(context, call.stats(), lse);
   return true;
@@ -210,11 +207,8 @@ bool FusedAttention::backward(Context& context, const AttentionShape& shape, con
   }
   plan_shape.backward = true;
   Call call(context, shape, dropout, plan_shape, q.rows, *plans->backward);
+  call.give(q, k, v, out);
   turn(context, lse, call.stats());
-  call.memory[FusedTensor::q] = q.data;
-  call.memory[FusedTensor::k] = k.data;
-  call.memory[FusedTensor::v] = v.data;
-  call.memory[FusedTensor::out] = out.data;
   call.memory[FusedTensor::dout] = dout.data;
   call.memory[FusedTensor::dq] = dq.data;
   call.memory[FusedTensor::dk] = dk.data;

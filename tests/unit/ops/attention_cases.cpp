@@ -3,6 +3,7 @@
 
 #include "core/text.h"
 #include "op_case.h"
+#include "ops/library_attention.h"
 
 namespace finetune::test {
 namespace {
@@ -82,7 +83,8 @@ double backward_tolerance(const Case& c) {
 
 // Not for a library that has masks of its own, as none knows them (fused_attention_tests.cpp).
 OpCase with_our_masks(OpCase op_case, const Case& c) {
-  if (c.dropout == 0 || c.first_only || c.longest() <= 128) return op_case;
+  if (c.dropout == 0 || c.first_only || c.longest() <= library_attention::kOwnLength)
+    return op_case;
   const OpOffered offered = op_case.offered;
   op_case.offered = [offered](const Backend& backend) {
     return offered(backend) && !backend.library_attention();

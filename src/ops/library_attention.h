@@ -1,0 +1,26 @@
+// Which calls of attention go to a GPU library's fused kernels where these are asked for
+// (ops/cuda/fused.h), and the sizes that their plans are made for: the module's calls and the
+// forecast of its memory must agree.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace finetune::library_attention {
+
+// Up to this length own kernels compute. Not measured: no GPU has shown yet where to change.
+constexpr int64_t kOwnLength = 128;
+
+// Sequences of the plan for a call of so many: powers of two from 8 on.
+constexpr int64_t planned_sequences(int64_t sequences) {
+  return std::max<int64_t>(int64_t(std::bit_ceil(uint64_t(sequences))), 8);
+}
+
+// Its longest sequence: multiples of 128.
+constexpr int64_t planned_length(int64_t longest) {
+  constexpr int64_t kStep = 128;
+  return (longest + kStep - 1) / kStep * kStep;
+}
+
+}  // namespace finetune::library_attention
