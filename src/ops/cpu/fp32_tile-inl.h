@@ -8,6 +8,9 @@
 #define FINETUNE_CPU_FP32_TILE_INL_H_
 #endif
 
+#include <cstring>
+#include <type_traits>
+
 #include "ops/cpu/simd-inl.h"
 #include "ops/cpu/tasks.h"
 
@@ -24,10 +27,21 @@ struct Left {
   int64_t stride;
 };
 
-// c (kRows, kVectors*kLanes) = or += op(a) (kRows, depth) * b (depth, ...)
-template <bool kTranspose, int kRows, int kVectors>
+// An operand of a tile that comes from memory, and is packed on the way: rows of b, or rows of a
+// that is transposed.
+enum class PackedByTile { none, left, right };
+
+// Steps of the depth ahead that are prefetched of it.
+constexpr int64_t kDepthAhead = 20;
+
+// c (kRows, kVectors*kLanes) = or += op(a) (kRows, depth) * b (depth, ...). An operand that is
+// packed is written to `packed`, a step of the depth after the other.
+template <bool kTranspose, int kRows, int kVectors, PackedByTile kPacked = PackedByTile::none>
 HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HWY_RESTRICT c,
-                     int64_t ldc, int64_t depth, bool accumulate) {
+                     int64_t ldc, int64_t depth, bool accumulate,
+                     float* HWY_RESTRICT packed = nullptr) {
+  constexpr int kCols = kVectors * kLanes;
+  static_assert(kPacked != PackedByTile::left || kTranspose);
   const Floats d;
   hn::Vec<Floats> sum[kRows][kVectors];
   for (int i = 0; i < kRows; ++i) {
@@ -38,6 +52,14 @@ HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HW
   for (int64_t k = 0; k < depth; ++k) {
     hn::Vec<Floats> right[kVectors];
     for (int j = 0; j < kVectors; ++j) right[j] = hn::LoadU(d, b + k * ldb + j * kLanes);
+    if constexpr (kPacked == PackedByTile::right) {
+      prefetch(b + (k + kDepthAhead) * ldb, 0, 1, kCols);
+      for (int j = 0; j < kVectors; ++j) hn::StoreU(right[j], d, packed + k * kCols + j * kLanes);
+    }
+    if constexpr (kPacked == PackedByTile::left) {
+      hwy::Prefetch(a.data + (k + kDepthAhead) * a.stride);
+      std::memcpy(packed + k * kRows, a.data + k * a.stride, kRows * sizeof(float));
+    }
     for (int i = 0; i < kRows; ++i) {
       const auto left =
           hn::Set(d, a.data[kTranspose ? k * a.stride + i : int64_t{i} * a.stride + k]);
@@ -73,38 +95,64 @@ inline void pack(const T* from, int64_t stride, int64_t rows, int64_t cols, floa
   }
 }
 
-// to (cols, ldt) = factor * from (rows, cols)^T, the rest of each row zero. Squares of four.
-template <class T>
-inline void pack_transposed(const T* from, int64_t stride, int64_t rows, int64_t cols, float factor,
-                            float* to, int64_t ldt, int64_t next) {
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<uint64_t, 2> pairs;
+// Four floats of each fourth row, from the first on: a vector of kRows pieces of 128 bits.
+template <int64_t kRows, class T>
+HWY_INLINE auto every_fourth(const T* from, int64_t stride) {
+  if constexpr (kRows == 1) {
+    return load_as(hn::FixedTag<float, 4>(), from);
+  } else {
+    const hn::FixedTag<float, 4 * kRows> d;
+    return hn::Combine(d, every_fourth<kRows / 2>(from + kRows / 2 * 4 * stride, stride),
+                       every_fourth<kRows / 2>(from, stride));
+  }
+}
+
+// to (4, 4*kPieces) = factor * from (4*kPieces, 4)^T
+template <int64_t kPieces, class T>
+HWY_INLINE void transpose_block(const T* from, int64_t stride, float factor, float* to,
+                                int64_t ldt) {
+  const hn::FixedTag<float, 4 * kPieces> d;
+  const hn::FixedTag<uint64_t, 2 * kPieces> pairs;
   const auto scale = hn::Set(d, factor);
+  const auto v0 = every_fourth<kPieces>(from, stride);
+  const auto v1 = every_fourth<kPieces>(from + stride, stride);
+  const auto v2 = every_fourth<kPieces>(from + 2 * stride, stride);
+  const auto v3 = every_fourth<kPieces>(from + 3 * stride, stride);
   const auto halves = [&](auto a, auto b, float* low, float* high) HWY_ATTR {
     const auto x = hn::BitCast(pairs, a), y = hn::BitCast(pairs, b);
     hn::StoreU(hn::Mul(hn::BitCast(d, hn::InterleaveLower(x, y)), scale), d, low);
     hn::StoreU(hn::Mul(hn::BitCast(d, hn::InterleaveUpper(pairs, x, y)), scale), d, high);
   };
-  const int64_t whole_rows = rows / 4 * 4, whole_cols = cols / 4 * 4;
-  for (int64_t r = 0; r < whole_rows; r += 4) {
-    prefetch(from + r * stride + cols, stride, 4, next);
-    for (int64_t c = 0; c < whole_cols; c += 4) {
-      const T* p = from + r * stride + c;
-      const auto v0 = load_as(d, p), v1 = load_as(d, p + stride);
-      const auto v2 = load_as(d, p + 2 * stride), v3 = load_as(d, p + 3 * stride);
-      float* t = to + c * ldt + r;
-      halves(hn::InterleaveLower(v0, v1), hn::InterleaveLower(v2, v3), t, t + ldt);
-      halves(hn::InterleaveUpper(d, v0, v1), hn::InterleaveUpper(d, v2, v3), t + 2 * ldt,
-             t + 3 * ldt);
+  halves(hn::InterleaveLower(v0, v1), hn::InterleaveLower(v2, v3), to, to + ldt);
+  halves(hn::InterleaveUpper(d, v0, v1), hn::InterleaveUpper(d, v2, v3), to + 2 * ldt,
+         to + 3 * ldt);
+}
+
+// to (cols, ldt) = factor * from (rows, cols)^T, the rest of each row zero. Strips of as many rows
+// as a vector has lanes, so that whole lines of memory are written, then of four.
+template <class T>
+inline void pack_transposed(const T* from, int64_t stride, int64_t rows, int64_t cols, float factor,
+                            float* to, int64_t ldt, int64_t next) {
+  const int64_t whole_cols = cols / 4 * 4;
+  int64_t r = 0;
+  const auto strips = [&](auto pieces) HWY_ATTR {
+    constexpr int64_t kRows = 4 * decltype(pieces)::value;
+    for (; r + kRows <= rows; r += kRows) {
+      prefetch(from + r * stride + cols, stride, kRows, next);
+      for (int64_t c = 0; c < whole_cols; c += 4) {
+        transpose_block<kRows / 4>(from + r * stride + c, stride, factor, to + c * ldt + r, ldt);
+      }
     }
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) {
-      to[c * ldt + r] = float(from[r * stride + c]) * factor;
+  };
+  strips(std::integral_constant<int64_t, kLanes / 4>());
+  strips(std::integral_constant<int64_t, 1>());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = i < r ? whole_cols : 0; c < cols; ++c) {
+      to[c * ldt + i] = float(from[i * stride + c]) * factor;
     }
   }
   for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t r = rows; r < ldt; ++r) to[c * ldt + r] = 0;
+    for (int64_t i = rows; i < ldt; ++i) to[c * ldt + i] = 0;
   }
 }
 

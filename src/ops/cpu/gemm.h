@@ -1,4 +1,5 @@
-// Matrix products of the CPU backend: oneDNN's in fp32 on AVX-512, else kernels of our own.
+// Matrix products of the CPU backend: sums in registers, operands packed in the order of their use
+// (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008).
 #pragma once
 
 #include "core/tensor.h"
@@ -7,8 +8,9 @@ namespace finetune::cpu {
 
 // c (M, N) = op(a) * op(b) + bias, or c += op(a) * op(b) with `accumulate`. op(a) is (M, K), op(b)
 // (K, N): the matrix or its transpose. bias (1, N) may be absent. A transposed `a` is for weight
-// gradients alone: b is not transposed then and there is no bias. One thread computes an
-// element of c and sums over K in an order that M, N and K alone decide.
+// gradients alone: b is not transposed then and there is no bias. An element of c is summed over K
+// in order, in parts whose size K alone decides: its bits depend on its row of op(a), its column of
+// op(b) and nothing else. Needs K > 0.
 struct Product {
   Tensor a;
   bool transpose_a = false;

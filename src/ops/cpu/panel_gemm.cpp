@@ -1,5 +1,3 @@
-#include "ops/cpu/panel_gemm.h"
-
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -9,22 +7,31 @@
 #include "core/error.h"
 #include "hwy/foreach_target.h"
 #include "ops/cpu/fp32_tile-inl.h"
+#include "ops/cpu/gemm.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 namespace {
 
-// Of op(a) groups of so many rows are packed, of op(b) panels of so many columns.
-constexpr int64_t kGroup = kTileRows, kPanel = 2 * kLanes;
-// Depth that is multiplied at once: a panel's part stays in the first-level cache.
-constexpr int64_t kPart = 6144 / kPanel;
+// A tile of sums has a group of op(a)'s rows and a panel of op(b)'s columns: it leaves 4 to 8 of
+// the 32 (or 16) registers.
+constexpr int kGroup = kLanes == 16 ? 8 : 6, kVectors = kLanes == 16 ? 3 : 2;
+constexpr int64_t kPanel = kVectors * kLanes;
+// Depth that is multiplied at once, at most.
+constexpr int64_t kMostDepth = 384;
 constexpr int64_t kRowsAhead = 4;
 // Of the operand that all tasks share a task multiplies at most so many lines, and so many of its
 // own that the sums fill part of the second-level cache.
-constexpr int64_t kMostShared = 768;
+constexpr int64_t kMostShared = 768, kFewestShared = 64;
 constexpr int64_t kSumBytes = int64_t{192} << 10;
 // Of the shared operand a task packs at most so many lines.
 constexpr int64_t kPackedLines = 96;
+
+// Part of a matrix in memory.
+struct Piece {
+  const float* data = nullptr;
+  int64_t stride = 0, rows = 0, cols = 0;
+};
 
 // Rows of op(a) or columns of op(b): lines of memory that lie along the depth, or across it.
 struct Lines {
@@ -33,19 +40,29 @@ struct Lines {
   int64_t unit;  // lines of a group or panel
 
   int64_t count() const { return along ? x.rows : x.cols; }
+  // `lines` of them from `line` on, their depth from `first` on.
+  Piece piece(int64_t line, int64_t lines, int64_t first, int64_t depth) const {
+    return along ? Piece{x.f32() + line * x.stride + first, x.stride, lines, depth}
+                 : Piece{x.f32() + first * x.stride + line, x.stride, depth, lines};
+  }
 };
 
-// Lines across the depth, row of memory by row.
+// Lines across the depth: strips of few units, as these lie a multiple of the cache's ways apart.
 template <int64_t kUnit>
-void pack_across(const float* from, int64_t stride, int64_t count, int64_t depth, float* to) {
-  const int64_t whole = count / kUnit * kUnit;
-  for (int64_t k = 0; k < depth; ++k, from += stride, to += kUnit) {
-    prefetch(from + kRowsAhead * stride, 0, 1, count);
-    for (int64_t i = 0; i < whole; i += kUnit) {
-      std::memcpy(to + i * depth, from + i, size_t(kUnit) * sizeof(float));
-    }
-    for (int64_t i = whole; i < cpu::round_up(count, kUnit); ++i) {
-      to[whole * depth + i - whole] = i < count ? from[i] : 0.0f;
+void pack_across(const Piece& from, float* to) {
+  constexpr int64_t kStrip = kUnit * HWY_MAX(1, 32 / kUnit);
+  for (int64_t i = 0; i < from.cols; i += kStrip, to += kStrip * from.rows) {
+    const int64_t cols = HWY_MIN(kStrip, from.cols - i), whole = cols / kUnit * kUnit;
+    const float* row = from.data + i;
+    for (int64_t k = 0; k < from.rows; ++k, row += from.stride) {
+      float* place = to + k * kUnit;
+      prefetch(row + kRowsAhead * from.stride, 0, 1, cols);
+      for (int64_t j = 0; j < whole; j += kUnit) {
+        std::memcpy(place + j * from.rows, row + j, size_t(kUnit) * sizeof(float));
+      }
+      for (int64_t j = whole; j < cpu::round_up(cols, kUnit); ++j) {
+        place[whole * from.rows + j - whole] = j < cols ? row[j] : 0.0f;
+      }
     }
   }
 }
@@ -54,102 +71,218 @@ void pack_across(const float* from, int64_t stride, int64_t count, int64_t depth
 // after the other. Lines that are missing in the last one are zero.
 void pack_lines(const Lines& lines, int64_t line, int64_t count, int64_t first, int64_t depth,
                 float* to) {
-  const Tensor& x = lines.x;
   if (!lines.along) {
     const auto pack = lines.unit == kGroup ? pack_across<kGroup> : pack_across<kPanel>;
-    return pack(x.f32() + first * x.stride + line, x.stride, count, depth, to);
+    return pack(lines.piece(line, count, first, depth), to);
   }
   for (int64_t i = 0; i < count; i += lines.unit, to += lines.unit * depth) {
-    pack_transposed(x.f32() + (line + i) * x.stride + first, x.stride,
-                    HWY_MIN(lines.unit, count - i), depth, 1.0f, to, lines.unit, 0);
+    const Piece from = lines.piece(line + i, HWY_MIN(lines.unit, count - i), first, depth);
+    pack_transposed(from.data, from.stride, from.rows, depth, 1.0f, to, lines.unit, 0);
   }
 }
+
+// A piece of memory that will be packed next, fetched in steps while something else is multiplied.
+class Upcoming {
+ public:
+  Upcoming() = default;
+  Upcoming(const Piece& piece, int64_t steps)
+      : piece_(piece), lines_((piece.cols + kLine - 1) / kLine), left_(piece.rows * lines_) {
+    step_ = (left_ + steps - 1) / steps;
+  }
+
+  HWY_INLINE void fetch() {
+    const int64_t count = HWY_MIN(step_, left_);
+    for (int64_t i = 0; i < count; ++i) {
+      hwy::Prefetch(piece_.data + line_ * kLine);
+      if (++line_ == lines_) line_ = 0, piece_.data += piece_.stride;
+    }
+    left_ -= count;
+  }
+
+ private:
+  static constexpr int64_t kLine = kLineOf<float>;
+  Piece piece_;
+  int64_t lines_ = 0, left_ = 0, step_ = 0, line_ = 0;
+};
+
+// Rows of op(a) as they are multiplied: a group's begin `step` floats after those of the one
+// before.
+struct Groups {
+  Left left;
+  int64_t step;
+};
+
+// A panel and `from` where its columns lie in memory, if the first group's tile has to pack them.
+struct Panel {
+  float* packed;
+  Piece from = {};
+};
+
+// c (rows, up to kPanel) = or += op(a) * panel. With `packed` whole groups of the rows are written
+// there, packed.
+template <bool kTranspose>
+void multiply_panel(Groups groups, float* packed, const Panel& panel, Tensor c, int64_t depth,
+                    bool add, Upcoming upcoming) {
+  HWY_ALIGN float edge[kGroup * kPanel];
+  float *out = c.f32(), *const to = panel.packed;
+  Left& left = groups.left;
+  for (int64_t r = 0; r < c.rows; r += kGroup) {
+    const int64_t rows = HWY_MIN(kGroup, c.rows - r);
+    prefetch(out + kGroup * c.stride, c.stride, HWY_MIN(kGroup, c.rows - r - rows), c.cols);
+    upcoming.fetch();
+    if (c.cols < kPanel) {
+      for (int64_t k = 0; add && k < rows; ++k) {
+        std::memcpy(edge + k * kPanel, out + k * c.stride, size_t(c.cols) * sizeof(float));
+      }
+      tile_of<kTranspose, kGroup, kVectors>(rows, left, to, kPanel, edge, kPanel, depth, add);
+      for (int64_t k = 0; k < rows; ++k) {
+        std::memcpy(out + k * c.stride, edge + k * kPanel, size_t(c.cols) * sizeof(float));
+      }
+    } else if (r == 0 && panel.from.data) {
+      tile<kTranspose, kGroup, kVectors, PackedByTile::right>(
+          left, panel.from.data, panel.from.stride, out, c.stride, depth, add, to);
+    } else if (kTranspose && packed && rows == kGroup) {
+      tile<true, kGroup, kVectors, PackedByTile::left>(left, to, kPanel, out, c.stride, depth, add,
+                                                       packed + r * depth);
+    } else {
+      tile_of<kTranspose, kGroup, kVectors>(rows, left, to, kPanel, out, c.stride, depth, add);
+    }
+    left.data += groups.step;
+    out += kGroup * c.stride;
+  }
+}
+
+// A size of at most `most` that cuts `count` into nearly even parts.
+int64_t even_part(int64_t count, int64_t most) {
+  const int64_t parts = (count + most - 1) / most;
+  return (count + parts - 1) / parts;
+}
+
+// Lines in pieces of nearly as many units each.
+struct Pieces {
+  explicit Pieces(const Lines& lines)
+      : count(lines.count()), unit(lines.unit), units((count + unit - 1) / unit) {}
+
+  void cut(int64_t pieces) { number = HWY_MAX(1, HWY_MIN(pieces, units)); }
+  int64_t begin(int64_t i) const { return HWY_MIN(count, units * i / number * unit); }
+  int64_t size(int64_t i) const { return begin(i + 1) - begin(i); }
+  int64_t most() const { return (units + number - 1) / number * unit; }
+
+  int64_t count, unit, units, number = 1;
+};
 
 // Some rows and columns of c.
 struct Block {
   int64_t row, rows, col, cols;
 };
 
-// The block = or += groups (rows) * panels (cols) of `depth`; a group's part lies `group_step`
-// floats from the one before, a panel's `panel_step`.
-void multiply_part(const cpu::Product& p, const Block& block, const float* groups,
-                   int64_t group_step, const float* panels, int64_t panel_step, int64_t depth,
-                   bool add) {
-  HWY_ALIGN float edge[kGroup * kPanel];
-  for (int64_t i = 0; i < block.cols; i += kPanel, panels += panel_step) {
-    const int64_t cols = HWY_MIN(kPanel, block.cols - i);
-    const float* group = groups;
-    for (int64_t r = 0; r < block.rows; r += kGroup, group += group_step) {
-      const int64_t rows = HWY_MIN(kGroup, block.rows - r);
-      float* c = p.c.f32() + (block.row + r) * p.c.stride + block.col + i;
-      const Left left{group, kGroup};
-      if (cols == kPanel) {
-        tile_of<true, kTileRows, 2>(rows, left, panels, kPanel, c, p.c.stride, depth, add);
-        continue;
+// A product and its operands. Rows of op(a) that lie along the depth are multiplied where they are,
+// with panels that each task packs for itself, one at a time; where they lie across it, as for
+// weight gradients, all tasks pack the panels first and share them, and each packs rows of its own.
+class PanelProduct {
+ public:
+  explicit PanelProduct(const cpu::Product& p)
+      : p_(p), left_{p.a, !p.transpose_a, kGroup}, right_{p.b, p.transpose_b, kPanel} {}
+
+  void run() {
+    const bool gradient = !left_.along;
+    if (gradient) pack_panels();
+    Pieces shares(gradient ? right_ : left_), owns(gradient ? left_ : right_);
+    shares.cut((shares.count + kMostShared - 1) / kMostShared);
+    const int64_t most = kSumBytes / int64_t{sizeof(float)} / shares.most();
+    owns.cut(cpu::round_up((owns.count + most - 1) / most, threads()));
+    while (shares.number * owns.number < threads() && shares.most() > kFewestShared) {
+      shares.cut(2 * shares.number);
+    }
+    cpu::for_tasks(shares.number * owns.number, [&](int64_t task) {
+      const int64_t s = task % shares.number, o = task / shares.number;
+      const Pieces &down = gradient ? owns : shares, &across = gradient ? shares : owns;
+      const int64_t i = gradient ? o : s, j = gradient ? s : o;
+      const Block block{down.begin(i), down.size(i), across.begin(j), across.size(j)};
+      for (int64_t first = 0; first < depth_; first += part_) {
+        gradient ? multiply_own_rows(block, first) : multiply_own_panels(block, first);
       }
-      for (int64_t k = 0; add && k < rows; ++k) {
-        std::memcpy(edge + k * kPanel, c + k * p.c.stride, size_t(cols) * sizeof(float));
+      if (p_.bias) cpu::add_bias(p_.bias.f32() + block.col, sums(block, 0, block.cols));
+    });
+  }
+
+ private:
+  int64_t part_at(int64_t first) const { return HWY_MIN(part_, depth_ - first); }
+
+  Tensor sums(const Block& block, int64_t col, int64_t cols) const {
+    return {p_.c.f32() + block.row * p_.c.stride + block.col + col, DType::f32, block.rows, cols,
+            p_.c.stride};
+  }
+
+  // Parts of the depth one after the other, each with all panels.
+  void pack_panels() {
+    padded_ = cpu::round_up(right_.count(), kPanel);
+    packed_ = cpu::scratch(cpu::Scratch::operation, padded_ * depth_);
+    Pieces pieces(right_);
+    pieces.cut((right_.count() + kPackedLines - 1) / kPackedLines);
+    cpu::for_tasks(pieces.number, [&](int64_t i) {
+      for (int64_t first = 0; first < depth_; first += part_) {
+        pack_lines(right_, pieces.begin(i), pieces.size(i), first, part_at(first),
+                   panel_at(pieces.begin(i), first));
       }
-      tile_of<true, kTileRows, 2>(rows, left, panels, kPanel, edge, kPanel, depth, add);
-      for (int64_t k = 0; k < rows; ++k) {
-        std::memcpy(c + k * p.c.stride, edge + k * kPanel, size_t(cols) * sizeof(float));
+    });
+  }
+  float* panel_at(int64_t col, int64_t first) const {
+    return packed_ + first * padded_ + col * part_at(first);
+  }
+
+  // Of a part of the depth; the next panel is fetched while one is multiplied.
+  void multiply_own_panels(const Block& block, int64_t first) const {
+    const int64_t part = part_at(first);
+    float* packed = cpu::scratch(cpu::Scratch::task, kPanel * part_);
+    const Piece rows = left_.piece(block.row, block.rows, first, part);
+    for (int64_t i = 0; i < block.cols; i += kPanel) {
+      const int64_t cols = HWY_MIN(kPanel, block.cols - i);
+      Panel panel{packed};
+      if (!right_.along && cols == kPanel && block.rows >= kGroup) {
+        panel.from = right_.piece(block.col + i, cols, first, part);
+      } else {
+        pack_lines(right_, block.col + i, cols, first, part, packed);
       }
+      const bool last = i + kPanel >= block.cols;
+      const int64_t next = last ? 0 : i + kPanel, then = last ? first + part : first;
+      const Piece upcoming =
+          right_.piece(block.col + next, HWY_MIN(kPanel, block.cols - next), then, part_at(then));
+      multiply_panel<false>({{rows.data, rows.stride}, kGroup * rows.stride}, nullptr, panel,
+                            sums(block, i, cols), part, p_.accumulate || first > 0,
+                            Upcoming(upcoming, block.rows / kGroup + 1));
     }
   }
-}
 
-// The lines in even pieces, multiples of `unit`, of at most `most`.
-int64_t even_piece(int64_t lines, int64_t most, int64_t unit, int64_t multiple_of) {
-  const int64_t pieces = cpu::round_up((lines + most - 1) / most, multiple_of);
-  return cpu::round_up((lines + pieces - 1) / pieces, unit);
-}
-
-// One operand is packed by all and shared; of the other each task packs its own lines, a part of
-// the depth at a time, and multiplies them while they are in its cache.
-void multiply(const cpu::Product& p) {
-  const int64_t depth = p.depth();
-  const Lines left{p.a, !p.transpose_a, kGroup}, right{p.b, p.transpose_b, kPanel};
-  const bool share_left = left.count() <= right.count();
-  const Lines& shared = share_left ? left : right;
-  const Lines& own = share_left ? right : left;
-
-  float* packed =
-      cpu::scratch(cpu::Scratch::operation, cpu::round_up(shared.count(), shared.unit) * depth);
-  const int64_t lines = even_piece(shared.count(), kPackedLines, shared.unit, 1);
-  cpu::for_tasks((shared.count() + lines - 1) / lines, [&](int64_t i) {
-    const int64_t line = i * lines;
-    pack_lines(shared, line, HWY_MIN(lines, shared.count() - line), 0, depth,
-               packed + line * depth);
-  });
-
-  const int64_t across = even_piece(shared.count(), kMostShared, shared.unit, 1);
-  const int64_t most =
-      HWY_MAX(own.unit, kSumBytes / int64_t{sizeof(float)} / across / own.unit * own.unit);
-  const int64_t along = even_piece(own.count(), most, own.unit, threads());
-  const int64_t columns = (shared.count() + across - 1) / across;
-  const int64_t rows = (own.count() + along - 1) / along;
-  cpu::for_tasks(rows * columns, [&](int64_t task) {
-    const int64_t s = task % columns * across, o = task / columns * along;
-    const int64_t shares = HWY_MIN(across, shared.count() - s);
-    const int64_t owns = HWY_MIN(along, own.count() - o);
-    const Block block = share_left ? Block{s, shares, o, owns} : Block{o, owns, s, shares};
-    float* mine =
-        cpu::scratch(cpu::Scratch::task, cpu::round_up(owns, own.unit) * HWY_MIN(kPart, depth));
-    for (int64_t first = 0; first < depth; first += kPart) {
-      const int64_t part = HWY_MIN(kPart, depth - first);
-      pack_lines(own, o, owns, first, part, mine);
-      const float* theirs = packed + s * depth + first * shared.unit;
-      const bool add = p.accumulate || first > 0;
-      if (share_left) {
-        multiply_part(p, block, theirs, kGroup * depth, mine, kPanel * part, part, add);
-      } else {
-        multiply_part(p, block, mine, kGroup * part, theirs, kPanel * depth, part, add);
-      }
+  // The same with rows, which the first panel's tiles pack.
+  void multiply_own_rows(const Block& block, int64_t first) const {
+    const int64_t part = part_at(first), whole = block.rows / kGroup * kGroup;
+    float* packed = cpu::scratch(cpu::Scratch::task, cpu::round_up(block.rows, kGroup) * part_);
+    const Piece rows = left_.piece(block.row, block.rows, first, part);
+    const bool again = block.cols > kPanel;
+    if (again && whole < block.rows) {
+      pack_lines(left_, block.row + whole, block.rows - whole, first, part, packed + whole * part);
     }
-    if (!p.bias) return;
-    float* c = p.c.f32() + block.row * p.c.stride + block.col;
-    cpu::add_bias(p.bias.f32() + block.col, {c, DType::f32, block.rows, block.cols, p.c.stride});
-  });
+    for (int64_t i = 0; i < block.cols; i += kPanel) {
+      const Groups groups = i == 0 ? Groups{{rows.data, rows.stride}, kGroup}
+                                   : Groups{{packed, kGroup}, kGroup * part};
+      float* panel = panel_at(block.col + i, first);
+      const Piece upcoming{panel + kPanel * part, 0, i + kPanel < block.cols, kPanel * part};
+      multiply_panel<true>(groups, i == 0 && again ? packed : nullptr, {panel},
+                           sums(block, i, HWY_MIN(kPanel, block.cols - i)), part,
+                           p_.accumulate || first > 0, Upcoming(upcoming, block.rows / kGroup + 1));
+    }
+  }
+
+  const cpu::Product& p_;
+  const Lines left_, right_;
+  const int64_t depth_ = p_.depth(), part_ = even_part(depth_, kMostDepth);
+  float* packed_ = nullptr;
+  int64_t padded_ = 0;
+};
+
+void multiply(const cpu::Product& p) {
+  PanelProduct(p).run();
 }
 
 }  // namespace
@@ -160,7 +293,7 @@ HWY_AFTER_NAMESPACE();
 namespace finetune {
 HWY_EXPORT(multiply);
 
-void cpu::panel_multiply(const Product& p) {
+void cpu::multiply(const Product& p) {
   check(p);
   FINETUNE_CHECK(p.depth() > 0);
   if (p.c.size() == 0) return;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/parallel.h"
 #include "ops/backend.h"
-#include "ops/cpu/panel_gemm.h"
-#include "ops/cpu/transpose.h"
+#include "ops/cpu/gemm.h"
 
 namespace finetune::test {
 namespace {
@@ -40,7 +40,7 @@ struct PanelCase {
   bool bias() const { return !accumulate && !transpose_a; }
 };
 
-// The largest difference of panel_multiply() from sums in double, and of what lies between c's rows
+// The largest difference of multiply() from sums in double, and of what lies between c's rows
 // from what was there.
 double panel_difference(const PanelCase& s) {
   Operand a = s.transpose_a ? Operand(s.depth, s.rows, s.gap) : Operand(s.rows, s.depth, s.gap);
@@ -64,7 +64,7 @@ double panel_difference(const PanelCase& s) {
   p.c = c.view();
   p.accumulate = s.accumulate;
   if (s.bias()) p.bias = vector(bias.values.data(), s.cols);
-  cpu::panel_multiply(p);
+  cpu::multiply(p);
   double largest = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(double(c.values[i]) - expected[i]));
@@ -105,7 +105,7 @@ TEST_CASE("activations of very large and very small values") {
   }
 }
 
-TEST_CASE("fp32 products by kernels of our own, whatever the vectors' width") {
+TEST_CASE("fp32 products of odd shapes, between gaps") {
   struct Shape {
     int64_t rows, cols, depth, gap;
   };
@@ -127,24 +127,33 @@ TEST_CASE("fp32 products by kernels of our own, whatever the vectors' width") {
   }
 }
 
-TEST_CASE("transposes of any size, between gaps") {
-  constexpr float kUntouched = -7;
-  for (int64_t rows : {1, 3, 8, 16, 17, 37}) {
-    for (int64_t cols : {1, 4, 6, 19, 64}) {
-      INFO(rows, " x ", cols);
-      const Operand from(rows, cols, 3);
-      const int64_t ldt = rows + 2;
-      std::vector<float> to(size_t(cols * ldt), kUntouched);
-      cpu::transpose(from.values.data(), from.stride, rows, cols, to.data(), ldt);
-      int64_t wrong = 0;
-      for (int64_t c = 0; c < cols; ++c) {
-        for (int64_t r = 0; r < ldt; ++r) {
-          const float expected = r < rows ? from.values[size_t(r * from.stride + c)] : kUntouched;
-          wrong += to[size_t(c * ldt + r)] != expected;
+TEST_CASE("bits of a product's element depend on its row and its column alone") {
+  constexpr int64_t kRows = 131, kCols = 117, kDepth = 800;
+  for (const auto& [transpose_a, transpose_b] :
+       {std::pair{false, false}, {false, true}, {true, false}}) {
+    INFO("a is transposed: ", transpose_a, ", b: ", transpose_b);
+    Operand a = transpose_a ? Operand(kDepth, kRows, 0) : Operand(kRows, kDepth, 0);
+    Operand b = transpose_b ? Operand(kCols, kDepth, 0) : Operand(kDepth, kCols, 0);
+    Operand whole(kRows, kCols, 0), part(kRows, kCols, 0);
+    const auto product = [&](Tensor left, Tensor right, Tensor c) {
+      cpu::multiply(
+          {.a = left, .transpose_a = transpose_a, .b = right, .transpose_b = transpose_b, .c = c});
+    };
+    product(a.view(), b.view(), whole.view());
+    const int before = threads();
+    for (const int count : {1, 5}) {
+      set_threads(count);
+      for (const auto& [first, rows] : {std::pair{0, 3}, {3, 64}, {67, 64}}) {
+        for (const auto& [from, cols] : {std::pair{0, 1}, {1, 50}, {51, 66}}) {
+          product(transpose_a ? a.view().columns(first, rows) : a.view().rows_from(first, rows),
+                  transpose_b ? b.view().rows_from(from, cols) : b.view().columns(from, cols),
+                  part.view().rows_from(first, rows).columns(from, cols));
         }
       }
-      CHECK(wrong == 0);
+      CHECK(part.values == whole.values);
+      std::fill(part.values.begin(), part.values.end(), kNaN);
     }
+    set_threads(before);
   }
 }
 
