@@ -105,6 +105,9 @@ struct Bert::State {
   }
 
   void embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites, bool keep);
+  int64_t feature_rows(const DeviceBatch& batch) const {
+    return sequence_head() ? batch.sequences() : batch.tokens();
+  }
   Tensor logits(const DeviceBatch& batch, float* weights, const DropoutSites& sites);
   void head_backward(const DeviceBatch& batch, float* weights, float* arena, Tensor dlogits,
                      const DropoutSites& sites, Tensor dencoder, bool accumulate);
@@ -146,8 +149,7 @@ void Bert::State::embed(const DeviceBatch& batch, float* weights, const DropoutS
 }
 
 Tensor Bert::State::logits(const DeviceBatch& batch, float* weights, const DropoutSites& sites) {
-  const int64_t h = config.hidden_size;
-  const int64_t rows = sequence_head() ? batch.sequences() : batch.tokens();
+  const int64_t h = config.hidden_size, rows = feature_rows(batch);
   Tensor features = at(plan.layers.back().output, rows, h);
   if (sequence_head()) {
     Tensor before_tanh = at(plan.pooler_input, rows, h), pooled = at(plan.pooled, rows, h);
@@ -268,6 +270,13 @@ Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan
     whole ? whole_layer_forward(pass, weights) : layer_forward(pass, weights);
   }
   return s.logits(batch, weights, sites);
+}
+
+Tensor Bert::inferred_logits(const DeviceBatch& batch) const {
+  const State& s = *state_;
+  const auto plan = ActivationPlan::inference(s.config, s.head, s.backend.activation_type(),
+                                              batch.tokens(), batch.sequences(), s.whole_layers);
+  return s.at(plan.logits, s.feature_rows(batch), s.head.outputs);
 }
 
 void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,

@@ -21,16 +21,21 @@ constexpr double kMiB = 1024.0 * 1024.0;
 // The largest micro-batches that there is room for, as session.cpp reserves them.
 struct Sizes {
   BatchShape training;
-  MicroBatchLimits evaluation;
+  BatchShape evaluation;
 };
+
+BatchShape filled(const MicroBatchLimits& limits, const SampleView& samples) {
+  return largest_filled({limits.tokens, limits.sequences, samples.longest()});
+}
 
 Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
   const int64_t shard = part(run.batch_size, run.virtual_shards, 0).size();
-  const MicroBatchLimits limits = micro_batch_limits(run.training, micro_batch_tokens, shard);
-  Sizes sizes{largest_filled({limits.tokens, limits.sequences, run.training.longest()}), {}};
+  Sizes sizes{filled(micro_batch_limits(run.training, micro_batch_tokens, shard), run.training),
+              {}};
   if (run.evaluation) {
-    sizes.evaluation =
-        micro_batch_limits(*run.evaluation, micro_batch_tokens, Engine::kEvaluationSequences);
+    sizes.evaluation = filled(
+        micro_batch_limits(*run.evaluation, micro_batch_tokens, Engine::kEvaluationSequences),
+        *run.evaluation);
   }
   return sizes;
 }
@@ -56,17 +61,16 @@ int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
   constexpr int64_t kRest = int64_t{128} << 10;
   const int64_t heads = run.config.num_attention_heads;
   int64_t most = 0;
-  auto count = [&](int64_t tokens, int64_t sequences, int64_t longest, bool gradients) {
-    if (!run.library_attention || longest <= kOwnLength || tokens == 0) return;
-    const int64_t planned = planned_sequences(sequences), length = planned_length(longest);
-    int64_t bytes = kRest + heads * tokens * kFloat + 7 * (planned + 64) * kFloat;
+  auto count = [&](const BatchShape& size, bool gradients) {
+    if (!run.library_attention || size.max_length <= kOwnLength) return;
+    const int64_t planned = planned_sequences(size.sequences);
+    const int64_t length = planned_length(size.max_length);
+    int64_t bytes = kRest + heads * size.tokens * kFloat + 7 * (planned + 64) * kFloat;
     if (gradients) bytes += heads * planned * length * (2 * length + kFloat);
     most = std::max(most, bytes);
   };
-  count(sizes.training.tokens, sizes.training.sequences, sizes.training.max_length, true);
-  if (run.evaluation) {
-    count(sizes.evaluation.tokens, sizes.evaluation.sequences, run.evaluation->longest(), false);
-  }
+  count(sizes.training, true);
+  count(sizes.evaluation, false);
   return most;
 }
 

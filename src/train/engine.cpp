@@ -135,6 +135,7 @@ void Engine::share_weights(Communicator& comm) {
 }
 
 void Engine::reserve(BatchSize training, BatchSize inference, bool recompute) {
+  if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
   bert_.reserve(training, inference, recompute);
   batch_ = std::make_unique<DeviceBatch>(*backend_, std::max(training.tokens, inference.tokens),
                                          std::max(training.sequences, inference.sequences));
@@ -151,10 +152,24 @@ void Engine::set_evaluation_sequences(int64_t count) {
   if (count > 0) evaluation_sequences_ = count;
 }
 
+const PackedBatch& Engine::filled(const PackedBatch& batch) {
+  if (!backend_->replays()) return batch;
+  filled_ = batch;
+  fill_up(filled_);
+  return filled_;
+}
+
 void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
-  Tensor out = bert_.forward(upload(batch), weights(), nullptr, false);
+  const PackedBatch& computed = filled(batch);
+  DeviceBatch& device = upload(computed);
+  float* arena = weights();
+  const int64_t key[] = {computed.tokens(), computed.sequences(), computed.max_length};
+  backend_->replay(key, [&] { bert_.forward(device, arena, nullptr, false); });
+  const Tensor out = bert_.inferred_logits(device);
   FINETUNE_CHECK(out.contiguous());
-  logits.resize(size_t(out.size()));
+  // What fills the micro-batch up lies behind its own sequences and tokens.
+  const bool of_tokens = table_.head().kind == HeadKind::token;
+  logits.resize(size_t((of_tokens ? batch.tokens() : batch.sequences()) * out.cols));
   backend_->download(logits.data(), out.data, logits.size() * sizeof(float));
 }
 

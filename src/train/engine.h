@@ -72,11 +72,13 @@ class Engine {
     complete_weights_ = std::move(complete);
   }
 
-  // Buffers for micro-batches of up to these sizes. Once.
+  // Buffers for micro-batches of up to these sizes. Once. Those of training are as they are
+  // computed (reserved_size), those of inference as infer() gets them.
   void reserve(BatchSize training, BatchSize inference, bool recompute = false);
   DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1);
 
-  // Logits of a micro-batch without dropout, copied to the host.
+  // Logits of a micro-batch without dropout, copied to the host: (B, outputs) or (T, outputs). On a
+  // backend that replays work, sequences that fill it up are computed beside its own.
   void infer(const PackedBatch& batch, std::vector<float>& logits);
 
   // Most sequences of one micro-batch without gradients; 0: the default.
@@ -84,6 +86,8 @@ class Engine {
   int64_t evaluation_sequences() const { return evaluation_sequences_; }
 
  private:
+  const PackedBatch& filled(const PackedBatch& batch);
+
   std::unique_ptr<Backend> backend_;
   BertConfig config_;
   ParameterTable table_;
@@ -91,6 +95,7 @@ class Engine {
   std::function<void()> complete_weights_;
   Bert bert_;
   std::unique_ptr<DeviceBatch> batch_;
+  PackedBatch filled_;
   int64_t evaluation_sequences_ = kEvaluationSequences;
 };
 
@@ -98,7 +103,7 @@ class Engine {
 using MicroBatchLimits = BatchSize;
 MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
                                     int64_t most_sequences);
-// What training micro-batches within such limits take on this backend: some fill them up.
+// What micro-batches within such limits take on this backend: some fill them up.
 BatchSize reserved_size(const Backend& backend, BatchSize limits);
 
 }  // namespace finetune

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "data/packing.h"
+#include "model/activations.h"
 #include "train/device_forecast.h"
 #include "train/engine.h"
 
@@ -83,6 +85,20 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(rounded.weights < arena + arena / 2);
   CHECK(rounded.scratch > sharded.scratch);
   CHECK(rounded.gradients == sharded.gradients);
+}
+
+TEST_CASE("a GPU's memory: micro-batches of evaluation are filled up as those of training") {
+  Case c;
+  c.run.batch_size = 1;  // training takes less
+  const MicroBatchLimits limits = micro_batch_limits(c.samples, 2048, Engine::kEvaluationSequences);
+  const BatchShape most = largest_filled({limits.tokens, limits.sequences, 0});
+  REQUIRE(most.tokens > limits.tokens);
+  const int64_t floats = ActivationPlan::inference(c.config, c.table.head(), DType::f32,
+                                                   most.tokens, most.sequences, false)
+                             .floats;
+  const int64_t forecast = forecast_device_memory(c.run, 2048, false).activations;
+  CHECK(forecast > floats * 4);
+  CHECK(forecast < floats * 4 + kMiB);  // ids, types, ... and offsets
 }
 
 TEST_CASE("micro-batches by default: from the model's shape and the size of the device's memory") {
