@@ -17,14 +17,33 @@ __global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix
   for_columns(y.cols, [=](int64_t i) { y.row(t)[i] = a[i] + c[i] + b[i]; });  // as the CPU adds
 }
 
+// The place behind the run of tokens with this id that has place `begin` of `order`. Ids ascend
+// along `order`: a warp looks at 32 places, ever further apart while all are in the run, then
+// closer.
+__device__ int64_t end_of_run(const Tokens& tokens, int64_t begin, int32_t id) {
+  int64_t last = begin;  // known to be in the run
+  for (int64_t stride = 1;;) {
+    const int64_t i = last + (lane() + 1) * stride;
+    const bool inside = i < tokens.count && tokens.ids[tokens.order[i]] == id;
+    const int matches = __popc(__ballot_sync(kAllLanes, inside));
+    last += matches * stride;
+    if (matches == kWarp) {
+      stride *= kWarp;
+    } else if (stride > 1) {
+      stride /= kWarp;
+    } else {
+      return last + 1;
+    }
+  }
+}
+
 // Block x adds the run of equal ids that begins at place x of `order`; at all other places it has
 // nothing to do.
 __global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
   const int64_t begin = blockIdx.x;
   const int32_t id = tokens.ids[tokens.order[begin]];
   if (begin > 0 && tokens.ids[tokens.order[begin - 1]] == id) return;
-  int64_t end = begin + 1;
-  while (end < tokens.count && tokens.ids[tokens.order[end]] == id) ++end;
+  const int64_t end = end_of_run(tokens, begin, id);
   for_columns(dy.cols, [=](int64_t c) {
     float sum = dword.row(id)[c];
     for (int64_t i = begin; i < end; ++i) sum += dy.row(tokens.order[i])[c];

@@ -55,8 +55,16 @@ void add_embedding_cases(std::vector<OpCase>& table) {
   struct Shape {
     int64_t tokens, hidden, words, positions;
   };
+  // Of one or two words: runs of tokens with one id that are longer than a GPU's warp or block, and
+  // such as end where a warp's search for their end turns.
   for (const Shape& s : {Shape{1, 7, 5, 3},
                          {17, 33, 11, 20},
+                         {32, 5, 1, 40},
+                         {33, 5, 1, 40},
+                         {34, 5, 1, 40},
+                         {600, 270, 2, 64},
+                         {1057, 5, 1, 512},
+                         {1100, 5, 1, 512},
                          {53, 64, 300, 64},
                          {419, 384, 97, 512},
                          {512, 100, 4000, 512}}) {
