@@ -11,7 +11,8 @@ namespace finetune {
 // backend rounds first (bf16) are part of it.
 double measure_matmul_peak(Backend& backend);
 
-// Bytes read plus bytes written, per second, by adding one block to another, up to 1 GiB each.
+// Bytes read plus bytes written, per second, by adding one block to another: the largest ones, of
+// 1 GiB each or what takes 10 ms, which no cache holds.
 double measure_memory_peak(Backend& backend);
 
 }  // namespace finetune

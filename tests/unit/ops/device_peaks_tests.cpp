@@ -1,0 +1,55 @@
+// The rates of a device are measured where its caches cannot hold what is moved, and where it is
+// not waited for most of the time.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "ops/device_peaks.h"
+#include "ops/profiling_backend.h"
+
+namespace finetune::test {
+namespace {
+
+// Moves blocks of up to kCached floats at once, larger ones at kBytesPerSecond or, on a machine
+// that is busy, more slowly; multiplies at kFlopsPerSecond, after a launch's time.
+class Device final : public ProfilingBackend {
+ public:
+  static constexpr int64_t kCached = int64_t{1} << 18;
+  static constexpr double kBytesPerSecond = 1e9, kFlopsPerSecond = 1e9, kLaunch = 2e-3;
+
+  Device() : ProfilingBackend(make_cpu_backend()) { set_recording(false); }
+  void add(Tensor x, Tensor) override {
+    largest = x.size();
+    if (x.size() > kCached) sleep(3.0 * double(x.size()) * sizeof(float) / kBytesPerSecond);
+  }
+  void linear(Tensor x, Tensor w, Tensor, Tensor) override {
+    sleep(kLaunch + 2.0 * double(x.rows) * double(w.rows) * double(x.cols) / kFlopsPerSecond);
+  }
+
+  int64_t largest = 0;  // floats of the last block
+
+ private:
+  static void sleep(double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  }
+};
+
+TEST_CASE("the rate of a device's memory is not that of its cache") {
+  Device device;
+  const double rate = measure_memory_peak(device);
+  CHECK(device.largest > Device::kCached);
+  CHECK(rate > 0);
+  CHECK(rate <= Device::kBytesPerSecond);
+}
+
+TEST_CASE("a device's rate of products is that of one that is long enough") {
+  Device device;
+  const double rate = measure_matmul_peak(device);
+  CHECK(rate <= Device::kFlopsPerSecond);
+  // The first product is a fifteenth of its launch, the last one, of 10 ms or more, four fifths.
+  CHECK(rate > 0.5 * Device::kFlopsPerSecond);
+}
+
+}  // namespace
+}  // namespace finetune::test
