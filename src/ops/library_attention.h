@@ -3,7 +3,6 @@
 // forecast of its memory must agree.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -12,9 +11,14 @@ namespace finetune::library_attention {
 // Up to this length own kernels compute. Not measured: no GPU has shown yet where to change.
 constexpr int64_t kOwnLength = 128;
 
-// Sequences of the plan for a call of so many: powers of two from 8 on.
+// Sequences of the plan for a call of so many: four steps between powers of two from 8 on (8, 10,
+// 12, 14, 16, 20, ...). A plan computes and has memory for at most a quarter more than the call
+// has.
 constexpr int64_t planned_sequences(int64_t sequences) {
-  return std::max<int64_t>(int64_t(std::bit_ceil(uint64_t(sequences))), 8);
+  constexpr int64_t kLeast = 8;
+  if (sequences <= kLeast) return kLeast;
+  const int64_t step = int64_t(std::bit_floor(uint64_t(sequences))) / 4;
+  return (sequences + step - 1) / step * step;
 }
 
 // Its longest sequence: multiples of 128.

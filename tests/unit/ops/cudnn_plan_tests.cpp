@@ -71,7 +71,8 @@ TEST_CASE("cuDNN has deterministic plans for packed attention with dropout on an
     int64_t sequences, length, heads, head_size;
   };
   const Model models[] = {{32, 384, 12, 64}, {64, 512, 12, 64}, {8, 256, 16, 64},
-                          {32, 384, 12, 32}, {8, 384, 2, 128},  {8, 256, 4, 24}};
+                          {32, 384, 12, 32}, {8, 384, 2, 128},  {8, 256, 4, 24},
+                          {10, 256, 12, 64}, {40, 384, 12, 64}};
   for (const Model& m : models) {
     for (uint32_t threshold : {0u, 6554u}) {
       for (bool backward : {false, true}) {

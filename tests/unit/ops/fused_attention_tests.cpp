@@ -8,6 +8,7 @@
 #include <random>
 
 #include "op_case.h"
+#include "ops/library_attention.h"
 #include "shared.h"
 
 namespace finetune::test {
@@ -250,6 +251,25 @@ void check_backend(Backend& backend) {
 }
 
 }  // namespace
+
+TEST_CASE(
+    "plans of a library's attention: numbers of sequences with four steps between powers of two") {
+  using library_attention::planned_sequences;
+  std::vector<int64_t> sizes;
+  for (int64_t sequences = 1; sequences <= 128; ++sequences) {
+    const int64_t planned = planned_sequences(sequences);
+    CHECK(planned >= sequences);
+    if (sizes.empty() || planned != sizes.back()) sizes.push_back(planned);
+  }
+  CHECK(sizes ==
+        std::vector<int64_t>{8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128});
+  for (int64_t sequences = 8; sequences <= 5000; ++sequences) {
+    const int64_t planned = planned_sequences(sequences);
+    CHECK(planned >= sequences);
+    CHECK(4 * planned <= 5 * sequences);
+    CHECK(planned_sequences(planned) == planned);
+  }
+}
 
 TEST_CASE("masks of the GPU's own attention library: gradients fit them") {
   int present = 0;
