@@ -12,8 +12,11 @@ using Gradients = AttentionGradients<bfloat16>;
 template <int kSize>
 struct Shared {
   Stages<kSize> tiles;
-  float lse[kStages<kSize>][kTileRows], weighted[kStages<kSize>][kTileRows];  // of queries streamed
+  // Of queries that stream by; and which of a warp's sixteen keys each has kept.
+  float lse[kStages<kSize>][kTileRows], weighted[kStages<kSize>][kTileRows];
+  uint16_t kept[kStages<kSize>][kAttentionWarps][kTileRows];
 };
+static_assert(kWarpRows == 16);  // bits of `kept`
 
 // Where a lane finds an element of a product (16, 16): row lane / 4 + half * 8, column
 // n * 8 + lane % 4 * 2 + c, in [n][2 * half + c].
@@ -59,6 +62,11 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
       shared.lse[stage][task.base + row] = t.lse.row(task.head)[first_query + tile + row] * kLog2E;
       shared.weighted[stage][task.base + row] = t.weighted.row(task.head)[first_query + tile + row];
     }
+    if (!kKeysStay || !task.works) return;
+    for (int i = lane(); i < task.rows() && tile + i < queries; i += kWarp) {
+      const uint64_t bits = mask_bits(words, (tile + i) * keys + task.begin);
+      shared.kept[stage][warp()][i] = uint16_t(bits);
+    }
   };
   for_streamed<kSize>(task, others, load, [&](int stage, int64_t tile) {
     uint64_t kept_keys[2] = {};  // of the queries that stay
@@ -77,11 +85,7 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
         for (int c = 0; c < 2; ++c) {
           const int column = step * 16 + n * 8 + lane() % 4 * 2 + c;  // in the tile
           const bool inside = column < count;
-          // Of a query that streams by, its own keys.
-          uint64_t kept_own = 0;
-          if (kKeysStay && inside) {
-            kept_own = mask_bits(words, (tile + column) * keys + task.begin);
-          }
+          const unsigned kept_own = kKeysStay && inside ? shared.kept[stage][warp()][column] : 0;
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int staying = lane() / 4 + half * 8;
@@ -94,8 +98,7 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
             const float lse = kKeysStay ? shared.lse[stage][task.base + column] : own_lse[half];
             const float weighted =
                 kKeysStay ? shared.weighted[stage][task.base + column] : own_weighted[half];
-            const uint64_t kept =
-                kKeysStay ? kept_own >> staying & 1 : kept_keys[half] >> column & 1;
+            const bool kept = kKeysStay ? kept_own >> staying & 1 : kept_keys[half] >> column & 1;
             const float p = exp2f(ds * to_exponent - lse);
             const float probability = kept ? p * dropout_scale : 0.0f;
             ds = probability * m - p * weighted;  // the scale comes at the end
