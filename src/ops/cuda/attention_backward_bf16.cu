@@ -62,10 +62,12 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
       shared.lse[stage][task.base + row] = t.lse.row(task.head)[first_query + tile + row] * kLog2E;
       shared.weighted[stage][task.base + row] = t.weighted.row(task.head)[first_query + tile + row];
     }
-    if (!kKeysStay || !task.works) return;
-    for (int i = lane(); i < task.rows() && tile + i < queries; i += kWarp) {
-      const uint64_t bits = mask_bits(words, (tile + i) * keys + task.begin);
-      shared.kept[stage][warp()][i] = uint16_t(bits);
+    if constexpr (kKeysStay) {
+      const int rows = task.works ? task.rows() : 0;
+      for (int i = lane(); i < rows && tile + i < queries; i += kWarp) {
+        const uint64_t bits = mask_bits(words, (tile + i) * keys + task.begin);
+        shared.kept[stage][warp()][i] = uint16_t(bits);
+      }
     }
   };
   for_streamed<kSize>(task, others, load, [&](int stage, int64_t tile) {
