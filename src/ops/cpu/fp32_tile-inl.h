@@ -17,7 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
 
-// Rows of a tile: with two vectors across, its sums fill the 32 (or 16) registers but four.
+// Rows of a tile of attention: with two vectors across, sums fill the 32 (or 16) registers but
+// four.
 constexpr int64_t kTileRows = kLanes == 16 ? 12 : 6;
 
 // A matrix of which a product reads rows: element (i, k) of op(A) is at [i*stride + k], or at
@@ -95,15 +96,15 @@ inline void pack(const T* from, int64_t stride, int64_t rows, int64_t cols, floa
   }
 }
 
-// Four floats of each fourth row, from the first on: a vector of kRows pieces of 128 bits.
-template <int64_t kRows, class T>
+// Four floats of each fourth row, from the first on: a vector of kPieces times 128 bits.
+template <int64_t kPieces, class T>
 HWY_INLINE auto every_fourth(const T* from, int64_t stride) {
-  if constexpr (kRows == 1) {
+  if constexpr (kPieces == 1) {
     return load_as(hn::FixedTag<float, 4>(), from);
   } else {
-    const hn::FixedTag<float, 4 * kRows> d;
-    return hn::Combine(d, every_fourth<kRows / 2>(from + kRows / 2 * 4 * stride, stride),
-                       every_fourth<kRows / 2>(from, stride));
+    const hn::FixedTag<float, 4 * kPieces> d;
+    return hn::Combine(d, every_fourth<kPieces / 2>(from + kPieces / 2 * 4 * stride, stride),
+                       every_fourth<kPieces / 2>(from, stride));
   }
 }
 

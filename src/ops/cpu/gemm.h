@@ -8,9 +8,9 @@ namespace finetune::cpu {
 
 // c (M, N) = op(a) * op(b) + bias, or c += op(a) * op(b) with `accumulate`. op(a) is (M, K), op(b)
 // (K, N): the matrix or its transpose. bias (1, N) may be absent. A transposed `a` is for weight
-// gradients alone: b is not transposed then and there is no bias. An element of c is summed over K
-// in order, in parts whose size K alone decides: its bits depend on its row of op(a), its column of
-// op(b) and nothing else. Needs K > 0.
+// gradients alone: b is not transposed then and there is no bias. Needs K > 0. An element of c is a
+// chain of fused multiply-adds over K in order, from 0 or c, then the bias: the same bits with any
+// number of threads, and on AVX2 and AVX-512.
 struct Product {
   Tensor a;
   bool transpose_a = false;

@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 #include "ops/cpu/fp32_tile-inl.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/isa.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace finetune::HWY_NAMESPACE {
@@ -26,6 +27,10 @@ constexpr int64_t kMostShared = 768, kFewestShared = 64;
 constexpr int64_t kSumBytes = int64_t{192} << 10;
 // Of the shared operand a task packs at most so many lines.
 constexpr int64_t kPackedLines = 96;
+// To pack a unit of its own takes a task as long as this many tiles.
+constexpr int64_t kPackingCost = 3;
+// Most tasks of a thread that are considered.
+constexpr int64_t kMostRounds = 8;
 
 // Part of a matrix in memory.
 struct Piece {
@@ -118,10 +123,10 @@ struct Panel {
   Piece from = {};
 };
 
-// c (rows, up to kPanel) = or += op(a) * panel. With `packed` whole groups of the rows are written
+// c (rows, up to kPanel) = or += op(a) * panel. With `packed_rows` whole groups of rows are written
 // there, packed.
 template <bool kTranspose>
-void multiply_panel(Groups groups, float* packed, const Panel& panel, Tensor c, int64_t depth,
+void multiply_panel(Groups groups, float* packed_rows, const Panel& panel, Tensor c, int64_t depth,
                     bool add, Upcoming upcoming) {
   HWY_ALIGN float edge[kGroup * kPanel];
   float *out = c.f32(), *const to = panel.packed;
@@ -141,9 +146,9 @@ void multiply_panel(Groups groups, float* packed, const Panel& panel, Tensor c, 
     } else if (r == 0 && panel.from.data) {
       tile<kTranspose, kGroup, kVectors, PackedByTile::right>(
           left, panel.from.data, panel.from.stride, out, c.stride, depth, add, to);
-    } else if (kTranspose && packed && rows == kGroup) {
+    } else if (kTranspose && packed_rows && rows == kGroup) {
       tile<true, kGroup, kVectors, PackedByTile::left>(left, to, kPanel, out, c.stride, depth, add,
-                                                       packed + r * depth);
+                                                       packed_rows + r * depth);
     } else {
       tile_of<kTranspose, kGroup, kVectors>(rows, left, to, kPanel, out, c.stride, depth, add);
     }
@@ -171,6 +176,29 @@ struct Pieces {
   int64_t count, unit, units, number = 1;
 };
 
+// Cuts both so that the slowest thread ends as early as can be, by the tiles it multiplies and the
+// units it packs, and tasks fit the second-level cache.
+void cut(Pieces& shares, Pieces& owns) {
+  const int64_t least = (shares.count + kMostShared - 1) / kMostShared;
+  const int64_t most =
+      HWY_MIN(HWY_MAX(least, shares.count / kFewestShared), least + 2 * int64_t{threads()});
+  int64_t best = INT64_MAX, best_shares = 1, best_owns = 1;
+  for (int64_t number = least; number <= most; ++number) {
+    shares.cut(number);
+    const int64_t lines = kSumBytes / int64_t{sizeof(float)} / shares.most();
+    for (int64_t rounds = 1; rounds <= kMostRounds; ++rounds) {
+      owns.cut(HWY_MAX(rounds * threads() / shares.number, (owns.count + lines - 1) / lines));
+      const int64_t in_turn = (shares.number * owns.number + threads() - 1) / threads();
+      const int64_t time =
+          in_turn * (shares.most() / shares.unit + kPackingCost) * (owns.most() / owns.unit);
+      if (time >= best) continue;
+      best = time, best_shares = shares.number, best_owns = owns.number;
+    }
+  }
+  shares.cut(best_shares);
+  owns.cut(best_owns);
+}
+
 // Some rows and columns of c.
 struct Block {
   int64_t row, rows, col, cols;
@@ -185,22 +213,16 @@ class PanelProduct {
       : p_(p), left_{p.a, !p.transpose_a, kGroup}, right_{p.b, p.transpose_b, kPanel} {}
 
   void run() {
-    const bool gradient = !left_.along;
-    if (gradient) pack_panels();
-    Pieces shares(gradient ? right_ : left_), owns(gradient ? left_ : right_);
-    shares.cut((shares.count + kMostShared - 1) / kMostShared);
-    const int64_t most = kSumBytes / int64_t{sizeof(float)} / shares.most();
-    owns.cut(cpu::round_up((owns.count + most - 1) / most, threads()));
-    while (shares.number * owns.number < threads() && shares.most() > kFewestShared) {
-      shares.cut(2 * shares.number);
-    }
+    if (gradient_) pack_panels();
+    Pieces shares(gradient_ ? right_ : left_), owns(gradient_ ? left_ : right_);
+    cut(shares, owns);
     cpu::for_tasks(shares.number * owns.number, [&](int64_t task) {
       const int64_t s = task % shares.number, o = task / shares.number;
-      const Pieces &down = gradient ? owns : shares, &across = gradient ? shares : owns;
-      const int64_t i = gradient ? o : s, j = gradient ? s : o;
-      const Block block{down.begin(i), down.size(i), across.begin(j), across.size(j)};
+      const Block block = gradient_
+                              ? Block{owns.begin(o), owns.size(o), shares.begin(s), shares.size(s)}
+                              : Block{shares.begin(s), shares.size(s), owns.begin(o), owns.size(o)};
       for (int64_t first = 0; first < depth_; first += part_) {
-        gradient ? multiply_own_rows(block, first) : multiply_own_panels(block, first);
+        gradient_ ? multiply_own_rows(block, first) : multiply_own_panels(block, first);
       }
       if (p_.bias) cpu::add_bias(p_.bias.f32() + block.col, sums(block, 0, block.cols));
     });
@@ -250,7 +272,7 @@ class PanelProduct {
           right_.piece(block.col + next, HWY_MIN(kPanel, block.cols - next), then, part_at(then));
       multiply_panel<false>({{rows.data, rows.stride}, kGroup * rows.stride}, nullptr, panel,
                             sums(block, i, cols), part, p_.accumulate || first > 0,
-                            Upcoming(upcoming, block.rows / kGroup + 1));
+                            Upcoming(upcoming, (block.rows + kGroup - 1) / kGroup));
     }
   }
 
@@ -259,7 +281,7 @@ class PanelProduct {
     const int64_t part = part_at(first), whole = block.rows / kGroup * kGroup;
     float* packed = cpu::scratch(cpu::Scratch::task, cpu::round_up(block.rows, kGroup) * part_);
     const Piece rows = left_.piece(block.row, block.rows, first, part);
-    const bool again = block.cols > kPanel;
+    const bool again = block.cols > kPanel;  // so that packing pays
     if (again && whole < block.rows) {
       pack_lines(left_, block.row + whole, block.rows - whole, first, part, packed + whole * part);
     }
@@ -270,12 +292,14 @@ class PanelProduct {
       const Piece upcoming{panel + kPanel * part, 0, i + kPanel < block.cols, kPanel * part};
       multiply_panel<true>(groups, i == 0 && again ? packed : nullptr, {panel},
                            sums(block, i, HWY_MIN(kPanel, block.cols - i)), part,
-                           p_.accumulate || first > 0, Upcoming(upcoming, block.rows / kGroup + 1));
+                           p_.accumulate || first > 0,
+                           Upcoming(upcoming, (block.rows + kGroup - 1) / kGroup));
     }
   }
 
   const cpu::Product& p_;
   const Lines left_, right_;
+  const bool gradient_ = !left_.along;
   const int64_t depth_ = p_.depth(), part_ = even_part(depth_, kMostDepth);
   float* packed_ = nullptr;
   int64_t padded_ = 0;
@@ -294,6 +318,7 @@ namespace finetune {
 HWY_EXPORT(multiply);
 
 void cpu::multiply(const Product& p) {
+  select_isa();
   check(p);
   FINETUNE_CHECK(p.depth() > 0);
   if (p.c.size() == 0) return;
