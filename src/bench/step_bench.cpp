@@ -1,8 +1,10 @@
 #include "bench/step_bench.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <numeric>
+#include <string_view>
 
 #include "bench/synthetic_task.h"
 #include "comm/placement.h"
@@ -25,6 +27,9 @@ constexpr double kStepSeconds = 5;
 constexpr int64_t kBatches = 64;  // different ones; later steps begin again
 constexpr double kLearningRate = 1e-5;
 
+constexpr int64_t kMostSequences = 65536;  // of a step: there are many batches in memory
+constexpr int64_t kMostShards = 65536;     // as in train
+
 struct TimedSteps {
   std::vector<double> seconds;
   double tokens = 0;
@@ -39,6 +44,12 @@ int64_t finish_steps(TrainingStep& step, int64_t left) {
     tokens += outcome.tokens;
   }
   return tokens;
+}
+
+// 0: none is given.
+void check_number(std::string_view option, int64_t value, int64_t most) {
+  if (value < 0) throw usage_error(option, " ", value, " is negative");
+  if (value > most) throw usage_error(option, " ", value, " is more than ", most);
 }
 
 }  // namespace
@@ -73,21 +84,20 @@ int64_t resolved_batch_size(const StepBenchOptions& options) {
   return task_kind(options) == TaskKind::qa ? 8 : 32;
 }
 
-void check_clock(Clock clock, int64_t thread_count) {
+void check_threads(Clock clock, int64_t thread_count) {
+  check_number("--threads", thread_count, kMostThreads);
   if (clock == Clock::wall || thread_count == 1) return;
   throw usage_error("--clock cpu adds up the time of all threads: it goes with --threads 1");
 }
 
 void check(const StepBenchOptions& o) {
-  if (o.batch_size < 0) throw usage_error("--batch-size ", o.batch_size, " is negative");
-  if (o.steps < 0) throw usage_error("--steps ", o.steps, " is negative");
-  if (o.threads < 0) throw usage_error("--threads ", o.threads, " is negative");
-  check_clock(o.clock, o.threads);
+  check_number("--batch-size", o.batch_size, kMostSequences);
+  check_number("--steps", o.steps, INT64_MAX);
+  check_number("--virtual-shards", o.virtual_shards, kMostShards);
+  check_number("--micro-batch-tokens", o.micro_batch_tokens, INT64_MAX);
+  check_threads(o.clock, o.threads);
   if (o.clock == Clock::cpu && o.device == "cuda") {
     throw usage_error("--clock cpu measures processors: it does not go with --device cuda");
-  }
-  if (o.micro_batch_tokens < 0) {
-    throw usage_error("--micro-batch-tokens ", o.micro_batch_tokens, " is negative");
   }
 }
 

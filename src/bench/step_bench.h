@@ -62,7 +62,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm);
 BertConfig shape_config(const std::string& shape);
 // Error(usage) for values that are out of range.
 void check(const StepBenchOptions& options);
-void check_clock(Clock clock, int64_t threads);
+void check_threads(Clock clock, int64_t threads);
 std::string resolved_device(const StepBenchOptions& options);  // cpu, cuda
 TaskKind task_kind(const StepBenchOptions& options);
 int64_t resolved_batch_size(const StepBenchOptions& options);

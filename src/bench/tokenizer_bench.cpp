@@ -38,8 +38,7 @@ std::vector<size_t> chunks_of(const std::vector<std::string_view>& lines) {
 
 TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string& input,
                                      int64_t thread_count, Clock clock) {
-  if (thread_count < 0) throw usage_error("--threads ", thread_count, " is negative");
-  check_clock(clock, thread_count);
+  check_threads(clock, thread_count);
   TokenizerBenchResult result{model, input};
   const std::string text = read_text_file(input, ExitCode::data);
   std::vector<std::string_view> lines;

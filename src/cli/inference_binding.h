@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/usage.h"
+#include "core/parallel.h"
 #include "train/inference.h"
 
 namespace finetune {
@@ -46,7 +47,7 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   whole_number_or(
       "all",
       add("Machine", "--threads", o.threads, "threads (all: the cores this process may use)"), 1,
-      4096)
+      kMostThreads)
       .default_str("all");
 }
 

@@ -10,8 +10,11 @@
 #include <limits>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/error.h"
 
 namespace finetune {
 namespace {
@@ -43,7 +46,7 @@ int available_cores() {
 }
 
 void set_threads(int count) {
-  thread_count = std::max(1, count);
+  thread_count = std::clamp(count, 1, int(kMostThreads));
 }
 
 int threads() {
@@ -71,6 +74,22 @@ T wait_while_equal(const std::atomic<T>& word, T old) {
 
 thread_local bool inside_region = false;
 
+// All signals, of the calling thread and of threads that it makes meanwhile.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // Persistent threads that share the tasks of one region at a time with the calling thread.
 class Pool {
  public:
@@ -83,7 +102,15 @@ class Pool {
   bool run(int team, int64_t count, void (*task)(void*, int64_t), void* context) {
     std::unique_lock lock(owner_, std::try_to_lock);
     if (!lock) return false;
-    while (int(workers_.size()) < team - 1) add_worker();
+    while (int(workers_.size()) < team - 1) {
+      try {
+        add_worker();
+      } catch (const std::system_error& error) {
+        throw device_error("no more than ", workers_.size() + 1, " of ", team,
+                           " threads can be started: ", error.what(),
+                           "; a smaller --threads needs fewer");
+      }
+    }
     task_ = task;
     context_ = context;
     count_ = count;
@@ -103,6 +130,7 @@ class Pool {
  private:
   static constexpr uint32_t kTeamBits = 13;  // the low bits of region_: its number of threads
   static constexpr uint32_t kStop = (1u << kTeamBits) - 1;
+  static_assert(kMostThreads < kStop);
 
   void publish(uint32_t team) {
     uint32_t number = (region_.load(std::memory_order_relaxed) >> kTeamBits) + 1;
@@ -117,11 +145,8 @@ class Pool {
     int number = int(workers_.size()) + 1;  // the caller is number 0
     // Workers take no signals: handlers would run on their stacks (train/signals.cpp says why that
     // is not safe).
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked blocked;
     workers_.emplace_back([this, seen, number] { serve(seen, number); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   void serve(uint32_t seen, int number) {

@@ -13,7 +13,9 @@ int available_cores();
 // The cgroup's quota in cores, rounded up; a large number where there is none.
 int quota_cores();
 
-void set_threads(int count);  // used by every later parallel_for
+constexpr int64_t kMostThreads = 4096;  // that a user can ask for
+
+void set_threads(int count);  // used by every later parallel_for; at most kMostThreads
 int threads();
 
 namespace detail {
@@ -21,7 +23,8 @@ void parallel_tasks(int64_t count, void (*run)(void*, int64_t), void* context);
 }
 
 // body(i) once for every i in [0, count), in any order, on up to threads() threads. An exception
-// in a body is rethrown here (the first by task number).
+// in a body is rethrown here (the first by task number). Error(device) if the system has no more
+// threads.
 template <typename Body>
 void parallel_for(int64_t count, Body&& body) {
   detail::parallel_tasks(

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "train/assertions.h"
 #include "train/duration.h"
 
@@ -84,7 +85,8 @@ void validate(const TrainOptions& o) {
   at_least(0, "early-stopping", o.early_stopping);
   at_least(1, "log-every", o.log_every);
   if (o.threads) {
-    require(*o.threads >= 1 && *o.threads <= 4096, "threads", *o.threads, "between 1 and 4096");
+    require(*o.threads >= 1 && *o.threads <= kMostThreads, "threads", *o.threads,
+            concat("between 1 and ", kMostThreads));
   }
   if (o.virtual_shards) {
     require(*o.virtual_shards >= 1 && *o.virtual_shards <= 65536, "virtual-shards",

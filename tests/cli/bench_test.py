@@ -122,6 +122,12 @@ def test_errors(directory):
     fail(2, "bench", "step", "--lengths", 513, words=["--lengths", "513", "512"])
     fail(2, "bench", "step", "--batch-size", -1, words=["--batch-size"])
     fail(2, "bench", "step", "--threads", -1, words=["--threads"])
+    for option, most in (("--batch-size", 65536), ("--threads", 4096), ("--virtual-shards", 65536)):
+        for value in (most + 1, 2**63 - 1):
+            fail(2, "bench", "step", option, value, words=[option, str(value), str(most)])
+    fail(2, "bench", "step", "--virtual-shards", -1, words=["--virtual-shards"])
+    fail(2, "bench", "ops", "--batch-size", 2**63 - 1, words=["--batch-size"])
+    fail(2, "bench", "tokenizer", "--model", TINY, "--input", TINY / "vocab.txt", "--threads", 4097, words=["4096"])
     fail(2, "bench", "step", "--clock", "cpu", "--threads", 2, words=["--clock", "--threads 1"])
     fail(2, "bench", "tokenizer", "--model", TINY, "--input", TINY / "vocab.txt", "--clock", "cpu", words=["--clock"])
     fail(2, "bench", "nothing")

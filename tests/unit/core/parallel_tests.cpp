@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/parallel.h"
 
 using namespace finetune;
@@ -42,6 +45,42 @@ TEST_CASE("the exception of the first task comes back") {
       CHECK(message == "13");
     }
   }
+  set_threads(available_cores());
+}
+
+TEST_CASE("no more threads than can be asked for") {
+  set_threads(1 << 20);
+  CHECK(threads() == kMostThreads);
+  set_threads(available_cores());
+}
+
+TEST_CASE("a system that has no more threads") {
+  pthread_attr_t usual, huge;
+  REQUIRE(pthread_getattr_default_np(&usual) == 0);
+  pthread_attr_init(&huge);
+  REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 46) == 0);  // of addresses there are 2^47
+  REQUIRE(pthread_setattr_default_np(&huge) == 0);
+  set_threads(64);  // more than there are yet
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  std::string message;
+  ExitCode code = ExitCode::done;
+  try {
+    parallel_for(1000, [](int64_t) {});
+  } catch (const Error& error) {
+    message = error.what();
+    code = error.code();
+  }
+  REQUIRE(pthread_setattr_default_np(&usual) == 0);
+  CHECK(code == ExitCode::device);
+  CHECK(message.find("of 64 threads") != message.npos);
+  CHECK(message.find("--threads") != message.npos);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  CHECK(sigismember(&before, SIGINT) == sigismember(&after, SIGINT));
+  // And as if nothing had been, once there are.
+  std::atomic<int> runs{0};
+  parallel_for(1000, [&](int64_t) { ++runs; });
+  CHECK(runs == 1000);
   set_threads(available_cores());
 }
 
