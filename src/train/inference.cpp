@@ -1,5 +1,6 @@
 #include "train/inference.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "comm/agreement.h"
@@ -80,7 +81,8 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
       model.engine->backend(), model.model.config,
       auto_micro_batch_tokens(model.model.config, loading.max_length, device_bytes));
   comm.broadcast(&model.micro_batch_tokens, sizeof model.micro_batch_tokens, 0);
-  model.engine->set_evaluation_sequences(options.batch_size);
+  // No micro-batch has more sequences than tokens: there is no need of room for them.
+  model.engine->set_evaluation_sequences(std::min(options.batch_size, model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
 }
 

@@ -31,10 +31,7 @@ class Stopwatch {
   Stopwatch(TrainingStep& step, const TimedRun& run, int64_t steps)
       : step_(step),
         batch_size_(run.options.batch_size),
-        order_(epoch_order(run.task.train_set().samples.size(), run.options.seed, 0,
-                           !run.options.no_shuffle)) {
-    order_.resize(std::min(order_.size(), size_t(steps * batch_size_)));
-  }
+        order_(first_epoch(run.task.train_set().samples, run.options, steps)) {}
 
   struct Time {
     double tokens = 0, seconds = 0;

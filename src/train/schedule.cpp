@@ -32,7 +32,8 @@ double Schedule::at(int64_t step) const {
 }
 
 int64_t warmup_steps_for(int64_t total_steps, double ratio) {
-  return int64_t(std::ceil(double(total_steps) * ratio));
+  const double exact = std::ceil(double(total_steps) * ratio);
+  return exact < double(total_steps) ? int64_t(exact) : total_steps;
 }
 
 }  // namespace finetune

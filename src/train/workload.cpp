@@ -8,14 +8,6 @@
 namespace finetune {
 namespace {
 
-// Samples of the first epoch's steps, in their order.
-std::vector<uint32_t> first_epoch(const TokenizedSamples& samples, const TrainOptions& options,
-                                  int64_t steps) {
-  std::vector<uint32_t> order = epoch_order(samples.size(), options.seed, 0, !options.no_shuffle);
-  order.resize(size_t(std::min(samples.size(), steps * options.batch_size)));
-  return order;
-}
-
 // To the largest of the micro-batches of these lengths; their number.
 int64_t enlarge(MicroBatchLimits& largest, std::span<const int64_t> lengths, int64_t max_tokens,
                 int64_t max_sequences) {
@@ -33,6 +25,15 @@ int64_t enlarge(MicroBatchLimits& largest, std::span<const int64_t> lengths, int
 }
 
 }  // namespace
+
+std::vector<uint32_t> first_epoch(const TokenizedSamples& samples, const TrainOptions& options,
+                                  int64_t steps) {
+  std::vector<uint32_t> order = epoch_order(samples.size(), options.seed, 0, !options.no_shuffle);
+  if (steps < steps_per_epoch(samples.size(), options.batch_size)) {
+    order.resize(size_t(steps * options.batch_size));
+  }
+  return order;
+}
 
 Workload workload_of(const Task& task, const TrainOptions& options, int64_t steps,
                      int64_t micro_batch_tokens, int64_t evaluation_tokens) {
@@ -70,7 +71,7 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
         enlarge(work.evaluation, lengths, evaluation_tokens, Engine::kEvaluationSequences);
     const int64_t every =
         options.eval_every.value_or(steps_per_epoch(samples.size(), options.batch_size));
-    work.evaluations = (steps + every - 1) / every;  // the last one at the end
+    work.evaluations = (steps - 1) / every + 1;  // the last one at the end
   }
   return work;
 }

@@ -19,8 +19,13 @@ struct Workload {
   int64_t evaluation_batches = 0;  // micro-batches of one
 };
 
-// Of a run of `steps` steps with these options as resolved. The first epoch is looked at: others
-// have micro-batches of nearly the same sizes.
+// Samples of the first epoch of a run of `steps` steps, in their order; fewer where it ends
+// earlier.
+std::vector<uint32_t> first_epoch(const TokenizedSamples& samples, const TrainOptions& options,
+                                  int64_t steps);
+
+// Of a run of `steps` steps, at least one, with these options as resolved. The first epoch is
+// looked at: others have micro-batches of nearly the same sizes.
 Workload workload_of(const Task& task, const TrainOptions& options, int64_t steps,
                      int64_t micro_batch_tokens, int64_t evaluation_tokens);
 

@@ -64,7 +64,8 @@ struct Split {
 Split split(int64_t question_length, int64_t context_length, const WindowOptions& options) {
   Split out;
   const int64_t budget = options.max_length - kSpecialPair;
-  const int64_t least = std::min({context_length, budget / 4, options.doc_stride + 1});
+  const int64_t least =
+      std::min({context_length, budget / 4, std::min(options.doc_stride, budget) + 1});
   out.question_length = std::min(question_length, budget - least);
   out.cut = out.question_length < question_length;
   const int64_t window = budget - out.question_length;

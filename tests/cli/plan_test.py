@@ -111,6 +111,18 @@ def test_options_are_those_of_train(directory):
             fail(4, "plan", "--model", broken, *DATA, "--no-time", words=[name])
 
 
+def test_steps_beyond_all_numbers(directory):
+    need(*MODELS)
+    run = [*CLASSIFICATION, "--max-train-samples", 50, "--no-time"]
+    epoch, endless = (plan(*run, *more) for more in (["--epochs", 1], ["--max-steps", 2**63 - 1]))
+    for name in ("largest_micro_batch_tokens", "step_tokens"):
+        assert epoch[name] == endless[name], (name, epoch, endless)
+    assert endless["steps"] == 2**63 and endless["evaluations"] > 2**60, endless  # doubles
+    assert plan(*run, "--eval-every", 2**63 - 1)["evaluations"] == 1
+    timed = plan(*run[:-1], "--max-steps", 2**63 - 1)
+    assert timed["total_seconds"] > timed["step_seconds"] * 2**62, timed
+
+
 def test_batch_larger_than_the_data(directory):
     need(*MODELS)
     run = [*CLASSIFICATION, "--max-train-samples", 50, "--batch-size", 1000]

@@ -102,6 +102,8 @@ def test_predictions_keep_order_and_do_not_depend_on_threads_or_batches(director
     rows = rows_of(outputs[1])
     with open(data, newline="", encoding="utf-8") as file:
         assert [row[:2] for row in rows] == list(csv.reader(file))
+    # no room is kept for sequences that no micro-batch has
+    assert predict(data, "--all-probabilities", "--threads", 1, "--batch-size", 2**63 - 1).out == outputs[1]
     for size in (1, 7, 64):  # other shapes of the matrix products round differently
         other = rows_of(predict(data, "--all-probabilities", "--batch-size", size).out)
         for a, b in zip(rows[1:], other[1:], strict=True):

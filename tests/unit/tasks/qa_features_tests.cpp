@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <limits>
 #include <map>
 
 #include "core/sha256.h"
@@ -114,6 +115,9 @@ TEST_CASE("a question too long for its window is cut, an overlap too large reduc
   CHECK(windows.reduced_strides == 0);
   check_cover(windows, 120, 32, 27);
   windows = windows_of(one_question("q", context), 32, 28);
+  CHECK(windows.reduced_strides == 1);
+  check_cover(windows, 120, 32, 14);
+  windows = windows_of(one_question("q", context), 32, std::numeric_limits<int64_t>::max());
   CHECK(windows.reduced_strides == 1);
   check_cover(windows, 120, 32, 14);
   // Nothing to read.

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <simdjson.h>
 
+#include <limits>
 #include <vector>
 
 #include "../shared.h"
@@ -65,6 +66,8 @@ TEST_CASE("warm-up steps are rounded up") {
   CHECK(warmup_steps_for(1000, 0.07) == 70);
   CHECK(warmup_steps_for(0, 0.1) == 0);
   CHECK(warmup_steps_for(3, 1.0) == 3);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();  // not a double
+  CHECK(warmup_steps_for(kMost, 1.0) == kMost);
 }
 
 TEST_CASE("the rates of the golden trajectories") {
