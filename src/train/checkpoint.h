@@ -39,7 +39,7 @@ struct CheckpointState {
   std::string data_sha256;
   std::string model_sha256;
   std::string version;    // of the program that wrote it
-  std::string code_path;  // the instructions that computed, "CPU, AVX-512, fp32"; by rank 0
+  std::string code_path;  // the instructions that computed, "CPU, AVX2, bf16"; by rank 0
 };
 
 // The last step whose evaluation is part of the state; -1: none.

@@ -20,7 +20,7 @@ void require_equal_processes(Communicator& comm, const TrainOptions& options);
 void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Engine& engine);
 
 // Collective. A line for the log if some compute with other instructions than rank 0 (`code_path`:
-// "AVX-512, fp32"), else empty.
+// "CPU, AVX2, bf16"), else empty.
 std::string code_path_warning(Communicator& comm, const std::string& code_path);
 
 // Lines for rank 0's log: processes, and what does not depend on their number; a warning if some

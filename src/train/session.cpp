@@ -35,9 +35,12 @@ struct Facts {
 };
 
 // "CPU, AVX-512, fp32": the number of threads is no matter.
+// fp32 on processors has the same bits with all instructions.
 std::string code_path_of(const Backend& backend) {
   const std::string text = backend.description();
-  return backend.uses_host_memory() ? text.substr(0, text.rfind(',')) : text;
+  if (!backend.uses_host_memory()) return text;
+  const std::string path = text.substr(0, text.rfind(','));
+  return path.ends_with(", fp32") ? "CPU, fp32" : path;
 }
 
 class Preparation {
@@ -71,7 +74,7 @@ class Preparation {
   PretrainedReport loaded_;
   TrainingArrays arrays_;
   Facts facts_;
-  std::string code_path_;  // rank 0's: "CPU, AVX-512, fp32"
+  std::string code_path_;  // rank 0's: "CPU, AVX2, bf16"
   std::string differing_;  // processes that compute in another way
   std::string advice_;     // on how the launcher has bound the processes
   int lowest_layer_ = 0;

@@ -113,15 +113,16 @@ def test_signal_before_the_first_step(directory):
 
 
 def test_other_instructions(directory):
-    """A run that goes on where it computes in another way says so, and says nothing where it does not."""
+    """A run that goes on with other instructions: fp32 has the same bits, bf16 says that it has not."""
     need(DATA)
     if DEVICE:
         raise Skip("about the CPU's instructions")
     wide = "AVX2" not in succeed("doctor", env={"FINETUNE_ISA": ""}).out.split("code path")[1].splitlines()[0]
-    for first, then, warns in (("avx2", "avx2", False), ("avx2", "", wide)):
-        out = directory / f"{first}-{then}"
-        line = arguments(out, "--save-every", 8, "--keep-checkpoints", 9)
-        succeed(*line, env={"FINETUNE_ISA": first})
+    for precision, then, warns in (("bf16", "avx2", False), ("bf16", "", wide), ("fp32", "", False)):
+        out = directory / f"{precision}-{then}"
+        line = arguments(out, "--save-every", 8, "--keep-checkpoints", 9, "--precision", precision)
+        succeed(*line, env={"FINETUNE_ISA": "avx2"})
+        undisturbed = facts_of(out)["weights_sha256"]
         (out / "metrics.json").unlink()
         shutil.rmtree(out / "model")
         (out / "checkpoints/step-00000024.h5").unlink()
@@ -130,6 +131,7 @@ def test_other_instructions(directory):
         warnings = [text for text in (out / "log.txt").read_text().splitlines() if "so far" in text]
         assert len(warnings) == warns, warnings
         assert not warns or "AVX2" in warnings[0], warnings
+        assert warns or facts_of(out)["weights_sha256"] == undisturbed
     if not wide:
         raise Skip("this machine has AVX2 alone")
 

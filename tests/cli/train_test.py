@@ -1,4 +1,5 @@
 """train end to end on small data: files of a run, reproducibility, resumption, export."""
+import array
 import csv
 import json
 import random
@@ -6,7 +7,8 @@ import signal
 import subprocess
 import time
 
-from harness import BINARY, GOLDEN, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
+from blank_model import blank_model
+from harness import BINARY, GOLDEN, Skip, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 TRAIN = GOLDEN / "trajectory-classification-train.csv"
@@ -66,6 +68,39 @@ def test_threads_and_runs_give_the_same_bits(directory):
     assert len(digests) == 1, digests
     succeed(*train_arguments(directory / "other-seed", "--max-steps", 20, "--seed", 43))
     assert weights(directory / "other-seed") not in digests
+
+
+def random_model(directory, hidden):
+    """With lines that fill no vector of any processor."""
+    config = json.loads((MODEL / "config.json").read_text())
+    path = blank_model(directory, MODEL, hidden, layers=2, vocabulary=config["vocab_size"]) / "model.safetensors"
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    numbers = random.Random(5)
+    values = array.array("f", (numbers.gauss(0, 0.1) for _ in range((len(data) - begin) // 4)))
+    path.write_bytes(data[:begin] + values.tobytes())
+    return directory
+
+
+def test_fp32_has_the_same_bits_with_all_instructions(directory):
+    need("golden/tiny-bert-qa", DATA)
+    paths = [name for name in ("avx2", "avx512", "avx512_bf16", "amx")
+             if run("doctor", env={"FINETUNE_ISA": name}).code == 0]
+    labels = ["--train", TRAIN, "--label-column", "category", "--dropout", "0.1", "--lr", "1e-3", "--eval", TRAIN]
+    questions = ["--train", GOLDEN / "trajectory-qa-train.json", "--lr", "1e-3", "--batch-size", 8]
+    for number, line in enumerate(([*labels, "--model", MODEL],
+                                   [*labels, "--model", random_model(directory / "odd", 36), "--threads", 3],
+                                   [*questions, "--model", GOLDEN / "tiny-bert-qa", "--micro-batch-tokens", 300])):
+        results = set()
+        for path in paths:
+            out = directory / f"{number}-{path}"
+            succeed("train", *line, "--precision", "fp32", "--max-steps", 12, "--output", out, env={"FINETUNE_ISA": path})
+            evaluated = [value for name, value in metrics_of(out).items() if name.startswith("eval_")
+                         and not name.endswith(("_per_second", "runtime"))]
+            results.add((weights(out), tuple(s["loss"] for s in steps_of(out)), tuple(evaluated)))
+        assert len(results) == 1, (number, results)
+    if len(paths) == 1:
+        raise Skip("this machine has AVX2 alone")
 
 
 def test_virtual_shards_and_micro_batches(directory):

@@ -25,13 +25,13 @@ HWY_INLINE RowSum exponentials(float* p, int64_t count, int64_t padded, const fl
   auto most = hn::LoadU(d, p);
   for (int64_t i = kLanes; i < padded; i += kLanes) most = hn::Max(most, hn::LoadU(d, p + i));
   const float largest = hn::GetLane(hn::MaxOfLanes(d, most));
-  auto sum = hn::Zero(d);
+  LaneSum sum;
   for (int64_t i = 0; i < padded; i += kLanes) {
     const auto e = exp_of(d, hn::Sub(hn::LoadU(d, p + i), hn::Set(d, largest)));
-    sum = hn::Add(sum, e);
+    sum.add(d, e);
     hn::StoreU(factors ? hn::Mul(e, hn::LoadU(d, factors + i)) : e, d, p + i);
   }
-  return {largest, hn::GetLane(hn::SumOfLanes(d, sum))};
+  return {largest, sum.total()};
 }
 
 // The largest of scores ignores NaN, their sum does not: a NaN reaches the output.

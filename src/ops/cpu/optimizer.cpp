@@ -17,26 +17,28 @@ namespace {
 
 using cpu::AdamWFactors;
 
-// Of elements [begin, end) of an arena. Squares are exact in double; four sums hide the latency of
-// addition. An element's sum and lane follow from its place in the block, and 0 added to a sum of
-// squares changes nothing: groups that are known to be zero are passed over.
+// Of elements [begin, end) of an arena. Squares are exact in double; several sums hide the latency
+// of addition. An element's sum and lane follow from its place in the block, and 0 added to a sum
+// of squares changes nothing: groups that are known to be zero are passed over.
 double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, int64_t end) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
-  const int64_t step = int64_t(hn::Lanes(d)), group = 4 * step;
+  constexpr int64_t kStep = kLanes / 2, kGroup = 2 * kSumLanes;
+  constexpr int64_t kSums = kGroup / kStep;
   const float* x = arena + begin;
-  const int64_t count = end - begin, whole = count / group * group;
-  hn::Vec<decltype(d)> sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  const int64_t count = end - begin, whole = count / kGroup * kGroup;
+  hn::Vec<decltype(d)> sums[kSums];
+  for (auto& sum : sums) sum = hn::Zero(d);
   int64_t done = 0;
   auto add_groups = [&](int64_t from, int64_t to) HWY_ATTR {
-    int64_t i = HWY_MAX(done, from / group * group);
-    for (; i < whole && i < to; i += group) {
-      for (int64_t k = 0; k < group; k += kLine) prefetch_ahead(i + k, x);
-      for (int k = 0; k < 4; ++k) {
-        const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * step));
+    int64_t i = HWY_MAX(done, from / kGroup * kGroup);
+    for (; i < whole && i < to; i += kGroup) {
+      for (int64_t k = 0; k < kGroup; k += kLine) prefetch_ahead(i + k, x);
+      for (int64_t k = 0; k < kSums; ++k) {
+        const auto v = hn::PromoteTo(d, hn::LoadU(half, x + i + k * kStep));
         sums[k] = hn::MulAdd(v, v, sums[k]);
       }
-      done = i + group;
+      done = i + kGroup;
     }
   };
   if (sparse.cols == 0) {
@@ -52,8 +54,11 @@ double square_sum(const float* arena, const SparseRows& sparse, int64_t begin, i
       add_groups(HWY_MAX(0, start - begin), start + sparse.cols - begin);
     }
   }
-  const auto both = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
-  double total = hn::GetLane(hn::SumOfLanes(d, both));
+  // Halves are added to each other, of the group and then of a vector.
+  for (int64_t left = kSums / 2; left > 0; left /= 2) {
+    for (int64_t k = 0; k < left; ++k) sums[k] = hn::Add(sums[k], sums[k + left]);
+  }
+  double total = sum_of<kStep>(sums[0]);
   for (int64_t i = whole; i < count; ++i) total += double(x[i]) * double(x[i]);
   return total;
 }

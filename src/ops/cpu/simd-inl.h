@@ -76,11 +76,16 @@ HWY_INLINE void prefetch(const T* x, int64_t stride, int64_t rows, int64_t cols)
   }
 }
 
-// body(tag, i) for i = 0, kLanes, ... with full vectors, then element by element.
+// Sums over rows have so many lanes whatever a vector has: the same bits on AVX2 and AVX-512.
+constexpr int64_t kSumLanes = 16;
+
+// body(tag, i) for i = 0, kLanes, ... with full vectors, while kSumLanes elements are left, then
+// element by element.
 template <class Body>
 HWY_INLINE void for_lanes(int64_t count, const Body& body) {
+  const int64_t whole = count / kSumLanes * kSumLanes;
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) body(Floats(), i);
+  for (; i < whole; i += kLanes) body(Floats(), i);
   for (; i < count; ++i) body(OneFloat(), i);
 }
 
@@ -165,16 +170,44 @@ HWY_INLINE Normal<V> normal(D d, V x) {
   return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), bell};
 }
 
+// The sum of kCount lanes, 4 or a multiple: halves are added to each other.
+template <int64_t kCount, class V>
+HWY_INLINE auto sum_of(V v) {
+  if constexpr (kCount == 4) {
+    HWY_ALIGN hn::TFromV<V> x[kCount];
+    hn::Store(v, hn::FixedTag<hn::TFromV<V>, kCount>(), x);
+    for (int64_t half = kCount / 2; half > 0; half /= 2) {
+      for (int64_t i = 0; i < half; ++i) x[i] += x[i + half];
+    }
+    return x[0];
+  } else {
+    const hn::FixedTag<hn::TFromV<V>, kCount / 2> half;
+    return sum_of<kCount / 2>(hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
 // A sum over for_lanes: full vectors and the tail are kept apart until total().
 struct LaneSum {
-  hn::Vec<Floats> wide;
+  hn::Vec<Floats> wide, other;  // the latter for every second vector of half the lanes
   hn::Vec<OneFloat> tail;
 
-  HWY_INLINE LaneSum() : wide(hn::Zero(Floats())), tail(hn::Zero(OneFloat())) {}
-  HWY_INLINE void add(Floats, hn::Vec<Floats> v) { wide = hn::Add(wide, v); }
+  HWY_INLINE LaneSum()
+      : wide(hn::Zero(Floats())), other(hn::Zero(Floats())), tail(hn::Zero(OneFloat())) {}
+  HWY_INLINE void add(Floats, hn::Vec<Floats> v) {
+    const auto sum = hn::Add(wide, v);
+    if constexpr (kLanes == kSumLanes) {
+      wide = sum;
+    } else {
+      wide = other;
+      other = sum;
+    }
+  }
   HWY_INLINE void add(OneFloat, hn::Vec<OneFloat> v) { tail = hn::Add(tail, v); }
   HWY_INLINE float total() const {
-    return hn::GetLane(hn::SumOfLanes(Floats(), wide)) + hn::GetLane(tail);
+    static_assert(kLanes == kSumLanes || 2 * kLanes == kSumLanes);
+    const float sum =
+        kLanes == kSumLanes ? sum_of<kLanes>(wide) : sum_of<kLanes>(hn::Add(wide, other));
+    return sum + hn::GetLane(tail);
   }
 };
 
