@@ -14,6 +14,7 @@
 #include "ops/cpu/machine_peaks.h"
 #include "ops/device_peaks.h"
 #include "tasks/objective.h"
+#include "train/options.h"
 #include "train/process_stats.h"
 #include "train/sharing.h"
 #include "train/training_step.h"
@@ -28,7 +29,6 @@ constexpr int64_t kBatches = 64;  // different ones; later steps begin again
 constexpr double kLearningRate = 1e-5;
 
 constexpr int64_t kMostSequences = 65536;  // of a step: there are many batches in memory
-constexpr int64_t kMostShards = 65536;     // as in train
 
 struct TimedSteps {
   std::vector<double> seconds;
@@ -93,7 +93,7 @@ void check_threads(Clock clock, int64_t thread_count) {
 void check(const StepBenchOptions& o) {
   check_number("--batch-size", o.batch_size, kMostSequences);
   check_number("--steps", o.steps, INT64_MAX);
-  check_number("--virtual-shards", o.virtual_shards, kMostShards);
+  check_number("--virtual-shards", o.virtual_shards, kMostVirtualShards);
   check_number("--micro-batch-tokens", o.micro_batch_tokens, INT64_MAX);
   check_threads(o.clock, o.threads);
   if (o.clock == Clock::cpu && o.device == "cuda") {

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <mpi.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/signals_blocked.h"
 
 namespace finetune {
 namespace {
@@ -57,12 +57,8 @@ void speak(std::string_view line) {
 
 Liveness::Liveness(Control control, int local_rank, int host, std::vector<std::string> names)
     : control_(std::move(control)), local_rank_(local_rank), host_(host), names_(std::move(names)) {
-  // The thread takes no signals: handlers belong on the main thread (train/signals.cpp).
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { watch(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Liveness::~Liveness() {

@@ -1,7 +1,6 @@
 #include "core/parallel.h"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/signals_blocked.h"
 
 namespace finetune {
 namespace {
@@ -74,22 +74,6 @@ T wait_while_equal(const std::atomic<T>& word, T old) {
 
 thread_local bool inside_region = false;
 
-// All signals, of the calling thread and of threads that it makes meanwhile.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 // Persistent threads that share the tasks of one region at a time with the calling thread.
 class Pool {
  public:
@@ -143,8 +127,6 @@ class Pool {
   void add_worker() {
     uint32_t seen = region_.load(std::memory_order_relaxed);
     int number = int(workers_.size()) + 1;  // the caller is number 0
-    // Workers take no signals: handlers would run on their stacks (train/signals.cpp says why that
-    // is not safe).
     const SignalsBlocked blocked;
     workers_.emplace_back([this, seen, number] { serve(seen, number); });
   }

@@ -89,8 +89,8 @@ void validate(const TrainOptions& o) {
             concat("between 1 and ", kMostThreads));
   }
   if (o.virtual_shards) {
-    require(*o.virtual_shards >= 1 && *o.virtual_shards <= 65536, "virtual-shards",
-            *o.virtual_shards, "between 1 and 65536");
+    require(*o.virtual_shards >= 1 && *o.virtual_shards <= kMostVirtualShards, "virtual-shards",
+            *o.virtual_shards, concat("between 1 and ", kMostVirtualShards));
   }
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");

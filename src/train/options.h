@@ -265,6 +265,8 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"no-progress", output, session, "no progress line"}, o.no_progress);
 }
 
+constexpr int64_t kMostVirtualShards = 65536;
+
 // Error(usage) for values that are out of range or do not go together.
 void validate(const TrainOptions& options);
 

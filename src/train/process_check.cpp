@@ -86,14 +86,12 @@ std::string code_path_warning(Communicator& comm, const std::string& code_path) 
   const std::vector<Text> all = from_all(comm, code_path);
   const int rank = first_different(all);
   if (rank < 0) return "";
-  const char* remedy = code_path.starts_with("CPU")
-                           ? "; --precision fp32 makes them equal, or FINETUNE_ISA=avx2 (avx512, "
-                             "avx512_bf16: what all "
-                             "have)"
-                           : "";
+  const char* const remedy =
+      "; --precision fp32 makes them equal, or FINETUNE_ISA=avx2 (avx512, avx512_bf16: what all "
+      "have)";
   return concat("warning: ", comm.name(rank), " computes with ", all[size_t(rank)].data(), ", ",
                 comm.name(0), " with ", all[0].data(), ": the result depends on who computes what",
-                remedy);
+                code_path.starts_with("CPU") ? remedy : "");
 }
 
 std::vector<std::string> describe_processes(Communicator& comm, int64_t shards,

@@ -89,7 +89,6 @@ void pack_lines(const Lines& lines, int64_t line, int64_t count, int64_t first, 
 // A piece of memory that will be packed next, fetched in steps while something else is multiplied.
 class Upcoming {
  public:
-  Upcoming() = default;
   Upcoming(const Piece& piece, int64_t steps)
       : piece_(piece), lines_((piece.cols + kLine - 1) / kLine), left_(piece.rows * lines_) {
     step_ = (left_ + steps - 1) / steps;
