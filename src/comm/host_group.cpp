@@ -6,6 +6,7 @@
 
 #include "comm/agreement.h"
 #include "comm/futex.h"
+#include "comm/placement.h"
 #include "comm/shared_memory.h"
 #include "core/error.h"
 
@@ -28,7 +29,7 @@ HostGroup::HostGroup(Control control, int local_rank, int host, std::vector<std:
     : control_(control),
       local_rank_(local_rank),
       names_(names),
-      spin_(control.processes()),
+      spin_(control.processes() <= host_cores()),
       liveness_(std::move(control), local_rank, host, std::move(names)) {}
 
 void HostGroup::barrier() {

@@ -10,7 +10,7 @@
 
 #include "comm/control_block.h"
 #include "comm/liveness.h"
-#include "comm/spin.h"
+#include "core/spin.h"
 
 namespace finetune {
 

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/signals_blocked.h"
+#include "core/spin.h"
 
 namespace finetune {
 namespace {
@@ -56,18 +57,11 @@ int threads() {
 
 namespace {
 
-// Where a thread waits it looks this often, some ten microseconds, before it sleeps. OpenMP's own
-// teams look for milliseconds: on a machine that other processes share, or with more ranks than
-// cores, that takes the time slice from the very thread that is waited for.
-constexpr int kLooks = 400;
-
 template <typename T>
-T wait_while_equal(const std::atomic<T>& word, T old) {
-  for (int i = 0; i < kLooks; ++i) {
-    T now = word.load(std::memory_order_acquire);
-    if (now != old) return now;
-    __builtin_ia32_pause();
-  }
+T wait_while_equal(const std::atomic<T>& word, T old, Spin& spin) {
+  T now = old;
+  const auto changed = [&] { return (now = word.load(std::memory_order_acquire)) != old; };
+  if (spin.until(changed)) return now;
   word.wait(old, std::memory_order_acquire);
   return word.load(std::memory_order_acquire);
 }
@@ -98,14 +92,18 @@ class Pool {
     task_ = task;
     context_ = context;
     count_ = count;
-    next_.store(0, std::memory_order_relaxed);
+    team_ = team;
+    if (stripes_.size() < size_t(team)) stripes_ = std::vector<Stripe>(size_t(team));
+    for (int i = 0; i < team; ++i) {
+      stripes_[size_t(i)].next.store(count * i / team, std::memory_order_relaxed);
+    }
     error_task_ = count;
     error_ = nullptr;
     busy_.store(uint32_t(team - 1), std::memory_order_relaxed);
     publish(uint32_t(team));
-    work();
+    work(0);
     for (uint32_t busy; (busy = busy_.load(std::memory_order_acquire)) != 0;) {
-      wait_while_equal(busy_, busy);
+      wait_while_equal(busy_, busy, spin_);
     }
     if (error_) std::rethrow_exception(error_);
     return true;
@@ -133,35 +131,53 @@ class Pool {
 
   void serve(uint32_t seen, int number) {
     inside_region = true;
+    Spin spin;
     for (;;) {
-      seen = wait_while_equal(region_, seen);
+      seen = wait_while_equal(region_, seen, spin);
       uint32_t team = seen & kStop;
       if (team == kStop) return;
       if (number >= int(team)) continue;
-      work();
+      work(number);
       if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
     }
   }
 
-  void work() {
-    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) {
-      try {
-        task_(context_, i);
-      } catch (...) {
-        std::lock_guard lock(error_mutex_);
-        if (i < error_task_) {
-          error_task_ = i;
-          error_ = std::current_exception();
-        }
+  void work(int number) {
+    for (int i = 0; i < team_; ++i) {
+      const int stripe = (number + i) % team_;
+      const int64_t end = count_ * (stripe + 1) / team_;
+      std::atomic<int64_t>& next = stripes_[size_t(stripe)].next;
+      if (next.load(std::memory_order_relaxed) >= end) continue;
+      for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < end;) {
+        perform(task);
       }
     }
   }
 
+  void perform(int64_t task) {
+    try {
+      task_(context_, task);
+    } catch (...) {
+      std::lock_guard lock(error_mutex_);
+      if (task < error_task_) {
+        error_task_ = task;
+        error_ = std::current_exception();
+      }
+    }
+  }
+
+  // The next task of those that a thread begins with.
+  struct alignas(64) Stripe {
+    std::atomic<int64_t> next{0};
+  };
+
   std::mutex owner_;
   std::vector<std::thread> workers_;
+  Spin spin_;  // the caller's
   std::atomic<uint32_t> region_{0};
   std::atomic<uint32_t> busy_{0};
-  std::atomic<int64_t> next_{0};
+  std::vector<Stripe> stripes_;
+  int team_ = 0;
   void (*task_)(void*, int64_t) = nullptr;
   void* context_ = nullptr;
   int64_t count_ = 0;

@@ -213,13 +213,12 @@ class PanelProduct {
 
   void run() {
     if (gradient_) pack_panels();
-    Pieces shares(gradient_ ? right_ : left_), owns(gradient_ ? left_ : right_);
-    cut(shares, owns);
-    cpu::for_tasks(shares.number * owns.number, [&](int64_t task) {
-      const int64_t s = task % shares.number, o = task / shares.number;
-      const Block block = gradient_
-                              ? Block{owns.begin(o), owns.size(o), shares.begin(s), shares.size(s)}
-                              : Block{shares.begin(s), shares.size(s), owns.begin(o), owns.size(o)};
+    Pieces rows(left_), cols(right_);
+    gradient_ ? cut(cols, rows) : cut(rows, cols);
+    // Neighbours, which one thread begins with, have rows in common.
+    cpu::for_tasks(rows.number * cols.number, [&](int64_t task) {
+      const int64_t r = task / cols.number, c = task % cols.number;
+      const Block block{rows.begin(r), rows.size(r), cols.begin(c), cols.size(c)};
       for (int64_t first = 0; first < depth_; first += part_) {
         gradient_ ? multiply_own_rows(block, first) : multiply_own_panels(block, first);
       }
