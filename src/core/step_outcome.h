@@ -11,12 +11,13 @@ struct StepOutcome {
   double gradient_norm = 0;  // before clipping
   float gradient_scale = 1;  // of clipping
   int32_t finite = 0;        // 0: loss or norm is not, and nothing is to be updated
+  int32_t wish = 0;          // the largest that a process has
 
   // Clips as torch.nn.utils.clip_grad_norm_ to `max_norm`, 0: not.
   static constexpr StepOutcome of(double loss, double gradient_norm, double max_norm) {
     const bool finite = loss - loss == 0 && gradient_norm - gradient_norm == 0;
     const double scale = max_norm > 0 ? max_norm / (gradient_norm + 1e-6) : 1.0;
-    return {loss, gradient_norm, float(scale < 1.0 ? scale : 1.0), finite};
+    return {loss, gradient_norm, float(scale < 1.0 ? scale : 1.0), finite, 0};
   }
 };
 

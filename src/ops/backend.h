@@ -119,7 +119,9 @@ struct StepSums {
   double denominator = 1;           // of the loss
   const double* squares = nullptr;  // (blocks) of block_square_sums
   int64_t blocks = 0;
-  double max_norm = 0;  // of clipping; 0: none
+  double max_norm = 0;             // of clipping; 0: none
+  const double* wishes = nullptr;  // (processes) integers, at least 0: what each would like
+  int64_t processes = 0;
 };
 
 // Some rows of a matrix, distinct and ascending. `rows` (count) is backend memory.
@@ -162,8 +164,10 @@ class OutOfDeviceMemory : public Error {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string description() const = 0;  // "CPU, AVX-512, fp32, 2 threads"
-  virtual DType compute_type() const = 0;       // of the operands of matrix products
+  virtual std::string description() const = 0;  // "CPU, AVX-512, bf16, 2 threads"
+  // As much of it as bits depend on.
+  virtual std::string code_path() const { return description(); }
+  virtual DType compute_type() const = 0;  // of the operands of matrix products
   // In which the model keeps what only products, attention and activations read.
   virtual DType activation_type() const { return DType::f32; }
 
@@ -197,8 +201,11 @@ class Backend {
   virtual std::string device_id() const { return ""; }
   virtual PeerId make_peer_id() { return {}; }
   // Collective among the processes of the group, each with another device. Peers live no longer
-  // than the backend.
-  virtual std::unique_ptr<DevicePeers> connect_peers(const PeerId&, int /*rank*/, int /*size*/) {
+  // than the backend. While they live whatever waits for the device is an Error(device) if a peer
+  // fails, or if the device has waited `seconds` for what they exchange (0: however long it takes);
+  // the device can then be used no more.
+  virtual std::unique_ptr<DevicePeers> connect_peers(const PeerId&, int /*rank*/, int /*size*/,
+                                                     double /*seconds*/) {
     return nullptr;
   }
 

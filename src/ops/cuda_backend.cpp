@@ -240,9 +240,10 @@ class CudaBackend::Connected final : public DevicePeers {
     }
     backend_.call(kName, backend_.functions_.end_beside, peers_.get());
   }
-  void wait(double seconds) override {
-    backend_.call("waiting for other GPUs", backend_.functions_.wait_for_peers, peers_.get(),
-                  seconds);
+  double waited() override {
+    double seconds = 0;
+    backend_.call("timing exchanges", backend_.functions_.waited_for_peers, peers_.get(), &seconds);
+    return seconds;
   }
 
  private:
@@ -272,11 +273,12 @@ PeerId CudaBackend::make_peer_id() {
   return out;
 }
 
-std::unique_ptr<DevicePeers> CudaBackend::connect_peers(const PeerId& id, int rank, int size) {
+std::unique_ptr<DevicePeers> CudaBackend::connect_peers(const PeerId& id, int rank, int size,
+                                                        double seconds) {
   cuda::PeerId copy;
   std::copy(id.begin(), id.end(), std::begin(copy.bytes));
   cuda::Peers* peers = nullptr;
-  call("connecting the GPUs", functions_.connect_peers, &copy, rank, size, &peers);
+  call("connecting the GPUs", functions_.connect_peers, &copy, rank, size, seconds, &peers);
   return std::make_unique<Connected>(*this, peers);
 }
 
@@ -500,7 +502,9 @@ void CudaBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
 
 void CudaBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
   call("step_outcome", functions_.step_outcome,
-       cuda::StepSums{s.losses, s.shards, s.denominator, s.squares, s.blocks, s.max_norm}, outcome);
+       cuda::StepSums{s.losses, s.shards, s.denominator, s.squares, s.blocks, s.max_norm, s.wishes,
+                      s.processes},
+       outcome);
 }
 
 void CudaBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,

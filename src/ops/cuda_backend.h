@@ -41,7 +41,8 @@ class CudaBackend : public Backend {
 
   std::string device_id() const override;
   PeerId make_peer_id() override;
-  std::unique_ptr<DevicePeers> connect_peers(const PeerId& id, int rank, int size) override;
+  std::unique_ptr<DevicePeers> connect_peers(const PeerId& id, int rank, int size,
+                                             double seconds) override;
 
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
   void linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) override;

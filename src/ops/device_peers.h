@@ -36,11 +36,11 @@ class DevicePeers {
   virtual void mark(int place) = 0;
   // Calls `work`, whose operations of the backend and of this class are done beside the backend's
   // other work: after what mark(place) says, and one after the other, also from call to call. All
-  // that follows wait() comes after them.
+  // that follows the next exchange() or reduce() elsewhere comes after them.
   virtual void beside(int place, const std::function<void()>& work) = 0;
-  // Waits for all work. Error(device) if a peer fails or has not come within `seconds` (0: however
-  // long it takes); the device can then be used no more.
-  virtual void wait(double seconds) = 0;
+  // Seconds that the backend's other work has waited for exchanges, in all, as far as the host has
+  // waited for that work.
+  virtual double waited() = 0;
 };
 
 }  // namespace finetune

@@ -67,6 +67,7 @@ class ProfilingBackend : public Backend {
   }
 
   std::string description() const override { return inner_->description(); }
+  std::string code_path() const override { return inner_->code_path(); }
   DType compute_type() const override { return inner_->compute_type(); }
   DType activation_type() const override { return inner_->activation_type(); }
   bool uses_host_memory() const override { return inner_->uses_host_memory(); }
@@ -83,6 +84,12 @@ class ProfilingBackend : public Backend {
   void fill_zero(Tensor x) override;
   void synchronize() override { inner_->synchronize(); }
   DeviceMemory device_memory() const override { return inner_->device_memory(); }
+  std::string device_id() const override { return inner_->device_id(); }
+  PeerId make_peer_id() override { return inner_->make_peer_id(); }
+  std::unique_ptr<DevicePeers> connect_peers(const PeerId& id, int rank, int size,
+                                             double seconds) override {
+    return inner_->connect_peers(id, rank, size, seconds);
+  }
   bool library_attention() const override { return inner_->library_attention(); }
 
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;

@@ -87,9 +87,11 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
     const int64_t words = sizes.training.max_length / 64 + 1;
     bytes += run.config.num_attention_heads * t * words * int64_t(sizeof(uint64_t));
   }
-  bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloat;      // sums over rows
-  bytes += run.config.num_attention_heads * t * kFloat;              // of attention's gradients
-  bytes += run.table.size() / kNormBlock * int64_t(sizeof(double));  // of the gradient norm
+  bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloat;  // sums over rows
+  bytes += run.config.num_attention_heads * t * kFloat;          // of attention's gradients
+  // Of the gradient norm: where several processes work it out, gathered, the order, and in it.
+  constexpr int64_t kOfSum = 2 * sizeof(double) + sizeof(int32_t);
+  bytes += run.table.size() / kNormBlock * kOfSum;
   bytes += kMissedSteps + int64_t(run.table.parameters().size()) * kPart;  // of updates
   return bytes;
 }

@@ -45,6 +45,7 @@ class DirectCopies final : public WeightCopies {
       const int64_t cols = ownership_.cols();
       return DevicePeers::Part{rank, words_.f32() + rows.begin * cols, rows.size() * cols};
     });
+    backend_.synchronize();
   }
 
  private:
@@ -65,7 +66,6 @@ class DirectCopies final : public WeightCopies {
     }
     published_ = false;
     peers_.exchange(out, in);
-    peers_.wait(options_.timeout);
   }
   static DevicePeers::Part to(int rank, DevicePeers::Part part) {
     return {rank, part.data, part.count};

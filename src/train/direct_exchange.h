@@ -12,7 +12,8 @@
 namespace finetune {
 
 // Collective. Null unless each process has a device of its own and devices can be connected.
-std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm);
+// `timeout`: seconds that one waits for another (0: no end).
+std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm, double timeout);
 
 // Rows of the word embedding that a batch can have.
 int64_t most_rows(const Ownership& ownership, const SampleView& samples, int64_t batch_size);
@@ -21,7 +22,6 @@ struct DirectOptions {
   int64_t most_rows = 0;        // most_rows()
   bool deterministic = true;    // additions in the tree's order, else in the library's
   DType wire = DType::f32;      // of gradients on the way; bf16: additions in the tree's order
-  double timeout = 0;           // seconds; 0: however long it takes
   std::vector<Bucket> buckets;  // of what is trained; ownership has the same
 
   bool in_slices() const { return deterministic || wire == DType::bf16; }

@@ -72,7 +72,6 @@ class DirectGradients final : public GradientSum {
     } else {
       reduce_rows(needed);
     }
-    peers_.wait(options_.timeout);
   }
 
  private:
@@ -241,7 +240,7 @@ class DirectGradients final : public GradientSum {
 
 }  // namespace
 
-std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm) {
+std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm, double timeout) {
   if (comm.size() == 1 || backend.uses_host_memory()) return nullptr;
   constexpr size_t kId = 16;
   std::string mine = backend.device_id(), all(kId * size_t(comm.size()), '\0');
@@ -253,7 +252,7 @@ std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& com
   PeerId id{};
   if (comm.rank() == 0) id = backend.make_peer_id();
   comm.broadcast(id.data(), id.size(), 0);
-  return backend.connect_peers(id, comm.rank(), comm.size());
+  return backend.connect_peers(id, comm.rank(), comm.size(), timeout);
 }
 
 int64_t most_rows(const Ownership& ownership, const SampleView& samples, int64_t batch_size) {

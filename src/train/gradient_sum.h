@@ -25,8 +25,8 @@ class GradientSum {
   // this layer is complete, and those of the layers above. Every pass says so of each layer that is
   // trained, from the head down, and may be replayed.
   virtual void ready(int /*layer*/) {}
-  // Collective, after the last push. Afterwards the sums of what this process owns are in sum(),
-  // and all other rows that the batch has touched are zero.
+  // Collective, after the last push. Afterwards (in the backend's order) the sums of what this
+  // process owns are in sum(), and all other rows that the batch has touched are zero.
   virtual void reduce(const NeededRows& needed) = 0;
   // An arena in the backend's memory. Who uses the rows of a sum leaves zeros.
   virtual float* sum() const = 0;

@@ -34,15 +34,6 @@ struct Facts {
   int64_t step = 0;   // its step
 };
 
-// "CPU, AVX-512, fp32": the number of threads is no matter.
-// fp32 on processors has the same bits with all instructions.
-std::string code_path_of(const Backend& backend) {
-  const std::string text = backend.description();
-  if (!backend.uses_host_memory()) return text;
-  const std::string path = text.substr(0, text.rfind(','));
-  return path.ends_with(", fp32") ? "CPU, fp32" : path;
-}
-
 class Preparation {
  public:
   Preparation(Session& session, const TrainOptions& options) : s_(session), comm_(session.comm) {
@@ -118,7 +109,7 @@ void Preparation::choose_machine() {
     backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
   });
   s_.device_at_start = backend_->device_memory();
-  code_path_ = code_path_of(*backend_);
+  code_path_ = backend_->code_path();
   differing_ = code_path_warning(comm_, code_path_);
 }
 

@@ -134,6 +134,7 @@ class Trainer {
   int64_t saved_step_ = -1;
   bool stop_early_ = false;
   std::deque<Begun> begun_;
+  int wanted_ = 0;  // exit code of a stop that all have agreed on
   Clock::time_point last_finish_{};
   std::unique_ptr<Evaluation> best_evaluation_;  // of state_.best_step, if it was in this process
   Metrics best_metrics_;
@@ -148,11 +149,10 @@ int Trainer::step() {
   IndexRange range = batch_range(count_, s_.options.batch_size, state_.step % per_epoch_);
   const double learning_rate = s_.schedule.at(state_.step);
   const Begun begun{state_.step + 1, range.size(), learning_rate, Clock::now()};
-  int code = 0;
   try {
-    code = s_.step->begin(state_.step,
-                          std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
-                          learning_rate, [this] { return wish(); });
+    s_.step->begin(state_.step,
+                   std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
+                   learning_rate, [this] { return wish(); });
   } catch (...) {
     finish_steps_if_possible();
     throw;
@@ -162,7 +162,7 @@ int Trainer::step() {
   state_.epoch = state_.step / per_epoch_;
   state_.step_in_epoch = state_.step % per_epoch_;
   finish_steps(s_.step->most_under_way());
-  return code;
+  return wanted_;
 }
 
 void Trainer::finish_steps(int64_t left) {
@@ -170,6 +170,7 @@ void Trainer::finish_steps(int64_t left) {
     const Begun step = begun_.front();
     begun_.pop_front();
     const StepResult result = s_.step->finish();
+    wanted_ = std::max(wanted_, result.wish);
     if (!result.finite) {  // the same on every process
       together(s_.comm, [&] {
         throw diverged(step.done,
@@ -193,7 +194,8 @@ void Trainer::finish_steps(int64_t left) {
 }
 
 void Trainer::finish_steps_if_possible() noexcept {
-  try {  // of one process alone: with others no step is under way, and nobody waits
+  if (s_.comm.size() > 1) return;  // what is under way may wait for others that have failed too
+  try {
     finish_steps(0);
   } catch (...) {  // what has happened before counts
   }

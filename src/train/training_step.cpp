@@ -18,6 +18,7 @@ void put(const StepOutcome& outcome, StepResult& result) {
   result.loss = outcome.loss;
   result.gradient_norm = outcome.gradient_norm;
   result.finite = outcome.finite != 0;
+  result.wish = outcome.wish;
 }
 
 void collect(Backend& backend, StepResult& result) {
@@ -34,7 +35,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       objective_(objective),
       comm_(comm),
       options_(options),
-      peers_(connect_devices(engine.backend(), comm)),
+      peers_(connect_devices(engine.backend(), comm, options.comm_timeout)),
       buckets_(peers_ ? backward_buckets(engine.table(), options.lowest_layer, options.bucket_bytes)
                       : std::vector<Bucket>{}),
       ownership_(engine.table(), comm.hosts(), comm.columns(), ends_of(buckets_)),
@@ -50,13 +51,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       engine.backend(),
       micro_batch_limits(objective.samples(), options.micro_batch_tokens, most_sequences));
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
-  for (int owner = 0; owner < ownership_.owners(); ++owner) {
-    most_sums_ =
-        std::max(most_sums_, ownership_.dense_blocks(owner) + ownership_.row_blocks(owner));
-  }
-  most_losses_ = part(options.virtual_shards, comm.size(), 0).size();
-  message_doubles_ = 1 + most_losses_ + most_sums_;
-  sums_ = engine.backend().allocate(size_t(most_losses_ + most_sums_) * sizeof(double));
+  lay_out_sums();
   host_streams_ = dropout_streams(engine.config(), options.seed, 0);
   streams_ = engine.backend().allocate(host_streams_.size() * sizeof(DropoutStream));
   outcome_ = engine.backend().allocate(sizeof(StepOutcome));
@@ -87,11 +82,45 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   DirectOptions direct;
   direct.most_rows = most_rows(ownership_, objective_.samples(), batch_size);
   direct.deterministic = options_.deterministic;
-  direct.timeout = options_.comm_timeout;
   direct.buckets = buckets_;
   direct.wire = options_.wire;
   sum_ = make_direct_gradients(backend, *peers_, comm_, ownership_, elements, shards, direct);
   copies_ = make_direct_copies(backend, *peers_, comm_, ownership_, weights, words_move_, direct);
+}
+
+// Of shards in their order; of blocks in the arena's: of the buckets one after the other, of each
+// from its owners in turn, then of rows.
+void TrainingStep::lay_out_sums() {
+  const int size = comm_.size();
+  std::vector<int32_t> next(size_t(size), 0);  // of each process
+  std::vector<std::pair<int, int32_t>> order;  // process, which of its sums
+  const auto take = [&](int rank, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) order.emplace_back(rank, next[size_t(rank)]++);
+  };
+  const auto take_from_owners = [&](auto&& blocks_of) {
+    for (int owner = 0; owner < ownership_.owners(); ++owner) {
+      const int host = owner / comm_.columns(), column = owner % comm_.columns();
+      take(comm_.first_rank(host) + column, blocks_of(owner));
+    }
+  };
+  for (int rank = 0; rank < size; ++rank) take(rank, 1);
+  for (int rank = 0; rank < size; ++rank) {
+    take(rank, part(options_.virtual_shards, size, rank).size());
+  }
+  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
+    take_from_owners([&](int owner) { return ownership_.dense_blocks(owner, bucket); });
+  }
+  take_from_owners([&](int owner) { return ownership_.row_blocks(owner); });
+
+  each_sums_ = *std::max_element(next.begin(), next.end());
+  for (const auto& [rank, sum] : order) order_.push_back(int32_t(rank * each_sums_ + sum));
+  Backend& backend = engine_.backend();
+  sums_ = backend.allocate(size_t(size * each_sums_) * sizeof(double));
+  if (!peers_) return;
+  const size_t bytes = order_.size() * sizeof(int32_t);
+  device_order_ = backend.allocate(bytes);
+  backend.upload(device_order_.get(), order_.data(), bytes);
+  ordered_sums_ = backend.allocate(order_.size() * sizeof(double));
 }
 
 std::string_view TrainingStep::route() const {
@@ -123,8 +152,13 @@ void TrainingStep::communicate(const char* phase, int64_t step, Action&& action)
   const auto start = std::chrono::steady_clock::now();
   comm_.note(phase, step);
   action();
+  if (peers_) return;  // who know how long the device has waited
   communication_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double TrainingStep::communication_seconds() const {
+  return peers_ ? peers_->waited() : communication_seconds_;
 }
 
 void TrainingStep::settle() {
@@ -202,11 +236,12 @@ void TrainingStep::add_micro_batch_gradient(const DropoutPlan* dropout, float sc
 }
 
 // Of what this process owns of the gradient, in blocks.
-void TrainingStep::add_up_squares(double* sums) {
+void TrainingStep::add_up_squares() {
   if (!owns()) return;
   Backend& backend = engine_.backend();
   const IndexRange rows = ownership_.rows(own());
   const int64_t cols = ownership_.cols();
+  double* sums = own_sums() + 1 + sum_->shards().size();
   for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
     const IndexRange dense = ownership_.dense(own(), bucket);
     backend.block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock, {},
@@ -218,61 +253,60 @@ void TrainingStep::add_up_squares(double* sums) {
       ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)}, sums);
 }
 
-// One process: all in the backend's memory, in its order. The host hears of it later (finish).
+// Everybody's to everybody, from device to device: in order, in backend memory.
+const double* TrainingStep::gather_sums() {
+  if (!peers_) return own_sums();
+  constexpr int64_t kFloats = sizeof(double) / sizeof(float);  // they are moved, no more
+  const auto floats = [&](double* sums) { return reinterpret_cast<float*>(sums); };
+  out_.clear();
+  in_.clear();
+  for (int rank = 0; rank < comm_.size(); ++rank) {
+    if (rank == comm_.rank()) continue;
+    out_.push_back({rank, floats(own_sums()), each_sums_ * kFloats});
+    in_.push_back({rank, floats(sums_of(rank)), each_sums_ * kFloats});
+  }
+  peers_->exchange(out_, in_);
+  auto* ordered = static_cast<double*>(ordered_sums_.get());
+  engine_.backend().gather_rows(matrix(floats(sums_of(0)), comm_.size() * each_sums_, kFloats),
+                                static_cast<const int32_t*>(device_order_.get()),
+                                matrix(floats(ordered), int64_t(order_.size()), kFloats));
+  return ordered;
+}
+
+// All in the backend's memory, in its order. The host hears of it later (finish).
 const StepOutcome* TrainingStep::work_out_sums(double denominator) {
   Backend& backend = engine_.backend();
   auto* outcome = static_cast<StepOutcome*>(outcome_.get());
   StepSums all;
-  all.losses = sums();
-  all.shards = most_losses_;
+  all.processes = comm_.size();
+  all.shards = options_.virtual_shards;
+  all.blocks = int64_t(order_.size()) - all.processes - all.shards;
+  all.wishes = gather_sums();
+  all.losses = all.wishes + all.processes;
+  all.squares = all.losses + all.shards;
   all.denominator = denominator;
-  all.squares = sums() + most_losses_;
-  all.blocks = most_sums_;
   all.max_norm = options_.max_grad_norm;
   backend.step_outcome(all, outcome);
   backend.post(outcome, sizeof *outcome);
   return outcome;
 }
 
-// Everybody's wish, losses of shards and sums of squares, to everybody: then all processes know the
-// loss and the norm, to the same bits.
-StepOutcome TrainingStep::gather_sums(double denominator, int& wish) {
-  message_.assign(size_t(message_doubles_), 0.0);
-  message_[0] = double(wish);
-  engine_.backend().download(message_.data() + 1, sums_.get(),
-                             size_t(most_losses_ + most_sums_) * sizeof(double));
-  messages_.resize(size_t(message_doubles_ * comm_.size()));
-  comm_.all_gather(message_.data(), message_.size() * sizeof(double), messages_.data());
-
-  auto message_of = [&](int rank) { return messages_.data() + rank * message_doubles_; };
-  shard_losses_.clear();
-  for (int rank = 0; rank < comm_.size(); ++rank) {
-    const double* from = message_of(rank);
-    wish = std::max(wish, int(*from));
-    const int64_t losses = part(options_.virtual_shards, comm_.size(), rank).size();
-    shard_losses_.insert(shard_losses_.end(), from + 1, from + 1 + losses);
-  }
-  // In the arena's order: of the buckets one after the other, of each from its owners in turn.
-  block_sums_.clear();
-  std::vector<const double*> next;  // of each owner
-  for (int owner = 0; owner < ownership_.owners(); ++owner) {
-    const int rank = comm_.first_rank(owner / comm_.columns()) + owner % comm_.columns();
-    next.push_back(message_of(rank) + 1 + most_losses_);
-  }
-  auto take_from_each = [&](auto&& blocks_of) {
-    for (int owner = 0; owner < ownership_.owners(); ++owner) {
-      const double*& sums = next[size_t(owner)];
-      const int64_t count = blocks_of(owner);
-      block_sums_.insert(block_sums_.end(), sums, sums + count);
-      sums += count;
-    }
-  };
-  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
-    take_from_each([&](int owner) { return ownership_.dense_blocks(owner, bucket); });
-  }
-  take_from_each([&](int owner) { return ownership_.row_blocks(owner); });
-  return StepOutcome::of(tree_sum(shard_losses_) / denominator, std::sqrt(tree_sum(block_sums_)),
-                         options_.max_grad_norm);
+// The same through the communicator: all processes know loss and norm, to the same bits.
+StepOutcome TrainingStep::work_out_on_host(double denominator) {
+  const size_t bytes = size_t(each_sums_) * sizeof(double);
+  message_.resize(size_t(each_sums_));
+  engine_.backend().download(message_.data(), own_sums(), bytes);
+  messages_.resize(size_t(each_sums_ * comm_.size()));
+  comm_.all_gather(message_.data(), bytes, messages_.data());
+  ordered_.clear();
+  for (int32_t i : order_) ordered_.push_back(messages_[size_t(i)]);
+  const std::span all(ordered_);
+  const auto processes = size_t(comm_.size()), shards = size_t(options_.virtual_shards);
+  StepOutcome outcome =
+      StepOutcome::of(tree_sum(all.subspan(processes, shards)) / denominator,
+                      std::sqrt(tree_sum(all.subspan(processes + shards))), options_.max_grad_norm);
+  outcome.wish = int32_t(*std::max_element(all.begin(), all.begin() + comm_.size()));
+  return outcome;
 }
 
 void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipping) {
@@ -314,7 +348,7 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
 }
 
 int64_t TrainingStep::most_under_way() const {
-  return comm_.size() == 1 && !engine_.backend().uses_host_memory() ? 1 : 0;
+  return sums_stay() && !engine_.backend().uses_host_memory() ? 1 : 0;
 }
 
 StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, double learning_rate) {
@@ -331,8 +365,8 @@ StepResult TrainingStep::finish() {
   return result;
 }
 
-int TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double learning_rate,
-                        const std::function<int()>& wish) {
+void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double learning_rate,
+                         const std::function<int()>& wish) {
   const BertConfig& config = engine_.config();
   auto probability = [&](double own) { return options_.dropout >= 0 ? options_.dropout : own; };
   DropoutPlan dropout;
@@ -355,7 +389,7 @@ int TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double le
   need_rows(batch);
   communicate("waiting for the weights", step + 1, [&] { copies_->complete(needed_); });
   comm_.note("forward and backward pass", step + 1);
-  double* loss = sums();
+  double* loss = own_sums() + 1;
   for (int64_t k = sum_->shards().begin; k < sum_->shards().end; ++k) {
     IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
     add_shard_gradient(batch, std::span(places).subspan(size_t(shard.begin), size_t(shard.size())),
@@ -363,28 +397,27 @@ int TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double le
     sum_->push(needed_);
   }
   // What follows counts as communication: what of it is beside the backward pass does not.
-  if (comm_.size() > 1) backend.synchronize();
-  int wanted = 0;
+  if (comm_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
     sum_->reduce(needed_);
-    add_up_squares(sums() + most_losses_);
-    wanted = wish();
-    if (comm_.size() == 1) {
+    add_up_squares();
+    const double wished = wish();
+    backend.upload(own_sums(), &wished, sizeof wished);
+    if (sums_stay()) {
       clipping.outcome = work_out_sums(denominator);
       if (most_under_way() == 0) collect(backend, result);
     } else {
-      const StepOutcome outcome = gather_sums(denominator, wanted);
+      const StepOutcome outcome = work_out_on_host(denominator);
       clipping.gradient_scale = outcome.gradient_scale;
       put(outcome, result);
     }
   });
   begun_.push_back(result);
-  if (!result.finite) return wanted;  // the run is over: rows of the sum are not zero
+  if (!result.finite) return;  // the run is over: rows of the sum are not zero
   comm_.note("updating weights", step + 1);
   update(step, learning_rate, clipping);
   if (comm_.size() > 1) communicate("sending weights", step + 1, [&] { copies_->publish(); });
-  return wanted;
 }
 
 }  // namespace finetune

@@ -47,6 +47,7 @@ struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;
+  int wish = 0;        // the largest that a process had
   bool finite = true;  // false: loss or norm is not, nothing was updated, and the run is over
 };
 
@@ -61,8 +62,8 @@ class TrainingStep {
 
   // Update number `step` (0 for the first) on these training samples at this learning rate. On a
   // device the work goes on when this returns. `wish`: what this process would like all to agree on
-  // (to stop), 0 for nothing; asked late in the step. The result is the largest of all processes'.
-  int begin(
+  // (to stop), 0 for nothing; asked late in the step.
+  void begin(
       int64_t step, std::span<const uint32_t> batch, double learning_rate,
       const std::function<int()>& wish = [] { return 0; });
   // What came of the oldest step that has begun and not finished; waits for it.
@@ -86,10 +87,11 @@ class TrainingStep {
   // For the log: what holds of the bits of sums.
   std::string_view order() const;
   // Seconds that this process has waited for others or moved data between them, in all.
-  double communication_seconds() const { return communication_seconds_; }
+  double communication_seconds() const;
 
  private:
   void make_exchange(int64_t batch_size);
+  void lay_out_sums();
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return ownership_.owner(comm_.host(), comm_.local_rank()); }
   void need_rows(std::span<const uint32_t> batch);
@@ -98,10 +100,13 @@ class TrainingStep {
                           const DropoutPlan* dropout, float scale, float* gradients, double* loss);
   void add_micro_batch_gradient(const DropoutPlan* dropout, float scale, float* gradients,
                                 bool accumulate);
-  double* sums() const { return static_cast<double*>(sums_.get()); }
-  void add_up_squares(double* sums);
+  double* sums_of(int rank) const { return static_cast<double*>(sums_.get()) + rank * each_sums_; }
+  double* own_sums() const { return sums_of(comm_.rank()); }
+  void add_up_squares();
+  bool sums_stay() const { return comm_.size() == 1 || peers_; }  // in the backend's memory
+  const double* gather_sums();
   const StepOutcome* work_out_sums(double denominator);
-  StepOutcome gather_sums(double denominator, int& wish);
+  StepOutcome work_out_on_host(double denominator);
   void update(int64_t step, double learning_rate, const AdamW& clipping);
   template <typename Action>
   void communicate(const char* phase, int64_t step, Action&& action);
@@ -126,14 +131,18 @@ class TrainingStep {
   std::shared_ptr<void> losses_;  // (1, largest micro-batch)
   std::vector<DropoutStream> host_streams_;
   std::shared_ptr<void> streams_;  // the same in backend memory
-  std::shared_ptr<void> sums_;     // doubles: losses of own shards, sums of squares of own blocks
-  std::shared_ptr<void> outcome_;  // StepOutcome, of one process
-  std::vector<double> shard_losses_;
+  // What processes add up, doubles (size, each_sums_): of each its wish, losses of its shards, sums
+  // of squares of its blocks. The order: where in them is what one process alone would have; also
+  // in backend memory, if it is not the order in which they are.
+  int64_t each_sums_ = 0;
+  std::vector<int32_t> order_;
+  std::shared_ptr<void> sums_, device_order_, ordered_sums_;
+  std::shared_ptr<void> outcome_;  // StepOutcome
   std::vector<uint32_t> shard_;
   std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
-  int64_t most_losses_ = 0, most_sums_ = 0, message_doubles_ = 0;
-  std::vector<double> message_, messages_, block_sums_;
+  std::vector<double> message_, messages_, ordered_;
+  std::vector<DevicePeers::Part> out_, in_;
   std::vector<AdamWPart> parts_;
   PackedBatch batch_;
 };

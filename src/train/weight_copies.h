@@ -16,8 +16,9 @@ class WeightCopies {
   virtual ~WeightCopies() = default;
   // Collective, after an update: what this process has updated of the dense part, to the others.
   virtual void publish() = 0;
-  // Collective, before these rows are used: afterwards this process's copy has all that was
-  // published, and the needed rows (or all rows) of the word embedding as their owners have them.
+  // Collective, before these rows are used: afterwards (in the backend's order) this process's copy
+  // has all that was published, and the needed rows (or all rows) of the word embedding as their
+  // owners have them. complete_all() waits until it has.
   virtual void complete(const NeededRows& needed) = 0;
   virtual void complete_all() = 0;
 };

@@ -3,6 +3,7 @@ the bits of one process, in training, evaluation, prediction and after a resumpt
 through an NCCL that is made for these tests (tests/unit/ops/host_cuda).
 
 With FINETUNE_DEVICE=cuda and without that module the processes share a GPU (scripts/gpu_check.sh)."""
+import json
 import os
 import shutil
 import signal
@@ -222,6 +223,43 @@ def test_buckets_go_during_the_backward_pass(directory):
             # Three buckets in the place of one, of which two go while what is below is computed.
             assert cut["transfers"] - whole["transfers"] == 2 * 9, counts
             assert (whole["beside"], cut["beside"]) == (0, 2 * 9), counts
+
+
+def test_the_host_waits_for_no_exchange(directory):
+    """It waits for a step's result alone, when the next step is under way."""
+    need_several_devices()
+    prepared(directory)
+    late = {**EACH, "HOST_CUDA_STREAMS": "late"}
+    counts = [transfers_of(directory, 2, *LABELS, "--quiet", "--max-steps", steps, "--eval-every", 1000, *SMALL,
+                           "--output", directory / f"run-{steps}", env=late) for steps in (4, 9)]
+    for few, many in zip(*counts):
+        waits = [many[name] - few[name] for name in ("streams", "events", "queries")]
+        assert waits == [0, 0, 5], counts
+
+
+def test_stopped_and_continued_from_device_to_device(directory):
+    """What is asked of one process all learn from what their devices exchange, and stop after the same step."""
+    need_several_devices()
+    prepared(directory)
+    line = [*LABELS, "--quiet", "--max-steps", 60, "--eval-every", 1000]
+    succeed(*line, "--output", directory / "one")
+    out = directory / "run"
+    job = Job("-n", 3, ranks.BINARY, *line, "--output", out, env=EACH)
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
+    os.kill(ranks_of(out)[2], signal.SIGUSR1)
+    result = job.wait()
+    assert result.code == 85 and "finetune: error:" not in result.err, result
+    nothing_left(out)
+    succeed_on(2, *line, "--output", out, "--resume", env=EACH)
+    same_results(out, results_of(directory / "one"))
+
+
+def test_bench_from_device_to_device(directory):
+    need_several_devices()
+    prepared(directory)
+    line = ["bench", "step", "--device", "cuda", "--shape", "tiny", "--precision", "fp32", "--steps", 3, "--json"]
+    report = json.loads(succeed_on(2, *line, env=EACH).out)
+    assert 0 < report["communication_share"] < 1, report
 
 
 def test_buckets_have_the_bits_of_one_process(directory):

@@ -1,12 +1,14 @@
 // Between processes that each have a GPU of their own: NCCL on a stream of its own, of high
 // priority, so that what is ready goes out beside the context's work. All operations are on that
-// one stream: their order is that of the calls, on every process. A failure of a peer is seen while
-// waiting; an operation whose peer never comes would else never end.
+// one stream: their order is that of the calls, on every process. The host waits for none of them;
+// where it waits for the device it looks for failures of peers, and for an exchange that does not
+// end: one whose peer never comes would hold up all that follows.
 #include <nccl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -16,42 +18,55 @@
 
 namespace finetune::cuda {
 
+// An exchange, and how far the device has come with it.
+struct Crossing {
+  cudaEvent_t from = nullptr;   // the context's own stream has come to it; beside that: not used
+  cudaEvent_t begun = nullptr;  // this process is ready for it
+  cudaEvent_t done = nullptr;
+  bool awaited = false;  // the context's own stream waits for it
+};
+
 struct Peers {
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
-  cudaEvent_t ready = nullptr, passed = nullptr;  // from the context's stream to ours, and back
-  cudaEvent_t done = nullptr;
   std::vector<cudaEvent_t> marks;  // by place
   cudaStream_t other = nullptr;    // the context's, while its operations go on ours
   Context& context;
-  bool under_way = false;  // something whose peers may never come: nobody has waited for it
+  const double seconds;            // that an exchange may take; 0: no limit
+  std::deque<Crossing> under_way;  // exchanges that nobody knows to be done, in order
+  std::vector<Crossing> unused;    // for their events
+  double waited = 0;  // seconds of the context's own stream, for exchanges that are done
 
-  explicit Peers(Context& context_) : context(context_) {
+  Peers(Context& context_, double seconds_) : context(context_), seconds(seconds_) {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream");
     check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "stream");
-    for (cudaEvent_t* event : {&ready, &passed, &done}) make(event);
   }
-  ~Peers() {
-    if (under_way) {
-      context.lost = true;
-      return;
-    }
-    cudaStreamSynchronize(stream);
-    if (comm) ncclCommDestroy(comm);
-    for (cudaEvent_t event : {ready, passed, done}) cudaEventDestroy(event);
-    for (cudaEvent_t event : marks) cudaEventDestroy(event);
-    cudaStreamDestroy(stream);
-  }
+  ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  static void make(cudaEvent_t* event) {
-    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event");
-  }
   cudaEvent_t mark(int place) {
     while (int(marks.size()) <= place) make(&marks.emplace_back());
     return marks[size_t(place)];
+  }
+  Crossing next() {
+    if (!unused.empty()) {
+      const Crossing crossing = unused.back();
+      unused.pop_back();
+      return crossing;
+    }
+    Crossing crossing;
+    make(&crossing.begun);
+    for (cudaEvent_t* event : {&crossing.from, &crossing.done}) {
+      check(cudaEventCreateWithFlags(event, cudaEventDefault), "event");
+    }
+    return crossing;
+  }
+
+ private:
+  static void make(cudaEvent_t* event) {
+    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event");
   }
 };
 
@@ -75,26 +90,37 @@ void check_peers(const Peers& peers) {
 }
 
 // While it lives the context's operations go on the peers' stream, behind what was on its own,
-// which goes on behind them after end(). Where they go there anyway there is nothing to do.
+// which goes on behind them after end(). Where they go there anyway nothing waits.
 class InOrder {
  public:
-  InOrder(Context& context, Peers& peers) : context_(context), own_(context.stream), peers_(peers) {
-    if (own_ == peers.stream) return;
-    check(cudaEventRecord(peers.ready, own_), "event");
-    check(cudaStreamWaitEvent(peers.stream, peers.ready), "event");
-    context.stream = peers.stream;
+  InOrder(Context& context, Peers& peers)
+      : context_(context), own_(context.stream), peers_(peers), crossing_(peers.next()) {
+    crossing_.awaited = own_ != peers.stream;
+    if (crossing_.awaited) {
+      check(cudaEventRecord(crossing_.from, own_), "event");
+      check(cudaStreamWaitEvent(peers.stream, crossing_.from), "event");
+      context.stream = peers.stream;
+    }
+    check(cudaEventRecord(crossing_.begun, peers.stream), "event");
   }
-  ~InOrder() { context_.stream = own_; }
+  // Others wait for what has not been put on the stream whole: nothing here is done in time then.
+  ~InOrder() {
+    context_.stream = own_;
+    if (!ended_) context_.lost = true;
+  }
   void end() {
-    if (own_ == peers_.stream) return;
-    check(cudaEventRecord(peers_.passed, peers_.stream), "event");
-    check(cudaStreamWaitEvent(own_, peers_.passed), "event");
+    check(cudaEventRecord(crossing_.done, peers_.stream), "event");
+    if (crossing_.awaited) check(cudaStreamWaitEvent(own_, crossing_.done), "event");
+    peers_.under_way.push_back(crossing_);
+    ended_ = true;
   }
 
  private:
   Context& context_;
   const cudaStream_t own_;
   Peers& peers_;
+  Crossing crossing_;
+  bool ended_ = false;
 };
 
 void send(const Peers& peers, const PeerPart& part, const void* data, ncclDataType_t type) {
@@ -141,26 +167,79 @@ void exchange_rounded(Context& context, const Peers& peers, std::span<const Peer
   for (const PeerPart& part : in) widen(context, arrived.next(part), floats_of(part));
 }
 
-void wait(Context& context, Peers& peers, double seconds) {
+bool reached(cudaEvent_t event) {
+  const cudaError_t state = cudaEventQuery(event);
+  if (state == cudaErrorNotReady) return false;
+  check(state, "the device");
+  return true;
+}
+
+// Takes in which exchanges are done. False: none that was not known to be.
+bool look(Peers& peers) {
+  bool found = false;
+  for (; !peers.under_way.empty() && reached(peers.under_way.front().done); found = true) {
+    const Crossing crossing = peers.under_way.front();
+    peers.under_way.pop_front();
+    peers.unused.push_back(crossing);
+    if (!crossing.awaited) continue;
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, crossing.from, crossing.done), "time");
+    peers.waited += 1e-3 * double(milliseconds);
+  }
+  return found;
+}
+
+// The time in which this process computes is no part of the limit.
+void wait_until(Peers& peers, cudaEvent_t event) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  check(cudaEventRecord(peers.passed, peers.stream), "event");
-  check(cudaStreamWaitEvent(context.stream, peers.passed), "event");
-  check(cudaEventRecord(peers.done, context.stream), "event");
-  for (;;) {
-    const cudaError_t state = cudaEventQuery(peers.done);
-    if (state == cudaSuccess) return check_peers(peers);
-    if (state != cudaErrorNotReady) check(state, "the device");
+  auto since = start;  // the device is in an exchange
+  while (!reached(event)) {
     check_peers(peers);
-    const auto waited = Clock::now() - start;
-    if (seconds > 0 && std::chrono::duration<double>(waited).count() > seconds) {
+    const auto now = Clock::now();
+    if (now - start < kSpin) continue;
+    if (look(peers) || peers.under_way.empty() || !reached(peers.under_way.front().begun)) {
+      since = now;
+    }
+    if (peers.seconds > 0 && std::chrono::duration<double>(now - since).count() > peers.seconds) {
       throw Failure("NCCL: another process has not come within the time limit (--comm-timeout)");
     }
-    if (waited > kSpin) usleep(kSleep);
+    usleep(kSleep);
+  }
+  check_peers(peers);
+  look(peers);
+}
+
+void wait(Peers& peers, cudaEvent_t event) {
+  Context& context = peers.context;
+  if (context.lost) throw Failure("the device waits for another process that does not come");
+  try {
+    wait_until(peers, event);
+  } catch (const Failure&) {
+    context.lost = true;
+    throw;
   }
 }
 
 }  // namespace
+
+Peers::~Peers() {
+  context.wait_with_peers = nullptr;
+  try {
+    look(*this);
+    context.lost |= !under_way.empty();
+  } catch (const Failure&) {
+    context.lost = true;
+  }
+  if (context.lost) return;
+  if (comm) ncclCommDestroy(comm);
+  for (const Crossing& crossing : unused) {
+    for (cudaEvent_t event : {crossing.from, crossing.begun, crossing.done})
+      cudaEventDestroy(event);
+  }
+  for (cudaEvent_t event : marks) cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
+}
 
 void device_id(Context& context, char* id) {
   cudaDeviceProp properties;
@@ -175,11 +254,13 @@ void make_peer_id(Context&, PeerId* id) {
   std::memcpy(id, &made, sizeof made);
 }
 
-void connect_peers(Context& context, const PeerId* id, int rank, int size, Peers** peers) {
-  auto connected = std::make_unique<Peers>(context);
+void connect_peers(Context& context, const PeerId* id, int rank, int size, double seconds,
+                   Peers** peers) {
+  auto connected = std::make_unique<Peers>(context, seconds);
   ncclUniqueId unique;
   std::memcpy(&unique, id, sizeof unique);
   check(ncclCommInitRank(&connected->comm, size, unique, rank), "connecting the processes");
+  context.wait_with_peers = [all = connected.get()](cudaEvent_t event) { wait(*all, event); };
   *peers = connected.release();
 }
 
@@ -193,7 +274,6 @@ void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_c
   for (const PeerPart& part : received) {
     context.rounded_weights->forget(part.data, size_t(part.count) * sizeof(float));
   }
-  peers->under_way = true;
   InOrder order(context, *peers);
   if (bf16) {
     exchange_rounded(context, *peers, sent, received);
@@ -207,7 +287,6 @@ void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_c
 }
 
 void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count) {
-  peers->under_way = true;
   InOrder order(context, *peers);
   check(ncclGroupStart(), "sums");
   for (const PeerPart* part = parts; part < parts + count; ++part) {
@@ -220,15 +299,8 @@ void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count
   order.end();
 }
 
-void wait_for_peers(Context& context, Peers* peers, double seconds) {
-  peers->under_way = true;
-  try {
-    wait(context, *peers, seconds);
-  } catch (const Failure&) {
-    context.lost = true;
-    throw;
-  }
-  peers->under_way = false;
+void waited_for_peers(Context&, Peers* peers, double* seconds) {
+  *seconds = peers->waited;
 }
 
 void mark(Context& context, Peers* peers, int place) {

@@ -20,6 +20,10 @@ std::string CpuBackend::description() const {
                 count, count == 1 ? " thread" : " threads");
 }
 
+std::string CpuBackend::code_path() const {
+  return compute_ == DType::bf16 ? concat("CPU, ", name_of(select_isa()), ", bf16") : "CPU, fp32";
+}
+
 // Pages come from the kernel as zeros when they are first touched, and large ones where it can.
 std::shared_ptr<void> CpuBackend::allocate(size_t bytes) {
   if (bytes == 0) bytes = 1;

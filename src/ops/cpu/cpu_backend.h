@@ -18,6 +18,7 @@ class CpuBackend : public Backend {
   // normalisation and parameters are fp32 in both
   explicit CpuBackend(DType compute);
   std::string description() const override;
+  std::string code_path() const override;
   DType compute_type() const override { return compute_; }
   DType activation_type() const override { return compute_; }
 

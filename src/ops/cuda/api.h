@@ -111,6 +111,8 @@ struct StepSums {
   const double* squares;  // (blocks)
   int64_t blocks;
   double max_norm;
+  const double* wishes;  // (processes)
+  int64_t processes;
 };
 
 // The order of ops/backend.h's Activation.
@@ -216,9 +218,12 @@ struct Functions {
 
   int (*device_id)(Context*, char id[16]);  // host: of this GPU among all there are
   // A group of processes: one makes its id, then all connect, which waits for all. Peers live no
-  // longer than the context.
+  // longer than the context. While they live whatever waits for the device fails if a peer does, or
+  // if the device has waited `seconds` in an exchange (0: never): then no later call waits for the
+  // device or gives memory back.
   int (*make_peer_id)(Context*, PeerId* id);
-  int (*connect_peers)(Context*, const PeerId* id, int rank, int size, Peers** peers);
+  int (*connect_peers)(Context*, const PeerId* id, int rank, int size, double seconds,
+                       Peers** peers);
   void (*disconnect_peers)(Peers*);
   // All of it in flight together. Parts between two processes match in order. `bf16`: rounded on
   // the way, in all processes.
@@ -227,9 +232,8 @@ struct Functions {
   // Each part is summed over all processes into that of the process it is for, in an order that is
   // not ours. All pass the same parts, but for their pointers.
   int (*reduce)(Context*, Peers*, const PeerPart* parts, int64_t count);
-  // Waits for the stream and the peers' own. Fails if a peer does, or after `seconds` (0: never):
-  // then no later call waits for the device or gives memory back.
-  int (*wait_for_peers)(Context*, Peers*, double seconds);
+  // How long the stream has waited for exchanges, in all, as far as is known.
+  int (*waited_for_peers)(Context*, Peers*, double* seconds);
 
   // Small copies for the host, first in, first out: `post` returns at once, `collect` waits for the
   // oldest one.

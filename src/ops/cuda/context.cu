@@ -75,13 +75,14 @@ Staging::~Staging() {
   if (copies_) cudaStreamDestroy(copies_);
 }
 
-void Staging::upload(void* to, const void* host, size_t bytes, cudaStream_t stream) {
+void Staging::upload(Context& context, void* to, const void* host, size_t bytes) {
+  const cudaStream_t stream = context.stream;
   for (size_t done = 0; done < bytes; next_ = (next_ + 1) % kStages) {
     const Stage& stage = stages_[next_];
     char* pinned = pinned_ + size_t(next_) * kBytes;
     char* device = device_ + size_t(next_) * kBytes;
     const size_t count = std::min(kBytes, bytes - done);
-    check(cudaEventSynchronize(stage.arrived), "upload");
+    if (cudaEventQuery(stage.arrived) != cudaSuccess) context.wait(stage.arrived, "upload");
     std::memcpy(pinned, static_cast<const char*>(host) + done, count);
     check(cudaStreamWaitEvent(copies_, stage.taken), "upload");
     check(cudaMemcpyAsync(device, pinned, count, cudaMemcpyHostToDevice, copies_), "upload");
@@ -121,10 +122,10 @@ void Mailbox::post(const void* from, size_t bytes, cudaStream_t stream) {
   check(cudaEventRecord(arrived_[place], stream), "download");
 }
 
-void Mailbox::collect(void* host, size_t bytes) {
+void Mailbox::collect(Context& context, void* host, size_t bytes) {
   if (bytes > kMostPostedBytes || posted_ == collected_) throw Failure("nothing to collect");
   const unsigned place = collected_++ % kPlaces;
-  check(cudaEventSynchronize(arrived_[place]), "download");
+  context.wait(arrived_[place], "download");
   std::memcpy(host, pinned_ + place * kMostPostedBytes, bytes);
 }
 
@@ -135,6 +136,7 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   check(cudaGetDeviceProperties(&properties, device), "the device's properties");
   device_name = properties.name;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  check(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming), "event");
   staging = std::make_unique<Staging>(memory);
   mailbox = std::make_unique<Mailbox>();
   matmul = std::make_unique<Matmul>(memory);
@@ -164,13 +166,25 @@ Context::~Context() {
   matmul.reset();
   staging.reset();
   mailbox.reset();
+  if (reached_) cudaEventDestroy(reached_);
   if (stream) cudaStreamDestroy(stream);
+}
+
+void Context::wait(cudaEvent_t event, const char* what) {
+  if (wait_with_peers) return wait_with_peers(event);
+  check(cudaEventSynchronize(event), what);
+}
+
+void Context::wait(const char* what) {
+  if (!wait_with_peers) return check(cudaStreamSynchronize(stream), what);
+  check(cudaEventRecord(reached_, stream), what);
+  wait_with_peers(reached_);
 }
 
 void* Context::scratch(Scratch use, size_t bytes) {
   Block& block = scratch_[size_t(use)];
   if (bytes > block.bytes) {
-    check(cudaStreamSynchronize(stream), "scratch memory");  // kernels may still read the old one
+    wait("scratch memory");  // kernels may still read the old one
     memory.release(std::exchange(block.memory, nullptr));
     block.bytes = 0;
     block.memory = memory.allocate(bytes, "scratch memory");

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -30,6 +31,7 @@ void check(cublasStatus_t status, const char* what);
 // largest shapes need and stays.
 enum class Scratch { left, right, sums, weighted, mask, fused, steps, parts, wire, count };
 
+struct Context;
 class Matmul;          // matmul.h
 class RoundedWeights;  // rounded.h
 class Graphs;          // graphs.h
@@ -61,7 +63,7 @@ class Staging {
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
-  void upload(void* to, const void* host, size_t bytes, cudaStream_t stream);
+  void upload(Context& context, void* to, const void* host, size_t bytes);
 
  private:
   static constexpr size_t kBytes = size_t{128} << 10;
@@ -85,7 +87,7 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
   void post(const void* from, size_t bytes, cudaStream_t stream);
-  void collect(void* host, size_t bytes);
+  void collect(Context& context, void* host, size_t bytes);
 
  private:
   static constexpr unsigned kPlaces = unsigned(kMostPosted);
@@ -107,6 +109,11 @@ struct Context {
     return static_cast<float*>(scratch(use, size_t(count) * sizeof(float)));
   }
 
+  // Waits for what has been put on streams before the event, or on the stream. All waits of the
+  // host are these: where other processes take part in the work, it may never be done.
+  void wait(cudaEvent_t event, const char* what);
+  void wait(const char* what);
+
   const int device;
   const bool bf16;  // operands of matrix products are rounded, activations may be
   void (*const log)(const char* line);
@@ -124,6 +131,7 @@ struct Context {
   // The device waits for a process that may never come: who waited for the device, as all do who
   // give something back to it, would never end. The program's end does without.
   bool lost = false;
+  std::function<void(cudaEvent_t)> wait_with_peers;  // while there are any
 
  private:
   struct Block {
@@ -131,6 +139,7 @@ struct Context {
     size_t bytes = 0;
   };
   Block scratch_[size_t(Scratch::count)];
+  cudaEvent_t reached_ = nullptr;
 };
 
 constexpr int64_t divide_up(int64_t a, int64_t b) {

@@ -112,7 +112,7 @@ const Functions& functions() {
       .disconnect_peers = disconnect_peers,
       .exchange = Call<exchange>::of,
       .reduce = Call<reduce>::of,
-      .wait_for_peers = Call<wait_for_peers>::of,
+      .waited_for_peers = Call<waited_for_peers>::of,
       .post = Call<post>::of,
       .collect = Call<collect>::of,
       .add_losses = Call<add_losses>::of,

@@ -39,7 +39,7 @@ void Graphs::destroy_first_retired() {
 
 void Graphs::clear(Context& context) {
   if (entries_.empty() && retired_.empty()) return;
-  check(cudaStreamSynchronize(context.stream), "CUDA graphs");  // they may be under way
+  context.wait("CUDA graphs");  // they may be under way
   while (!retired_.empty()) destroy_first_retired();
   for (const auto& [key, entry] : entries_) destroy(entry.graph);
   entries_.clear();

@@ -13,7 +13,7 @@ void allocate(Context& context, size_t bytes, void** memory) {
 
 void release(Context& context, void* memory) {
   if (context.lost) return;
-  check(cudaStreamSynchronize(context.stream), "device memory");  // kernels may still use it
+  context.wait("device memory");  // kernels may still use it
   if (memory) context.rounded_weights->drop(memory, context.memory.size_of(memory));
   context.memory.release(memory);
 }
@@ -27,7 +27,7 @@ void memory_use(Context& context, MemoryUse* use) {
 void upload(Context& context, void* to, const void* host, size_t bytes) {
   if (context.graphs->recording()) throw Failure("an upload in work that is to be replayed");
   context.rounded_weights->forget(to, bytes);
-  context.staging->upload(to, host, bytes, context.stream);
+  context.staging->upload(context, to, host, bytes);
 }
 
 void download(Context& context, void* host, const void* from, size_t bytes) {
@@ -51,11 +51,11 @@ void post(Context& context, const void* from, size_t bytes) {
 }
 
 void collect(Context& context, void* host, size_t bytes) {
-  context.mailbox->collect(host, bytes);
+  context.mailbox->collect(context, host, bytes);
 }
 
 void synchronize(Context& context) {
-  check(cudaStreamSynchronize(context.stream), "the device");
+  context.wait("the device");
 }
 
 }  // namespace finetune::cuda

@@ -88,12 +88,13 @@ void give_up_replay(Context& context, const char* why);
 // comm/nccl/peers.cu
 void device_id(Context& context, char* id);
 void make_peer_id(Context& context, PeerId* id);
-void connect_peers(Context& context, const PeerId* id, int rank, int size, Peers** peers);
+void connect_peers(Context& context, const PeerId* id, int rank, int size, double seconds,
+                   Peers** peers);
 void disconnect_peers(Peers* peers);
 void exchange(Context& context, Peers* peers, const PeerPart* out, int64_t out_count,
               const PeerPart* in, int64_t in_count, bool bf16);
 void reduce(Context& context, Peers* peers, const PeerPart* parts, int64_t count);
-void wait_for_peers(Context& context, Peers* peers, double seconds);
+void waited_for_peers(Context& context, Peers* peers, double* seconds);
 void mark(Context& context, Peers* peers, int place);
 void begin_beside(Context& context, Peers* peers, int place);
 void end_beside(Context& context, Peers* peers);

@@ -50,7 +50,7 @@ Bf16Matrix RoundedWeights::of(Context& context, Matrix w) {
     // Other views of the same weights, if there are: kernels may still read their copies.
     if (const auto other = first_behind(w.data);
         other != copies_.end() && other->first < copy.end()) {
-      check(cudaStreamSynchronize(context.stream), "rounded weights");
+      context.wait("rounded weights");
       drop(w.data, size_t(copy.end() - w.data) * sizeof(float));
     }
     const size_t bytes = size_t(w.rows * copy.to.stride) * sizeof(bfloat16);

@@ -93,13 +93,17 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
         std::vector<double> terms(size_t(shards + blocks));
         for (size_t i = 0; i < terms.size(); ++i) terms[i] = 1.0 / double(i + 3) + 1e-7 * double(i);
         if (wrong != 0) terms.back() = wrong;
+        const std::vector<double> wishes = {0, 85, 3};
+        terms.insert(terms.end(), wishes.begin(), wishes.begin() + blocks % 4);
         const auto memory = backend.allocate(sizeof(StepOutcome));
         auto* outcome = static_cast<StepOutcome*>(memory.get());
         AdamW options = options_of(3, 0.01f);
         options.gradient_scale = 1e9f;  // not to be read
         options.outcome = outcome;
         on_doubles(backend, terms, [&](double* sums) {
-          backend.step_outcome({sums, shards, 7.0, sums + shards, blocks, max_norm}, outcome);
+          backend.step_outcome({sums, shards, 7.0, sums + shards, blocks, max_norm,
+                                sums + shards + blocks, blocks % 4},
+                               outcome);
         });
         backend.adamw(options, t["p"], t["g"], t["m"], t["v"]);
         backend.adamw_rows(options, some_rows(t), t["rows of p"], t["rows of g"], t["rows of m"],
@@ -108,7 +112,8 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
         backend.fill_zero(vector(static_cast<float*>(memory.get()), 6));  // the copy is older
         StepOutcome result;
         backend.collect(&result, sizeof result);
-        t.doubles = {result.loss, double(result.gradient_scale), double(result.finite)};
+        t.doubles = {result.loss, double(result.gradient_scale), double(result.finite),
+                     double(result.wish)};
         if (result.finite) t.doubles.push_back(result.gradient_norm);
       },
       {"p", "m", "v", "rows of p", "rows of g", "rows of m", "rows of v"});

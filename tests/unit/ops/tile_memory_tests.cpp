@@ -1,9 +1,10 @@
-// The whole layers of ops/cpu/tile_layer.h on memory that ends where nobody may read or write:
-// tiles reach beyond what they are asked for, and no sanitizer sees them. All scratch memory is NaN
-// at first, so that what is read before it is written shows.
+// Matrix products, attention and whole layers (ops/cpu/tile_layer.h) on memory that ends where
+// nobody may read or write: tiles reach beyond what they are asked for, and no sanitizer sees those
+// of AMX. All scratch memory is NaN at first, so that what is read before it is written shows.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -13,6 +14,7 @@
 #include "../shared.h"
 #include "core/dtype.h"
 #include "core/parallel.h"
+#include "ops/cpu/gemm.h"
 #include "ops/cpu/tasks.h"
 #include "ops/cpu/tile_attention.h"
 #include "ops/cpu/tile_gemm.h"
@@ -48,6 +50,10 @@ class Guarded {
   }
   float* floats() const { return reinterpret_cast<float*>(data_); }
   bfloat16* bf16() const { return reinterpret_cast<bfloat16*>(data_); }
+  // Nobody has written before it.
+  bool begins_whole() const {
+    return std::all_of(all_ + kPage, data_, [](char c) { return c == char(0xFF); });
+  }
 
  private:
   void release() {
@@ -68,6 +74,7 @@ class Matrix {
       memory_.floats()[i] = range * std::sin(float(i) * 1.7f + float(cols));
     }
   }
+  bool begins_whole() const { return memory_.begins_whole(); }
 
  private:
   Guarded memory_;
@@ -266,6 +273,49 @@ static void check_attention() {
       }
     }
   }
+}
+
+// Rows of c that fill no group, columns that fill no panel, depths of one part and of two.
+static void check_product(const cpu::Product& p, const Matrix& c) {
+  std::memset(p.c.data, 0xFF, size_t(p.c.size()) * sizeof(float));
+  if (p.accumulate) std::fill_n(p.c.f32(), p.c.size(), 1.0f);
+  cpu::multiply(p);
+  int64_t wrong = 0;
+  const int64_t across = p.transpose_a ? p.a.stride : 1, along = p.transpose_a ? 1 : p.a.stride;
+  const int64_t b_across = p.transpose_b ? 1 : p.b.stride, b_along = p.transpose_b ? p.b.stride : 1;
+  for (int64_t r = 0; r < p.c.rows; ++r) {
+    for (int64_t n = 0; n < p.c.cols; ++n) {
+      float sum = p.accumulate ? 1.0f : 0.0f;
+      for (int64_t k = 0; k < p.depth(); ++k) {
+        sum =
+            std::fma(p.a.f32()[r * along + k * across], p.b.f32()[n * b_along + k * b_across], sum);
+      }
+      if (p.bias) sum += p.bias.f32()[n];
+      wrong += p.c.f32()[r * p.c.cols + n] != sum;
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(c.begins_whole());
+}
+
+TEST_CASE("products of fp32 keep to their memory") {
+  for (int64_t rows : {1, 5, 8, 13, 65}) {
+    for (int64_t cols : {1, 2, 47, 48, 49, 100}) {
+      for (int64_t depth : {1, 7, 48, 390}) {
+        const Matrix a(rows, depth, 1), a_across(depth, rows, 1), bias(1, cols, 1),
+            c(rows, cols, 1);
+        const Matrix b(depth, cols, 1), b_along(cols, depth, 1);
+        for (int threads : {1, 3}) {
+          INFO("(", rows, ",", depth, ") x (", depth, ",", cols, "), ", threads, " threads");
+          set_threads(threads);
+          check_product({a.view, false, b_along.view, true, c.view, false, bias.view}, c);
+          check_product({a.view, false, b.view, false, c.view, true}, c);
+          check_product({a_across.view, true, b.view, false, c.view, true}, c);
+        }
+      }
+    }
+  }
+  set_threads(1);
 }
 
 TEST_CASE("attention of whole layers keeps to its memory") {

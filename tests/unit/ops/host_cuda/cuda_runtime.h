@@ -82,7 +82,8 @@ class DeviceAccess {
 // wrong. On a stream that is captured it becomes part of a graph, with the arguments that it has.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 void finish_all_streams();
-// Nothing more is done on this stream, and who waits for it waits for ever.
+// What is on this stream is done, and nothing more on any stream: who waits for that waits for
+// ever.
 void get_stuck(cudaStream_t stream);
 bool passed(cudaEvent_t event);
 // For the report: something goes between processes.
@@ -149,7 +150,7 @@ bool fails(const char* name);
 }  // namespace host_cuda
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 constexpr unsigned cudaEventRecordExternal = 1;
 
 struct cudaDeviceProp {
@@ -191,6 +192,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
+// Between the calls that have recorded them.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 // External, and on a stream that is captured alone: each launch of the graph records the event
 // where it stands between the graph's work.

@@ -189,6 +189,5 @@ ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (rank_in("HOST_NCCL_STALLS") == own_rank && own_rank >= 0) return cudaErrorNotReady;
   return host_cuda::passed(event) ? cudaSuccess : cudaErrorNotReady;
 }

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +38,7 @@ struct Stream {
   bool capture_failed = false;
   std::deque<std::function<void()>> work;
   uint64_t put = 0, begun = 0;  // so many in all
-  bool high_priority = false, stuck = false;
+  bool high_priority = false;
   bool late = false;  // for the next so many puts
   uint32_t puts = 0;
 };
@@ -46,6 +47,7 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   uint64_t place = 0;
+  std::chrono::steady_clock::time_point recorded = std::chrono::steady_clock::now();
   bool asked = false;
 };
 
@@ -54,13 +56,14 @@ namespace {
 std::set<Stream*> streams;
 
 // Where HOST_CUDA_REPORT in the environment names a file, the program's end writes there how often
-// it has waited for all that a stream had to do, how often for an event, how many graphs it has
-// launched and destroyed, how many transfers between processes it has made, and how many of these
-// while other streams had more than a little work left (kLittle). Of a process of mpirun the file's
-// name ends in its rank.
+// it has waited for all that a stream had to do, how often for an event, how often it has asked for
+// one until it came, how many graphs it has launched and destroyed, how many transfers between
+// processes it has made, and how many of these while other streams had more than a little work left
+// (kLittle). Of a process of mpirun the file's name ends in its rank.
 constexpr uint64_t kLittle = 8;
 struct Report {
-  uint64_t streams = 0, events = 0, graphs = 0, destroyed = 0, transfers = 0, beside = 0;
+  uint64_t streams = 0, events = 0, queries = 0, graphs = 0, destroyed = 0, transfers = 0,
+           beside = 0;
   ~Report() {
     const char* path = std::getenv("HOST_CUDA_REPORT");
     if (!path) return;
@@ -72,6 +75,7 @@ struct Report {
     };
     line("streams", streams);
     line("events", events);
+    line("queries", queries);
     line("graphs", graphs);
     line("destroyed", destroyed);
     line("transfers", transfers);
@@ -79,6 +83,8 @@ struct Report {
     std::fclose(file);
   }
 } report;
+
+bool stuck = false;
 
 [[noreturn]] void never() {
   for (;;) pause();
@@ -88,7 +94,7 @@ void run(Stream& stream, uint64_t until) {
   // One for all: to close memory after each took longer than the work.
   const DeviceAccess access;
   while (stream.begun < until) {
-    if (stream.stuck) never();
+    if (stuck) never();
     const std::function<void()> next = std::move(stream.work.front());
     stream.work.pop_front();
     ++stream.begun;
@@ -114,7 +120,7 @@ bool at_once(Stream& stream) {
     const char* wanted = std::getenv("HOST_CUDA_STREAMS");
     return std::string(wanted ? wanted : "");
   }();
-  if (stream.stuck) return false;
+  if (stuck) return false;
   if (mode == "priority") return stream.high_priority;
   if (!mode.empty()) return mode == "early";
   if (stream.puts-- == 0) {
@@ -176,13 +182,17 @@ void finish_all_streams() {
 // Not when it is asked for the first time; but who asks again and again is told so in the end.
 bool passed(cudaEvent_t event) {
   if (!event->stream || event->stream->begun >= event->place) return true;
+  if (stuck) return false;
   if (!std::exchange(event->asked, true)) return false;
+  ++report.queries;
   run(*event->stream, event->place);
   return true;
 }
 
 void get_stuck(cudaStream_t stream) {
-  stream->stuck = true;
+  if (stuck) return;
+  run(*stream, stream->put);
+  stuck = true;
 }
 
 void count_transfer(cudaStream_t own) {
@@ -267,6 +277,12 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
   ++host_cuda::report.events;
   host_cuda::run(*event->stream, event->place);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  if (!from->stream || !to->stream) return cudaErrorInvalidValue;
+  *milliseconds = std::chrono::duration<float, std::milli>(to->recorded - from->recorded).count();
   return cudaSuccess;
 }
 
