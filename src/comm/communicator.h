@@ -8,7 +8,7 @@
 // Every function that is said to be collective must be called by all processes (of the run, or of
 // the host) in the same order. None hangs: while it waits it looks whether the others live, and
 // ends the whole job with one line that names the process which died, or which did not come within
-// the time limit (--comm-timeout). Waiting spins for some microseconds, then sleeps. Results of
+// the time limit (--comm-timeout). Waiting looks for about a millisecond, then sleeps. Results of
 // sums do not come from here: the order of additions is the caller's business (train/tree_sum.h).
 #pragma once
 

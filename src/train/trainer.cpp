@@ -171,7 +171,8 @@ void Trainer::finish_steps(int64_t left) {
     begun_.pop_front();
     const StepResult result = s_.step->finish();
     wanted_ = std::max(wanted_, result.wish);
-    if (!result.finite) {  // the same on every process
+    if (!result.finite) {  // the same on every process, which meet when no device is at work
+      for (; !begun_.empty(); begun_.pop_front()) s_.step->finish();
       together(s_.comm, [&] {
         throw diverged(step.done,
                        concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
@@ -240,6 +241,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
 
 int Trainer::evaluate() {
   finish_steps(0);
+  if (wanted_ != 0 && !is_last(state_.step)) return wanted_;  // --resume makes up for it
   Verdict verdict;
   if (s_.leads()) {
     verdict = evaluate_on_rank_0();
@@ -343,7 +345,10 @@ TrainOutcome Trainer::run() {
       code = evaluate();
     else if (last)
       code = 0;
-    if (code == 0 && !last && due(state_.step, s_.options.save_every)) save();
+    if (code == 0 && !last && due(state_.step, s_.options.save_every)) {
+      save();
+      code = wanted_;  // of a step that was under way
+    }
   }
   if (code != 0) return stop(code);
   if (stop_early_ && s_.leads()) {

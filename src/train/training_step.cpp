@@ -361,7 +361,10 @@ StepResult TrainingStep::finish() {
   FINETUNE_CHECK(!begun_.empty());
   StepResult result = begun_.front();
   begun_.pop_front();
-  if (most_under_way() > 0) collect(engine_.backend(), result);
+  if (most_under_way() > 0) {
+    comm_.note("waiting for the device", -1);
+    collect(engine_.backend(), result);
+  }
   return result;
 }
 

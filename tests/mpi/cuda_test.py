@@ -254,6 +254,31 @@ def test_stopped_and_continued_from_device_to_device(directory):
     same_results(out, results_of(directory / "one"))
 
 
+def test_divergence_from_device_to_device(directory):
+    """All end with the same step, and wait for nothing that is under way."""
+    need_several_devices()
+    prepared(directory)
+    line = [*LABELS, "--quiet", "--lr", 999, "--weight-decay", "1e38", "--schedule", "constant", "--output",
+            directory / "run"]
+    for processes, streams in ((2, "late"), (3, "early"), (2, "")):
+        result = run_on(processes, *line, env={**EACH, "HOST_CUDA_STREAMS": streams})
+        one_error(result, 6, "diverged at step")
+        shutil.rmtree(directory / "run")
+
+
+def test_a_stop_comes_before_an_evaluation(directory):
+    need_several_devices()
+    prepared(directory)
+    out = directory / "run"
+    line = [*LABELS, "--quiet", "--max-steps", 4000, "--eval-every", 1, "--output", out]
+    job = Job("-n", 2, ranks.BINARY, *line, env=EACH)
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 6, job), job.wait()
+    os.kill(ranks_of(out)[1], signal.SIGUSR1)
+    assert job.wait().code == 85
+    last = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()][-1]
+    assert "loss" in last, last
+
+
 def test_bench_from_device_to_device(directory):
     need_several_devices()
     prepared(directory)

@@ -1,8 +1,8 @@
 // Between processes that each have a GPU of their own: NCCL on a stream of its own, of high
 // priority, so that what is ready goes out beside the context's work. All operations are on that
-// one stream: their order is that of the calls, on every process. The host waits for none of them;
-// where it waits for the device it looks for failures of peers, and for an exchange that does not
-// end: one whose peer never comes would hold up all that follows.
+// one stream: their order is that of the calls, on every process. The host waits for none of them
+// as it goes; where it waits for the device it looks for failures of peers, and for an exchange
+// that does not end: one whose peer never comes would hold up all that follows.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -99,9 +99,9 @@ class InOrder {
     if (crossing_.awaited) {
       check(cudaEventRecord(crossing_.from, own_), "event");
       check(cudaStreamWaitEvent(peers.stream, crossing_.from), "event");
-      context.stream = peers.stream;
     }
     check(cudaEventRecord(crossing_.begun, peers.stream), "event");
+    context.stream = peers.stream;
   }
   // Others wait for what has not been put on the stream whole: nothing here is done in time then.
   ~InOrder() {
@@ -167,13 +167,6 @@ void exchange_rounded(Context& context, const Peers& peers, std::span<const Peer
   for (const PeerPart& part : in) widen(context, arrived.next(part), floats_of(part));
 }
 
-bool reached(cudaEvent_t event) {
-  const cudaError_t state = cudaEventQuery(event);
-  if (state == cudaErrorNotReady) return false;
-  check(state, "the device");
-  return true;
-}
-
 // Takes in which exchanges are done. False: none that was not known to be.
 bool look(Peers& peers) {
   bool found = false;
@@ -212,7 +205,6 @@ void wait_until(Peers& peers, cudaEvent_t event) {
 
 void wait(Peers& peers, cudaEvent_t event) {
   Context& context = peers.context;
-  if (context.lost) throw Failure("the device waits for another process that does not come");
   try {
     wait_until(peers, event);
   } catch (const Failure&) {

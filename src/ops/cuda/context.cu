@@ -21,6 +21,16 @@ void check(cublasStatus_t status, const char* what) {
                 status == CUBLAS_STATUS_ALLOC_FAILED ? kOutOfMemory : kFailed);
 }
 
+bool reached(cudaEvent_t event) {
+  const cudaError_t state = cudaEventQuery(event);
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // which would else be this
+    return false;
+  }
+  check(state, "the device");
+  return true;
+}
+
 DeviceMemory::~DeviceMemory() {
   for (const auto& [memory, bytes] : blocks_) cudaFree(memory);
 }
@@ -82,7 +92,7 @@ void Staging::upload(Context& context, void* to, const void* host, size_t bytes)
     char* pinned = pinned_ + size_t(next_) * kBytes;
     char* device = device_ + size_t(next_) * kBytes;
     const size_t count = std::min(kBytes, bytes - done);
-    if (cudaEventQuery(stage.arrived) != cudaSuccess) context.wait(stage.arrived, "upload");
+    if (!reached(stage.arrived)) context.wait(stage.arrived, "upload");
     std::memcpy(pinned, static_cast<const char*>(host) + done, count);
     check(cudaStreamWaitEvent(copies_, stage.taken), "upload");
     check(cudaMemcpyAsync(device, pinned, count, cudaMemcpyHostToDevice, copies_), "upload");
@@ -136,7 +146,7 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   check(cudaGetDeviceProperties(&properties, device), "the device's properties");
   device_name = properties.name;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  check(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming), "event");
+  check(cudaEventCreateWithFlags(&end_, cudaEventDisableTiming), "event");
   staging = std::make_unique<Staging>(memory);
   mailbox = std::make_unique<Mailbox>();
   matmul = std::make_unique<Matmul>(memory);
@@ -166,19 +176,28 @@ Context::~Context() {
   matmul.reset();
   staging.reset();
   mailbox.reset();
-  if (reached_) cudaEventDestroy(reached_);
+  if (end_) cudaEventDestroy(end_);
   if (stream) cudaStreamDestroy(stream);
 }
 
+void Context::check_wait(const char* what) const {
+  if (lost) throw Failure("the device waits for another process that does not come");
+  if (wait_with_peers && graphs->recording()) {
+    throw Failure(std::string(what) + ": a wait in work that is to be replayed");
+  }
+}
+
 void Context::wait(cudaEvent_t event, const char* what) {
+  check_wait(what);
   if (wait_with_peers) return wait_with_peers(event);
   check(cudaEventSynchronize(event), what);
 }
 
 void Context::wait(const char* what) {
+  check_wait(what);
   if (!wait_with_peers) return check(cudaStreamSynchronize(stream), what);
-  check(cudaEventRecord(reached_, stream), what);
-  wait_with_peers(reached_);
+  check(cudaEventRecord(end_, stream), what);
+  wait_with_peers(end_);
 }
 
 void* Context::scratch(Scratch use, size_t bytes) {

@@ -26,6 +26,7 @@ struct Failure : std::runtime_error {
 
 void check(cudaError_t error, const char* what);
 void check(cublasStatus_t status, const char* what);
+bool reached(cudaEvent_t event);  // by the device
 
 // Device memory for what an operation keeps from one kernel to the next. It grows to what the
 // largest shapes need and stays.
@@ -139,7 +140,8 @@ struct Context {
     size_t bytes = 0;
   };
   Block scratch_[size_t(Scratch::count)];
-  cudaEvent_t reached_ = nullptr;
+  void check_wait(const char* what) const;
+  cudaEvent_t end_ = nullptr;  // of what is on the stream
 };
 
 constexpr int64_t divide_up(int64_t a, int64_t b) {

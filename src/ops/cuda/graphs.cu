@@ -47,9 +47,7 @@ void Graphs::clear(Context& context) {
 
 void Graphs::make_room(Context& context) {
   while (!retired_.empty()) {
-    const cudaError_t state = cudaEventQuery(retired_.front().done);
-    if (state == cudaErrorNotReady) break;
-    check(state, "CUDA graphs");
+    if (!reached(retired_.front().done)) break;
     destroy_first_retired();
   }
   if (entries_.size() < most_) return;
