@@ -258,14 +258,13 @@ const double* TrainingStep::gather_sums() {
   if (!peers_) return own_sums();
   constexpr int64_t kFloats = sizeof(double) / sizeof(float);  // they are moved, no more
   const auto floats = [&](double* sums) { return reinterpret_cast<float*>(sums); };
-  out_.clear();
-  in_.clear();
+  std::vector<DevicePeers::Part> out, in;
   for (int rank = 0; rank < comm_.size(); ++rank) {
     if (rank == comm_.rank()) continue;
-    out_.push_back({rank, floats(own_sums()), each_sums_ * kFloats});
-    in_.push_back({rank, floats(sums_of(rank)), each_sums_ * kFloats});
+    out.push_back({rank, floats(own_sums()), each_sums_ * kFloats});
+    in.push_back({rank, floats(sums_of(rank)), each_sums_ * kFloats});
   }
-  peers_->exchange(out_, in_);
+  peers_->exchange(out, in);
   auto* ordered = static_cast<double*>(ordered_sums_.get());
   engine_.backend().gather_rows(matrix(floats(sums_of(0)), comm_.size() * each_sums_, kFloats),
                                 static_cast<const int32_t*>(device_order_.get()),
@@ -302,11 +301,9 @@ StepOutcome TrainingStep::work_out_on_host(double denominator) {
   for (int32_t i : order_) ordered_.push_back(messages_[size_t(i)]);
   const std::span all(ordered_);
   const auto processes = size_t(comm_.size()), shards = size_t(options_.virtual_shards);
-  StepOutcome outcome =
-      StepOutcome::of(tree_sum(all.subspan(processes, shards)) / denominator,
-                      std::sqrt(tree_sum(all.subspan(processes + shards))), options_.max_grad_norm);
-  outcome.wish = int32_t(*std::max_element(all.begin(), all.begin() + comm_.size()));
-  return outcome;
+  return StepOutcome::of(tree_sum(all.subspan(processes, shards)) / denominator,
+                         std::sqrt(tree_sum(all.subspan(processes + shards))),
+                         options_.max_grad_norm, all.data(), comm_.size());
 }
 
 void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipping) {

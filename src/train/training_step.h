@@ -142,7 +142,6 @@ class TrainingStep {
   std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
   std::vector<double> message_, messages_, ordered_;
-  std::vector<DevicePeers::Part> out_, in_;
   std::vector<AdamWPart> parts_;
   PackedBatch batch_;
 };

@@ -186,7 +186,7 @@ bool look(Peers& peers) {
 void wait_until(Peers& peers, cudaEvent_t event) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  auto since = start;  // the device is in an exchange
+  auto since = start;  // the device is in one exchange, as far as is known
   while (!reached(event)) {
     check_peers(peers);
     const auto now = Clock::now();

@@ -85,11 +85,8 @@ __global__ void __launch_bounds__(kTreeThreads)
   __syncthreads();  // the nodes are used again
   const double squares = block_tree_sum(sums.squares, sums.blocks);
   if (threadIdx.x == 0) {
-    *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm);
-    for (int64_t i = 0; i < sums.processes; ++i) {
-      const auto wish = int32_t(sums.wishes[i]);
-      if (wish > outcome->wish) outcome->wish = wish;
-    }
+    *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm, sums.wishes,
+                               sums.processes);
   }
 }
 

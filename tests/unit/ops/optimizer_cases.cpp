@@ -109,7 +109,8 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
         backend.adamw_rows(options, some_rows(t), t["rows of p"], t["rows of g"], t["rows of m"],
                            t["rows of v"]);
         backend.post(outcome, sizeof *outcome);
-        backend.fill_zero(vector(static_cast<float*>(memory.get()), 6));  // the copy is older
+        constexpr int64_t kFloats = sizeof *outcome / sizeof(float);
+        backend.fill_zero(vector(static_cast<float*>(memory.get()), kFloats));  // the copy is older
         StepOutcome result;
         backend.collect(&result, sizeof result);
         t.doubles = {result.loss, double(result.gradient_scale), double(result.finite),

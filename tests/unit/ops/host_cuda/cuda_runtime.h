@@ -85,7 +85,6 @@ void finish_all_streams();
 // What is on this stream is done, and nothing more on any stream: who waits for that waits for
 // ever.
 void get_stuck(cudaStream_t stream);
-bool passed(cudaEvent_t event);
 // For the report: something goes between processes.
 void count_transfer(cudaStream_t stream);
 bool capturing();

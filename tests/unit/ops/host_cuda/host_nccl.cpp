@@ -187,7 +187,3 @@ ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t
   if (from != to || type != ncclFloat32) return ncclInvalidArgument;
   return join({Transfer::reduce, comm, writable(to), bytes(count, type), root, stream});
 }
-
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return host_cuda::passed(event) ? cudaSuccess : cudaErrorNotReady;
-}

@@ -179,16 +179,6 @@ void finish_all_streams() {
   for (Stream* stream : streams) run(*stream, stream->put);
 }
 
-// Not when it is asked for the first time; but who asks again and again is told so in the end.
-bool passed(cudaEvent_t event) {
-  if (!event->stream || event->stream->begun >= event->place) return true;
-  if (stuck) return false;
-  if (!std::exchange(event->asked, true)) return false;
-  ++report.queries;
-  run(*event->stream, event->place);
-  return true;
-}
-
 void get_stuck(cudaStream_t stream) {
   if (stuck) return;
   run(*stream, stream->put);
@@ -276,6 +266,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (host_cuda::fails("cudaEventSynchronize")) return cudaErrorUnknown;
   if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
   ++host_cuda::report.events;
+  host_cuda::run(*event->stream, event->place);
+  return cudaSuccess;
+}
+
+// Not when it is asked for the first time; but who asks again and again is told so in the end.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (!event->stream || event->stream->begun >= event->place) return cudaSuccess;
+  if (host_cuda::stuck || !std::exchange(event->asked, true)) return cudaErrorNotReady;
+  ++host_cuda::report.queries;
   host_cuda::run(*event->stream, event->place);
   return cudaSuccess;
 }
