@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string_view>
 
 #include "bench/synthetic_task.h"
@@ -35,6 +36,43 @@ struct TimedSteps {
   double tokens = 0;
 };
 
+// The rate of the CPU's arithmetic, measured between steps: a machine whose speed varies was as
+// fast for the ones as for the other.
+class RateBetweenSteps {
+ public:
+  RateBetweenSteps(Clock clock, DType precision) : clock_(clock), precision_(precision) {
+    time_matmul(clock, precision);
+    measure();
+  }
+
+  // Collective: all processes measure at once.
+  void after_step(double seconds, Communicator& comm) {
+    since_ += seconds;
+    bool due = since_ >= kSecondsBetween;
+    comm.broadcast(&due, sizeof due, 0);
+    if (due) measure();
+  }
+  void after_last_step() {
+    if (since_ > 0) measure();
+  }
+  double rate() const { return done_.flop / done_.seconds; }
+
+ private:
+  static constexpr double kSecondsBetween = 0.4;
+
+  void measure() {
+    const TimedArithmetic timed = time_matmul(clock_, precision_);
+    done_.flop += timed.flop;
+    done_.seconds += timed.seconds;
+    since_ = 0;
+  }
+
+  Clock clock_;
+  DType precision_;
+  TimedArithmetic done_;
+  double since_ = 0;
+};
+
 // Until so many are under way; their tokens.
 int64_t finish_steps(TrainingStep& step, int64_t left) {
   int64_t tokens = 0;
@@ -55,7 +93,7 @@ void check_number(std::string_view option, int64_t value, int64_t most) {
 }  // namespace
 
 void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision) {
-  auto keep = [&](double matmul, double memory) {
+  const auto keep = [&](double matmul, double memory) {
     peaks.matmul = std::max(peaks.matmul, matmul);
     peaks.memory = std::max(peaks.memory, memory);
   };
@@ -174,6 +212,8 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
 
   // On a CPU the timed steps are recorded; of a device the time is taken first.
   keep_best(result.peaks, options, result.precision);
+  std::optional<RateBetweenSteps> rate;
+  if (!asynchronous) rate.emplace(options.clock, result.precision);
   profiler.set_recording(!asynchronous);
   for (int64_t i = 0; i < kWarmUpSteps; ++i) {
     begin_step();
@@ -202,6 +242,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
       begin_step();
       timed.tokens += double(finish_steps(step, under_way));
       timed.seconds.push_back(seconds_now(options.clock) - step_start);
+      if (rate) rate->after_step(timed.seconds.back(), comm);
     }
     if (under_way > 0) {  // more than was asked for
       finish_steps(step, 0);
@@ -211,6 +252,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
     step.settle();  // what they have put off is; the last one bears it
     engine.backend().synchronize();
     timed.seconds.back() += seconds_now(options.clock) - settle_start;
+    if (rate) rate->after_last_step();
     return timed;
   };
   TimedSteps timed = run_steps(options.steps, step.most_under_way());
@@ -218,7 +260,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   result.samples = double(timed.seconds.size()) * double(result.batch_size);
   result.tokens = timed.tokens;
   result.step_seconds = timed.seconds;
-  result.peak_memory_mb = peak_memory_mb();
+  result.peak_memory_mb = resident_memory_mb();  // none is given back between steps
   result.device_peak_memory_mb = double(profiler.device_memory().peak) / (1 << 20);
   if (asynchronous) {
     place = first_place;
@@ -230,6 +272,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   result.profiled_seconds = std::accumulate(timed.seconds.begin(), timed.seconds.end(), 0.0);
   result.profiled_tokens = timed.tokens;
   keep_best(result.peaks, options, result.precision);
+  if (rate) result.peaks.matmul = rate->rate();
   return result;
 }
 

@@ -52,7 +52,9 @@ struct StepBenchResult {
   double profiled_steps = 0, profiled_seconds = 0, profiled_tokens = 0;
   double peak_memory_mb = 0;         // of the steps, the machine's peaks not counted
   double device_peak_memory_mb = 0;  // the same of a device's own memory; 0 on the CPU
-  MachinePeaks peaks;                // the best of before and after
+  // Memory: the best of before and after; products: on the CPU the mean of measurements between the
+  // steps, of a device the best.
+  MachinePeaks peaks;
 };
 
 // Collective: every process computes its shards of the batch.

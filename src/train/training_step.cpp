@@ -152,7 +152,7 @@ void TrainingStep::communicate(const char* phase, int64_t step, Action&& action)
   const auto start = std::chrono::steady_clock::now();
   comm_.note(phase, step);
   action();
-  if (peers_) return;  // who know how long the device has waited
+  if (peers_ || comm_.size() == 1) return;  // peers know how long the device has waited
   communication_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

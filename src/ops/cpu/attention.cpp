@@ -52,7 +52,6 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   float* mask_buffer = packed_q + block * padded_size;
   const int64_t next = task.another_follows ? size : 0;
   prefetch(task.at<T>(q, task.first_query, size) + size, q.stride, block, next);
-  prefetch(task.at<T>(out, task.first_query, size), out.stride, block, size);
   pack_transposed(task.at<T>(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
                   padded_keys, next);
   pack(task.at<T>(v, task.first_key, size), v.stride, keys, size, values, padded_size, next);
@@ -70,6 +69,7 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
     } else {
       pack(task.at<T>(q, row, size), q.stride, count, size, packed_q, padded_size, 0);
     }
+    prefetch(task.at<T>(out, row, size), out.stride, count, size);
     product<false>(count, padded_keys, size, queries, kt, padded_keys, p, padded_keys, false);
     float inverse[cpu::kQueryBlock];
     for (int64_t i = 0; i < count; ++i) {

@@ -84,9 +84,6 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* mask_buffer = dq + block * padded_size;
 
   const int64_t next = task.another_follows ? size : 0;
-  if constexpr (std::is_same_v<T, float>) {
-    prefetch(task.at<T>(t.out, task.first_query, size) + size, t.out.stride, block, next);
-  }
   const T* key = task.at<T>(t.k, task.first_key, size);
   pack_transposed(key, t.k.stride, keys, size, shape.scale, kt, padded_keys, next);
   pack_transposed(task.at<T>(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
@@ -99,6 +96,9 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
         dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                      first * keys, count * keys, mask_buffer)
                      : nullptr;
+    if constexpr (std::is_same_v<T, float>) {  // read once scores are there
+      prefetch(task.at<T>(t.out, row, size), t.out.stride, count, size);
+    }
     pack(task.at<T>(t.q, row, size), t.q.stride, count, size, packed_q, padded_size, next);
     pack(task.at<T>(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size, next);
     product<false>(count, padded_keys, size, {packed_q, padded_size}, kt, padded_keys, p,

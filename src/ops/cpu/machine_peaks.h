@@ -6,9 +6,15 @@
 
 namespace finetune {
 
-// Arithmetic with all threads(), in flop/s: of one large fp32 product (2 * 2048^3) through oneDNN;
-// for bf16 where it is multiplied as such, of multiplications in registers, which no product
-// can exceed. Takes about a tenth of a second on a few cores.
+struct TimedArithmetic {
+  double flop = 0, seconds = 0;
+};
+
+// Arithmetic with all threads(): one large fp32 product (2 * 2048^3) through oneDNN; for bf16 where
+// it is multiplied as such, multiplications in registers, which no product can exceed. Takes about
+// a tenth of a second on a few cores; the first call begins threads and counts for nothing.
+TimedArithmetic time_matmul(Clock clock, DType precision);
+// flop/s: the best of three.
 double measure_matmul_peak(Clock clock, DType precision);
 
 // Bytes read plus bytes written, per second, by adding one block of 128 MiB to another (large pages
