@@ -17,6 +17,24 @@ __global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix
   for_columns(y.cols, [=](int64_t i) { y.row(t)[i] = a[i] + c[i] + b[i]; });  // as the CPU adds
 }
 
+// sum + dy's rows row_at(begin), row_at(begin + 1), ... at column c, in this order. Sixteen are on
+// their way together: of a frequent word there are hundreds, and no other thread has its column.
+template <typename RowAt>
+__device__ float add_rows(Matrix dy, int64_t c, float sum, int64_t begin, int64_t end,
+                          const RowAt& row_at) {
+  constexpr int kTogether = 16;
+  int64_t i = begin;
+  for (; i + kTogether <= end; i += kTogether) {
+    float values[kTogether];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) values[k] = dy.row(row_at(i + k))[c];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) sum += values[k];
+  }
+  for (; i < end; ++i) sum += dy.row(row_at(i))[c];
+  return sum;
+}
+
 // The place behind the run of tokens with this id that has place `begin` of `order`. Ids ascend
 // along `order`: a warp looks at 32 places, ever further apart while all are in the run, then
 // closer.
@@ -45,9 +63,8 @@ __global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
   if (begin > 0 && tokens.ids[tokens.order[begin - 1]] == id) return;
   const int64_t end = end_of_run(tokens, begin, id);
   for_columns(dy.cols, [=](int64_t c) {
-    float sum = dword.row(id)[c];
-    for (int64_t i = begin; i < end; ++i) sum += dy.row(tokens.order[i])[c];
-    dword.row(id)[c] = sum;
+    float& sum = dword.row(id)[c];
+    sum = add_rows(dy, c, sum, begin, end, [=](int64_t i) { return tokens.order[i]; });
   });
 }
 
@@ -75,7 +92,7 @@ __global__ void position_gradient_kernel(Matrix dy, Tokens tokens, Matrix dposit
     if (match) found[before] = int32_t(t);
     __syncthreads();
     if (c < dy.cols) {
-      for (int i = 0; i < total; ++i) sum += dy.row(found[i])[c];
+      sum = add_rows(dy, c, sum, 0, total, [&](int64_t i) { return found[i]; });
     }
   }
   if (c < dy.cols) dposition.row(position)[c] = sum;

@@ -56,7 +56,7 @@ void add_embedding_cases(std::vector<OpCase>& table) {
     int64_t tokens, hidden, words, positions;
   };
   // Of one or two words: runs of tokens with one id that are longer than a GPU's warp or block, and
-  // such as end where a warp's search for their end turns.
+  // such as end where a warp's search for their end turns. Of three positions: many tokens at each.
   for (const Shape& s : {Shape{1, 7, 5, 3},
                          {17, 33, 11, 20},
                          {32, 5, 1, 40},
@@ -65,6 +65,7 @@ void add_embedding_cases(std::vector<OpCase>& table) {
                          {600, 270, 2, 64},
                          {1057, 5, 1, 512},
                          {1100, 5, 1, 512},
+                         {300, 40, 50, 3},
                          {53, 64, 300, 64},
                          {419, 384, 97, 512},
                          {512, 100, 4000, 512}}) {
