@@ -1,73 +1,18 @@
-"""Several processes that share a device, or have one each: on the CUDA module whose kernels run on the host they have
-the bits of one process, in training, evaluation, prediction and after a resumption. What goes from device to device goes
-through an NCCL that is made for these tests (tests/unit/ops/host_cuda).
+"""Several processes that share a device: on the CUDA module whose kernels run on the host they have the bits of one
+process, in training, evaluation, prediction and after a resumption.
 
 With FINETUNE_DEVICE=cuda and without that module the processes share a GPU (scripts/gpu_check.sh)."""
-import json
-import os
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import ranks
-from ranks import (Job, Skip, facts_of, lines_in, metrics_of, need_mpirun, nothing_left, one_error, ranks_of,
-                   results_of, run_on, same_results, succeed_on, wait_for)
+from ranks import metrics_of, need_mpirun, one_error, results_of, run_on, same_results, succeed_on
 import harness
-from harness import GOLDEN, main, need, steps_of, succeed
-from cuda_on_host import CPU_BINARY, HOST_MODULE, counts_of, program_with_module
-
-MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
-TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
-SQUAD = GOLDEN / "trajectory-qa-train.json"
-NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/trajectory-classification-train.csv",
-         "golden/trajectory-qa-train.json")
-CUDA = ["--device", "cuda", "--precision", "fp32", "--dropout", "0.1", "--no-progress", "--virtual-shards", 4]
-LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--lr", "3e-3",
-          "--batch-size", 8, "--max-eval-samples", 10, "--max-steps", 5, *CUDA]
-ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-length", 96,
-           "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 3, "--batch-size", 4, "--lr", "1e-3",
-           "--max-steps", 4, "--eval-every", 3, "--quiet", *CUDA]
-
+from harness import main, need, succeed
+from cuda_jobs import ANSWERS, EVAL, LABELS, NAMES, a_killed_process_ends_the_job, cut_back, prepared, same_on
+from cuda_on_host import CPU_BINARY
 
 SHARE = ((2, 1), (4, 1))  # processes of one host, which share a device
-EACH = {"HOST_CUDA_DEVICES": "each"}  # every process sees one device, its own
-FEW = ["--quiet", "--max-steps", 3]
-# Transfers are as far ahead of the backward pass as events let them: one too few, and they take what is not there yet.
-AHEAD = {**EACH, "HOST_CUDA_STREAMS": "priority"}
-SMALL = ("--bucket-mb", "0.1")  # several buckets of the small models
-
-
-def prepared(directory):
-    os.environ["HOST_NCCL_FOLDER"] = str(directory)
-    need_mpirun()
-    need(*NAMES)
-    ranks.BINARY = program_with_module()
-    if not HOST_MODULE:  # one GPU, however many the machine has
-        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-
-
-def need_several_devices():
-    if not HOST_MODULE:
-        raise Skip("only the kernels' host runtime has several devices and an NCCL that fails when asked to")
-
-
-def same_on(directory, line, *cases, env=None):
-    """Each case: processes, hosts, further options; all give the results of one process. Returns its directory."""
-    expected = directory / "one"
-    if not expected.exists():
-        succeed(*line, "--output", expected)
-    for number, (processes, hosts, *more) in enumerate(cases):
-        out = directory / f"case-{number}"
-        succeed_on(processes, *line, "--output", out, *more, hosts=hosts, env=env)
-        route = "from GPU to GPU" if env else "through memory of the host"
-        assert route in (out / "log.txt").read_text(), (out / "log.txt").read_text()
-        facts = facts_of(out)
-        assert (facts["processes"], facts["hosts"]) == (str(processes), str(hosts)), facts
-        assert facts["code_path"].startswith("CUDA, kernels on the host" if HOST_MODULE else "CUDA"), facts
-        same_results(out, results_of(expected))
-        shutil.rmtree(out)
-    return expected
 
 
 def test_classification(directory):
@@ -93,34 +38,12 @@ def test_bf16_and_other_shards(directory):
     same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
 
 
-def test_the_smallest_device_decides(directory):
-    """What is computed at once, unless the user says it."""
-    prepared(directory)
-    need_several_devices()
-    found = []
-    for processes, megabytes in ((1, "250"), (2, "1000 250"), (2, "250 1000"), (2, "1000")):
-        out = directory / f"run-{len(found)}"
-        succeed_on(processes, *LABELS, *FEW, "--output", out, env={**EACH, "HOST_CUDA_MEMORY_MB": megabytes})
-        found += [line for line in (out / "config.toml").read_text().splitlines() if "micro-batch-tokens" in line]
-    assert len(found) == 4 and len(set(found[:3])) == 1 and found[3] != found[0], found
-
-
 def test_the_best_model_is_exported(directory):
     """Weights that rank 0 reads again at the end reach all devices."""
     prepared(directory)
     one = same_on(directory, [*LABELS, "--quiet", "--lr", "3e-2", "--schedule", "constant", "--eval-every", 1,
                                "--best-metric", "eval_loss"], (4, 2))
     assert metrics_of(one)["best_step"] < 5, "the last step is the best: nothing was read again"
-
-
-def cut_back(out, step):
-    """The run as it was after `step`."""
-    (out / "metrics.json").unlink()
-    shutil.rmtree(out / "model")
-    for checkpoint in (out / "checkpoints").iterdir():
-        if checkpoint.name > f"step-{step:08}.h5":
-            checkpoint.unlink()
-    assert (out / "checkpoints" / f"step-{step:08}.h5").exists()
 
 
 def test_continued_at_another_number_of_processes(directory):
@@ -169,228 +92,9 @@ def test_predict_and_evaluate(directory):
         assert (directory / "e2" / path.name).read_bytes() == path.read_bytes(), path
 
 
-def test_processes_take_devices_in_turn(directory):
-    """The second device has another name, of which the processes are warned. Who shares one goes through the host."""
-    need_several_devices()
-    prepared(directory)
-    one = directory / "one"
-    succeed(*LABELS, "--quiet", "--output", one)
-    for devices, processes, named, route in ((2, 2, True, "from GPU to GPU"), (2, 3, True, "memory of the host"),
-                                             (1, 2, False, "memory of the host")):
-        out = directory / f"{devices}-{processes}"
-        result = succeed_on(processes, *LABELS, "--output", out, env={"HOST_CUDA_DEVICES": str(devices)})
-        warnings = [text for text in result.err.splitlines() if "computes with" in text]
-        assert len(warnings) == named, result
-        if named:
-            assert "rank 1 " in warnings[0] and "kernels on the host again" in warnings[0], warnings
-            assert "FINETUNE_ISA" not in warnings[0], warnings
-        assert result.err.count(route) == 1, result
-        same_results(out, results_of(one))
-
-
-def test_from_device_to_device(directory):
-    need_several_devices()
-    prepared(directory)
-    same_on(directory / "a", [*LABELS, *FEW], (5, 1), (3, 2), env=EACH)
-    same_on(directory / "b", [*ANSWERS, "--virtual-shards", 6], (4, 1), env=EACH)
-    same_on(directory / "c", [*LABELS, *FEW, "--freeze", 1], (3, 1), env=EACH)
-
-
-def transfers_of(directory, processes, *line, env=AHEAD):
-    """Runs; of each rank what has been counted."""
-    report = directory / "report"
-    succeed_on(processes, *line, env={**env, "HOST_CUDA_REPORT": str(report)})
-    return [counts_of(f"{report}{rank}") for rank in range(processes)]
-
-
-def test_buckets_go_during_the_backward_pass(directory):
-    """Transfers that find work of the backward pass undone are those of all buckets but the last one, in each step,
-    whether that work is called or replayed, and of processes that have shards alone."""
-    need_several_devices()
-    prepared(directory)
-    line = [*LABELS, "--quiet", "--batch-size", 4, "--max-steps", 9]
-    one = directory / "one"
-    succeed(*line, "--output", one)
-    for number, graphs in enumerate(("0", "256")):
-        counts = {}
-        for size in (1000, 0.1):
-            out = directory / f"run-{number}-{size}"
-            counts[size] = transfers_of(directory, 2, *line, "--bucket-mb", size, "--output", out,
-                                        env={**AHEAD, "FINETUNE_CUDA_GRAPHS": graphs})
-            same_results(out, results_of(one))
-        for whole, cut in zip(counts[1000], counts[0.1]):
-            assert all((count["graphs"] > 9) == (graphs == "256") for count in (whole, cut)), counts
-            # Three buckets in the place of one, of which two go while what is below is computed.
-            assert cut["transfers"] - whole["transfers"] == 2 * 9, counts
-            assert (whole["beside"], cut["beside"]) == (0, 2 * 9), counts
-
-
-def test_the_host_waits_for_no_exchange(directory):
-    """It waits for a step's result alone, when the next step is under way."""
-    need_several_devices()
-    prepared(directory)
-    late = {**EACH, "HOST_CUDA_STREAMS": "late"}
-    counts = [transfers_of(directory, 2, *LABELS, "--quiet", "--max-steps", steps, "--eval-every", 1000, *SMALL,
-                           "--output", directory / f"run-{steps}", env=late) for steps in (4, 9)]
-    for few, many in zip(*counts):
-        waits = [many[name] - few[name] for name in ("streams", "events", "queries")]
-        assert waits == [0, 0, 5], counts
-
-
-def test_stopped_and_continued_from_device_to_device(directory):
-    """What is asked of one process all learn from what their devices exchange, and stop after the same step."""
-    need_several_devices()
-    prepared(directory)
-    line = [*LABELS, "--quiet", "--max-steps", 60, "--eval-every", 1000]
-    succeed(*line, "--output", directory / "one")
-    out = directory / "run"
-    job = Job("-n", 3, ranks.BINARY, *line, "--output", out, env=EACH)
-    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
-    os.kill(ranks_of(out)[2], signal.SIGUSR1)
-    result = job.wait()
-    assert result.code == 85 and "finetune: error:" not in result.err, result
-    nothing_left(out)
-    succeed_on(2, *line, "--output", out, "--resume", env=EACH)
-    same_results(out, results_of(directory / "one"))
-
-
-def test_divergence_from_device_to_device(directory):
-    """All end with the same step, and wait for nothing that is under way."""
-    need_several_devices()
-    prepared(directory)
-    line = [*LABELS, "--quiet", "--lr", 999, "--weight-decay", "1e38", "--schedule", "constant", "--output",
-            directory / "run"]
-    for processes, streams in ((2, "late"), (3, "early"), (2, "")):
-        result = run_on(processes, *line, env={**EACH, "HOST_CUDA_STREAMS": streams})
-        one_error(result, 6, "diverged at step")
-        shutil.rmtree(directory / "run")
-
-
-def test_a_stop_comes_before_an_evaluation(directory):
-    need_several_devices()
-    prepared(directory)
-    out = directory / "run"
-    line = [*LABELS, "--quiet", "--max-steps", 4000, "--eval-every", 1, "--output", out]
-    job = Job("-n", 2, ranks.BINARY, *line, env=EACH)
-    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 6, job), job.wait()
-    os.kill(ranks_of(out)[1], signal.SIGUSR1)
-    assert job.wait().code == 85
-    last = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()][-1]
-    assert "loss" in last, last
-
-
-def test_bench_from_device_to_device(directory):
-    need_several_devices()
-    prepared(directory)
-    line = ["bench", "step", "--device", "cuda", "--shape", "tiny", "--precision", "fp32", "--steps", 3, "--json"]
-    report = json.loads(succeed_on(2, *line, env=EACH).out)
-    assert 0 < report["communication_share"] < 1, report
-
-
-def test_buckets_have_the_bits_of_one_process(directory):
-    """With micro-batches, layers computed again, layers that are frozen, shards without samples, processes without
-    shards; whatever is late."""
-    need_several_devices()
-    prepared(directory)
-    late = {**EACH, "HOST_CUDA_STREAMS": "late"}
-    line = [*LABELS, *FEW, "--micro-batch-tokens", 48]
-    same_on(directory / "a", line, (2, 1, *SMALL), (3, 2, *SMALL, "--recompute"), env=AHEAD)
-    same_on(directory / "a", line, (3, 1, *SMALL), env=late)
-    same_on(directory / "b", [*ANSWERS, *FEW, "--eval-every", 2, "--virtual-shards", 6], (2, 1, *SMALL), env=AHEAD)
-    same_on(directory / "c", [*LABELS, *FEW, "--freeze", 1], (3, 1, *SMALL), env=AHEAD)
-    same_on(directory / "d", [*LABELS, *FEW, "--freeze", "embeddings"], (2, 1, *SMALL), env=AHEAD)
-    few = [*LABELS, *FEW, "--batch-size", 2, "--virtual-shards", 6]
-    same_on(directory / "e", few, (2, 1, *SMALL), (3, 1, *SMALL), env=AHEAD)
-    same_on(directory / "f", [*LABELS, *FEW, "--virtual-shards", 2], (3, 1, *SMALL), env=AHEAD)
-    same_on(directory / "g", [*LABELS, *FEW, "--precision", "auto"], (2, 1, *SMALL), env=AHEAD)
-
-
-def test_continued_from_device_to_device(directory):
-    need_several_devices()
-    prepared(directory)
-    out = directory / "run"
-    line = [*LABELS, "--quiet", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
-    succeed_on(2, *line, env=EACH)
-    expected = results_of(out)
-    for processes, env, more in ((3, EACH, SMALL), (2, None, ()), (2, AHEAD, SMALL), (1, None, ())):
-        cut_back(out, 2)
-        resumed = [*line, "--resume", *more]
-        succeed(*resumed) if processes == 1 else succeed_on(processes, *resumed, env=env)
-        same_results(out, expected)
-
-
-def test_no_fixed_order(directory):
-    """The library's own sums: near those of the tree, and not the same."""
-    need_several_devices()
-    prepared(directory)
-    line = [*LABELS, "--quiet", "--no-deterministic", "--output"]
-    succeed(*line, directory / "one")
-    one = steps_of(directory / "one")
-    for processes, more in ((4, []), (3, ["--virtual-shards", 2]), (2, SMALL)):
-        out = directory / f"{processes}"
-        succeed_on(processes, *line, out, *more, env=AHEAD)
-        several = steps_of(out)
-        assert len(one) == len(several) == 5
-        for a, b in zip(one, several):
-            for name in ("loss", "grad_norm"):
-                assert abs(a[name] - b[name]) < 1e-4 * abs(a[name]), (processes, a, b)
-    assert facts_of(directory / "4")["weights_sha256"] != facts_of(directory / "one")["weights_sha256"]
-
-
-def test_gradients_in_bf16_on_the_way(directory):
-    """Sums near those of floats and not the same, always the same for one number of processes, whatever goes when; one
-    process sends nothing."""
-    need_several_devices()
-    prepared(directory)
-    line = [*LABELS, *FEW, "--output"]
-    succeed(*line, directory / "one")
-    one, expected = steps_of(directory / "one"), results_of(directory / "one")
-    rounded = ["--comm-precision", "bf16"]
-    succeed(*line, directory / "alone", *rounded)
-    same_results(directory / "alone", expected)
-    for processes in (2, 3):
-        results = []
-        for number, (env, more) in enumerate(((EACH, []), (AHEAD, SMALL), (AHEAD, ["--no-deterministic"]))):
-            out = directory / f"{processes}-{number}"
-            succeed_on(processes, *line, out, *rounded, *more, env=env)
-            results.append(facts_of(out)["weights_sha256"])
-            assert "comm-precision = \"bf16\"" in (out / "config.toml").read_text()
-            assert "gradients in bf16 between GPUs" in (out / "log.txt").read_text()
-        assert len(set(results)) == 1 and results[0] != facts_of(directory / "one")["weights_sha256"], results
-        several = steps_of(directory / f"{processes}-0")
-        assert len(one) == len(several) == 3
-        for a, b in zip(one, several):
-            for name in ("loss", "grad_norm"):
-                assert abs(a[name] - b[name]) < 1e-2 * abs(a[name]), (processes, a, b)
-
-
-def test_a_failing_peer_ends_the_job(directory):
-    need_several_devices()
-    prepared(directory)
-    line = [*LABELS, "--quiet", "--output", directory / "run"]
-    one_error(run_on(3, *line, env={**EACH, "HOST_NCCL_FAILS": "1"}), 5, "rank 1 ", "NCCL")
-    shutil.rmtree(directory / "run")
-    line += ["--comm-timeout", "2s"]
-    start = time.time()
-    one_error(run_on(3, *line, env={**EACH, "HOST_NCCL_STALLS": "1"}), 5, "rank 1 ")
-    assert time.time() - start < 20
-    nothing_left(directory / "run")
-
-
 def test_a_killed_process_ends_the_job(directory):
     prepared(directory)
-    for name, env in (("shared", None), ("each", EACH)) if HOST_MODULE else (("shared", None),):
-        out = directory / name
-        line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", out]
-        job = Job("-n", 3, ranks.BINARY, *line, env=env)
-        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
-        os.kill(ranks_of(out)[1], signal.SIGKILL)
-        start = time.time()
-        result = job.wait()
-        assert time.time() - start < 10 and result.code != 0, result
-        nothing_left(out)
-        errors = [text for text in result.err.splitlines() if "finetune: error:" in text]
-        assert len(errors) == 1 and "rank 1 " in errors[0] and "died" in errors[0], result
+    a_killed_process_ends_the_job(directory / "run")
 
 
 def test_no_gpu_is_told_once(directory):

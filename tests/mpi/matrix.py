@@ -10,9 +10,7 @@ from pathlib import Path
 
 from ranks import results_of, succeed_on
 from harness import succeed
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # tests/cli has a train_test.py as well
-from train_test import QA, SMALL  # noqa: E402
+from training_jobs import QA, SMALL
 
 WAYS = {"plain": [], "recompute": ["--recompute"], "shard-optimizer": ["--shard-optimizer"],
         "micro-batches": ["--micro-batch-tokens", 160]}

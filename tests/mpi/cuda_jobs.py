@@ -1,0 +1,80 @@
+"""Processes that compute on devices, for cuda_test.py and cuda_peers_test.py."""
+import os
+import shutil
+import signal
+import time
+
+import ranks
+from ranks import (Job, Skip, facts_of, lines_in, need_mpirun, nothing_left, ranks_of, results_of, same_results,
+                   succeed_on, wait_for)
+from harness import GOLDEN, need, succeed
+from cuda_on_host import HOST_MODULE, program_with_module
+
+MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
+TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
+SQUAD = GOLDEN / "trajectory-qa-train.json"
+NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/trajectory-classification-train.csv",
+         "golden/trajectory-qa-train.json")
+CUDA = ["--device", "cuda", "--precision", "fp32", "--dropout", "0.1", "--no-progress", "--virtual-shards", 4]
+LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--lr", "3e-3",
+          "--batch-size", 8, "--max-eval-samples", 10, "--max-steps", 5, *CUDA]
+ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-length", 96,
+           "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 3, "--batch-size", 4, "--lr", "1e-3",
+           "--max-steps", 4, "--eval-every", 3, "--quiet", *CUDA]
+EACH = {"HOST_CUDA_DEVICES": "each"}  # every process sees one device, its own
+FEW = ["--quiet", "--max-steps", 3]
+
+
+def prepared(directory):
+    os.environ["HOST_NCCL_FOLDER"] = str(directory)
+    need_mpirun()
+    need(*NAMES)
+    ranks.BINARY = program_with_module()
+    if not HOST_MODULE:  # one GPU, however many the machine has
+        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+
+
+def need_several_devices():
+    if not HOST_MODULE:
+        raise Skip("only the kernels' host runtime has several devices and an NCCL that fails when asked to")
+
+
+def same_on(directory, line, *cases, env=None):
+    """Each case: processes, hosts, further options; all give the results of one process. Returns its directory."""
+    expected = directory / "one"
+    if not expected.exists():
+        succeed(*line, "--output", expected)
+    for number, (processes, hosts, *more) in enumerate(cases):
+        out = directory / f"case-{number}"
+        succeed_on(processes, *line, "--output", out, *more, hosts=hosts, env=env)
+        route = "from GPU to GPU" if env else "through memory of the host"
+        assert route in (out / "log.txt").read_text(), (out / "log.txt").read_text()
+        facts = facts_of(out)
+        assert (facts["processes"], facts["hosts"]) == (str(processes), str(hosts)), facts
+        assert facts["code_path"].startswith("CUDA, kernels on the host" if HOST_MODULE else "CUDA"), facts
+        same_results(out, results_of(expected))
+        shutil.rmtree(out)
+    return expected
+
+
+def cut_back(out, step):
+    """The run as it was after `step`."""
+    (out / "metrics.json").unlink()
+    shutil.rmtree(out / "model")
+    for checkpoint in (out / "checkpoints").iterdir():
+        if checkpoint.name > f"step-{step:08}.h5":
+            checkpoint.unlink()
+    assert (out / "checkpoints" / f"step-{step:08}.h5").exists()
+
+
+def a_killed_process_ends_the_job(out, env=None):
+    line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", out]
+    job = Job("-n", 3, ranks.BINARY, *line, env=env)
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
+    os.kill(ranks_of(out)[1], signal.SIGKILL)
+    start = time.time()
+    result = job.wait()
+    assert time.time() - start < 10 and result.code != 0, result
+    nothing_left(out)
+    errors = [text for text in result.err.splitlines() if "finetune: error:" in text]
+    assert len(errors) == 1 and "rank 1 " in errors[0] and "died" in errors[0], result

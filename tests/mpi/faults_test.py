@@ -1,0 +1,170 @@
+"""Several processes when something fails: one line from the process that knows, one exit code, and nothing left."""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+from ranks import (BINARY, Job, Skip, lines_in, nothing_left, one_error, ranks_of, results_of, run_on, same_results,
+                   succeed_on, wait_for)
+from harness import main, run, succeed
+from training_jobs import EVAL, LONG, MODEL, SMALL, TRAIN, prepared
+
+
+def test_errors_are_told_once(directory):
+    """The exit code and the words of one process, in one line."""
+    prepared()
+    rows = TRAIN.read_text().splitlines(keepends=True)[:100]
+    bad = directory / "bad.csv"
+    bad.write_text("".join(rows[:70]) + "ragged\n" + "".join(rows[70:]))
+    (directory / "file").write_text("x")
+    (directory / "full").mkdir()
+    (directory / "full/notes.txt").write_text("x")
+    out = ["--output", directory / "run"]
+    diverging = ["--lr", 999, "--weight-decay", "1e38"]
+    for code, line in ((2, [*SMALL, *out, "--lr", "fast"]),
+                       (2, [*SMALL, "--output", directory / "full"]),
+                       (2, ["teach"]),
+                       (3, [*SMALL, *out, "--train", directory / "absent.csv"]),
+                       (3, [*SMALL, *out, "--train", bad]),
+                       (4, [*SMALL, *out, "--model", directory]),
+                       (4, [*SMALL, "--output", "/proc/run"]),
+                       (6, [*SMALL, *out, *diverging]),
+                       (3, ["evaluate", "--model", MODEL, "--data", bad, "--label-column", "category"]),
+                       (4, ["predict", "--model", MODEL, "--input", EVAL, "--output", "/proc/out.csv"])):
+        alone = run(*line)
+        assert alone.code == code, (line, alone)
+        if code == 6:
+            shutil.rmtree(directory / "run")
+        words = alone.err.splitlines()[-1].removeprefix("finetune: error: ")
+        one_error(run_on(3, *line), code, words)
+        nothing_left(directory / "run")
+        if code == 6:
+            shutil.rmtree(directory / "run")
+        assert not (directory / "run").exists(), line
+    one_error(run_on(4, *SMALL, "--output", directory / "run2", *diverging, hosts=2), 6, "diverged at step")
+    one_error(run_on(4, *SMALL, *out, "--train", bad, hosts=2), 3, "bad.csv:71")
+
+
+def test_out_of_memory(directory):
+    """The process that has too little says so, whichever looks first."""
+    prepared()
+    wrapper = directory / "limited.sh"
+    wrapper.write_text('#!/bin/bash\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then ulimit -v 700000; fi\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    for hosts in (1, 2):
+        line = ["bench", "step", "--shape", "minilm", "--lengths", "bank", "--steps", 2]
+        one_error(Job("-n", 4, wrapper, BINARY, *line, hosts=hosts).wait(), 5, "rank 1 on ", "memory")
+
+
+def test_full_disk(directory):
+    prepared()
+    out = directory / "disk"
+    out.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", out],
+                                           capture_output=True).returncode != 0:
+        raise Skip("a small tmpfs cannot be mounted here")
+    try:
+        for hosts in (1, 2):
+            line = [*LONG, "--keep-checkpoints", 9, "--output", out / f"run{hosts}"]
+            message = one_error(run_on(4, *line, hosts=hosts), 4, "rank 0", "MiB")
+            assert "checkpoint" in message, message
+            nothing_left(out / f"run{hosts}")
+            assert not list(out.rglob("*tmp*"))
+            shutil.rmtree(out / f"run{hosts}")
+    finally:
+        subprocess.run(["umount", "-l", out], check=True)
+
+
+def test_what_is_for_one_process_is_printed_once(directory):
+    prepared()
+    text = directory / "text.txt"
+    text.write_text("hello world\nagain\n")
+    for line in (["--version"], ["--help"], ["train", "--help"], ["tokenize", "--model", MODEL, text],
+                 ["inspect", MODEL]):
+        expected = succeed(*line)
+        result = succeed_on(3, *line)
+        assert result.out == expected.out and result.out, (line, result)
+        assert "finetune" not in result.err, result
+
+
+def test_other_options_are_named(directory):
+    prepared()
+    line = [*SMALL, "--virtual-shards", 2, "--output", directory / "run"]
+    job = Job("-n", 1, BINARY, *line, ":", "-n", 1, BINARY, *line, "--seed", 9)
+    one_error(job.wait(), 2, "rank 1", "other options", "rank 0")
+    job = Job("-n", 2, BINARY, *line, ":", "-n", 1, BINARY, "evaluate", "--model", MODEL, "--data", EVAL)
+    result = job.wait()
+    assert result.code != 0, result
+    assert not (directory / "run").exists()
+
+
+def test_other_data_and_weights_are_named(directory):
+    """Hosts that read files of the same name but not of the same content."""
+    prepared()
+    for rank in (0, 1):
+        (directory / str(rank)).mkdir()
+        shutil.copyfile(TRAIN, directory / str(rank) / "train.csv")
+        shutil.copytree(MODEL, directory / str(rank) / "model")
+    line = ["train", "--model", "model", "--train", "train.csv", "--label-column", "category", "--max-steps", 2,
+            "--quiet", "--output"]
+
+    def job(name):
+        own_directory = f'cd {directory}/$OMPI_COMM_WORLD_RANK && exec "$@"'
+        return Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line, name, hosts=2).wait()
+    assert job("equal").code == 0
+    data = directory / "1/train.csv"
+    rows = data.read_text()
+    data.write_text(rows.replace("RONA", "RENO", 1))
+    one_error(job("data"), 3, "--train", "rank 1", "other samples")
+    shutil.copyfile(TRAIN, data)
+    weights = directory / "1/model/model.safetensors"
+    os.chmod(weights, 0o644)
+    content = bytearray(weights.read_bytes())
+    content[-1000] ^= 1
+    weights.write_bytes(content)
+    one_error(job("weights"), 4, "--model", "rank 1", "other weights")
+    data.unlink()
+    one_error(job("absent"), 3, "rank 1", "train.csv")
+    for name in ("data", "weights", "absent"):
+        assert not (directory / "0" / name).exists()
+
+
+def test_a_killed_process_ends_the_job(directory):
+    prepared()
+    succeed(*LONG, "--output", directory / "straight")
+    expected = results_of(directory / "straight")
+    for processes, hosts, rank, again in ((3, 1, 0, (1, 1)), (4, 2, 3, (8, 2))):
+        out = directory / f"killed-{processes}-{hosts}-{rank}"
+        job = Job("-n", processes, BINARY, *LONG, "--output", out, hosts=hosts)
+        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 14, job), job.wait()
+        os.kill(ranks_of(out)[rank], signal.SIGKILL)
+        start = time.time()
+        result = job.wait()
+        assert time.time() - start < 10 and result.code != 0, result
+        nothing_left(out)
+        errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
+        assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
+        count, groups = again
+        more = [*LONG, "--output", out, "--resume"]
+        succeed(*more) if count == 1 else succeed_on(count, *more, hosts=groups)
+        same_results(out, expected)
+
+
+def test_a_stopped_process_ends_the_job_in_time(directory):
+    prepared()
+    for hosts in (1, 2):
+        out = directory / f"run-{hosts}"
+        job = Job("-n", 4, BINARY, *LONG, "--max-steps", 9999, "--output", out, "--comm-timeout", "3s", hosts=hosts)
+        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 5, job), job.wait()
+        rank = random.randrange(4)
+        os.kill(ranks_of(out)[rank], signal.SIGSTOP)
+        start = time.time()
+        result = job.wait()
+        assert 2.5 < time.time() - start < 10, time.time() - start
+        one_error(result, 5, f"rank {rank} ", "3 s")
+        nothing_left(out)
+
+
+main(globals())
