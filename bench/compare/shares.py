@@ -58,7 +58,7 @@ def measure(bench, works):
     return bench.section("Shares of the machine's rates", [
         f"{options.runs} runs of `finetune bench step` for each work and precision, in turn; random samples with the "
         "lengths of bank text and of SQuAD's windows; figures are min / median / max",
-        "The rate is that of one product of 2048 x 2048 matrices with all threads, computed some times between the steps, their mean; in "
+        "The rate is that of products of 2048 x 2048 matrices with all threads, some after each 0.4 s of steps; in "
         "bf16 the peak of multiplications in registers alone, which no product reaches. Products: the linear layers' "
         "alone, in the time they take",
         "Bound: the arithmetic of products and attention at the measured rate, then the bytes of all other operations "

@@ -1,11 +1,13 @@
 #include "bench/step_bench.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 #include "bench/synthetic_task.h"
 #include "comm/placement.h"
@@ -36,20 +38,18 @@ struct TimedSteps {
   double tokens = 0;
 };
 
-// The rate of the CPU's arithmetic, measured between steps: a machine whose speed varies was as
-// fast for the ones as for the other.
+// The rate of the CPU's arithmetic, measured between steps for a part of the time that these take,
+// and once at least: a machine whose speed varies was as fast for the ones as for the other. All
+// processes measure at once, and go on together.
 class RateBetweenSteps {
  public:
-  RateBetweenSteps(Clock clock, DType precision) : clock_(clock), precision_(precision) {
-    time_matmul(clock, precision);
-    measure();
-  }
+  RateBetweenSteps(Clock clock, DType precision, Communicator& comm)
+      : clock_(clock), precision_(precision), comm_(comm) {}
 
-  // Collective: all processes measure at once.
-  void after_step(double seconds, Communicator& comm) {
+  void after_step(double seconds) {
     since_ += seconds;
     bool due = since_ >= kSecondsBetween;
-    comm.broadcast(&due, sizeof due, 0);
+    comm_.broadcast(&due, sizeof due, 0);
     if (due) measure();
   }
   void after_last_step() {
@@ -58,17 +58,27 @@ class RateBetweenSteps {
   double rate() const { return done_.flop / done_.seconds; }
 
  private:
-  static constexpr double kSecondsBetween = 0.4;
+  static constexpr double kSecondsBetween = 0.4, kPart = 0.25;
+  // So long OpenMP's threads, which oneDNN has, may look for work that is not there.
+  static constexpr auto kRest = std::chrono::milliseconds(10);
 
   void measure() {
-    const TimedArithmetic timed = time_matmul(clock_, precision_);
-    done_.flop += timed.flop;
-    done_.seconds += timed.seconds;
+    time_matmul(clock_, precision_);  // its threads come back to their cores
+    double seconds = 0;
+    do {
+      const TimedArithmetic timed = time_matmul(clock_, precision_);
+      done_.flop += timed.flop;
+      done_.seconds += timed.seconds;
+      seconds += timed.seconds;
+    } while (seconds < kPart * since_);
     since_ = 0;
+    std::this_thread::sleep_for(kRest);
+    comm_.barrier();
   }
 
   Clock clock_;
   DType precision_;
+  Communicator& comm_;
   TimedArithmetic done_;
   double since_ = 0;
 };
@@ -211,9 +221,13 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   };
 
   // On a CPU the timed steps are recorded; of a device the time is taken first.
-  keep_best(result.peaks, options, result.precision);
   std::optional<RateBetweenSteps> rate;
-  if (!asynchronous) rate.emplace(options.clock, result.precision);
+  if (!asynchronous) rate.emplace(options.clock, result.precision, comm);
+  const auto measure_peaks = [&] {
+    if (asynchronous) return keep_best(result.peaks, options, result.precision);
+    result.peaks.memory = std::max(result.peaks.memory, measure_memory_peak(options.clock));
+  };
+  measure_peaks();
   profiler.set_recording(!asynchronous);
   for (int64_t i = 0; i < kWarmUpSteps; ++i) {
     begin_step();
@@ -226,23 +240,24 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   // A step's time ends when its result is known, where so many others are under way then.
   auto run_steps = [&](int64_t most, int64_t under_way) {
     TimedSteps timed;
-    const double start = seconds_now();
+    double wall_seconds = 0;
     auto enough = [&] {
       const int64_t steps = int64_t(timed.seconds.size());
       if (most > 0 && steps >= most) return true;
       if (options.steps > 0) return false;
-      bool is_enough = steps >= kLeastSteps && seconds_now() - start >= kStepSeconds;
+      bool is_enough = steps >= kLeastSteps && wall_seconds >= kStepSeconds;
       comm.broadcast(&is_enough, sizeof is_enough, 0);
       return is_enough;
     };
     engine.backend().synchronize();
     for (int64_t i = 0; i < under_way; ++i) begin_step();
     while (!enough()) {
-      const double step_start = seconds_now(options.clock);
+      const double step_start = seconds_now(options.clock), wall_start = seconds_now();
       begin_step();
       timed.tokens += double(finish_steps(step, under_way));
       timed.seconds.push_back(seconds_now(options.clock) - step_start);
-      if (rate) rate->after_step(timed.seconds.back(), comm);
+      wall_seconds += seconds_now() - wall_start;
+      if (rate) rate->after_step(timed.seconds.back());
     }
     if (under_way > 0) {  // more than was asked for
       finish_steps(step, 0);
@@ -271,7 +286,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   result.profiled_steps = double(timed.seconds.size());
   result.profiled_seconds = std::accumulate(timed.seconds.begin(), timed.seconds.end(), 0.0);
   result.profiled_tokens = timed.tokens;
-  keep_best(result.peaks, options, result.precision);
+  measure_peaks();
   if (rate) result.peaks.matmul = rate->rate();
   return result;
 }

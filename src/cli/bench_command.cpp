@@ -28,8 +28,8 @@ Weights and samples are random: no data is read, and of a directory the config a
 lengths of card transactions (mean 13 tokens), squad those of SQuAD's windows (mean 171, at most
 384). A step is train's own: dropout, gradient clipping, AdamW. flops_per_second counts matrix
 products and attention of the real tokens, a multiply-add as 2 (the last layer of classification at
-[CLS] alone); share_of_matmul_peak sets it beside one large product with all threads, computed
-between the steps.
+[CLS] alone); share_of_matmul_peak sets it beside large products with all threads, computed between
+the steps.
 GB/s is the least traffic there can be, beside that of adding one large block to another.
 
 A GPU works while the program goes on: the steps are timed as they are in a run, then as many are

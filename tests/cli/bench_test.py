@@ -20,7 +20,7 @@ def check_step(result, samples_per_step):
     tokens = result["tokens_per_sample"] * result["steps"] * samples_per_step
     assert abs(result["tokens_per_second"] * seconds / tokens - 1) < 1e-9, result
     assert abs(result["flops_per_second"] / (result["flops_per_token"] * result["tokens_per_second"]) - 1) < 1e-9
-    assert (result["communication_share"] > 0) == (result["processes"] > 1), result["communication_share"]
+    assert result["processes"] == 1 and result["communication_share"] == 0, result["communication_share"]
     assert result["step_seconds_min"] <= result["step_seconds_median"] <= result["step_seconds_max"]
     shares = sum(op["share"] for op in result["ops"])
     assert shares <= 1 and abs(shares + result["between_operations_share"] - 1) < 1e-9, shares
