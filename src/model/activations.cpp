@@ -51,7 +51,6 @@ LayerPlaces take_results(Allocator& memory, const BertConfig& config, int64_t to
   places.middle = memory.take(rows * h);
   places.middle_rounded = memory.take_rounded(rows * h);
   places.inner = memory.take_typed(rows * inner);
-  places.activated = memory.take_typed(rows * inner);
   places.output_sum = memory.take(rows * h);
   places.output_stats = memory.take(rows * 2);
   return places;
@@ -98,6 +97,8 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head, DTy
   plan.context_gradient = memory.take_typed(most_rows * h);
   plan.wide_gradient =
       memory.take_typed(std::max(most_rows * std::max(inner, 3 * h), tokens * 2 * h));
+  // The backward pass computes it again.
+  for (LayerPlaces& layer : plan.layers) layer.activated = plan.wide_gradient;
   plan.floats = memory.used();
   return plan;
 }

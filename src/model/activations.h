@@ -30,7 +30,7 @@ struct LayerPlaces {
   int64_t middle = kAbsent;           // (R, H) after the attention's LayerNorm
   int64_t middle_rounded = kAbsent;   // (R, H)
   int64_t inner = kAbsent;            // (R, I)* before the activation
-  int64_t activated = kAbsent;        // (R, I)*
+  int64_t activated = kAbsent;        // (R, I)* of all layers at one place
   int64_t output_sum = kAbsent;       // (R, H)
   int64_t output_stats = kAbsent;     // (R, 2)
   int64_t output = kAbsent;           // (R, H)

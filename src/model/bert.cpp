@@ -188,7 +188,7 @@ void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float*
   if (Dropout dropout = sites.head(); dropout.on()) {
     backend.dropout(dpooled, dropout, batch.first_names(), dpooled);
   }
-  backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled);
+  backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled, {});
   backend.linear_backward_weight(dpooled, output, pooler_weight.in(arena), pooler_bias.in(arena),
                                  accumulate);
   if (dencoder) {

@@ -233,11 +233,11 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   if (!branch) branch = gradient;
   Tensor inner = pass.typed(p.inner, rows, pass.config.intermediate_size);
   Tensor dinner = pass.typed(g.wide, rows, pass.config.intermediate_size);
-  backend.linear_backward_weight(branch, pass.typed(p.activated, rows, inner.cols),
-                                 s.output_weight.in(arena), s.output_bias.in(arena),
-                                 pass.accumulate);
   backend.linear_backward_input(branch, s.output_weight.in(weights), dinner, false);
-  backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner);
+  // The activation's result is not kept but computed again, where its input was.
+  backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner, inner);
+  backend.linear_backward_weight(branch, inner, s.output_weight.in(arena), s.output_bias.in(arena),
+                                 pass.accumulate);
   backend.linear_backward_weight(dinner, middle_of(pass), s.inner_weight.in(arena),
                                  s.inner_bias.in(arena), pass.accumulate);
   backend.linear_backward_input(dinner, s.inner_weight.in(weights), gradient, true);

@@ -224,8 +224,9 @@ class Backend {
   // Activations: all tensors of a call f32 or all bf16.
   // y = f(x); gelu is the exact erf form, gelu_tanh is "gelu_new". x and y (R, N), may be one.
   virtual void activation(Activation f, Tensor x, Tensor y) = 0;
-  // dx = dy * f'(x), x being the input of the forward call; dy and dx may be one.
-  virtual void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) = 0;
+  // dx = dy * f'(x), x being the input of the forward call; dy and dx may be one. y = f(x) again,
+  // with the bits of activation(), may be x's memory, or absent.
+  virtual void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) = 0;
   // y = x * mask / (1 - p); also its own gradient. x and y (R, N), may be one.
   virtual void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) = 0;
   virtual void add(Tensor x, Tensor y) = 0;  // y += x

@@ -50,7 +50,7 @@ class CudaBackend : public Backend {
                               bool accumulate) override;
 
   void activation(Activation f, Tensor x, Tensor y) override;
-  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
+  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) override;
   void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) override;
   void add(Tensor x, Tensor y) override;
   void gather_rows(Tensor x, const int32_t* index, Tensor y) override;
@@ -104,7 +104,11 @@ class CudaBackend : public Backend {
   cuda::AnyMatrix any(Tensor x) const;  // f32 or, made for bf16, bf16
   // Calls a function of the table; Error(device) with the operation's name if it fails.
   template <typename Function, typename... Arguments>
-  void call(const char* operation, Function function, const Arguments&... arguments) const;
+  void call(const char* operation, Function function, const Arguments&... arguments) const {
+    const int status = function(context_.get(), arguments...);
+    if (status != cuda::kDone) fail(operation, status);
+  }
+  [[noreturn]] void fail(const char* operation, int status) const;
 
   const cuda::Functions& functions_;
   DType compute_;

@@ -90,9 +90,9 @@ void ProfilingBackend::activation(Activation f, Tensor x, Tensor y) {
   record("activation", {0, bytes_of({x, y})}, [&] { inner_->activation(f, x, y); });
 }
 
-void ProfilingBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) {
-  record("activation_backward", {0, bytes_of({x, dy, dx})},
-         [&] { inner_->activation_backward(f, x, dy, dx); });
+void ProfilingBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
+  record("activation_backward", {0, bytes_of({x, dy, dx, y})},
+         [&] { inner_->activation_backward(f, x, dy, dx, y); });
 }
 
 void ProfilingBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {

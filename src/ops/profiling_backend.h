@@ -98,7 +98,7 @@ class ProfilingBackend : public Backend {
                               bool accumulate) override;
 
   void activation(Activation f, Tensor x, Tensor y) override;
-  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
+  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) override;
   void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) override;
   void add(Tensor x, Tensor y) override;
   void gather_rows(Tensor x, const int32_t* index, Tensor y) override;

@@ -14,8 +14,9 @@
 namespace finetune {
 namespace {
 
-// Bytes of activations that `auto` aims at: on a processor; on a GPU, where so much is enough for
-// products that fill it, at most, and a quarter of the memory of smaller ones.
+// Bytes of activations, were all of them kept, that `auto` aims at: on a processor; on a GPU, where
+// so much is enough for products that fill it, at most, and a quarter of the memory of smaller
+// ones.
 constexpr int64_t kActivationBudget = int64_t{512} << 20;
 constexpr int64_t kMostDeviceBudget = int64_t{16} << 30;
 constexpr int64_t kWholeLayerTokens = 4096;

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/activation.cpp"
 #include "hwy/foreach_target.h"
-#include "ops/backend.h"
+#include "ops/cpu/activation.h"
 #include "ops/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -64,47 +64,48 @@ void forward_row(const T* x, T* y, int64_t count) {
   });
 }
 
+// y may be null.
 template <Activation kKind, class T>
-void backward_row(const T* x, const T* dy, T* dx, int64_t count) {
+void backward_row(const T* x, const T* dy, T* dx, T* y, int64_t count) {
   for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
     prefetch_ahead(i, x, dy);
-    const auto slope = derivative<kKind>(d, load_as(d, x + i));
-    store_as(d, hn::Mul(load_as(d, dy + i), slope), dx + i);
+    const auto v = load_as(d, x + i);
+    store_as(d, hn::Mul(load_as(d, dy + i), derivative<kKind>(d, v)), dx + i);
+    if (y) store_as(d, value<kKind>(d, v), y + i);
   });
 }
 
 template <Activation kKind, class T>
-void typed_rows(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
+void typed_rows(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
+  const auto row = [](Tensor x, int64_t r) { return x ? x.as<T>() + r * x.stride : nullptr; };
   for (int64_t r = begin; r < end; ++r) {
-    const T* from = x.as<T>() + r * x.stride;
-    T* to = out.as<T>() + r * out.stride;
-    if (dy) {
-      backward_row<kKind>(from, dy.as<T>() + r * dy.stride, to, x.cols);
+    const T* x = row(call.x, r);
+    if (call.dy) {
+      backward_row<kKind>(x, row(call.dy, r), row(call.dx, r), row(call.y, r), call.x.cols);
     } else {
-      forward_row<kKind>(from, to, x.cols);
+      forward_row<kKind>(x, row(call.y, r), call.x.cols);
     }
   }
 }
 
-// y = f(x), or dx = dy * f'(x) where dy is given.
 template <Activation kKind>
-void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
-  x.dtype == DType::bf16 ? typed_rows<kKind, bfloat16>(x, dy, out, begin, end)
-                         : typed_rows<kKind, float>(x, dy, out, begin, end);
+void rows_of(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
+  call.x.dtype == DType::bf16 ? typed_rows<kKind, bfloat16>(call, begin, end)
+                              : typed_rows<kKind, float>(call, begin, end);
 }
 
-void activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
-  switch (f) {
+void activation_rows(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
+  switch (call.f) {
     case Activation::gelu:
-      return rows_of<Activation::gelu>(x, dy, out, begin, end);
+      return rows_of<Activation::gelu>(call, begin, end);
     case Activation::gelu_tanh:
-      return rows_of<Activation::gelu_tanh>(x, dy, out, begin, end);
+      return rows_of<Activation::gelu_tanh>(call, begin, end);
     case Activation::relu:
-      return rows_of<Activation::relu>(x, dy, out, begin, end);
+      return rows_of<Activation::relu>(call, begin, end);
     case Activation::silu:
-      return rows_of<Activation::silu>(x, dy, out, begin, end);
+      return rows_of<Activation::silu>(call, begin, end);
     case Activation::tanh:
-      return rows_of<Activation::tanh>(x, dy, out, begin, end);
+      return rows_of<Activation::tanh>(call, begin, end);
   }
 }
 
@@ -113,7 +114,6 @@ void activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begi
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/cpu/bf16_activation.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/tasks.h"
@@ -123,24 +123,26 @@ HWY_EXPORT(activation_rows);
 
 namespace {
 
-void over_rows(Activation f, Tensor x, Tensor dy, Tensor out) {
+void over_rows(const cpu::ActivationCall& call) {
+  const Tensor x = call.x;
+  for (Tensor t : {call.dy, call.dx, call.y}) {
+    FINETUNE_CHECK(!t || (t.rows == x.rows && t.cols == x.cols && t.dtype == x.dtype));
+  }
   const bool in_bf16 =
-      x.dtype == DType::bf16 && multiplies_bf16(select_isa()) && cpu::has_bf16_activation(f);
+      x.dtype == DType::bf16 && multiplies_bf16(select_isa()) && cpu::has_bf16_activation(call.f);
   const auto rows = in_bf16 ? cpu::bf16_activation_rows : HWY_DYNAMIC_DISPATCH(activation_rows);
   cpu::for_ranges(x.rows, cpu::row_grain(x.cols),
-                  [&](int64_t begin, int64_t end) { rows(f, x, dy, out, begin, end); });
+                  [&](int64_t begin, int64_t end) { rows(call, begin, end); });
 }
 
 }  // namespace
 
 void CpuBackend::activation(Activation f, Tensor x, Tensor y) {
-  FINETUNE_CHECK(y.rows == x.rows && y.cols == x.cols);
-  over_rows(f, x, Tensor{}, y);
+  over_rows({f, x, {}, {}, y});
 }
 
-void CpuBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) {
-  FINETUNE_CHECK(dy.rows == x.rows && dy.cols == x.cols && dx.rows == x.rows && dx.cols == x.cols);
-  over_rows(f, x, dy, dx);
+void CpuBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
+  over_rows({f, x, dy, dx, y});
 }
 
 }  // namespace finetune

@@ -1,5 +1,4 @@
-#include "ops/cpu/bf16_activation.h"
-
+#include "ops/cpu/activation.h"
 #include "ops/cpu/bf16_math.h"
 #include "ops/cpu/tile_pack.h"
 
@@ -10,42 +9,43 @@ __m512 wide(__m256i x) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
+void store(bfloat16* to, __mmask16 mask, __m512 x) {
+  _mm256_mask_storeu_epi16(to, mask, (__m256i)_mm512_cvtneps_pbh(x));
+}
+
+// y may be null where dy is not.
 template <Activation kKind, bool kBackward>
-void row_of(const bfloat16* x, const bfloat16* dy, bfloat16* out, int64_t count) {
+void row_of(const bfloat16* x, const bfloat16* dy, bfloat16* dx, bfloat16* y, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) {
     const __mmask16 mask = lane_mask(count - i);
     if (i % 32 == 0) {
       _mm_prefetch(reinterpret_cast<const char*>(x + i + kAhead), _MM_HINT_T0);
       if (kBackward) _mm_prefetch(reinterpret_cast<const char*>(dy + i + kAhead), _MM_HINT_T0);
     }
-    __m512 y = wide(_mm256_maskz_loadu_epi16(mask, x + i));
+    const __m512 v = wide(_mm256_maskz_loadu_epi16(mask, x + i));
     if constexpr (kBackward) {
-      y = _mm512_mul_ps(wide(_mm256_maskz_loadu_epi16(mask, dy + i)), slope<kKind>(y));
-    } else {
-      y = activated<kKind>(y);
+      const __m512 gradient = wide(_mm256_maskz_loadu_epi16(mask, dy + i));
+      store(dx + i, mask, _mm512_mul_ps(gradient, slope<kKind>(v)));
     }
-    _mm256_mask_storeu_epi16(out + i, mask, (__m256i)_mm512_cvtneps_pbh(y));
+    if (!kBackward || y) store(y + i, mask, activated<kKind>(v));
   }
 }
 
 template <Activation kKind>
-void rows_of(Tensor x, Tensor dy, Tensor out, int64_t begin, int64_t end) {
+void rows_of(const ActivationCall& call, int64_t begin, int64_t end) {
+  const auto row_at = [](Tensor x, int64_t r) {
+    return x ? x.as<bfloat16>() + r * x.stride : nullptr;
+  };
+  const auto row = call.dy ? row_of<kKind, true> : row_of<kKind, false>;
   for (int64_t r = begin; r < end; ++r) {
-    const bfloat16* from = x.as<bfloat16>() + r * x.stride;
-    bfloat16* to = out.as<bfloat16>() + r * out.stride;
-    if (dy) {
-      row_of<kKind, true>(from, dy.as<bfloat16>() + r * dy.stride, to, x.cols);
-    } else {
-      row_of<kKind, false>(from, nullptr, to, x.cols);
-    }
+    row(row_at(call.x, r), row_at(call.dy, r), row_at(call.dx, r), row_at(call.y, r), call.x.cols);
   }
 }
 
 }  // namespace
 
-void bf16_activation_rows(Activation f, Tensor x, Tensor dy, Tensor out, int64_t begin,
-                          int64_t end) {
-  with_activation(f, [&](auto kind) { rows_of<kind()>(x, dy, out, begin, end); });
+void bf16_activation_rows(const ActivationCall& call, int64_t begin, int64_t end) {
+  with_activation(call.f, [&](auto kind) { rows_of<kind()>(call, begin, end); });
 }
 
 }  // namespace finetune::cpu

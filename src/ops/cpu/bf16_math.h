@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "ops/cpu/bf16_activation.h"
+#include "ops/cpu/activation.h"
 
 namespace finetune::cpu {
 

@@ -38,7 +38,7 @@ class CpuBackend : public Backend {
 
   // activation.cpp
   void activation(Activation f, Tensor x, Tensor y) override;
-  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
+  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) override;
 
   // elementwise.cpp
   void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) override;

@@ -121,7 +121,7 @@ __global__ void forward_kernel(MatrixOf<T> x, MatrixOf<T> y) {
 }
 
 template <int kKind, int kWidth, typename T>
-__global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx) {
+__global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx, MatrixOf<T> y) {
   const int64_t r = blockIdx.x;
   for_columns(x.cols / kWidth, [=](int64_t i) {
     float values[kWidth], gradients[kWidth];
@@ -130,6 +130,10 @@ __global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx) {
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) gradients[k] *= derivative<kKind, T>(values[k]);
     store(dx.row(r) + i * kWidth, gradients);
+    if (!y.data) return;
+#pragma unroll
+    for (float& v : values) v = value<kKind, T>(v);
+    store(y.row(r) + i * kWidth, values);
   });
 }
 
@@ -168,19 +172,20 @@ void activation(Context& context, int kind, AnyMatrix x, AnyMatrix y) {
   });
 }
 
-void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx) {
+void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx,
+                         AnyMatrix y) {
   for_type(x.bf16, [&](auto element) {
     using T = decltype(element);
-    const auto from = x.as<T>(), gradient = dy.as<T>(), to = dx.as<T>();
+    const auto from = x.as<T>(), gradient = dy.as<T>(), to = dx.as<T>(), again = y.as<T>();
     for_width(
         [&](auto width) {
           const RowGrid grid = row_grid(x.rows, x.cols / width());
           for_kind(kind, [&](auto f) {
             launch(context, grid.blocks, grid.threads, backward_kernel<f(), width(), T>, from,
-                   gradient, to);
+                   gradient, to, again);
           });
         },
-        from, gradient, to);
+        from, gradient, to, again);
   });
 }
 

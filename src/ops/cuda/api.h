@@ -96,12 +96,13 @@ struct AdamWStep {
   const StepOutcome* outcome;  // if not null, `scale` is its, and it says whether to update at all
 };
 
-// Elements [begin, begin + count) of arenas. What is said to be the module's own it sets itself.
+// Elements [begin, begin + count) of arenas.
 struct AdamWPart {
   AdamWStep step;
   int64_t begin, count;
-  int64_t first_block;  // of the launch: the module's own
-  bfloat16* rounded;    // where the new weights go in bf16 too, may be null: the module's own
+  // The module's own:
+  int64_t first_block;  // of the launch
+  bfloat16* rounded;    // where the new weights go in bf16 too, may be null
 };
 
 struct StepSums {
@@ -171,7 +172,8 @@ struct Functions {
                                 bool accumulate);
 
   int (*activation)(Context*, int kind, AnyMatrix x, AnyMatrix y);
-  int (*activation_backward)(Context*, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx);
+  int (*activation_backward)(Context*, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx,
+                             AnyMatrix y);
   int (*dropout)(Context*, Matrix x, Dropout dropout, RowNames names, Matrix y);
   int (*add)(Context*, Matrix x, Matrix y);
   int (*gather_rows)(Context*, Matrix x, const int32_t* index, Matrix y);
@@ -209,7 +211,6 @@ struct Functions {
   int (*merge_rows)(Context*, Addition addition, RowList rows, int64_t cols);
   // sums (ceil(x.cols / block))
   int (*block_square_sums)(Context*, Matrix x, int64_t block, double* sums);
-  int (*adamw)(Context*, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m, Matrix v);
   int (*adamw_rows)(Context*, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
                     Matrix m, Matrix v);
   // steps (count): host

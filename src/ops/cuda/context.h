@@ -168,9 +168,9 @@ struct RowGrid {
   int threads;
 };
 inline RowGrid row_grid(int64_t rows, int64_t cols) {
-  const int threads = int(std::clamp<int64_t>(divide_up(cols, 32) * 32, 32, 256));
-  const int64_t pieces = std::min<int64_t>(divide_up(cols, threads), 4096);
-  return {dim3(unsigned(rows), unsigned(pieces)), threads};
+  const int64_t pieces = std::clamp<int64_t>(divide_up(cols, 256), 1, 4096);
+  const int64_t threads = std::clamp<int64_t>(divide_up(cols, pieces * 32) * 32, 32, 256);
+  return {dim3(unsigned(rows), unsigned(pieces)), int(threads)};
 }
 
 }  // namespace finetune::cuda

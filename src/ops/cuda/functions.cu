@@ -103,7 +103,6 @@ const Functions& functions() {
       .merge = Call<merge>::of,
       .merge_rows = Call<merge_rows>::of,
       .block_square_sums = Call<block_square_sums>::of,
-      .adamw = Call<adamw>::of,
       .adamw_rows = Call<adamw_rows>::of,
       .adamw_catch_up = Call<adamw_catch_up>::of,
       .device_id = Call<device_id>::of,

@@ -11,7 +11,7 @@
 extern "C" {
 
 // Raised with every change of the structures below and in api.h.
-#define FINETUNE_CUDA_ABI 10u
+#define FINETUNE_CUDA_ABI 11u
 
 struct FinetuneHostServices {
   uint32_t abi;

@@ -25,7 +25,8 @@ void linear_backward_weight(Context& context, AnyMatrix dy, AnyMatrix x, Matrix 
 
 // activation.cu
 void activation(Context& context, int kind, AnyMatrix x, AnyMatrix y);
-void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx);
+void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx,
+                         AnyMatrix y);
 
 // elementwise.cu
 void dropout(Context& context, Matrix x, Dropout dropout, RowNames names, Matrix y);
@@ -72,7 +73,6 @@ void merge_rows(Context& context, Addition addition, RowList rows, int64_t cols)
 void block_square_sums(Context& context, Matrix x, int64_t block, double* sums);
 void add_losses(Context& context, Matrix losses, bool accumulate, double* sum);
 void step_outcome(Context& context, StepSums sums, StepOutcome* outcome);
-void adamw(Context& context, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m, Matrix v);
 void adamw_parts(Context& context, AdamWPart* parts, int64_t count, Matrix parameter,
                  Matrix gradient, Matrix m, Matrix v);
 void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,

@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kTreeThreads = 1024;
 constexpr int64_t kStepsAtOnce = 512;
-constexpr int64_t kPiece = 8 * kThreads;  // elements of a part that one block updates
+constexpr int64_t kPiece = kPack * kThreads;  // elements of a part that one block updates
 
 // sums[b] = sum of squares of block b of x, in double (squares of floats are exact there): each
 // thread takes every kThreads-th element, then the threads' sums are added in a fixed order.
@@ -109,24 +109,29 @@ __device__ float moved(const AdamWStep& f, float p, float m, float v) {
   return fmaf(-f.rate, m / size, p * f.decay);
 }
 
-__device__ void update(const AdamWStep& f, float& p, float g, float& m, float& v) {
-  float first = m, second = v;
-  update_moments(f, f.scale * g, first, second);
-  m = first;
-  v = second;
-  p = moved(f, p, first, second);
+// kWidth neighbours from *p on, all of whose operands are on their way before the first is needed.
+// rounded: where the new p goes in bf16 too, may be null.
+template <int kWidth>
+__device__ void update(const AdamWStep& f, float* p, const float* g, float* m, float* v,
+                       bfloat16* rounded) {
+  float parameters[kWidth], gradients[kWidth], first[kWidth], second[kWidth];
+  load(p, parameters);
+  load(g, gradients);
+  load(m, first);
+  load(v, second);
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    update_moments(f, f.scale * gradients[k], first[k], second[k]);
+    parameters[k] = moved(f, parameters[k], first[k], second[k]);
+  }
+  store(p, parameters);
+  store(m, first);
+  store(v, second);
+  if (rounded) store(rounded, parameters);
 }
 
-// rounded: where the new p goes in bf16 too, may be null
-__global__ void adamw_kernel(AdamWStep step, float* p, const float* g, float* m, float* v,
-                             bfloat16* rounded, int64_t count) {
-  const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count || !take_outcome(step)) return;
-  update(step, p[i], g[i], m[i], v[i]);
-  if (rounded) put(rounded + i, p[i]);
-}
-
-// Each block updates a piece of the part to which its number belongs.
+// Each block updates a piece of the part to which its number belongs, a thread a pack of it where
+// packs lie at multiples of 16 bytes.
 __global__ void adamw_parts_kernel(const AdamWPart* parts, int64_t count, float* p, const float* g,
                                    float* m, float* v) {
   // The last part that begins at this block or before is in [low, high).
@@ -140,10 +145,22 @@ __global__ void adamw_parts_kernel(const AdamWPart* parts, int64_t count, float*
   if (!take_outcome(step)) return;
   const int64_t first = (int64_t(blockIdx.x) - part.first_block) * kPiece;
   const int64_t last = first + kPiece < part.count ? first + kPiece : part.count;
-  for (int64_t k = first + threadIdx.x; k < last; k += kThreads) {
+  const void* const begins[] = {p + part.begin, g + part.begin, m + part.begin, v + part.begin,
+                                part.rounded};
+  bool packs = true;
+  for (const void* x : begins) packs &= reinterpret_cast<uintptr_t>(x) % 16 == 0;
+  auto at = [&](int64_t k, auto width) {
     const int64_t i = part.begin + k;
-    update(step, p[i], g[i], m[i], v[i]);
-    if (part.rounded) put(part.rounded + k, p[i]);
+    update<width()>(step, p + i, g + i, m + i, v + i, part.rounded ? part.rounded + k : nullptr);
+  };
+  int64_t single = first;  // the first that is in no pack
+  if (packs) {
+    single += (last - first) / kPack * kPack;
+    const int64_t k = first + int64_t(threadIdx.x) * kPack;
+    if (k < single) at(k, std::integral_constant<int, kPack>());
+  }
+  for (int64_t k = single + threadIdx.x; k < last; k += kThreads) {
+    at(k, std::integral_constant<int, 1>());
   }
 }
 
@@ -154,7 +171,7 @@ __global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float*
   const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= cols || !take_outcome(step)) return;
   const int64_t i = rows.rows[blockIdx.x] * cols + c;
-  update(step, p[i], g[i], m[i], v[i]);
+  update<1>(step, p + i, g + i, m + i, v + i, nullptr);
   g[i] = 0;
 }
 
@@ -195,14 +212,6 @@ void add_losses(Context& context, Matrix losses, bool accumulate, double* sum) {
 
 void step_outcome(Context& context, StepSums sums, StepOutcome* outcome) {
   launch(context, dim3(1), kTreeThreads, step_outcome_kernel, sums, outcome);
-}
-
-void adamw(Context& context, AdamWStep step, Matrix parameter, Matrix gradient, Matrix m,
-           Matrix v) {
-  const int64_t n = parameter.cols;
-  launch(context, dim3(unsigned(divide_up(n, kThreads))), kThreads, adamw_kernel, step,
-         parameter.data, gradient.data, m.data, v.data,
-         context.rounded_weights->target(parameter.data, n), n);
 }
 
 void adamw_parts(Context& context, AdamWPart* parts, int64_t count, Matrix parameter,

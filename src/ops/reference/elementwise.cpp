@@ -68,7 +68,7 @@ void ReferenceBackend::activation(Activation f, Tensor x, Tensor y) {
   }
 }
 
-void ReferenceBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) {
+void ReferenceBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
   check_shape(dy, x.rows, x.cols);
   check_shape(dx, x.rows, x.cols);
   for (int64_t r = 0; r < x.rows; ++r) {
@@ -76,6 +76,7 @@ void ReferenceBackend::activation_backward(Activation f, Tensor x, Tensor dy, Te
       at(dx, r, c) = float(at(dy, r, c) * derivative(f, at(x, r, c)));
     }
   }
+  if (y) activation(f, x, y);
 }
 
 void ReferenceBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {

@@ -30,7 +30,7 @@ class ReferenceBackend : public Backend {
                               bool accumulate) override;
 
   void activation(Activation f, Tensor x, Tensor y) override;
-  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx) override;
+  void activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) override;
   void dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) override;
   void add(Tensor x, Tensor y) override;
 

@@ -10,6 +10,12 @@
 
 namespace finetune::test {
 
+inline const DropoutPlan kDropout{1234, 7, 0.1, 0.2, 0.3};
+inline const Head kHeads[] = {{HeadKind::sequence, 5}, {HeadKind::token, 2}};
+inline std::string text(Head head) {
+  return head.kind == HeadKind::sequence ? "sequence" : "token";
+}
+
 // A safetensors file of these tests' golden values: F32 and I64 tensors, well-formed.
 struct GoldenTensor {
   std::vector<int64_t> shape;

@@ -14,8 +14,6 @@
 namespace finetune::test {
 namespace {
 
-const Head kHeads[] = {{HeadKind::sequence, 5}, {HeadKind::token, 2}};
-
 PackedBatch filled(PackedBatch batch) {
   fill_up(batch);
   return batch;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 #include <vector>
@@ -91,8 +92,11 @@ void check_activation(Backend& backend, Activation f) {
   std::vector<bfloat16> y(x.size()), dx(x.size());
   backend.activation(f, row(from), row(to));
   backend.download(y.data(), to.get(), bytes);
-  backend.activation_backward(f, row(from), row(gradient), row(to));
+  backend.activation_backward(f, row(from), row(gradient), row(to), row(from));
   backend.download(dx.data(), to.get(), bytes);
+  std::vector<bfloat16> again(x.size());
+  backend.download(again.data(), from.get(), bytes);
+  CHECK(std::memcmp(again.data(), y.data(), bytes) == 0);
 
   double worst = 0, worst_derivative = 0, at = 0;
   for (size_t i = 0; i + 1 < x.size(); ++i) {

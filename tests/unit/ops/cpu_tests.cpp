@@ -87,7 +87,7 @@ TEST_CASE("activations of very large and very small values") {
       for (auto [backend, y] : {std::pair{cpu.get(), &got}, {reference.get(), &expected}}) {
         if (backward) {
           backend->activation_backward(f, vector(x.data(), n), vector(ones.data(), n),
-                                       vector(y->data(), n));
+                                       vector(y->data(), n), {});
         } else {
           backend->activation(f, vector(x.data(), n), vector(y->data(), n));
         }

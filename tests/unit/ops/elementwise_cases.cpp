@@ -43,7 +43,10 @@ void run_activation(Backend& backend, OpData& t) {
   backend.activation(t.activation(), t["x"], t["y"]);
 }
 void run_activation_backward(Backend& backend, OpData& t) {
-  backend.activation_backward(t.activation(), t["x"], t["dy"], t["dx"]);
+  backend.activation_backward(t.activation(), t["x"], t["dy"], t["dx"], {});
+}
+void run_activation_again(Backend& backend, OpData& t) {
+  backend.activation_backward(t.activation(), t["x"], t["dy"], t["dx"], t["y"]);
 }
 
 void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* name) {
@@ -69,6 +72,16 @@ void add_activation_cases(std::vector<OpCase>& table, Activation f, const char* 
     backward.get().activation = f;
     table.push_back(backward.run(run_activation_backward, {"dx"})
                         .gradient_of(run_activation, {{"y", "dy"}}, {{"x", "dx"}}));
+    table.push_back(in_bf16(table.back(), {"x", "y", "dy", "dx"},
+                            rounded_tolerance(s.rows * s.cols), kRoundedReason));
+
+    OpCaseMaker again("activation_backward", shape + ", f(x) again", tail ? 4.5e-6 : 8e-7, kReason);
+    again.input("x", s.rows, s.cols, s.gap, 6).input("dy", s.rows, s.cols, s.gap);
+    again.work(double(s.rows * s.cols));
+    place(again, s, "dx", "dy");
+    place(again, s, "y", "x");
+    again.get().activation = f;
+    table.push_back(again.run(run_activation_again, {"dx", "y"}));
     table.push_back(in_bf16(table.back(), {"x", "y", "dy", "dx"},
                             rounded_tolerance(s.rows * s.cols), kRoundedReason));
   }
