@@ -130,7 +130,7 @@ void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor 
     check_same_type(x, {y});
   }
   call("activation_backward", functions_.activation_backward, of(f), any(x), any(dy), any(dx),
-       y ? any(y) : cuda::AnyMatrix{});
+       any(y));
 }
 
 void CudaBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {

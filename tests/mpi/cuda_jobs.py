@@ -1,12 +1,9 @@
 """Processes that compute on devices, for cuda_test.py and cuda_peers_test.py."""
 import os
 import shutil
-import signal
-import time
 
 import ranks
-from ranks import (Job, Skip, facts_of, lines_in, need_mpirun, nothing_left, ranks_of, results_of, same_results,
-                   succeed_on, wait_for)
+from ranks import Job, Skip, facts_of, kill_one, need_mpirun, results_of, same_results, succeed_on
 from harness import GOLDEN, need, succeed
 from cuda_on_host import HOST_MODULE, program_with_module
 
@@ -69,12 +66,4 @@ def cut_back(out, step):
 
 def a_killed_process_ends_the_job(out, env=None):
     line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", out]
-    job = Job("-n", 3, ranks.BINARY, *line, env=env)
-    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
-    os.kill(ranks_of(out)[1], signal.SIGKILL)
-    start = time.time()
-    result = job.wait()
-    assert time.time() - start < 10 and result.code != 0, result
-    nothing_left(out)
-    errors = [text for text in result.err.splitlines() if "finetune: error:" in text]
-    assert len(errors) == 1 and "rank 1 " in errors[0] and "died" in errors[0], result
+    kill_one(Job("-n", 3, ranks.BINARY, *line, env=env), out, 1, 3)

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import time
 
-from ranks import (BINARY, Job, Skip, lines_in, nothing_left, one_error, ranks_of, results_of, run_on, same_results,
-                   succeed_on, wait_for)
+from ranks import (BINARY, Job, Skip, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
+                   same_results, succeed_on, wait_for)
 from harness import main, run, succeed
 from training_jobs import EVAL, LONG, MODEL, SMALL, TRAIN, prepared
 
@@ -138,14 +138,7 @@ def test_a_killed_process_ends_the_job(directory):
     for processes, hosts, rank, again in ((3, 1, 0, (1, 1)), (4, 2, 3, (8, 2))):
         out = directory / f"killed-{processes}-{hosts}-{rank}"
         job = Job("-n", processes, BINARY, *LONG, "--output", out, hosts=hosts)
-        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 14, job), job.wait()
-        os.kill(ranks_of(out)[rank], signal.SIGKILL)
-        start = time.time()
-        result = job.wait()
-        assert time.time() - start < 10 and result.code != 0, result
-        nothing_left(out)
-        errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
-        assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
+        kill_one(job, out, rank, 14)
         count, groups = again
         more = [*LONG, "--output", out, "--resume"]
         succeed(*more) if count == 1 else succeed_on(count, *more, hosts=groups)

@@ -110,6 +110,18 @@ def nothing_left(output, seconds=3):
         time.sleep(0.02)
 
 
+def kill_one(job, out, rank, steps):
+    """After so many steps: the job ends soon, one line names who died, and nothing is left."""
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= steps, job), job.wait()
+    os.kill(ranks_of(out)[rank], signal.SIGKILL)
+    start = time.time()
+    result = job.wait()
+    assert time.time() - start < 10 and result.code != 0, result
+    nothing_left(out)
+    errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
+    assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
+
+
 def lines_in(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 

@@ -77,13 +77,14 @@ void backward_row(const T* x, const T* dy, T* dx, T* y, int64_t count) {
 
 template <Activation kKind, class T>
 void typed_rows(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
-  const auto row = [](Tensor x, int64_t r) { return x ? x.as<T>() + r * x.stride : nullptr; };
   for (int64_t r = begin; r < end; ++r) {
-    const T* x = row(call.x, r);
+    const T* x = cpu::row_of<T>(call.x, r);
+    T* y = cpu::row_of<T>(call.y, r);
     if (call.dy) {
-      backward_row<kKind>(x, row(call.dy, r), row(call.dx, r), row(call.y, r), call.x.cols);
+      backward_row<kKind>(x, cpu::row_of<T>(call.dy, r), cpu::row_of<T>(call.dx, r), y,
+                          call.x.cols);
     } else {
-      forward_row<kKind>(x, row(call.y, r), call.x.cols);
+      forward_row<kKind>(x, y, call.x.cols);
     }
   }
 }

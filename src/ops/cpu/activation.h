@@ -11,6 +11,12 @@ struct ActivationCall {
   Tensor x, dy, dx, y;
 };
 
+// Row r of x; null where x is absent.
+template <typename T>
+T* row_of(Tensor x, int64_t r) {
+  return x ? x.as<T>() + r * x.stride : nullptr;
+}
+
 // bf16_activation.cpp: activations of tensors in bf16, where the machine has AVX-512 with BF16
 // (bf16_math.h). Of the kinds of the feed-forward network: not for tanh, which only the pooler has.
 constexpr bool has_bf16_activation(Activation f) {

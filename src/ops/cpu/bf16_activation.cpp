@@ -15,7 +15,7 @@ void store(bfloat16* to, __mmask16 mask, __m512 x) {
 
 // y may be null where dy is not.
 template <Activation kKind, bool kBackward>
-void row_of(const bfloat16* x, const bfloat16* dy, bfloat16* dx, bfloat16* y, int64_t count) {
+void compute_row(const bfloat16* x, const bfloat16* dy, bfloat16* dx, bfloat16* y, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) {
     const __mmask16 mask = lane_mask(count - i);
     if (i % 32 == 0) {
@@ -33,12 +33,10 @@ void row_of(const bfloat16* x, const bfloat16* dy, bfloat16* dx, bfloat16* y, in
 
 template <Activation kKind>
 void rows_of(const ActivationCall& call, int64_t begin, int64_t end) {
-  const auto row_at = [](Tensor x, int64_t r) {
-    return x ? x.as<bfloat16>() + r * x.stride : nullptr;
-  };
-  const auto row = call.dy ? row_of<kKind, true> : row_of<kKind, false>;
+  const auto compute = call.dy ? compute_row<kKind, true> : compute_row<kKind, false>;
   for (int64_t r = begin; r < end; ++r) {
-    row(row_at(call.x, r), row_at(call.dy, r), row_at(call.dx, r), row_at(call.y, r), call.x.cols);
+    compute(row_of<bfloat16>(call.x, r), row_of<bfloat16>(call.dy, r), row_of<bfloat16>(call.dx, r),
+            row_of<bfloat16>(call.y, r), call.x.cols);
   }
 }
 

@@ -18,7 +18,13 @@
 namespace finetune {
 namespace {
 
-constexpr int kMeasurements = 3;  // after one that warms up
+// The least of three calls, which give seconds, after one that warms up.
+double fastest(const std::function<double()>& timed) {
+  timed();
+  double best = timed();
+  for (int i = 1; i < 3; ++i) best = std::min(best, timed());
+  return best;
+}
 
 double seconds_of(Clock clock, const std::function<void()>& call) {
   const double start = seconds_now(clock);
@@ -55,13 +61,13 @@ TimedArithmetic time_matmul(Clock clock, DType precision) {
 }
 
 double measure_matmul_peak(Clock clock, DType precision) {
-  time_matmul(clock, precision);
-  double best = 0;
-  for (int i = 0; i < kMeasurements; ++i) {
+  double flop = 0;  // the same each time
+  const double seconds = fastest([&] {
     const TimedArithmetic timed = time_matmul(clock, precision);
-    best = std::max(best, timed.flop / timed.seconds);
-  }
-  return best;
+    flop = timed.flop;
+    return timed.seconds;
+  });
+  return flop / seconds;
 }
 
 double measure_memory_peak(Clock clock) {
@@ -69,14 +75,13 @@ double measure_memory_peak(Clock clock) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   const auto x = backend->allocate(size_t(count) * sizeof(float));
   const auto y = backend->allocate(size_t(count) * sizeof(float));
-  const auto add = [&] {
-    backend->add(vector(static_cast<float*>(x.get()), count),
-                 vector(static_cast<float*>(y.get()), count));
-  };
-  add();
-  double best = 1e300;
-  for (int i = 0; i < kMeasurements; ++i) best = std::min(best, seconds_of(clock, add));
-  return 3.0 * double(count) * sizeof(float) / best;
+  const double seconds = fastest([&] {
+    return seconds_of(clock, [&] {
+      backend->add(vector(static_cast<float*>(x.get()), count),
+                   vector(static_cast<float*>(y.get()), count));
+    });
+  });
+  return 3.0 * double(count) * sizeof(float) / seconds;
 }
 
 }  // namespace finetune

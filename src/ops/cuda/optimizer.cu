@@ -145,10 +145,9 @@ __global__ void adamw_parts_kernel(const AdamWPart* parts, int64_t count, float*
   if (!take_outcome(step)) return;
   const int64_t first = (int64_t(blockIdx.x) - part.first_block) * kPiece;
   const int64_t last = first + kPiece < part.count ? first + kPiece : part.count;
-  const void* const begins[] = {p + part.begin, g + part.begin, m + part.begin, v + part.begin,
-                                part.rounded};
-  bool packs = true;
-  for (const void* x : begins) packs &= reinterpret_cast<uintptr_t>(x) % 16 == 0;
+  const bool packs = begins_pack(p + part.begin) && begins_pack(g + part.begin) &&
+                     begins_pack(m + part.begin) && begins_pack(v + part.begin) &&
+                     begins_pack(part.rounded);
   auto at = [&](int64_t k, auto width) {
     const int64_t i = part.begin + k;
     update<width()>(step, p + i, g + i, m + i, v + i, part.rounded ? part.rounded + k : nullptr);

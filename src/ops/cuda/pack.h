@@ -77,11 +77,15 @@ void for_type(bool bf16, Run&& run) {
   bf16 ? run(bfloat16()) : run(float());
 }
 
+__host__ __device__ inline bool begins_pack(const void* x) {
+  return reinterpret_cast<uintptr_t>(x) % 16 == 0;
+}
+
 // Whether packs fill x's rows and lie at multiples of 16 bytes. An absent matrix hinders nobody.
 template <typename T>
 bool packs(const MatrixOf<T>& x) {
-  return !x.data || (reinterpret_cast<uintptr_t>(x.data) % 16 == 0 &&
-                     x.stride * int64_t(sizeof(T)) % 16 == 0 && x.cols % kPack == 0);
+  return !x.data ||
+         (begins_pack(x.data) && x.stride * int64_t(sizeof(T)) % 16 == 0 && x.cols % kPack == 0);
 }
 
 // run(std::integral_constant<int, N>()) with the elements that a thread takes at once: kPack where
