@@ -19,8 +19,6 @@ namespace {
 constexpr unsigned kLanes = 32;
 constexpr size_t kStack = 64 << 10;
 
-enum class State { runs, at_exchange, at_barrier, done };
-
 // Where a function goes on. The compiler's own: the library's setjmp and longjmp do more, which
 // took a sixth of the tests' time.
 using Place = void* [5];
@@ -30,13 +28,20 @@ using Place = void* [5];
   __builtin_longjmp(place, 1);
 }
 
-// Made once; it runs one thread after the other.
+// Made once; runs a warp's threads one after the other, until one of them has to wait: that one
+// keeps it.
 struct Fiber {
   std::unique_ptr<char[]> stack{new char[kStack]};
   ucontext_t start;
   Place place;
   bool started = false;
-  State state = State::done;
+};
+
+enum class State { at_exchange, at_barrier, done };
+
+struct Thread {
+  State state;
+  Fiber* fiber;  // where it waits
 };
 
 // What lanes of a warp give each other. Two sets, since a lane may come to the next exchange before
@@ -46,10 +51,16 @@ struct Warp {
   unsigned exchanges[kLanes];
 };
 
-std::vector<std::unique_ptr<Fiber>> fibers;
+std::vector<std::unique_ptr<Fiber>> all_fibers;
+std::vector<Fiber*> free_fibers;
+std::vector<Thread> threads_of_block;
 std::vector<Warp> warps;
 const std::function<void()>* current_kernel = nullptr;
-unsigned current = 0;
+bool backwards = false;
+unsigned current = 0;  // the thread that runs
+Fiber* current_fiber = nullptr;
+unsigned begun = 0;  // lanes of its warp
+unsigned turn = 0;   // among the lanes that go on
 ucontext_t scheduler_context;
 Place scheduler;
 
@@ -59,25 +70,44 @@ Place scheduler;
   std::abort();
 }
 
-// Hands over to the scheduler until it comes back to this fiber.
+void run_as(unsigned thread) {
+  current = thread;
+  threadIdx = dim3(thread, 0, 0);
+}
+
+// Of the warp that runs.
+void run_as_lane_in_turn(unsigned i) {
+  run_as(current / kLanes * kLanes + (backwards ? kLanes - 1 - i : i));
+}
+
+// Hands over, to the next lane that goes on or to the scheduler, until one of them comes back to
+// this thread.
 void pause(State state) {
-  Fiber& fiber = *fibers[current];
-  fiber.state = state;
-  if (__builtin_setjmp(fiber.place) == 0) jump(scheduler);
+  Fiber& fiber = *current_fiber;
+  threads_of_block[current] = {state, &fiber};
+  if (__builtin_setjmp(fiber.place) != 0) return;
+  if (++turn >= kLanes) jump(scheduler);
+  run_as_lane_in_turn(turn);
+  current_fiber = threads_of_block[current].fiber;
+  jump(current_fiber->place);
 }
 
 void fiber_main() {
   for (;;) {
-    (*current_kernel)();
-    pause(State::done);
+    Fiber& self = *current_fiber;
+    while (begun < kLanes) {
+      run_as_lane_in_turn(begun++);
+      (*current_kernel)();
+      threads_of_block[current].state = State::done;
+    }
+    free_fibers.push_back(&self);
+    if (__builtin_setjmp(self.place) == 0) jump(scheduler);
   }
 }
 
-void resume(unsigned thread) {
-  Fiber& fiber = *fibers[thread];
-  current = thread;
-  threadIdx = dim3(thread, 0, 0);
-  fiber.state = State::runs;
+// Until a thread waits, or none that this fiber could run is left.
+void resume(Fiber& fiber) {
+  current_fiber = &fiber;
   if (__builtin_setjmp(scheduler) != 0) return;
   if (fiber.started) jump(fiber.place);
   fiber.started = true;
@@ -89,36 +119,55 @@ void resume(unsigned thread) {
   swapcontext(&scheduler_context, &fiber.start);
 }
 
-// Runs the fibers of a warp until each is at the barrier or done.
-void run_warp(unsigned first, bool backwards) {
-  for (bool again = true; again;) {
-    unsigned at_exchange = 0, elsewhere = 0;
-    for (unsigned i = 0; i < kLanes; ++i) {
-      const unsigned thread = first + (backwards ? kLanes - 1 - i : i);
-      Fiber& fiber = *fibers[thread];
-      if (fiber.state == State::runs || fiber.state == State::at_exchange) resume(thread);
-      at_exchange += fiber.state == State::at_exchange;
-      elsewhere += fiber.state != State::at_exchange;
+Fiber& free_fiber() {
+  if (free_fibers.empty()) {
+    all_fibers.push_back(std::make_unique<Fiber>());
+    return *all_fibers.back();
+  }
+  Fiber& fiber = *free_fibers.back();
+  free_fibers.pop_back();
+  return fiber;
+}
+
+// Runs the threads of a warp until each is at the barrier or done.
+void run_warp(unsigned first, bool begins) {
+  const auto all_go_on = [] {
+    for (turn = 0; turn < kLanes; ++turn) {
+      run_as_lane_in_turn(turn);
+      resume(*threads_of_block[current].fiber);
     }
-    if (at_exchange > 0 && elsewhere > 0) wrong("a shuffle that only some lanes reach");
-    again = at_exchange > 0;
+  };
+  run_as(first);
+  if (begins) {
+    turn = kLanes;
+    for (begun = 0; begun < kLanes;) resume(free_fiber());
+  } else {
+    all_go_on();
+  }
+  for (;; all_go_on()) {
+    unsigned at_exchange = 0;
+    for (unsigned i = 0; i < kLanes; ++i) {
+      at_exchange += threads_of_block[first + i].state == State::at_exchange;
+    }
+    if (at_exchange == 0) return;
+    if (at_exchange < kLanes) wrong("a shuffle that only some lanes reach");
   }
 }
 
-void run_block(unsigned threads, bool backwards) {
-  for (unsigned i = 0; i < threads; ++i) fibers[i]->state = State::runs;
+void run_block(unsigned threads) {
   for (Warp& warp : warps) std::memset(warp.exchanges, 0, sizeof warp.exchanges);
   const unsigned warp_count = threads / kLanes;
-  for (;;) {
-    unsigned at_barrier = 0;
+  for (bool begins = true;; begins = false) {
     for (unsigned w = 0; w < warp_count; ++w) {
-      run_warp(kLanes * (backwards ? warp_count - 1 - w : w), backwards);
+      run_warp(kLanes * (backwards ? warp_count - 1 - w : w), begins);
     }
-    for (unsigned i = 0; i < threads; ++i) at_barrier += fibers[i]->state == State::at_barrier;
+    unsigned at_barrier = 0;
+    for (unsigned i = 0; i < threads; ++i) {
+      at_barrier += threads_of_block[i].state == State::at_barrier;
+    }
     if (at_barrier == 0) return;
     // CUDA lets threads that have ended count as arrived; our kernels never need that.
     if (at_barrier != threads) wrong("a barrier that only some threads reach");
-    for (unsigned i = 0; i < threads; ++i) fibers[i]->state = State::runs;
   }
 }
 
@@ -141,9 +190,9 @@ void block_barrier() {
 // missing, two runs of an operation differ.
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
   static uint32_t launches = 0;
-  const bool backwards = (++launches * 0x9E3779B9u) >> 31;
-  while (fibers.size() < threads.x) fibers.push_back(std::make_unique<Fiber>());
-  warps.resize(fibers.size() / kLanes);
+  backwards = (++launches * 0x9E3779B9u) >> 31;
+  threads_of_block.resize(threads.x);
+  warps.resize(threads.x / kLanes);
   current_kernel = &kernel;
   gridDim = blocks;
   blockDim = threads;
@@ -152,7 +201,7 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& kernel) {
     const uint64_t block = backwards ? count - 1 - i : i;
     blockIdx = dim3(unsigned(block % blocks.x), unsigned(block / blocks.x % blocks.y),
                     unsigned(block / blocks.x / blocks.y));
-    run_block(threads.x, backwards);
+    run_block(threads.x);
   }
 }
 
@@ -261,6 +310,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   void* begin =
       mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (begin == MAP_FAILED) return cudaErrorMemoryAllocation;
+  madvise(begin, whole, MADV_HUGEPAGE);  // to open and close it takes a fifth of the time
   mprotect(static_cast<char*>(begin) + whole, page, PROT_NONE);
   *memory = static_cast<char*>(begin) + whole - size;
   mappings()[*memory] = {begin, whole, bytes, true};
