@@ -17,7 +17,7 @@
 namespace finetune {
 namespace {
 
-constexpr int kMostNesting = 8;  // of "data", "paragraphs" and arrays
+constexpr int kMostSquadNesting = 8;  // of "data", "paragraphs" and arrays
 
 struct WrittenAnswer {
   std::string text;
@@ -110,7 +110,7 @@ class SquadReader {
   }
 
   void value(JsonCursor& cursor, int depth) {
-    if (depth > kMostNesting) cursor.fail("nested too deeply");
+    if (depth > kMostSquadNesting) cursor.fail("nested too deeply");
     if (full())
       cursor.skip_value();
     else if (cursor.peek() == '[')

@@ -6,7 +6,7 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kBlockSize = 64 << 10;
+constexpr size_t kBlockBytes = 64 << 10;
 
 }  // namespace
 
@@ -16,7 +16,7 @@ char* TextArena::allocate(size_t size) {
     if (used_blocks_ == blocks_.size()) blocks_.emplace_back();
     Block& block = blocks_[used_blocks_++];
     if (block.size < size) {
-      block.size = std::max(size, kBlockSize);
+      block.size = std::max(size, kBlockBytes);
       block.data = std::make_unique_for_overwrite<char[]>(block.size);
     }
     used_ = 0;

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kExamples =
+constexpr const char* kConvertExamples =
     R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
 checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
 the tokenizer's files. Encoder, pooler and task heads are kept, pre-training heads are not.
@@ -196,7 +196,7 @@ void add_convert_command(Subcommand program, int&) {
          {"f32", "f16", "bf16"})
       .default_str("f32");
   command.add_flag("--overwrite", options->overwrite, "replace the model in --output");
-  command.footer(kExamples);
+  command.footer(kConvertExamples);
   command.callback([options] { convert(*options); });
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kInspectExamples = R"(Examples:
   finetune inspect model.safetensors
   finetune inspect bert-base-uncased/ --json
   finetune inspect uncased_L-12_H-768_A-12/bert_model.ckpt
@@ -197,7 +197,7 @@ void add_inspect_command(Subcommand program, int&) {
       .required()
       .type_name("FILE|DIR");
   command.add_flag("--json", options->json, "one JSON object");
-  command.footer(kExamples);
+  command.footer(kInspectExamples);
   command.callback([options] {
     ordered_json result = describe(options->path);
     open_console(false);

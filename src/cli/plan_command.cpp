@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kPlanExamples =
     "Examples:\n"
     "  finetune plan --model minilm --train train.csv --eval dev.csv --label-column category\n"
     "  finetune plan --config runs/a/config.toml --recompute --micro-batch-tokens 2048\n"
@@ -252,7 +252,7 @@ void add_plan_command(Subcommand program, int&) {
       .group("Machine");
   command.add_flag("--no-time", options->no_time, "do not compute any step to measure its time")
       .group("Machine");
-  command.footer(kFooter);
+  command.footer(kPlanExamples);
   command.callback([options] {
     const RunPlan plan = plan_run(options->train, options->processes, !options->no_time);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));

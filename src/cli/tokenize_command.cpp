@@ -26,7 +26,7 @@
 namespace finetune {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kTokenizeExamples = R"(Examples:
   finetune tokenize --model bert-base-uncased reviews.txt
   echo "A naive café" | finetune tokenize --model bert-base-uncased
   finetune tokenize --model DIR --jsonl --max-length 384 --doc-stride 128 questions.jsonl
@@ -261,7 +261,7 @@ void add_tokenize_command(Subcommand program, int& exit_code) {
                                   "overlap of neighbouring windows, in tokens"),
                0, int64_t{1} << 31)
       .default_str("128");
-  command.footer(kFooter);
+  command.footer(kTokenizeExamples);
   command.callback([options, &exit_code] {
     Command(*options).run();
     exit_code = 0;

@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kTrainExamples =
     "Examples:\n"
     "  finetune train --model minilm --train train.csv --eval dev.csv --label-column category \\\n"
     "      --output runs/a\n"
@@ -82,7 +82,7 @@ void add_train_command(Subcommand program, int& exit_code) {
   command.add_option("--config", *config, "TOML file with the same names; the command line wins")
       .type_name("FILE")
       .group("Data");
-  command.footer(kFooter);
+  command.footer(kTrainExamples);
   command.callback([options, config, &exit_code] { run(*options, exit_code); });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kSlice = 0.1;  // of sleep, in seconds
 // A process that others wait for may itself wait for another host, and gives up later than they.
-constexpr double kBeyond = 4;
+constexpr double kBeyondOthers = 4;
 
 struct Mapped {
   int32_t failed;
@@ -51,7 +51,7 @@ void HostGroup::barrier() {
 void HostGroup::sleep_until_not(uint32_t generation, uint64_t number) {
   ControlBlock& block = control_.block();
   const auto late = [number](const ProcessSlot& slot) { return slot.barriers.load() < number; };
-  Wait wait(liveness_, late, kBeyond, [&] {
+  Wait wait(liveness_, late, kBeyondOthers, [&] {
     for (int i = 0; i < control_.processes(); ++i) {
       if (late(control_.slot(i))) return names_[size_t(i)];
     }

@@ -17,7 +17,7 @@ constexpr long kLongestSleep = 100'000, kFirstSleep = 1'000;  // nanoseconds
 // it takes at this rate, the core is offered to others but not left.
 constexpr double kSlowBytesPerSecond = 100e6;
 // A host on which somebody is late speaks at the time limit, one that only sees another host later.
-constexpr double kBeyond = 2;
+constexpr double kBeyondAnotherHost = 2;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void Transfers::wait(HostGroup& group, const Wait::Late& late,
     ::sched_yield();
     if (ended()) return;
   }
-  Wait wait(group.liveness(), late, kBeyond, [&] { return somebody(first_pending()); });
+  Wait wait(group.liveness(), late, kBeyondAnotherHost, [&] { return somebody(first_pending()); });
   for (long sleep = kFirstSleep; !ended(); sleep = std::min(2 * sleep, kLongestSleep)) {
     const timespec time{0, sleep};
     ::nanosleep(&time, nullptr);

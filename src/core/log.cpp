@@ -3,21 +3,19 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace finetune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr auto kTerminalInterval = std::chrono::milliseconds(100);
-constexpr auto kPlainInterval = std::chrono::seconds(5);
+constexpr double kTerminalInterval = 0.1, kPlainInterval = 5;  // seconds
 
 struct State {
   std::mutex mutex;
@@ -28,8 +26,8 @@ struct State {
   bool terminal =
       ::isatty(2) && !(std::getenv("TERM") && std::string(std::getenv("TERM")) == "dumb");
   bool line_shown = false;
-  Clock::time_point next_progress{};
-  Clock::time_point next_file_progress{};
+  double next_progress = 0;  // of seconds_now()
+  double next_file_progress = 0;
   std::vector<std::string> held_console;
   std::vector<std::string> held_file;
   std::FILE* file = nullptr;
@@ -126,7 +124,7 @@ void show_progress(std::string_view line, bool force) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (!s.progress || !s.console_open || s.muted) return;
-  auto now = Clock::now();
+  const double now = seconds_now();
   if (s.file && (force || now >= s.next_file_progress)) {
     write_to_file(s, line);
     s.next_file_progress = now + kPlainInterval;

@@ -14,6 +14,8 @@
 
 namespace finetune {
 
+inline constexpr int64_t kFloatBytes = sizeof(float);  // an element of an arena
+
 enum class HeadKind {
   sequence,  // pooler and classifier on the first token: logits (B, outputs)
   token,     // qa_outputs on every token: logits (T, 2)

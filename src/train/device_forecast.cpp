@@ -12,11 +12,9 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kRowsOfASum = 64;                     // ops/cuda/column_sums.h
 constexpr int64_t kMissedSteps = 512 * 48, kPart = 80;  // bytes, ops/cuda/optimizer.cu
 constexpr int64_t kStep = 64;                           // of suggested micro-batches, in tokens
-constexpr double kMiB = 1024.0 * 1024.0;
 
 // The largest micro-batches that there is room for, as session.cpp reserves them.
 struct Sizes {
@@ -50,7 +48,7 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
   const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
   const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);
   const int64_t batch = 5 * tokens + 5 * sequences + sizes.training.sequences * (head.outputs + 2);
-  return (std::max(training.floats, evaluation.floats) + batch) * kFloat;
+  return (std::max(training.floats, evaluation.floats) + batch) * kFloatBytes;
 }
 
 // Of cuDNN's attention and its gradients (ops/cuda/fused.cu), whose plans are for numbers of
@@ -65,8 +63,8 @@ int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
     if (!run.library_attention || size.max_length <= kOwnLength) return;
     const int64_t planned = planned_sequences(size.sequences);
     const int64_t length = planned_length(size.max_length);
-    int64_t bytes = kRest + heads * size.tokens * kFloat + 7 * (planned + 64) * kFloat;
-    if (gradients) bytes += heads * planned * length * (2 * length + kFloat);
+    int64_t bytes = kRest + heads * size.tokens * kFloatBytes + 7 * (planned + 64) * kFloatBytes;
+    if (gradients) bytes += heads * planned * length * (2 * length + kFloatBytes);
     most = std::max(most, bytes);
   };
   count(sizes.training, true);
@@ -87,8 +85,8 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
     const int64_t words = sizes.training.max_length / 64 + 1;
     bytes += run.config.num_attention_heads * t * words * int64_t(sizeof(uint64_t));
   }
-  bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloat;  // sums over rows
-  bytes += run.config.num_attention_heads * t * kFloat;          // of attention's gradients
+  bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloatBytes;  // sums over rows
+  bytes += run.config.num_attention_heads * t * kFloatBytes;          // of attention's gradients
   // Of the gradient norm: where several processes work it out, gathered, the order, and in it.
   constexpr int64_t kOfSum = 2 * sizeof(double) + sizeof(int32_t);
   bytes += run.table.size() / kNormBlock * kOfSum;
@@ -135,7 +133,7 @@ Shared shared_memory(const DeviceRun& run) {
 }
 
 std::string megabytes(int64_t bytes) {
-  return concat(int64_t(double(bytes) / kMiB + 0.999), " MiB");
+  return concat((bytes + (1 << 20) - 1) >> 20, " MiB");
 }
 
 }  // namespace
@@ -143,15 +141,15 @@ std::string megabytes(int64_t bytes) {
 DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
                                       bool recompute) {
   const Sizes sizes = largest_micro_batches(run, micro_batch_tokens);
-  const int64_t arena = run.table.size() * kFloat;
+  const int64_t arena = run.table.size() * kFloatBytes;
   const int64_t word_lists = 4 * run.config.vocab_size * int64_t(sizeof(int32_t));
   DeviceForecast m;
   m.weights = arena + rounded_weight_bytes(run);
   const Shared shared = shared_memory(run);
   // A process without shards has an arena for sums all the same.
   m.gradients = std::max<int64_t>(1, ShardSum::arenas_needed(run.shards)) * arena + word_lists +
-                shared.exchange * kFloat;
-  m.optimizer = shared.moments * kFloat;
+                shared.exchange * kFloatBytes;
+  m.optimizer = shared.moments * kFloatBytes;
   m.activations = activation_bytes(run, sizes, recompute);
   m.scratch = scratch_bytes(run, sizes);
   return m;

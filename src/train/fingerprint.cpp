@@ -15,7 +15,7 @@
 namespace finetune {
 namespace {
 
-constexpr size_t kPiece = 1 << 18;
+constexpr size_t kPieceBytes = 1 << 18;
 constexpr int kLowPriority = 10;
 
 // The calling thread alone: on Linux a priority belongs to a thread. Signals are for the main one.
@@ -64,7 +64,7 @@ void Fingerprint::work() {
 std::string Fingerprint::hash_file(const std::filesystem::path& path) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw data_error(path.string(), ": ", std::strerror(errno));
-  std::vector<char> piece(kPiece);
+  std::vector<char> piece(kPieceBytes);
   Sha256 hash;
   int error = 0;
   while (!stop_) {

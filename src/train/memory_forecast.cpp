@@ -12,7 +12,6 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kMiB = int64_t{1} << 20;
 // What is not there yet when the program is measured: HDF5, digests, what the heap loses, of the
 // process that reads and writes; and MPI, half of it pages of files.
@@ -34,7 +33,7 @@ int64_t trained_bytes(const RunShape& run) {
   for (const Parameter& parameter : run.table.parameters()) {
     if (parameter.layer >= run.lowest_layer) elements += parameter.size();
   }
-  return elements * kFloat;
+  return elements * kFloatBytes;
 }
 
 // Of a gradient arena: all that is trained, but of the word embedding the pages with rows that the
@@ -42,7 +41,7 @@ int64_t trained_bytes(const RunShape& run) {
 int64_t arena_bytes(const RunShape& run) {
   const Parameter& words = word_embeddings(run.table);
   if (words.layer < run.lowest_layer) return trained_bytes(run);
-  const int64_t row = words.shape[1] * kFloat, page = arena_page(run.processes > 1);
+  const int64_t row = words.shape[1] * kFloatBytes, page = arena_page(run.processes > 1);
   int64_t touched = 0, next = 0;  // pages before `next` are counted or not wanted
   for (int64_t i = 0; i < words.shape[0]; ++i) {
     if (!run.words[size_t(i)]) continue;
@@ -50,7 +49,7 @@ int64_t arena_bytes(const RunShape& run) {
     touched += end - std::max(next, i * row / page);
     next = end;
   }
-  const int64_t all = words.size() * kFloat;
+  const int64_t all = words.size() * kFloatBytes;
   return trained_bytes(run) - all + std::min(all, touched * page);
 }
 
@@ -77,7 +76,7 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   const int64_t arena = arena_bytes(run), training = activations(work.training, true);
 
   MemoryForecast m;
-  m.weights = run.table.size() * kFloat;
+  m.weights = run.table.size() * kFloatBytes;
   m.gradients = own_arenas * arena + passed_on * arena / run.processes;
   // Moments of words that do not occur stay zero; a checkpoint reads them, and what processes share
   // is there once it has been read.
@@ -100,7 +99,7 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
 
 MemoryForecast forecast_memory_beside_device(const RunShape& run) {
   MemoryForecast m;
-  m.weights = run.table.size() * kFloat;
+  m.weights = run.table.size() * kFloatBytes;
   m.data = run.data_bytes;
   m.program = run.program_bytes + kLater;
   m.peak = m.host = m.weights + m.data + m.program + run.weight_file_bytes;

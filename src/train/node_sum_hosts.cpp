@@ -9,7 +9,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kPiece = 1 << 20;  // elements of one node in flight
+constexpr int64_t kHostsPiece = 1 << 20;  // elements of one node in flight
 
 // The nodes of all hosts in order: `own` for this host's, the others as they came, one after the
 // other, `count` elements each.
@@ -41,13 +41,13 @@ void NodeSum::add_hosts_dense() {
   auto piece_of = [&](int host, int64_t begin) {
     const IndexRange whole = ownership_.dense(ownership_.owner(host, column));
     const int64_t from = std::min(whole.end, whole.begin + begin);
-    return IndexRange{from, std::min(whole.end, from + kPiece)};
+    return IndexRange{from, std::min(whole.end, from + kHostsPiece)};
   };
   int64_t longest = 0;
   for (int host = 0; host < comm_.hosts(); ++host) {
     longest = std::max(longest, ownership_.dense(ownership_.owner(host, column)).size());
   }
-  for (int64_t begin = 0; begin < longest; begin += kPiece) {
+  for (int64_t begin = 0; begin < longest; begin += kHostsPiece) {
     const IndexRange own = piece_of(comm_.host(), begin);
     std::vector<Communicator::Outgoing> out;
     std::vector<Communicator::Incoming> in;

@@ -6,19 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <optional>
 #include <string_view>
 
+#include "core/clock.h"
 #include "core/parallel.h"
 #include "core/text.h"
 
 namespace finetune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-const Clock::time_point kLoaded = Clock::now();  // in case /proc cannot tell
+const double kLoaded = seconds_now();  // in case /proc cannot tell
 
 // The text after `key` and white space or a colon on the first line that begins with it.
 std::optional<std::string> proc_value(const char* file, std::string_view key) {
@@ -89,7 +88,7 @@ double available_memory_mb() {
 }
 
 double seconds_since_start() {
-  double since_load = std::chrono::duration<double>(Clock::now() - kLoaded).count();
+  double since_load = seconds_now() - kLoaded;
   auto start = start_after_boot();
   timespec now{};
   if (!start || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return since_load;

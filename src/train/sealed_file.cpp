@@ -19,7 +19,7 @@ namespace finetune {
 namespace {
 
 constexpr uint64_t kBlock = 1 << 20;
-constexpr size_t kPiece = 1 << 16;
+constexpr size_t kSealedPiece = 1 << 16;
 constexpr std::string_view kTitle = "finetune checkpoint, format 1\n";
 
 class Descriptor {
@@ -69,10 +69,10 @@ std::string checksum(const Descriptor& file, uint64_t size) {
   parallel_for(int64_t(blocks.size()), [&](int64_t i) {
     uint64_t begin = kSealBytes + uint64_t(i) * kBlock;
     uint64_t end = std::min(begin + kBlock, size);
-    std::vector<char> piece(kPiece);
+    std::vector<char> piece(kSealedPiece);
     Sha256 hash;
-    for (uint64_t at = begin; at < end; at += kPiece) {
-      size_t count = size_t(std::min<uint64_t>(kPiece, end - at));
+    for (uint64_t at = begin; at < end; at += kSealedPiece) {
+      size_t count = size_t(std::min<uint64_t>(kSealedPiece, end - at));
       file.read(piece.data(), count, at);
       hash.update(piece.data(), count);
     }

@@ -1,12 +1,12 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <optional>
 
 #include "comm/agreement.h"
+#include "core/clock.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
@@ -21,12 +21,6 @@
 
 namespace finetune {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string clock_time(double seconds) {
   int64_t s = int64_t(std::max(0.0, seconds) + 0.5);
@@ -101,7 +95,7 @@ class Trainer {
     int64_t done;  // steps, with it
     int64_t samples;
     double learning_rate;
-    Clock::time_point start;
+    double start;
   };
 
   // Each gives the exit code of a stop that all have agreed on; 0: none.
@@ -129,13 +123,13 @@ class Trainer {
   int64_t per_epoch_;
   int64_t order_epoch_ = -1;
   std::vector<uint32_t> order_;
-  Clock::time_point started_ = Clock::now();
+  double started_ = seconds_now();
   double runtime_before_ = 0;
   int64_t saved_step_ = -1;
   bool stop_early_ = false;
   std::deque<Begun> begun_;
   int wanted_ = 0;  // exit code of a stop that all have agreed on
-  Clock::time_point last_finish_{};
+  double last_finish_ = 0;
   std::unique_ptr<Evaluation> best_evaluation_;  // of state_.best_step, if it was in this process
   Metrics best_metrics_;
 };
@@ -148,7 +142,7 @@ int Trainer::step() {
   }
   IndexRange range = batch_range(count_, s_.options.batch_size, state_.step % per_epoch_);
   const double learning_rate = s_.schedule.at(state_.step);
-  const Begun begun{state_.step + 1, range.size(), learning_rate, Clock::now()};
+  const Begun begun{state_.step + 1, range.size(), learning_rate, seconds_now()};
   try {
     s_.step->begin(state_.step,
                    std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
@@ -179,9 +173,9 @@ void Trainer::finish_steps(int64_t left) {
       });
     }
     // A step that began while another was under way has the time since that one's end.
-    const Clock::time_point start = std::max(step.start, last_finish_);
-    last_finish_ = Clock::now();
-    const double seconds = std::chrono::duration<double>(last_finish_ - start).count();
+    const double start = std::max(step.start, last_finish_);
+    last_finish_ = seconds_now();
+    const double seconds = last_finish_ - start;
     total("loss") += result.loss;
     total("seconds") += seconds;
     total("tokens") += double(result.tokens);
@@ -284,7 +278,7 @@ void Trainer::save() {
   fs::path path;
   if (s_.leads()) {
     clear_progress();
-    total("runtime") = runtime_before_ + seconds_since(started_);
+    total("runtime") = runtime_before_ + seconds_now() - started_;
     s_.metrics_log->sync();
     s_.wait_for_fingerprints();
     path = checkpoint_path(s_.directory->checkpoints(), state_.step);
@@ -369,7 +363,7 @@ TrainOutcome Trainer::finish() {
   Metrics metrics;
   double seconds = std::max(1e-9, total("seconds"));
   metrics["train_loss"] = total("loss") / double(std::max<int64_t>(1, state_.step));
-  metrics["train_runtime"] = runtime_before_ + seconds_since(started_);
+  metrics["train_runtime"] = runtime_before_ + seconds_now() - started_;
   metrics["train_steps"] = double(state_.step);
   metrics["train_epochs"] = epochs_done();
   metrics["train_samples_per_second"] = total("samples") / seconds;

@@ -1,11 +1,11 @@
 #include "train/training_step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <numeric>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "data/packing.h"
 #include "data/plan.h"
@@ -149,12 +149,11 @@ TrainingStep::~TrainingStep() {
 
 template <typename Action>
 void TrainingStep::communicate(const char* phase, int64_t step, Action&& action) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_now();
   comm_.note(phase, step);
   action();
   if (peers_ || comm_.size() == 1) return;  // peers know how long the device has waited
-  communication_seconds_ +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  communication_seconds_ += seconds_now() - start;
 }
 
 double TrainingStep::communication_seconds() const {

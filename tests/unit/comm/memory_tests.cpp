@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <string>
 
+#include "../contains.h"
 #include "comm/control_block.h"
 #include "comm/process_status.h"
 #include "comm/shared_memory.h"
 #include "core/error.h"
 
 using namespace finetune;
+using finetune::test::contains;
 
 TEST_CASE("two mappings of one memory are one") {
   const Descriptor memory = create_memory(5'000'000);
@@ -33,14 +35,14 @@ TEST_CASE("memory that cannot be had is an error of the device that names its si
     FAIL("a pebibyte");
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::device);
-    CHECK(std::string(error.what()).find("1073741824 MiB") != std::string::npos);
+    CHECK(contains(error.what(), "1073741824 MiB"));
   }
   try {
     open_memory(::getpid(), 9999);
     FAIL("no such descriptor");
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::device);
-    CHECK(std::string(error.what()).find("/fd/9999") != std::string::npos);
+    CHECK(contains(error.what(), "/fd/9999"));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "../contains.h"
 #include "../shared.h"
 #include "core/error.h"
 #include "model/config.h"
@@ -32,7 +33,7 @@ void check_refused(const std::string& json, const std::string& part) {
   std::string message = message_of([&] { parse_config(json, "dir/config.json"); });
   INFO(json, " -> ", message);
   CHECK(message.find("dir/config.json: ") == 0);
-  CHECK(message.find(part) != std::string::npos);
+  CHECK(contains(message, part));
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ TEST_CASE("a configuration of Hugging Face is read whole") {
   CHECK(c.labels[0] == "Business & advertising services");
   CHECK(c.labels[9] == "Hardware & building materials");
   CHECK(c.labels[23] == "Vehicle parts & service");
-  CHECK(c.source_json.find("\"transformers_version\"") != std::string::npos);
+  CHECK(contains(c.source_json, "\"transformers_version\""));
 }
 
 TEST_CASE("Google's bert_config.json has no model_type and is BERT") {
@@ -85,7 +86,7 @@ TEST_CASE("broken configurations are refused by name") {
     std::string message = message_of([&] { load(path); });
     INFO(name, " -> ", message);
     CHECK(message.find(path) == 0);
-    CHECK(message.find(part) != std::string::npos);
+    CHECK(contains(message, part));
   }
 }
 

@@ -7,14 +7,14 @@ namespace finetune::test {
 namespace {
 
 constexpr float kScale = 0.125f;  // 1 / denominator
-constexpr const char* kReason = "float sums over classes or tokens, exponential and logarithm";
+constexpr const char* kLossReason = "float sums over classes or tokens, exponential and logarithm";
 
 // The gradient of the sum of the losses, times kScale. `place`: "own", "logits" (dlogits is
 // logits), "absent", or "left out": own, every second sample has a scale of 0 and no sense.
 OpCaseMaker start(const char* op, const std::string& shape, int64_t rows, int64_t cols,
                   int64_t samples, const std::string& place) {
   OpCaseMaker maker(op, concat(shape, " dlogits: ", place), 4 * sum_tolerance(std::max(rows, cols)),
-                    kReason);
+                    kLossReason);
   maker.input("logits", rows, cols, 0, 4).result("losses", 1, samples);
   maker.constant("dlosses", 1, samples, kScale).work(double(rows * cols));
   if (place == "own" || place == "left out") maker.result("dlogits", rows, cols);

@@ -4,7 +4,7 @@
 namespace finetune::test {
 namespace {
 
-constexpr const char* kReason = "random walk of rounding in a float sum";
+constexpr const char* kProductReason = "random walk of rounding in a float sum";
 
 struct ProductShape {
   int64_t rows, in, out;
@@ -17,7 +17,7 @@ struct ProductShape {
 
 // What all three products have in common: x, w, bias and y, dy.
 OpCaseMaker start(const char* op, const ProductShape& s, int64_t terms) {
-  OpCaseMaker maker(op, s.text(), sum_tolerance(terms), kReason);
+  OpCaseMaker maker(op, s.text(), sum_tolerance(terms), kProductReason);
   maker.input("x", s.rows, s.in, s.gap).input("w", s.out, s.in, s.gap);
   if (s.bias) maker.input("bias", 1, s.out);
   return maker.work(double(s.rows) * double(s.in) * double(s.out));

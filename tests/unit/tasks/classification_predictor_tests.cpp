@@ -19,7 +19,7 @@ BertConfig model(std::vector<std::string> labels, std::string problem = "") {
 }
 
 // softmax: .5 .25 .125 .125, up to rounding
-const std::vector<float> kLogits{0.6931472f, 0, -0.6931472f, -0.6931472f};
+const std::vector<float> kSomeLogits{0.6931472f, 0, -0.6931472f, -0.6931472f};
 
 std::string predict(const std::filesystem::path& file, const BertConfig& config,
                     const std::vector<float>& logits, int64_t top_k = 1, bool all = false,
@@ -43,9 +43,9 @@ TEST_CASE("predictions follow the input's columns") {
   Folder folder;
   BertConfig config = model({"a", "b, b", "c", "d"});
   auto file = folder.file("in.csv", "text,n\n\"x, y\",1\n\"say \"\"hi\"\"\",2\n");
-  CHECK(predict(file, config, kLogits) ==
+  CHECK(predict(file, config, kSomeLogits) ==
         "text,n,label,probability\n\"x, y\",1,a,0.5\n\"say \"\"hi\"\"\",2,a,0.5\n");
-  CHECK(predict(file, config, kLogits, 2) ==
+  CHECK(predict(file, config, kSomeLogits, 2) ==
         "text,n,label,probability,label_2,probability_2\n"
         "\"x, y\",1,a,0.5,\"b, b\",0.25\n\"say \"\"hi\"\"\",2,a,0.5,\"b, b\",0.25\n");
   CHECK(predict(file, config, {0, 0, 0, 0}, 1, true) ==
@@ -69,7 +69,7 @@ TEST_CASE("plain text: one text per line, empty ones too") {
   BertConfig config = model({"a", "b", "c", "d"});
   TaskOptions options = classification_defaults(config);
   options.text_columns = {"merchant", "memo"};  // of the training run
-  CHECK(predict(folder.file("in.txt", "x, y\n\nz\n"), config, kLogits, 1, false, &options) ==
+  CHECK(predict(folder.file("in.txt", "x, y\n\nz\n"), config, kSomeLogits, 1, false, &options) ==
         "text,label,probability\n\"x, y\",a,0.5\n,a,0.5\nz,a,0.5\n");
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("impossible options and inputs of predict") {
   Folder folder;
   auto file = folder.file("in.csv", "title,memo\nx,y\n");
   auto message = [&](const BertConfig& config, int64_t top_k, bool all, ExitCode code) {
-    Failure failure = failure_of(folder, [&] { predict(file, config, kLogits, top_k, all); });
+    Failure failure = failure_of(folder, [&] { predict(file, config, kSomeLogits, top_k, all); });
     CHECK(failure.code == code);
     return failure.message;
   };

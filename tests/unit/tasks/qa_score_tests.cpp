@@ -4,12 +4,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../contains.h"
 #include "core/error.h"
 #include "qa_golden.h"
 #include "tasks/qa/prediction_files.h"
 #include "tasks/qa/squad_metrics.h"
 
 namespace finetune {
+
+using test::contains;
 namespace {
 
 using test::have_shared;
@@ -109,7 +112,7 @@ TEST_CASE("files of predictions: what is missing, unknown or broken") {
   CHECK(message_of([&] { read_predictions(path, data); }).find("not a JSON object") !=
         std::string::npos);
   write("{");
-  CHECK(message_of([&] { read_predictions(path, data); }).find("not JSON") != std::string::npos);
+  CHECK(contains(message_of([&] { read_predictions(path, data); }), "not JSON"));
   std::filesystem::remove(path);
 }
 

@@ -1,9 +1,12 @@
 // finetune tokenize, through the program.
 #include <sys/wait.h>
 
+#include "../contains.h"
 #include "support.h"
 
 namespace finetune {
+
+using test::contains;
 namespace {
 
 using test::have_shared;
@@ -88,7 +91,7 @@ TEST_CASE("tokenize: errors are one line with the right exit code") {
     CHECK(result.code == code);
     CHECK(result.error.starts_with("finetune: error: "));
     CHECK(std::count(result.error.begin(), result.error.end(), '\n') == 1);
-    CHECK(result.error.find(part) != std::string::npos);
+    CHECK(contains(result.error, part));
   };
   check("", "", 2, "--model");
   check(model + " --max-length x", "", 2, "--max-length");

@@ -1,7 +1,10 @@
+#include "../contains.h"
 #include "support.h"
 #include "tokenizer/sentencepiece_text.h"
 
 namespace finetune {
+
+using test::contains;
 namespace {
 
 using test::have_shared;
@@ -110,7 +113,7 @@ TEST_CASE("a file that is no sentencepiece model") {
                                                   "abc")}) {
     directory.write("spiece.model", bytes);
     std::string message = test::model_error_of([&] { Tokenizer::load(directory.path()); });
-    CHECK(message.find("spiece.model") != std::string::npos);
+    CHECK(contains(message, "spiece.model"));
   }
 }
 

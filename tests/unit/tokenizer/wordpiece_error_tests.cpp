@@ -1,7 +1,10 @@
 // What is wrong with a vocabulary is said in one line that names the file.
+#include "../contains.h"
 #include "support.h"
 
 namespace finetune {
+
+using test::contains;
 namespace {
 
 using test::model_error_of;
@@ -11,8 +14,8 @@ void check_error(const TemporaryDirectory& directory, std::string_view file,
                  std::string_view expected) {
   std::string message = model_error_of([&] { Tokenizer::load(directory.path()); });
   CAPTURE(message);
-  CHECK(message.find((directory.path() / file).string()) != std::string::npos);
-  CHECK(message.find(expected) != std::string::npos);
+  CHECK(contains(message, (directory.path() / file).string()));
+  CHECK(contains(message, expected));
 }
 
 TEST_CASE("a directory without a vocabulary") {
@@ -20,7 +23,7 @@ TEST_CASE("a directory without a vocabulary") {
   directory.write("config.json", "{}");
   std::string message = model_error_of([&] { Tokenizer::load(directory.path()); });
   for (const char* part : {"vocab.txt", "tokenizer.json", "spiece.model"}) {
-    CHECK(message.find(part) != std::string::npos);
+    CHECK(contains(message, part));
   }
   CHECK(model_error_of([&] { Tokenizer::load(directory.path() / "config.json"); }) != "");
   CHECK(model_error_of([&] { Tokenizer::load(directory.path() / "nothing"); }) != "");
@@ -100,12 +103,12 @@ TEST_CASE("a real vocabulary of another kind") {
   if (!test::have_shared("tokenizers/roberta-base")) return;
   std::string message =
       model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/roberta-base")); });
-  CHECK(message.find("BPE") != std::string::npos);
+  CHECK(contains(message, "BPE"));
   message = model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/barthez")); });
-  CHECK(message.find("BPE") != std::string::npos);
+  CHECK(contains(message, "BPE"));
   message =
       model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/bert-base-japanese")); });
-  CHECK(message.find("mecab") != std::string::npos);
+  CHECK(contains(message, "mecab"));
 }
 
 }  // namespace

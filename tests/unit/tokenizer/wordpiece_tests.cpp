@@ -1,7 +1,10 @@
 // Corner cases. Expected values are those that tokenizers 0.22.2 gives for the same input.
+#include "../contains.h"
 #include "support.h"
 
 namespace finetune {
+
+using test::contains;
 namespace {
 
 using test::Encoded;
@@ -124,7 +127,7 @@ TEST_CASE("added tokens: lstrip, rstrip, single_word, normalized, longest") {
   auto add = [&](const char* content, const char* set) {
     added += concat("{\"id\":", id++, ",\"content\":\"", content, "\",\"special\":false");
     for (std::string flag : {"single_word", "lstrip", "rstrip", "normalized"}) {
-      added += concat(",\"", flag, "\":", std::string_view(set).find(flag) != std::string::npos);
+      added += concat(",\"", flag, "\":", contains(set, flag));
     }
     added += "},";
   };

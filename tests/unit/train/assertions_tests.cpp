@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "../contains.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
@@ -9,6 +10,7 @@
 #include "train/metrics_files.h"
 
 using namespace finetune;
+using finetune::test::contains;
 
 namespace {
 
@@ -22,10 +24,6 @@ std::string usage_message(Call call) {
     return error.what();
   }
   return "";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -55,7 +53,7 @@ TEST_CASE("bad --assert syntax shows the syntax") {
                            "eval_f1>=88x", "eval_f1>=88 eval_f1<=90", "eval f1>=88", "eval_f1>=nan",
                            "eval_f1~=88", "eval_f1>>8", "a>==3", "a>=0,5"}) {
     CAPTURE(text);
-    CHECK(has(usage_message([&] { parse_assertion(text); }), "\"eval_f1>=88\""));
+    CHECK(contains(usage_message([&] { parse_assertion(text); }), "\"eval_f1>=88\""));
   }
 }
 
@@ -64,9 +62,9 @@ TEST_CASE("a metric that the run cannot produce") {
   check_assertions({parse_assertion("eval_f1>=88")}, available);
   std::string message =
       usage_message([&] { check_assertions({parse_assertion("eval_f2>=88")}, available); });
-  CHECK(has(message, "'eval_f2'"));
-  CHECK(has(message, "did you mean eval_f1"));
-  CHECK(has(message, "eval_exact_match, eval_f1, train_loss"));
+  CHECK(contains(message, "'eval_f2'"));
+  CHECK(contains(message, "did you mean eval_f1"));
+  CHECK(contains(message, "eval_exact_match, eval_f1, train_loss"));
 }
 
 TEST_CASE("against a baseline, in the direction of each metric") {
@@ -84,20 +82,22 @@ TEST_CASE("against a baseline, in the direction of each metric") {
   CHECK(!bounds[1].holds(0.5100001));
   CHECK(baseline_assertions("", {}, larger).empty());
 
-  CHECK(has(usage_message([&] { baseline_assertions("", {"a=1"}, larger); }), "--baseline"));
-  CHECK(has(usage_message([&] { baseline_assertions(file, {}, larger); }), "--tolerance"));
+  CHECK(contains(usage_message([&] { baseline_assertions("", {"a=1"}, larger); }), "--baseline"));
+  CHECK(contains(usage_message([&] { baseline_assertions(file, {}, larger); }), "--tolerance"));
   std::string unknown = usage_message([&] { baseline_assertions(file, {"eval_em=1"}, larger); });
-  CHECK(has(unknown, "has no eval_em"));
-  CHECK(has(unknown, "eval_f1, eval_loss, peak_memory_mb"));
+  CHECK(contains(unknown, "has no eval_em"));
+  CHECK(contains(unknown, "eval_f1, eval_loss, peak_memory_mb"));
   for (const char* text :
        {"eval_f1", "eval_f1=", "eval_f1=-1", "eval_f1=1%", "=1", "eval_f1=nan"}) {
     CAPTURE(text);
-    CHECK(has(usage_message([&] { baseline_assertions(file, {text}, larger); }), "METRIC=NUMBER"));
+    CHECK(contains(usage_message([&] { baseline_assertions(file, {text}, larger); }),
+                   "METRIC=NUMBER"));
   }
   usage_message([&] { baseline_assertions(directory / "absent.json", {"a=1"}, larger); });
   write_file(directory / "bad.json", "[1]");
-  CHECK(has(usage_message([&] { baseline_assertions(directory / "bad.json", {"a=1"}, larger); }),
-            "bad.json"));
+  CHECK(
+      contains(usage_message([&] { baseline_assertions(directory / "bad.json", {"a=1"}, larger); }),
+               "bad.json"));
 }
 
 TEST_CASE("the table") {
@@ -113,7 +113,7 @@ TEST_CASE("the table") {
   CHECK(evaluate_assertions({}, {}).table.empty());
   auto missing = evaluate_assertions({parse_assertion("eval_f1>=0")}, {});
   CHECK(!missing.passed);
-  CHECK(has(missing.table, "none"));
+  CHECK(contains(missing.table, "none"));
 }
 
 TEST_CASE("directions of a run's own metrics") {

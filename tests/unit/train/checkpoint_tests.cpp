@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "../contains.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/philox.h"
@@ -18,6 +19,7 @@
 #include "train/hdf5_store.h"
 
 using namespace finetune;
+using finetune::test::contains;
 
 namespace {
 
@@ -262,12 +264,12 @@ TEST_CASE("every damaged byte and every missing one is noticed") {
     REQUIRE(refusal(bad) != "");
   }
   write_bytes(bad, bytes.substr(0, bytes.size() - 1));
-  CHECK(refusal(bad).find("cut short") != std::string::npos);
+  CHECK(contains(refusal(bad), "cut short"));
   write_bytes(bad, bytes + '\0');
   CHECK(refusal(bad) != "");
   write_bytes(bad, std::string(bytes.size(), '\0'));
-  CHECK(refusal(bad).find("not a checkpoint") != std::string::npos);
-  CHECK(refusal(directory / "absent.h5").find("No such file") != std::string::npos);
+  CHECK(contains(refusal(bad), "not a checkpoint"));
+  CHECK(contains(refusal(directory / "absent.h5"), "No such file"));
   CHECK(refusal(directory.path()) != "");
 }
 
@@ -284,9 +286,9 @@ TEST_CASE("a checkpoint of another model names the tensor and both shapes") {
   } catch (const Error& error) {
     message = error.what();
   }
-  CHECK(message.find("classifier.") != std::string::npos);
-  CHECK(message.find("(3") != std::string::npos);
-  CHECK(message.find("(4") != std::string::npos);
+  CHECK(contains(message, "classifier."));
+  CHECK(contains(message, "(3"));
+  CHECK(contains(message, "(4"));
 }
 
 TEST_CASE("the newest whole checkpoint is found behind damaged ones") {
@@ -416,7 +418,7 @@ TEST_CASE("a full disk leaves the checkpoints as they were") {
   }
   CHECK(step > 1);
   CHECK(code == int(ExitCode::model));
-  CHECK(message.find("MiB") != std::string::npos);
+  CHECK(contains(message, "MiB"));
   CHECK(entries(directory.path()) == size_t(step - 1));
   CHECK(newest_valid_checkpoint(directory.path())->file.step == step - 1);
   // Once there is room again, writing works.

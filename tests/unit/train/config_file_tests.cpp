@@ -2,12 +2,14 @@
 
 #include <limits>
 
+#include "../contains.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
 #include "train/config_file.h"
 
 using namespace finetune;
+using finetune::test::contains;
 
 namespace {
 
@@ -123,7 +125,7 @@ TEST_CASE("syntax errors name file and line") {
     std::string message = failure(text);
     CAPTURE(message);
     CHECK(message.find("run.toml:") == 0);
-    CHECK(message.find(part) != std::string::npos);
+    CHECK(contains(message, part));
   }
 }
 

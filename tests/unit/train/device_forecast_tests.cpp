@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <string>
 
+#include "../contains.h"
 #include "data/packing.h"
 #include "model/activations.h"
 #include "train/device_forecast.h"
 #include "train/engine.h"
 
 namespace finetune {
+
+using test::contains;
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -34,10 +37,6 @@ struct Case {
     return forecast_device_memory(run, tokens, recompute).total();
   }
 };
-
-bool has(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
 
 TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch") {
   Case c;
@@ -152,16 +151,18 @@ TEST_CASE("what to say where a GPU is too small") {
     return std::string(too_little_device_memory(c.run, 2048, recompute, start, start).what());
   };
   const int64_t room = c.total(512) + c.total(512) / 255;  // a 256th is the driver's
-  CHECK(has(message(room, false), "--micro-batch-tokens 512 would fit"));
-  CHECK(has(message(room, false), concat("needs ", (c.total(2048) + kMiB - 1) / kMiB, " MiB")));
-  CHECK(has(message(c.total(2048, true) * 256 / 255 + 1, false), "--recompute would fit"));
-  CHECK(!has(message(c.total(1024, true) * 256 / 255, true), "--recompute"));
-  CHECK(has(message(c.total(73, true) * 256 / 255 + 1, false), "--recompute --micro-batch-tokens"));
-  CHECK(has(message(c.total(73, true) / 2, false), "no --micro-batch-tokens"));
+  CHECK(contains(message(room, false), "--micro-batch-tokens 512 would fit"));
+  CHECK(
+      contains(message(room, false), concat("needs ", (c.total(2048) + kMiB - 1) / kMiB, " MiB")));
+  CHECK(contains(message(c.total(2048, true) * 256 / 255 + 1, false), "--recompute would fit"));
+  CHECK(!contains(message(c.total(1024, true) * 256 / 255, true), "--recompute"));
+  CHECK(contains(message(c.total(73, true) * 256 / 255 + 1, false),
+                 "--recompute --micro-batch-tokens"));
+  CHECK(contains(message(c.total(73, true) / 2, false), "no --micro-batch-tokens"));
   // Where the forecast was too low, what is suggested takes less than what has failed.
   const std::string failed = message(4 * c.total(2048), false);
-  CHECK(has(failed, "would fit"));
-  CHECK(!has(failed, "--micro-batch-tokens 2048"));
+  CHECK(contains(failed, "would fit"));
+  CHECK(!contains(failed, "--micro-batch-tokens 2048"));
   CHECK(too_little_device_memory(c.run, 2048, false, {}, {}).code() == ExitCode::device);
 }
 

@@ -18,7 +18,7 @@ using namespace finetune;
 
 namespace {
 
-constexpr const char* kTiny = "golden/tiny-bert-classification";
+constexpr const char* kExported = "golden/tiny-bert-classification";
 constexpr const char* kSource = R"({
   "architectures": ["BertModel"], "hidden_size": 64, "layer_norm_eps": 1e-12,
   "id2label": {"0": "stale"}, "label2id": {"stale": 0}, "num_labels": 1,
@@ -81,8 +81,8 @@ TEST_CASE("config.json: unknown keys stay, another task's labels go") {
 }
 
 TEST_CASE("an exported model loads to the same bits; exporting again replaces it whole") {
-  if (!test::have_shared(kTiny)) return;
-  fs::path source = test::shared_path(kTiny);
+  if (!test::have_shared(kExported)) return;
+  fs::path source = test::shared_path(kExported);
   test::TemporaryDirectory directory;
   BertConfig config = parse_config(read_text_file(source / "config.json"), source / "config.json");
   ParameterTable table(config, Head{HeadKind::sequence, 24});

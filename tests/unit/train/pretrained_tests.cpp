@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../contains.h"
 #include "../shared.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -13,6 +14,7 @@
 #include "weights/weights.h"
 
 using namespace finetune;
+using finetune::test::contains;
 
 namespace {
 
@@ -50,10 +52,7 @@ std::string refusal(const Model& model, const ParameterTable& table, HeadPolicy 
   return "";
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-bool has(const std::vector<std::string>& names, const std::string& name) {
+bool lists(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -87,7 +86,7 @@ TEST_CASE("a fine-tuned model is loaded whole, its head kept") {
     CAPTURE(parameter.name);
     CHECK(equals_file(model, table, loaded.arena, parameter.name));
   }
-  CHECK(has(loaded.report.lines.at(1), "is kept"));
+  CHECK(contains(loaded.report.lines.at(1), "is kept"));
   // Gaps between tensors stay zero: the sum over the table is the sum over the arena.
   double in_table = 0, in_arena = 0;
   for (float value : loaded.arena) in_arena += std::abs(double(value));
@@ -124,11 +123,11 @@ TEST_CASE("a head of another shape is an error unless renewed") {
   ParameterTable table(model.config, Head{HeadKind::sequence, 3});
   CHECK(head_state(table, *model.source) == HeadState::other_shape);
   std::string message = refusal(model, table, HeadPolicy::keep_or_new);
-  CHECK(has(message, "classifier."));
-  CHECK(has(message, "(24"));
-  CHECK(has(message, "(3"));
-  CHECK(has(message, "--reinit-head"));
-  CHECK(!has(refusal(model, table, HeadPolicy::require), "--reinit-head"));
+  CHECK(contains(message, "classifier."));
+  CHECK(contains(message, "(24"));
+  CHECK(contains(message, "(3"));
+  CHECK(contains(message, "--reinit-head"));
+  CHECK(!contains(refusal(model, table, HeadPolicy::require), "--reinit-head"));
   CHECK(refusal(model, table, HeadPolicy::renew) == "");
 }
 
@@ -140,11 +139,11 @@ TEST_CASE("the encoder of a classifier starts a question-answering model") {
   Loaded loaded = load(model, table, HeadPolicy::keep_or_new);
   CHECK(!loaded.report.head_kept);
   CHECK(!loaded.report.pooler_initialized);
-  CHECK(has(loaded.report.initialized, "qa_outputs.weight"));
+  CHECK(lists(loaded.report.initialized, "qa_outputs.weight"));
   CHECK(loaded.report.unused.size() == 4);
   std::string message = refusal(model, table, HeadPolicy::require);
-  CHECK(has(message, "no trained head"));
-  CHECK(has(message, "qa_outputs"));
+  CHECK(contains(message, "no trained head"));
+  CHECK(contains(message, "qa_outputs"));
 }
 
 TEST_CASE("weights without prefix and head") {
@@ -153,11 +152,11 @@ TEST_CASE("weights without prefix and head") {
   Model model(name);
   ParameterTable table(model.config, kTwentyFour);
   Loaded loaded = load(model, table, HeadPolicy::keep_or_new);
-  CHECK(has(loaded.report.initialized, "classifier.weight"));
+  CHECK(lists(loaded.report.initialized, "classifier.weight"));
   CHECK(equals_file(model, table, loaded.arena, "bert.embeddings.word_embeddings.weight"));
   CHECK(loaded.report.unused.size() == 1);
-  CHECK(has(loaded.report.unused.at(0), "position_ids"));
-  CHECK(has(refusal(model, table, HeadPolicy::require), "no trained head"));
+  CHECK(contains(loaded.report.unused.at(0), "position_ids"));
+  CHECK(contains(refusal(model, table, HeadPolicy::require), "no trained head"));
 }
 
 TEST_CASE("a missing pooler is newly initialised, in one sentence") {
@@ -168,7 +167,7 @@ TEST_CASE("a missing pooler is newly initialised, in one sentence") {
   Loaded whole = load(full, table, HeadPolicy::keep_or_new);
   std::vector<WeightView> views;
   for (const auto& parameter : table.parameters()) {
-    if (parameter.name.find("pooler") != std::string::npos) continue;
+    if (contains(parameter.name, "pooler")) continue;
     views.push_back({parameter.name, parameter.shape, &whole.arena[size_t(parameter.offset)]});
   }
   write_safetensors(directory / "model.safetensors", views, DType::f32);
@@ -176,10 +175,10 @@ TEST_CASE("a missing pooler is newly initialised, in one sentence") {
   Model model(directory.path());
   Loaded loaded = load(model, table, HeadPolicy::keep_or_new);
   CHECK(loaded.report.pooler_initialized);
-  CHECK(has(loaded.report.initialized, "bert.pooler.dense.weight"));
+  CHECK(lists(loaded.report.initialized, "bert.pooler.dense.weight"));
   CHECK(std::count_if(loaded.report.lines.begin(), loaded.report.lines.end(),
-                      [](const auto& line) { return has(line, "no pooler"); }) == 1);
-  CHECK(has(refusal(model, table, HeadPolicy::require), "bert.pooler"));
+                      [](const auto& line) { return contains(line, "no pooler"); }) == 1);
+  CHECK(contains(refusal(model, table, HeadPolicy::require), "bert.pooler"));
 }
 
 TEST_CASE("what a broken model lacks is named") {
@@ -196,7 +195,7 @@ TEST_CASE("what a broken model lacks is named") {
     std::string message =
         refusal(model, ParameterTable(model.config, kTwentyFour), HeadPolicy::keep_or_new);
     CAPTURE(message);
-    CHECK(has(message, "model.safetensors: tensor '"));
-    CHECK(has(message, part));
+    CHECK(contains(message, "model.safetensors: tensor '"));
+    CHECK(contains(message, part));
   }
 }

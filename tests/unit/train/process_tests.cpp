@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "../contains.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/sha256.h"
@@ -18,6 +19,7 @@
 #include "train/signals.h"
 
 using namespace finetune;
+using finetune::test::contains;
 
 TEST_CASE("the first signal is remembered") {
   for (auto [number, code] :
@@ -70,7 +72,7 @@ TEST_CASE("durations") {
     } catch (const Error& error) {
       CHECK(error.code() == ExitCode::usage);
       CHECK(std::string(error.what()).find("--time-limit") == 0);
-      CHECK(std::string(error.what()).find("1h30m") != std::string::npos);
+      CHECK(contains(error.what(), "1h30m"));
     }
   }
 }

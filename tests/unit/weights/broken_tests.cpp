@@ -1,6 +1,7 @@
 // Every fault of shared/golden/broken that lies in the weights: one line that names it.
 #include <doctest/doctest.h>
 
+#include "../contains.h"
 #include "unit/shared.h"
 #include "unit/weights/weights_test.h"
 
@@ -47,7 +48,7 @@ TEST_CASE("broken weights are refused in one line that names the fault") {
     CAPTURE(name);
     std::string message = refusal(shared_path("golden/broken/" + name));
     CAPTURE(message);
-    CHECK(message.find(fault) != std::string::npos);
+    CHECK(contains(message, fault));
     CHECK(message.find('\n') == std::string::npos);
     CHECK(message.starts_with(shared_path("golden/broken/" + name).string()));
   }
@@ -72,8 +73,8 @@ TEST_CASE("faults that show only beside the config are found by read_tensor") {
     }
     REQUIRE(messages.size() == 1);
     CAPTURE(messages[0]);
-    CHECK(messages[0].find(expected.first) != std::string::npos);
-    CHECK(messages[0].find(expected.second) != std::string::npos);
+    CHECK(contains(messages[0], expected.first));
+    CHECK(contains(messages[0], expected.second));
     CHECK(messages[0].find('\n') == std::string::npos);
   }
 }

@@ -1,6 +1,7 @@
 // Every format in shared/golden against the safetensors file that Hugging Face wrote.
 #include <doctest/doctest.h>
 
+#include "../contains.h"
 #include "unit/shared.h"
 #include "unit/weights/weights_test.h"
 
@@ -82,7 +83,7 @@ TEST_CASE("the optimizer's variables of a TensorFlow 1 checkpoint are ignored") 
   auto source = open_weights(shared_path("golden/formats/tensorflow-1-checkpoint"));
   CHECK(source->ignored().size() == 5);
   for (const WeightInfo& info : source->ignored()) {
-    bool slot = info.stored_name.find("/adam_") != std::string::npos;
+    bool slot = contains(info.stored_name, "/adam_");
     CHECK_MESSAGE((slot || info.stored_name == "global_step"), info.stored_name);
   }
   CHECK(source->files().size() == 2);

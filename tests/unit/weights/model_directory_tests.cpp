@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "../contains.h"
 #include "unit/weights/weights_test.h"
 #include "weights/model_directory.h"
 
@@ -22,7 +23,7 @@ std::string find_refusal(const fs::path& path, bool need_weights = true) {
 TEST_CASE("weights are taken in the documented order") {
   TemporaryDirectory directory;
   write_bytes(directory / "config.json", "{}");
-  CHECK(find_refusal(directory.path()).find("has no weights; one of") != std::string::npos);
+  CHECK(contains(find_refusal(directory.path()), "has no weights; one of"));
   CHECK(find_model(directory.path(), false).weights.empty());
   for (const char* name :
        {"model.ckpt-20.index", "bert_model.ckpt.index", "tf_model.h5", "pytorch_model.bin",
@@ -37,14 +38,14 @@ TEST_CASE("several checkpoints are not guessed between") {
   write_bytes(directory / "config.json", "{}");
   write_bytes(directory / "model.ckpt-20.index", "x");
   write_bytes(directory / "model.ckpt-40.index", "x");
-  CHECK(find_refusal(directory.path()).find("several TensorFlow checkpoints") != std::string::npos);
+  CHECK(contains(find_refusal(directory.path()), "several TensorFlow checkpoints"));
   CHECK(find_model(directory / "model.ckpt-20").weights == directory / "model.ckpt-20.index");
 }
 
 TEST_CASE("a run's directory, a weight file, Google's config") {
   TemporaryDirectory directory;
-  CHECK(find_refusal(directory.path()).find("neither config.json nor") != std::string::npos);
-  CHECK(find_refusal(directory / "absent").find("no such directory") != std::string::npos);
+  CHECK(contains(find_refusal(directory.path()), "neither config.json nor"));
+  CHECK(contains(find_refusal(directory / "absent"), "no such directory"));
   fs::create_directories(directory / "model");
   write_bytes(directory / "model/bert_config.json", "{}");
   write_bytes(directory / "model/model.safetensors", "x");

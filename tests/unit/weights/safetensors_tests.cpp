@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "../contains.h"
 #include "core/sha256.h"
 #include "unit/weights/weights_test.h"
 
@@ -22,7 +23,7 @@ std::string refusal_of(std::string_view header, std::string_view data) {
 bool refused_for(std::string_view header, std::string_view data, std::string_view fault) {
   std::string message = refusal_of(header, data);
   INFO(message);
-  return message.find(fault) != std::string::npos && message.find('\n') == std::string::npos;
+  return contains(message, fault) && message.find('\n') == std::string::npos;
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ TEST_CASE("files too short for a header") {
     CHECK(!refusal(directory / "a.safetensors").empty());
   }
   write_bytes(directory / "a.safetensors", std::string(16, '\xff'));
-  CHECK(refusal(directory / "a.safetensors").find("longer than the file") != std::string::npos);
+  CHECK(contains(refusal(directory / "a.safetensors"), "longer than the file"));
 }
 
 TEST_CASE("names become canonical, and two of the same are refused") {
@@ -160,14 +161,14 @@ TEST_CASE("shards") {
   auto source = open_weights(directory.path());
   CHECK(values_of(*source, *source->find("b")) == std::vector<float>{3, 4});
   CHECK(source->files().size() == 3);
-  CHECK(with_map(R"({"a":"two.safetensors"})").find("is not in shard") != std::string::npos);
-  CHECK(with_map(R"({"a":"three.safetensors"})").find("is missing") != std::string::npos);
+  CHECK(contains(with_map(R"({"a":"two.safetensors"})"), "is not in shard"));
+  CHECK(contains(with_map(R"({"a":"three.safetensors"})"), "is missing"));
   for (std::string outside : {"../one.safetensors", "/etc/passwd", "x/../../a", ""}) {
     CHECK(with_map(concat(R"({"a":")", outside, "\"}")).find("is not a file of the index's") !=
           std::string::npos);
   }
-  CHECK(with_map("[]").find("has no object") != std::string::npos);
-  CHECK(with_map(R"({"a":1})").find("is not a file name") != std::string::npos);
+  CHECK(contains(with_map("[]"), "has no object"));
+  CHECK(contains(with_map(R"({"a":1})"), "is not a file name"));
 }
 
 TEST_CASE("what is written is read back, and the hash is that of the file") {

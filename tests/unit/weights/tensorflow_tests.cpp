@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <hdf5.h>
 
+#include "../contains.h"
 #include "unit/shared.h"
 #include "unit/weights/weights_test.h"
 #include "weights/crc32c.h"
@@ -163,7 +164,7 @@ TEST_CASE("other HDF5 files are told apart") {
   write_dataset(file, "/weights", {3}, false, counting(3));
   H5Fclose(file);
   CHECK(!is_keras_file(path));
-  CHECK(refusal(path).find("not weights of a Keras model") != std::string::npos);
+  CHECK(contains(refusal(path), "not weights of a Keras model"));
   write_bytes(path, "plain text");
   CHECK(!is_keras_file(path));
   CHECK(!is_keras_file(directory / "absent.h5"));
@@ -179,7 +180,7 @@ TEST_CASE("a huge dataset without data is refused") {
   write_strings(layer, "weight_names", {"m/bert/w:0"}, true);
   H5Gclose(layer);
   H5Fclose(file);
-  CHECK(refusal(path).find("has only 0 bytes of data") != std::string::npos);
+  CHECK(contains(refusal(path), "has only 0 bytes of data"));
 }
 
 TEST_CASE("CRC-32C") {
@@ -205,8 +206,8 @@ TEST_CASE("indexes of Google's checkpoints") {
     size_t encoder = 0;
     for (const TableEntry& entry : table) encoder += entry.key.starts_with("bert/encoder/layer_");
     CHECK(encoder == 16 * c.layers);
-    CHECK(refusal(shared_path(std::string("weights/tf_ckpt_index_only/") + c.file))
-              .find("No such file") != std::string::npos);
+    CHECK(contains(refusal(shared_path(std::string("weights/tf_ckpt_index_only/") + c.file)),
+                   "No such file"));
   }
 }
 
@@ -218,7 +219,7 @@ TEST_CASE("damaged data of a checkpoint are found by their checksum") {
   write_bytes(directory / "bert_model.ckpt.index", read_bytes(folder / "bert_model.ckpt.index"));
   std::string bytes = read_bytes(folder / data);
   write_bytes(directory / data, bytes.substr(0, bytes.size() - 1));
-  CHECK(refusal(directory.path()).find("truncated?") != std::string::npos);
+  CHECK(contains(refusal(directory.path()), "truncated?"));
   bytes[bytes.size() / 2] ^= 1;
   write_bytes(directory / data, bytes);
   auto source = open_weights(directory.path());
@@ -227,7 +228,7 @@ TEST_CASE("damaged data of a checkpoint are found by their checksum") {
     try {
       values_of(*source, info);
     } catch (const Error& error) {
-      CHECK(std::string(error.what()).find("checksum") != std::string::npos);
+      CHECK(contains(error.what(), "checksum"));
       ++refused;
     }
   }

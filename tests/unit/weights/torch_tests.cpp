@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "../contains.h"
 #include "unit/weights/weights_test.h"
 #include "weights/pickle.h"
 
@@ -52,11 +53,6 @@ std::string pickle_refusal(const std::string& bytes) {
     return error.code() == ExitCode::model ? error.what() : "wrong exit code";
   }
   return "";
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
 }
 
 struct ZipOptions {

@@ -1,0 +1,12 @@
+// Whether a message says what a test awaits.
+#pragma once
+
+#include <string_view>
+
+namespace finetune::test {
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace finetune::test
