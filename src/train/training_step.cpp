@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "data/packing.h"
 #include "data/plan.h"
-#include "train/tree_sum.h"
 
 namespace finetune {
 namespace {
@@ -42,6 +41,8 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       needed_(engine.backend(), word_embeddings(engine.table()).shape[0]),
       m_(engine.backend(), comm, ownership_),
       v_(engine.backend(), comm, ownership_),
+      totals_(engine.backend(), comm, peers_.get(), ownership_, options.virtual_shards,
+              options.max_grad_norm),
       words_(word_embeddings(engine.table())),
       words_move_(words_.layer >= options.lowest_layer) {
   make_exchange(batch_size);
@@ -51,10 +52,8 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       engine.backend(),
       micro_batch_limits(objective.samples(), options.micro_batch_tokens, most_sequences));
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
-  lay_out_sums();
   host_streams_ = dropout_streams(engine.config(), options.seed, 0);
   streams_ = engine.backend().allocate(host_streams_.size() * sizeof(DropoutStream));
-  outcome_ = engine.backend().allocate(sizeof(StepOutcome));
   if (words_move_ && owns() && ownership_.rows(own()).size() > 0) {
     const IndexRange rows = ownership_.rows(own());
     lazy_words_ = std::make_unique<LazyRows>(
@@ -86,41 +85,6 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   direct.wire = options_.wire;
   sum_ = make_direct_gradients(backend, *peers_, comm_, ownership_, elements, shards, direct);
   copies_ = make_direct_copies(backend, *peers_, comm_, ownership_, weights, words_move_, direct);
-}
-
-// Of shards in their order; of blocks in the arena's: of the buckets one after the other, of each
-// from its owners in turn, then of rows.
-void TrainingStep::lay_out_sums() {
-  const int size = comm_.size();
-  std::vector<int32_t> next(size_t(size), 0);  // of each process
-  std::vector<std::pair<int, int32_t>> order;  // process, which of its sums
-  const auto take = [&](int rank, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) order.emplace_back(rank, next[size_t(rank)]++);
-  };
-  const auto take_from_owners = [&](auto&& blocks_of) {
-    for (int owner = 0; owner < ownership_.owners(); ++owner) {
-      const int host = owner / comm_.columns(), column = owner % comm_.columns();
-      take(comm_.first_rank(host) + column, blocks_of(owner));
-    }
-  };
-  for (int rank = 0; rank < size; ++rank) take(rank, 1);
-  for (int rank = 0; rank < size; ++rank) {
-    take(rank, part(options_.virtual_shards, size, rank).size());
-  }
-  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
-    take_from_owners([&](int owner) { return ownership_.dense_blocks(owner, bucket); });
-  }
-  take_from_owners([&](int owner) { return ownership_.row_blocks(owner); });
-
-  each_sums_ = *std::max_element(next.begin(), next.end());
-  for (const auto& [rank, sum] : order) order_.push_back(int32_t(rank * each_sums_ + sum));
-  Backend& backend = engine_.backend();
-  sums_ = backend.allocate(size_t(size * each_sums_) * sizeof(double));
-  if (!peers_) return;
-  const size_t bytes = order_.size() * sizeof(int32_t);
-  device_order_ = backend.allocate(bytes);
-  backend.upload(device_order_.get(), order_.data(), bytes);
-  ordered_sums_ = backend.allocate(order_.size() * sizeof(double));
 }
 
 std::string_view TrainingStep::route() const {
@@ -240,7 +204,7 @@ void TrainingStep::add_up_squares() {
   Backend& backend = engine_.backend();
   const IndexRange rows = ownership_.rows(own());
   const int64_t cols = ownership_.cols();
-  double* sums = own_sums() + 1 + sum_->shards().size();
+  double* sums = totals_.squares();
   for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
     const IndexRange dense = ownership_.dense(own(), bucket);
     backend.block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock, {},
@@ -250,59 +214,6 @@ void TrainingStep::add_up_squares() {
   backend.block_square_sums(
       vector(sum_->sum() + words_.offset + rows.begin * cols, rows.size() * cols),
       ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)}, sums);
-}
-
-// Everybody's to everybody, from device to device: in order, in backend memory.
-const double* TrainingStep::gather_sums() {
-  if (!peers_) return own_sums();
-  constexpr int64_t kFloats = sizeof(double) / sizeof(float);  // they are moved, no more
-  const auto floats = [&](double* sums) { return reinterpret_cast<float*>(sums); };
-  std::vector<DevicePeers::Part> out, in;
-  for (int rank = 0; rank < comm_.size(); ++rank) {
-    if (rank == comm_.rank()) continue;
-    out.push_back({rank, floats(own_sums()), each_sums_ * kFloats});
-    in.push_back({rank, floats(sums_of(rank)), each_sums_ * kFloats});
-  }
-  peers_->exchange(out, in);
-  auto* ordered = static_cast<double*>(ordered_sums_.get());
-  engine_.backend().gather_rows(matrix(floats(sums_of(0)), comm_.size() * each_sums_, kFloats),
-                                static_cast<const int32_t*>(device_order_.get()),
-                                matrix(floats(ordered), int64_t(order_.size()), kFloats));
-  return ordered;
-}
-
-// All in the backend's memory, in its order. The host hears of it later (finish).
-const StepOutcome* TrainingStep::work_out_sums(double denominator) {
-  Backend& backend = engine_.backend();
-  auto* outcome = static_cast<StepOutcome*>(outcome_.get());
-  StepSums all;
-  all.processes = comm_.size();
-  all.shards = options_.virtual_shards;
-  all.blocks = int64_t(order_.size()) - all.processes - all.shards;
-  all.wishes = gather_sums();
-  all.losses = all.wishes + all.processes;
-  all.squares = all.losses + all.shards;
-  all.denominator = denominator;
-  all.max_norm = options_.max_grad_norm;
-  backend.step_outcome(all, outcome);
-  backend.post(outcome, sizeof *outcome);
-  return outcome;
-}
-
-// The same through the communicator: all processes know loss and norm, to the same bits.
-StepOutcome TrainingStep::work_out_on_host(double denominator) {
-  const size_t bytes = size_t(each_sums_) * sizeof(double);
-  message_.resize(size_t(each_sums_));
-  engine_.backend().download(message_.data(), own_sums(), bytes);
-  messages_.resize(size_t(each_sums_ * comm_.size()));
-  comm_.all_gather(message_.data(), bytes, messages_.data());
-  ordered_.clear();
-  for (int32_t i : order_) ordered_.push_back(messages_[size_t(i)]);
-  const std::span all(ordered_);
-  const auto processes = size_t(comm_.size()), shards = size_t(options_.virtual_shards);
-  return StepOutcome::of(tree_sum(all.subspan(processes, shards)) / denominator,
-                         std::sqrt(tree_sum(all.subspan(processes + shards))),
-                         options_.max_grad_norm, all.data(), comm_.size());
 }
 
 void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipping) {
@@ -344,7 +255,7 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
 }
 
 int64_t TrainingStep::most_under_way() const {
-  return sums_stay() && !engine_.backend().uses_host_memory() ? 1 : 0;
+  return totals_.stay() && !engine_.backend().uses_host_memory() ? 1 : 0;
 }
 
 StepResult TrainingStep::run(int64_t step, std::span<const uint32_t> batch, double learning_rate) {
@@ -388,7 +299,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   need_rows(batch);
   communicate("waiting for the weights", step + 1, [&] { copies_->complete(needed_); });
   comm_.note("forward and backward pass", step + 1);
-  double* loss = own_sums() + 1;
+  double* loss = totals_.losses();
   for (int64_t k = sum_->shards().begin; k < sum_->shards().end; ++k) {
     IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
     add_shard_gradient(batch, std::span(places).subspan(size_t(shard.begin), size_t(shard.size())),
@@ -402,12 +313,12 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
     sum_->reduce(needed_);
     add_up_squares();
     const double wished = wish();
-    backend.upload(own_sums(), &wished, sizeof wished);
-    if (sums_stay()) {
-      clipping.outcome = work_out_sums(denominator);
+    backend.upload(totals_.wish(), &wished, sizeof wished);
+    if (totals_.stay()) {
+      clipping.outcome = totals_.work_out(denominator);
       if (most_under_way() == 0) collect(backend, result);
     } else {
-      const StepOutcome outcome = work_out_on_host(denominator);
+      const StepOutcome outcome = totals_.work_out_on_host(denominator);
       clipping.gradient_scale = outcome.gradient_scale;
       put(outcome, result);
     }

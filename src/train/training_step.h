@@ -18,6 +18,7 @@
 #include "train/host_arena.h"
 #include "train/lazy_rows.h"
 #include "train/needed_rows.h"
+#include "train/step_totals.h"
 #include "train/weight_copies.h"
 
 namespace finetune {
@@ -91,7 +92,6 @@ class TrainingStep {
 
  private:
   void make_exchange(int64_t batch_size);
-  void lay_out_sums();
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return ownership_.owner(comm_.host(), comm_.local_rank()); }
   void need_rows(std::span<const uint32_t> batch);
@@ -100,13 +100,7 @@ class TrainingStep {
                           const DropoutPlan* dropout, float scale, float* gradients, double* loss);
   void add_micro_batch_gradient(const DropoutPlan* dropout, float scale, float* gradients,
                                 bool accumulate);
-  double* sums_of(int rank) const { return static_cast<double*>(sums_.get()) + rank * each_sums_; }
-  double* own_sums() const { return sums_of(comm_.rank()); }
   void add_up_squares();
-  bool sums_stay() const { return comm_.size() == 1 || peers_; }  // in the backend's memory
-  const double* gather_sums();
-  const StepOutcome* work_out_sums(double denominator);
-  StepOutcome work_out_on_host(double denominator);
   void update(int64_t step, double learning_rate, const AdamW& clipping);
   template <typename Action>
   void communicate(const char* phase, int64_t step, Action&& action);
@@ -120,6 +114,7 @@ class TrainingStep {
   Ownership ownership_;
   NeededRows needed_;
   HostArena m_, v_;
+  StepTotals totals_;
   const Parameter& words_;
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
@@ -131,17 +126,9 @@ class TrainingStep {
   std::shared_ptr<void> losses_;  // (1, largest micro-batch)
   std::vector<DropoutStream> host_streams_;
   std::shared_ptr<void> streams_;  // the same in backend memory
-  // What processes add up, doubles (size, each_sums_): of each its wish, losses of its shards, sums
-  // of squares of its blocks. The order: where in them is what one process alone would have; also
-  // in backend memory, if it is not the order in which they are.
-  int64_t each_sums_ = 0;
-  std::vector<int32_t> order_;
-  std::shared_ptr<void> sums_, device_order_, ordered_sums_;
-  std::shared_ptr<void> outcome_;  // StepOutcome
   std::vector<uint32_t> shard_;
   std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
-  std::vector<double> message_, messages_, ordered_;
   std::vector<AdamWPart> parts_;
   PackedBatch batch_;
 };

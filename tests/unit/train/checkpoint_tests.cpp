@@ -1,80 +1,16 @@
-#include <doctest/doctest.h>
-#include <signal.h>
-#include <sys/mount.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
 
-#include "../contains.h"
-#include "core/error.h"
-#include "core/files.h"
-#include "core/philox.h"
-#include "temporary_directory.h"
+#include "checkpoint_fixture.h"
 #include "train/checkpoint.h"
-#include "train/checkpoint_store.h"
 #include "train/hdf5_store.h"
 
 using namespace finetune;
-using finetune::test::contains;
+using namespace finetune::test;
 
 namespace {
 
-BertConfig tiny_config() {
-  BertConfig config;
-  config.vocab_size = 50;
-  config.hidden_size = 16;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 32;
-  config.max_position_embeddings = 8;
-  return config;
-}
-
-// Arenas of a tiny model, filled with every kind of bit pattern; gaps are zero as in a run.
-struct Sample {
-  ParameterTable table{tiny_config(), Head{HeadKind::sequence, 3}};
-  std::vector<float> weights, m, v;
-
-  explicit Sample(uint32_t seed) : weights(size_t(table.size())), m(weights), v(weights) {
-    fill(weights, seed, 1);
-    fill(m, seed, 2);
-    fill(v, seed, 3);
-  }
-  void fill(std::vector<float>& arena, uint32_t seed, uint32_t which) {
-    for (const auto& parameter : table.parameters()) {
-      for (int64_t i = parameter.offset; i < parameter.offset + parameter.size(); ++i) {
-        uint32_t bits = philox({seed, which}, {uint32_t(i), 0, 0, 0})[0];
-        std::memcpy(&arena[size_t(i)], &bits, sizeof bits);
-      }
-    }
-  }
-  CheckpointArenas arenas() { return {weights.data(), m.data(), v.data()}; }
-};
-
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-CheckpointState sample_state(int64_t step) {
-  CheckpointState state;
-  state.step = step;
-  state.epoch = 2;
-  state.step_in_epoch = 7;
-  state.totals = {{"loss", 1e300}, {"seconds", 12.5}, {"tokens", 123456789.0}};
-  state.best_value = 1.0 / 3.0;
-  state.best_step = 50;
-  state.evaluations_without_improvement = 1;
-  state.options = "# options\nlr = 5e-05\ntext-column = [\"a\", \"Ünï\"]\n";
-  state.labels = {"", "Café & bar", "x"};
-  state.data_sha256 = std::string(64, 'a');
-  state.model_sha256 = std::string(64, 'b');
-  state.version = "0.1.0";
-  state.code_path = "CPU, AVX2, fp32";
-  return state;
 }
 
 void check_equal(const CheckpointState& a, const CheckpointState& b) {
@@ -93,34 +29,10 @@ void check_equal(const CheckpointState& a, const CheckpointState& b) {
   CHECK(a.code_path == b.code_path);
 }
 
-void write_bytes(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-// The message of the one-line Error(model) that reading gives; empty if it is accepted.
-std::string refusal(const fs::path& path) {
-  try {
-    read_checkpoint_state(path);
-  } catch (const Error& error) {
-    CHECK(error.code() == ExitCode::model);
-    std::string message = error.what();
-    CHECK(message.find(path.string()) == 0);
-    CHECK(message.find('\n') == std::string::npos);
-    return message;
-  }
-  return "";
-}
-
-size_t entries(const fs::path& directory) {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory)) ++count;
-  return count;
-}
-
 }  // namespace
 
 TEST_CASE("a checkpoint gives back every bit") {
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   Sample written(1);
   CheckpointState state = sample_state(100);
   fs::path path = checkpoint_path(directory.path(), 100);
@@ -175,7 +87,7 @@ TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one
       for (int64_t i = 0; i < range.size(); ++i) wrong += data[i] != value(arena, range.begin + i);
     }
   };
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   BertConfig config = tiny_config();
   config.vocab_size = 600000;  // rows of 16: two slabs and a part
   const ParameterTable table(config, Head{HeadKind::sequence, 3});
@@ -198,7 +110,7 @@ TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one
 TEST_CASE("a row that is larger than a slab is a slab") {
   CHECK(checkpoint_rows({3, int64_t{1} << 40}) == 1);
   CHECK(checkpoint_rows({5}) >= 5);
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   const std::vector<int64_t> shape = {3, checkpoint_rows({1}) / 2 + 1};  // one row a slab
   std::vector<float> data(size_t(shape[0] * shape[1]));
   for (size_t i = 0; i < data.size(); ++i) data[i] = float(i);
@@ -217,7 +129,7 @@ TEST_CASE("a row that is larger than a slab is a slab") {
 }
 
 TEST_CASE("a run that was never evaluated has no best value") {
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   Sample sample(1);
   CheckpointState state;
   write_checkpoint(directory / "step-00000000.h5", state, sample.table, sample.arenas());
@@ -229,7 +141,7 @@ TEST_CASE("a run that was never evaluated has no best value") {
 }
 
 TEST_CASE("equal content gives equal bytes, and writing over a checkpoint replaces it whole") {
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   Sample first(1), second(2);
   fs::path path = directory / "step-00000001.h5";
   write_checkpoint(path, sample_state(1), first.table, first.arenas());
@@ -242,7 +154,7 @@ TEST_CASE("equal content gives equal bytes, and writing over a checkpoint replac
 }
 
 TEST_CASE("every damaged byte and every missing one is noticed") {
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   Sample sample(1);
   fs::path good = directory / "good.h5", bad = directory / "bad.h5";
   write_checkpoint(good, sample_state(1), sample.table, sample.arenas());
@@ -274,7 +186,7 @@ TEST_CASE("every damaged byte and every missing one is noticed") {
 }
 
 TEST_CASE("a checkpoint of another model names the tensor and both shapes") {
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   Sample sample(1);
   fs::path path = directory / "step-00000001.h5";
   write_checkpoint(path, sample_state(1), sample.table, sample.arenas());
@@ -289,142 +201,4 @@ TEST_CASE("a checkpoint of another model names the tensor and both shapes") {
   CHECK(contains(message, "classifier."));
   CHECK(contains(message, "(3"));
   CHECK(contains(message, "(4"));
-}
-
-TEST_CASE("the newest whole checkpoint is found behind damaged ones") {
-  test::TemporaryDirectory directory;
-  Sample sample(1);
-  CHECK(find_checkpoints(directory / "absent").empty());
-  CHECK(!newest_valid_checkpoint(directory.path()));
-  for (int64_t step : {30, 10, 20, 123456789}) {
-    write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
-                     sample.arenas());
-  }
-  write_bytes(directory / "notes.h5", "not ours");
-  write_bytes(directory / "step-00000099.h5.tmp.1", "killed while it was written");
-  auto files = find_checkpoints(directory.path());
-  REQUIRE(files.size() == 4);
-  CHECK(files[0].step == 10);
-  CHECK(files[3].step == 123456789);
-  CHECK(newest_valid_checkpoint(directory.path())->file.step == 123456789);
-
-  fs::resize_file(files[3].path, fs::file_size(files[3].path) / 2);
-  std::string bytes = read_text_file(files[2].path);
-  bytes[bytes.size() / 2] = char(bytes[bytes.size() / 2] ^ 64);
-  write_bytes(files[2].path, bytes);
-  CHECK(newest_valid_checkpoint(directory.path())->file.step == 20);
-  // A copy under another step's name would continue at the wrong place.
-  fs::copy_file(files[0].path, files[1].path, fs::copy_options::overwrite_existing);
-  CHECK(newest_valid_checkpoint(directory.path())->file.step == 10);
-  write_bytes(files[0].path, "");
-  CHECK(!newest_valid_checkpoint(directory.path()));
-}
-
-TEST_CASE("pruning keeps the newest and the best, and strangers' files") {
-  test::TemporaryDirectory directory;
-  auto touch = [&](const std::string& name) { write_bytes(directory / name, "x"); };
-  for (int64_t step = 10; step <= 60; step += 10) {
-    touch(checkpoint_path("", step).string());
-  }
-  touch("step-00000030.h5.tmp.77");
-  touch("notes.txt");
-  touch("step-final.h5");
-  prune_checkpoints(directory.path(), 50, 2, 20);
-  auto steps = [&] {
-    std::vector<int64_t> out;
-    for (const auto& file : find_checkpoints(directory.path())) out.push_back(file.step);
-    return out;
-  };
-  CHECK(steps() == std::vector<int64_t>{20, 40, 50});
-  CHECK(!fs::exists(directory / "step-00000030.h5.tmp.77"));
-  CHECK(fs::exists(directory / "notes.txt"));
-  CHECK(fs::exists(directory / "step-final.h5"));
-  prune_checkpoints(directory.path(), 50, 0, -1);
-  CHECK(steps() == std::vector<int64_t>{50});
-}
-
-TEST_CASE("two processes that write the same checkpoint leave a whole one") {
-  test::TemporaryDirectory directory;
-  Sample sample(1);
-  fs::path path = directory / "step-00000001.h5";
-  pid_t child = fork();
-  if (child == 0) {
-    int status = 0;
-    try {
-      for (int i = 0; i < 20; ++i) {
-        write_checkpoint(path, sample_state(1), sample.table, sample.arenas());
-      }
-    } catch (...) {
-      status = 1;
-    }
-    _exit(status);
-  }
-  for (int i = 0; i < 20; ++i) {
-    write_checkpoint(path, sample_state(1), sample.table, sample.arenas());
-    CHECK(refusal(path) == "");
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
-  CHECK(entries(directory.path()) == 1);
-}
-
-TEST_CASE("a writer killed at any moment leaves only whole checkpoints") {
-  test::TemporaryDirectory directory;
-  Sample sample(1);
-  int killed_with_some = 0;
-  for (int round = 0; round < 12; ++round) {
-    pid_t child = fork();
-    if (child == 0) {
-      for (int64_t step = round * 1000;; ++step) {
-        write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
-                         sample.arenas());
-        prune_checkpoints(directory.path(), step, 3, -1);
-      }
-    }
-    ::usleep(useconds_t(3000 + 7919 * round));
-    ::kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-    auto files = find_checkpoints(directory.path());
-    for (const auto& file : files) {
-      CAPTURE(file.path.string());
-      CHECK(refusal(file.path) == "");
-    }
-    killed_with_some += files.empty() ? 0 : 1;
-  }
-  CHECK(killed_with_some > 0);
-}
-
-TEST_CASE("a full disk leaves the checkpoints as they were") {
-  test::TemporaryDirectory directory;
-  if (::geteuid() != 0 ||
-      ::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=1600k") != 0) {
-    std::printf("SKIPPED: a small tmpfs cannot be mounted here\n");
-    return;
-  }
-  Sample sample(1);
-  fs::path first = checkpoint_path(directory.path(), 1);
-  std::string message;
-  int code = 0;
-  int64_t step = 1;
-  try {
-    for (; step < 20; ++step) {
-      write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
-                       sample.arenas());
-    }
-  } catch (const Error& error) {
-    message = error.what();
-    code = int(error.code());
-  }
-  CHECK(step > 1);
-  CHECK(code == int(ExitCode::model));
-  CHECK(contains(message, "MiB"));
-  CHECK(entries(directory.path()) == size_t(step - 1));
-  CHECK(newest_valid_checkpoint(directory.path())->file.step == step - 1);
-  // Once there is room again, writing works.
-  fs::remove(first);
-  write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
-                   sample.arenas());
-  CHECK(newest_valid_checkpoint(directory.path())->file.step == step);
-  ::umount2(directory.path().c_str(), MNT_DETACH);
 }

@@ -1,0 +1,93 @@
+// What the tests of checkpoints share: a tiny model's arenas, a state, and what reading refuses.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "../contains.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/philox.h"
+#include "temporary_directory.h"
+#include "train/checkpoint.h"
+#include "train/checkpoint_store.h"
+
+namespace finetune::test {
+
+inline BertConfig tiny_config() {
+  BertConfig config;
+  config.vocab_size = 50;
+  config.hidden_size = 16;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 32;
+  config.max_position_embeddings = 8;
+  return config;
+}
+
+// Arenas of a tiny model, filled with every kind of bit pattern; gaps are zero as in a run.
+struct Sample {
+  ParameterTable table{tiny_config(), Head{HeadKind::sequence, 3}};
+  std::vector<float> weights, m, v;
+
+  explicit Sample(uint32_t seed) : weights(size_t(table.size())), m(weights), v(weights) {
+    fill(weights, seed, 1);
+    fill(m, seed, 2);
+    fill(v, seed, 3);
+  }
+  void fill(std::vector<float>& arena, uint32_t seed, uint32_t which) {
+    for (const auto& parameter : table.parameters()) {
+      for (int64_t i = parameter.offset; i < parameter.offset + parameter.size(); ++i) {
+        uint32_t bits = philox({seed, which}, {uint32_t(i), 0, 0, 0})[0];
+        std::memcpy(&arena[size_t(i)], &bits, sizeof bits);
+      }
+    }
+  }
+  CheckpointArenas arenas() { return {weights.data(), m.data(), v.data()}; }
+};
+
+inline CheckpointState sample_state(int64_t step) {
+  CheckpointState state;
+  state.step = step;
+  state.epoch = 2;
+  state.step_in_epoch = 7;
+  state.totals = {{"loss", 1e300}, {"seconds", 12.5}, {"tokens", 123456789.0}};
+  state.best_value = 1.0 / 3.0;
+  state.best_step = 50;
+  state.evaluations_without_improvement = 1;
+  state.options = "# options\nlr = 5e-05\ntext-column = [\"a\", \"Ünï\"]\n";
+  state.labels = {"", "Café & bar", "x"};
+  state.data_sha256 = std::string(64, 'a');
+  state.model_sha256 = std::string(64, 'b');
+  state.version = "0.1.0";
+  state.code_path = "CPU, AVX2, fp32";
+  return state;
+}
+
+inline void write_bytes(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// The message of the one-line Error(model) that reading gives; empty if it is accepted.
+inline std::string refusal(const fs::path& path) {
+  try {
+    read_checkpoint_state(path);
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::model);
+    std::string message = error.what();
+    CHECK(message.find(path.string()) == 0);
+    CHECK(message.find('\n') == std::string::npos);
+    return message;
+  }
+  return "";
+}
+
+inline size_t entries(const fs::path& directory) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory)) ++count;
+  return count;
+}
+
+}  // namespace finetune::test

@@ -1,0 +1,149 @@
+// A folder of checkpoints: which one counts, which go, and what writers that fail leave.
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../shared.h"
+#include "checkpoint_fixture.h"
+#include "train/checkpoint_store.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+TEST_CASE("the newest whole checkpoint is found behind damaged ones") {
+  TemporaryDirectory directory;
+  Sample sample(1);
+  CHECK(find_checkpoints(directory / "absent").empty());
+  CHECK(!newest_valid_checkpoint(directory.path()));
+  for (int64_t step : {30, 10, 20, 123456789}) {
+    write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
+                     sample.arenas());
+  }
+  write_bytes(directory / "notes.h5", "not ours");
+  write_bytes(directory / "step-00000099.h5.tmp.1", "killed while it was written");
+  auto files = find_checkpoints(directory.path());
+  REQUIRE(files.size() == 4);
+  CHECK(files[0].step == 10);
+  CHECK(files[3].step == 123456789);
+  CHECK(newest_valid_checkpoint(directory.path())->file.step == 123456789);
+
+  fs::resize_file(files[3].path, fs::file_size(files[3].path) / 2);
+  std::string bytes = read_text_file(files[2].path);
+  bytes[bytes.size() / 2] = char(bytes[bytes.size() / 2] ^ 64);
+  write_bytes(files[2].path, bytes);
+  CHECK(newest_valid_checkpoint(directory.path())->file.step == 20);
+  // A copy under another step's name would continue at the wrong place.
+  fs::copy_file(files[0].path, files[1].path, fs::copy_options::overwrite_existing);
+  CHECK(newest_valid_checkpoint(directory.path())->file.step == 10);
+  write_bytes(files[0].path, "");
+  CHECK(!newest_valid_checkpoint(directory.path()));
+}
+
+TEST_CASE("pruning keeps the newest and the best, and strangers' files") {
+  TemporaryDirectory directory;
+  auto touch = [&](const std::string& name) { write_bytes(directory / name, "x"); };
+  for (int64_t step = 10; step <= 60; step += 10) {
+    touch(checkpoint_path("", step).string());
+  }
+  touch("step-00000030.h5.tmp.77");
+  touch("notes.txt");
+  touch("step-final.h5");
+  prune_checkpoints(directory.path(), 50, 2, 20);
+  auto steps = [&] {
+    std::vector<int64_t> out;
+    for (const auto& file : find_checkpoints(directory.path())) out.push_back(file.step);
+    return out;
+  };
+  CHECK(steps() == std::vector<int64_t>{20, 40, 50});
+  CHECK(!fs::exists(directory / "step-00000030.h5.tmp.77"));
+  CHECK(fs::exists(directory / "notes.txt"));
+  CHECK(fs::exists(directory / "step-final.h5"));
+  prune_checkpoints(directory.path(), 50, 0, -1);
+  CHECK(steps() == std::vector<int64_t>{50});
+}
+
+TEST_CASE("two processes that write the same checkpoint leave a whole one") {
+  TemporaryDirectory directory;
+  Sample sample(1);
+  fs::path path = directory / "step-00000001.h5";
+  pid_t child = fork();
+  if (child == 0) {
+    int status = 0;
+    try {
+      for (int i = 0; i < 20; ++i) {
+        write_checkpoint(path, sample_state(1), sample.table, sample.arenas());
+      }
+    } catch (...) {
+      status = 1;
+    }
+    _exit(status);
+  }
+  for (int i = 0; i < 20; ++i) {
+    write_checkpoint(path, sample_state(1), sample.table, sample.arenas());
+    CHECK(refusal(path) == "");
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(entries(directory.path()) == 1);
+}
+
+TEST_CASE("a writer killed at any moment leaves only whole checkpoints") {
+  TemporaryDirectory directory;
+  Sample sample(1);
+  int killed_with_some = 0;
+  for (int round = 0; round < 12; ++round) {
+    pid_t child = fork();
+    if (child == 0) {
+      for (int64_t step = round * 1000;; ++step) {
+        write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
+                         sample.arenas());
+        prune_checkpoints(directory.path(), step, 3, -1);
+      }
+    }
+    ::usleep(useconds_t(3000 + 7919 * round));
+    ::kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    auto files = find_checkpoints(directory.path());
+    for (const auto& file : files) {
+      CAPTURE(file.path.string());
+      CHECK(refusal(file.path) == "");
+    }
+    killed_with_some += files.empty() ? 0 : 1;
+  }
+  CHECK(killed_with_some > 0);
+}
+
+TEST_CASE("a full disk leaves the checkpoints as they were") {
+  TemporaryDirectory directory;
+  if (::geteuid() != 0 ||
+      ::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=1600k") != 0) {
+    return skip("a small tmpfs cannot be mounted here");
+  }
+  Sample sample(1);
+  fs::path first = checkpoint_path(directory.path(), 1);
+  std::string message;
+  int code = 0;
+  int64_t step = 1;
+  try {
+    for (; step < 20; ++step) {
+      write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
+                       sample.arenas());
+    }
+  } catch (const Error& error) {
+    message = error.what();
+    code = int(error.code());
+  }
+  CHECK(step > 1);
+  CHECK(code == int(ExitCode::model));
+  CHECK(contains(message, "MiB"));
+  CHECK(entries(directory.path()) == size_t(step - 1));
+  CHECK(newest_valid_checkpoint(directory.path())->file.step == step - 1);
+  // Once there is room again, writing works.
+  fs::remove(first);
+  write_checkpoint(checkpoint_path(directory.path(), step), sample_state(step), sample.table,
+                   sample.arenas());
+  CHECK(newest_valid_checkpoint(directory.path())->file.step == step);
+  ::umount2(directory.path().c_str(), MNT_DETACH);
+}
