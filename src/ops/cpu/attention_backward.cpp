@@ -45,11 +45,13 @@ HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
   return sum.total();
 }
 
-// to (rows, cols) = packed (rows, ldp) without the filling
+// to (rows, cols) = packed (rows, ldp) without the filling. The `next` columns beside them, where
+// the next head writes, are prefetched.
 template <class T>
 inline void unpack(const float* packed, int64_t ldp, int64_t rows, int64_t cols, T* to,
-                   int64_t stride) {
+                   int64_t stride, int64_t next) {
   for (int64_t r = 0; r < rows; ++r) {
+    prefetch(to + r * stride + cols, stride, 1, next);
     for_lanes(cols, [&](auto d, int64_t i) HWY_ATTR {
       store_as(d, hn::LoadU(d, packed + r * ldp + i), to + r * stride + i);
     });
@@ -84,6 +86,11 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* mask_buffer = dq + block * padded_size;
 
   const int64_t next = task.another_follows ? size : 0;
+  if (task.heads_to_come > 1) {  // the first one's own
+    prefetch(task.at<T>(t.dq, task.first_query, size), t.dq.stride, task.queries, size);
+    prefetch(task.at<T>(t.dk, task.first_key, size), t.dk.stride, keys, size);
+    prefetch(task.at<T>(t.dv, task.first_key, size), t.dv.stride, keys, size);
+  }
   const T* key = task.at<T>(t.k, task.first_key, size);
   pack_transposed(key, t.k.stride, keys, size, shape.scale, kt, padded_keys, next);
   pack_transposed(task.at<T>(t.v, task.first_key, size), t.v.stride, keys, size, 1.0f, vt,
@@ -97,7 +104,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
                                      first * keys, count * keys, mask_buffer)
                      : nullptr;
     if constexpr (std::is_same_v<T, float>) {  // read once scores are there
-      prefetch(task.at<T>(t.out, row, size), t.out.stride, count, size);
+      prefetch(task.at<T>(t.out, row, size), t.out.stride, count, size + next);
     }
     pack(task.at<T>(t.q, row, size), t.q.stride, count, size, packed_q, padded_size, next);
     pack(task.at<T>(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size, next);
@@ -124,10 +131,10 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
                   padded_size, first > 0);
     product<false>(count, padded_size, keys, {ds, padded_keys}, packed_k, padded_size, dq,
                    padded_size, false);
-    unpack(dq, padded_size, count, size, task.at<T>(t.dq, row, size), t.dq.stride);
+    unpack(dq, padded_size, count, size, task.at<T>(t.dq, row, size), t.dq.stride, next);
   }
-  unpack(dk, padded_size, keys, size, task.at<T>(t.dk, task.first_key, size), t.dk.stride);
-  unpack(dv, padded_size, keys, size, task.at<T>(t.dv, task.first_key, size), t.dv.stride);
+  unpack(dk, padded_size, keys, size, task.at<T>(t.dk, task.first_key, size), t.dk.stride, next);
+  unpack(dv, padded_size, keys, size, task.at<T>(t.dv, task.first_key, size), t.dv.stride, next);
 }
 
 // Plain arguments, so that the type of Tensors stays inside the target's namespace.

@@ -96,29 +96,27 @@ inline void pack(const T* from, int64_t stride, int64_t rows, int64_t cols, floa
   }
 }
 
-// Four floats of each fourth row, from the first on: a vector of kPieces times 128 bits.
-template <int64_t kPieces, class T>
-HWY_INLINE auto every_fourth(const T* from, int64_t stride) {
+// Four floats of each fourth row from `first` on: a vector of kPieces times 128 bits.
+template <int64_t kPieces, class RowAt>
+HWY_INLINE auto every_fourth(const RowAt& row_at, int64_t first) {
   if constexpr (kPieces == 1) {
-    return load_as(hn::FixedTag<float, 4>(), from);
+    return load_as(hn::FixedTag<float, 4>(), row_at(first));
   } else {
     const hn::FixedTag<float, 4 * kPieces> d;
-    return hn::Combine(d, every_fourth<kPieces / 2>(from + kPieces / 2 * 4 * stride, stride),
-                       every_fourth<kPieces / 2>(from, stride));
+    return hn::Combine(d, every_fourth<kPieces / 2>(row_at, first + kPieces / 2 * 4),
+                       every_fourth<kPieces / 2>(row_at, first));
   }
 }
 
-// to (4, 4*kPieces) = factor * from (4*kPieces, 4)^T
-template <int64_t kPieces, class T>
-HWY_INLINE void transpose_block(const T* from, int64_t stride, float factor, float* to,
-                                int64_t ldt) {
+// to (4, 4*kPieces) = factor * the transpose of four columns of 4*kPieces rows, which begin at
+// row_at(0), row_at(1), ...
+template <int64_t kPieces, class RowAt>
+HWY_INLINE void transpose_block(const RowAt& row_at, float factor, float* to, int64_t ldt) {
   const hn::FixedTag<float, 4 * kPieces> d;
   const hn::FixedTag<uint64_t, 2 * kPieces> pairs;
   const auto scale = hn::Set(d, factor);
-  const auto v0 = every_fourth<kPieces>(from, stride);
-  const auto v1 = every_fourth<kPieces>(from + stride, stride);
-  const auto v2 = every_fourth<kPieces>(from + 2 * stride, stride);
-  const auto v3 = every_fourth<kPieces>(from + 3 * stride, stride);
+  const auto v0 = every_fourth<kPieces>(row_at, 0), v1 = every_fourth<kPieces>(row_at, 1);
+  const auto v2 = every_fourth<kPieces>(row_at, 2), v3 = every_fourth<kPieces>(row_at, 3);
   const auto halves = [&](auto a, auto b, float* low, float* high) HWY_ATTR {
     const auto x = hn::BitCast(pairs, a), y = hn::BitCast(pairs, b);
     hn::StoreU(hn::Mul(hn::BitCast(d, hn::InterleaveLower(x, y)), scale), d, low);
@@ -130,30 +128,39 @@ HWY_INLINE void transpose_block(const T* from, int64_t stride, float factor, flo
 }
 
 // to (cols, ldt) = factor * from (rows, cols)^T, the rest of each row zero. Strips of as many rows
-// as a vector has lanes, so that whole lines of memory are written, then of four.
+// as a vector has lanes, so that whole lines of memory are written, then of fewer; rows that the
+// last one lacks are read as zeros.
 template <class T>
 inline void pack_transposed(const T* from, int64_t stride, int64_t rows, int64_t cols, float factor,
                             float* to, int64_t ldt, int64_t next) {
+  static constexpr T kZeros[4] = {};
   const int64_t whole_cols = cols / 4 * 4;
   int64_t r = 0;
   const auto strips = [&](auto pieces) HWY_ATTR {
-    constexpr int64_t kRows = 4 * decltype(pieces)::value;
-    for (; r + kRows <= rows; r += kRows) {
-      prefetch(from + r * stride + cols, stride, kRows, next);
+    constexpr int64_t kPieces = decltype(pieces)::value, kRows = 4 * kPieces;
+    for (; r < rows && r + kRows <= ldt; r += kRows) {
+      const T* const strip = from + r * stride;
+      const int64_t count = HWY_MIN(kRows, rows - r);
+      prefetch(strip + cols, stride, count, next);
       for (int64_t c = 0; c < whole_cols; c += 4) {
-        transpose_block<kRows / 4>(from + r * stride + c, stride, factor, to + c * ldt + r, ldt);
+        const auto row = [=](int64_t i) { return strip + i * stride + c; };
+        float* const place = to + c * ldt + r;
+        if (count == kRows) {
+          transpose_block<kPieces>(row, factor, place, ldt);
+        } else {
+          transpose_block<kPieces>([=](int64_t i) { return i < count ? row(i) : kZeros; }, factor,
+                                   place, ldt);
+        }
       }
     }
   };
   strips(std::integral_constant<int64_t, kLanes / 4>());
+  if constexpr (kLanes == 16) strips(std::integral_constant<int64_t, 2>());
   strips(std::integral_constant<int64_t, 1>());
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = i < r ? whole_cols : 0; c < cols; ++c) {
-      to[c * ldt + i] = float(from[i * stride + c]) * factor;
-    }
-  }
   for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t i = rows; i < ldt; ++i) to[c * ldt + i] = 0;
+    for (int64_t i = c < whole_cols ? r : 0; i < ldt; ++i) {
+      to[c * ldt + i] = i < rows ? float(from[i * stride + c]) * factor : 0.0f;
+    }
   }
 }
 
