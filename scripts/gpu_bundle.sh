@@ -20,7 +20,8 @@ case $# in
 esac
 shared=${FINETUNE_SHARED:-../shared}
 programs=(finetune tests/unit/ops/test_ops tests/unit/model/test_model)
-for file in "${programs[@]}" finetune_cuda.so; do
+modules=(finetune_cuda.so tests/unit/ops/test_graph_events)  # find CUDA there
+for file in "${programs[@]}" "${modules[@]}"; do
   [ -e "$build/$file" ] || fail "$build/$file is absent: build with CUDA first (meson compile -C $build)"
 done
 mkdir -p "$out"
@@ -36,7 +37,7 @@ trap 'rm -rf "$stage"' EXIT
 bundle=$stage/finetune
 mkdir -p "$bundle/lib/all" "$bundle/build" "$stage/shared"
 
-for file in "${programs[@]}" finetune_cuda.so; do
+for file in "${programs[@]}" "${modules[@]}"; do
   mkdir -p "$bundle/build/$(dirname "$file")"
   strip --strip-unneeded -o "$bundle/build/$file" "$build/$file"
 done

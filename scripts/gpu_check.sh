@@ -2,6 +2,7 @@
 # Everything that needs an NVIDIA GPU, in one report: the machine (libraries, finetune doctor), then these checks, each
 # with a time limit and its wall time:
 #   ops         the op table on the GPU in fp32 and bf16 against the double-precision reference, twice: same bits
+#   events      CUDA's own: events in graphs, on which the exchange between GPUs relies
 #   library     attention by cuDNN (FINETUNE_CUDA_ATTENTION=cudnn) instead of our own kernels: the same table, and
 #               masks that forward and backward pass share; a step of SQuAD with either
 #   model       forward pass and gradients against golden values
@@ -17,7 +18,7 @@
 # Whole outputs lie in $GPU_CHECK_LOGS (default: BUILD_DIRECTORY/gpu-check).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-all=(ops library model program trajectory resume processes memcheck racecheck)
+all=(ops events library model program trajectory resume processes memcheck racecheck)
 is_check() { [[ " ${all[*]} " == *" $1 "* ]]; }
 build=build
 if [ $# -gt 0 ] && ! is_check "$1" && { [ -d "$1" ] || [[ $1 == */* || $1 == build* ]]; }; then
@@ -41,7 +42,7 @@ build_all() {
   local cuda=auto targets=(finetune test_ops test_model)
   if has_gpu; then
     cuda=enabled
-    targets+=(finetune_cuda)
+    targets+=(finetune_cuda test_graph_events)
   fi
   scripts/configure.sh "$build" -Dcuda=$cuda && meson compile -C "$build" "${targets[@]}" || return
   # Test programs look for the module beside themselves.
@@ -96,6 +97,13 @@ for name in "${chosen[@]}"; do
   echo "== $name"
   case $name in
     ops) within 120 "$build/tests/unit/ops/test_ops" "--test-case=*GPU*" --duration=true ;;
+    events)
+      if has_gpu; then
+        within 30 "$build/tests/unit/ops/test_graph_events"
+      else
+        skip "there is no NVIDIA GPU here"
+      fi
+      ;;
     library)
       within 240 env FINETUNE_CUDA_ATTENTION=cudnn bash -c '
         "$1/tests/unit/ops/test_ops" "--test-case=*library*" --duration=true || exit

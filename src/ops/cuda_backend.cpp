@@ -25,8 +25,8 @@ void CudaBackend::fail(const char* operation, int status) const {
         concat("the GPU has no memory left for ", operation, " (", text, "): use smaller batches"));
   }
   throw device_error("the GPU failed at ", operation, ": ", text,
-                     " (the fault may lie in an earlier operation; CUDA_LAUNCH_BLOCKING=1 in the "
-                     "environment finds it)");
+                     " (the fault may lie in an earlier operation; one process with "
+                     "CUDA_LAUNCH_BLOCKING=1 in its environment finds it)");
 }
 
 CudaBackend::CudaBackend(const cuda::Functions& functions, DType compute, int device)

@@ -66,6 +66,7 @@ __global__ void cross_entropy_kernel(Matrix logits, const int32_t* labels, const
   }
   if (!dlogits.data) return;
   const double total = own + even * weight_sum;
+  __syncwarp();  // all lanes have read x[label]
   for (int64_t c = lane(); c < classes; c += kWarp) {
     const double share = even * weight_of(weights, c) + (c == label ? own : 0.0);
     dlogits.row(b)[c] = float(double(factor) * (total * exp(double(x[c]) - log_sum) - share));
@@ -122,6 +123,7 @@ __global__ void span_cross_entropy_kernel(Matrix logits, Segments segments, cons
     const double log_sum = log_sum_exp(x, length, logits.stride);
     loss += 0.5 * (log_sum - chosen);
     if (!dlogits.data) continue;
+    __syncwarp();  // all lanes have read `chosen`
     for (int64_t i = lane(); i < length; i += kWarp) {
       const double probability = exp(double(x[i * logits.stride]) - log_sum);
       dlogits.row(begin + i)[column] =

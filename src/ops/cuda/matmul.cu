@@ -67,7 +67,6 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   if (p.bias) {  // along the columns of C, which are the rows of C^T: what cuBLASLt's bias is for,
                  // in C's type
     set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
   }
   auto layout = [](cublasLtMatrixLayout_t& out, cudaDataType_t element, int64_t rows, int64_t cols,
                    int64_t stride) {
@@ -86,6 +85,8 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result);
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result);
+  // The heuristic takes the bias's alignment from its address: no more than any such product's.
+  if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t{result});
   // Parts of a long sum would be rounded where they are added up in the type of a bf16 result.
   if (p.c.bf16) {
     set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
