@@ -20,8 +20,8 @@ case $# in
 esac
 shared=${FINETUNE_SHARED:-../shared}
 programs=(finetune tests/unit/ops/test_ops tests/unit/model/test_model)
-modules=(finetune_cuda.so tests/unit/ops/test_graph_events)  # find CUDA there
-for file in "${programs[@]}" "${modules[@]}"; do
+cuda_files=(finetune_cuda.so tests/unit/ops/test_graph_events)  # find CUDA there
+for file in "${programs[@]}" "${cuda_files[@]}"; do
   [ -e "$build/$file" ] || fail "$build/$file is absent: build with CUDA first (meson compile -C $build)"
 done
 mkdir -p "$out"
@@ -37,7 +37,7 @@ trap 'rm -rf "$stage"' EXIT
 bundle=$stage/finetune
 mkdir -p "$bundle/lib/all" "$bundle/build" "$stage/shared"
 
-for file in "${programs[@]}" "${modules[@]}"; do
+for file in "${programs[@]}" "${cuda_files[@]}"; do
   mkdir -p "$bundle/build/$(dirname "$file")"
   strip --strip-unneeded -o "$bundle/build/$file" "$build/$file"
 done

@@ -15,7 +15,7 @@ namespace finetune {
 
 class StepTotals {
  public:
-  // `peers`: of devices that exchange directly, or null. All must outlive this.
+  // `peers`: of devices that exchange directly, or null. The first three must outlive this.
   StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers, const Ownership& ownership,
              int64_t virtual_shards, double max_grad_norm);  // 0: no clipping
 

@@ -31,6 +31,8 @@ def test_bundle(directory):
     version = call("bash", out / "run.sh", "build/finetune", "--version", **place)
     assert version.returncode == 0 and version.stdout == call(BINARY, "--version").stdout, version
     root, = directory.glob("finetune-gpu-*")
+    events = call("bash", out / "run.sh", "build/tests/unit/ops/test_graph_events", **place)
+    assert events.returncode == 0 and "1 passed" in events.stdout, events
     # Every library of the loader's list but glibc's own comes from the bundle where it is told to.
     libraries = root / "finetune/lib/all"
     programs = [root / "finetune" / name for name in ("build/finetune", "build/tests/unit/ops/test_ops",

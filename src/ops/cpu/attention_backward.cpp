@@ -86,7 +86,7 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   float* mask_buffer = dq + block * padded_size;
 
   const int64_t next = task.another_follows ? size : 0;
-  if (task.heads_to_come > 1) {  // the first one's own
+  if (task.heads_to_come > 1) {  // of short sequences; nobody before has fetched the first one's
     prefetch(task.at<T>(t.dq, task.first_query, size), t.dq.stride, task.queries, size);
     prefetch(task.at<T>(t.dk, task.first_key, size), t.dk.stride, keys, size);
     prefetch(task.at<T>(t.dv, task.first_key, size), t.dv.stride, keys, size);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../contains.h"
 #include "fixture.h"
 
 namespace finetune::test {
@@ -40,8 +41,7 @@ TEST_CASE("offsets do not overlap, are aligned, and query, key, value are joined
     int64_t end = 0;
     for (const Parameter& p : table.parameters()) {
       INFO(p.name);
-      bool joined =
-          p.name.find("self.key") != p.name.npos || p.name.find("self.value") != p.name.npos;
+      bool joined = test::contains(p.name, "self.key") || test::contains(p.name, "self.value");
       CHECK(p.offset >= end);
       CHECK(p.offset - end < 16);
       if (joined) CHECK(p.offset == end);
@@ -60,7 +60,7 @@ TEST_CASE("count equals Hugging Face's, layers and decay follow the names") {
   CHECK(ParameterTable(named_shape("base"), {HeadKind::token, 2}).count() == 108893186);
   for (const Parameter& p : table.parameters()) {
     INFO(p.name);
-    bool norm = p.name.find("LayerNorm") != p.name.npos;
+    bool norm = test::contains(p.name, "LayerNorm");
     bool bias = p.name.ends_with(".bias");
     CHECK(p.decay == (!norm && !bias));
     CHECK(p.init == (bias   ? Parameter::Init::zeros

@@ -18,15 +18,15 @@ namespace {
 
 constexpr double kTolerance = 1e-14;
 
-bool same(double a, double b) {
+bool nearly(double a, double b) {
   return std::abs(a - b) <= kTolerance;
 }
 
 void check_class(const ClassScores& c, double precision, double recall, double f1,
                  int64_t support) {
-  CHECK(same(c.precision, precision));
-  CHECK(same(c.recall, recall));
-  CHECK(same(c.f1, f1));
+  CHECK(nearly(c.precision, precision));
+  CHECK(nearly(c.recall, recall));
+  CHECK(nearly(c.f1, f1));
   CHECK(c.support == support);
 }
 
@@ -43,11 +43,11 @@ TEST_CASE("single-label scores are those of scikit-learn") {
   std::vector<int32_t> truth{0, 1, 2, 2, 1, 0, 3, 3, 1, 2, 0, 1, 2, 3, 3, 2, 1, 0, 0, 2};
   std::vector<int32_t> predicted{0, 1, 2, 1, 1, 0, 3, 2, 1, 2, 1, 1, 0, 3, 3, 2, 2, 0, 4, 2};
   SingleLabelScores s = single_label_scores(truth, predicted, 6);
-  CHECK(same(s.accuracy, 0.7));
-  CHECK(same(s.f1.micro, 0.7));
-  CHECK(same(s.f1.macro, 0.5835497835497836));
-  CHECK(same(s.f1.weighted, 0.7199134199134198));
-  CHECK(same(s.mcc, 0.6066801485975475));
+  CHECK(nearly(s.accuracy, 0.7));
+  CHECK(nearly(s.f1.micro, 0.7));
+  CHECK(nearly(s.f1.macro, 0.5835497835497836));
+  CHECK(nearly(s.f1.weighted, 0.7199134199134198));
+  CHECK(nearly(s.mcc, 0.6066801485975475));
   check_class(s.classes[0], 0.75, 0.6, 2.0 / 3, 5);
   check_class(s.classes[1], 2.0 / 3, 0.8, 0.7272727272727273, 5);
   check_class(s.classes[2], 2.0 / 3, 2.0 / 3, 2.0 / 3, 6);
@@ -74,11 +74,11 @@ TEST_CASE("labels unknown to the model are classes that are never predicted") {
   std::vector<int32_t> truth{6, 1, 2, 2, 1, 0, 7, 0};
   std::vector<int32_t> predicted{0, 1, 2, 1, 1, 0, 2, 0};
   SingleLabelScores s = single_label_scores(truth, predicted, 8);
-  CHECK(same(s.accuracy, 0.625));
-  CHECK(same(s.f1.micro, 0.625));
-  CHECK(same(s.f1.macro, 0.42));
-  CHECK(same(s.f1.weighted, 0.525));
-  CHECK(same(s.mcc, 0.5237229365663818));
+  CHECK(nearly(s.accuracy, 0.625));
+  CHECK(nearly(s.f1.micro, 0.625));
+  CHECK(nearly(s.f1.macro, 0.42));
+  CHECK(nearly(s.f1.weighted, 0.525));
+  CHECK(nearly(s.mcc, 0.5237229365663818));
   check_class(s.classes[0], 2.0 / 3, 1, 0.8, 2);
   check_class(s.classes[6], 0, 0, 0, 1);
 }
@@ -114,10 +114,10 @@ TEST_CASE("multi-label scores are those of scikit-learn") {
   LabelSets truth = sets({{0, 2}, {1}, {0, 1}, {}, {2}, {0}, {}});
   LabelSets predicted = sets({{0, 2}, {1, 2}, {0}, {}, {1}, {0}, {0}});
   MultiLabelScores s = multi_label_scores(truth, predicted, 4);
-  CHECK(same(s.accuracy, 0.42857142857142855));
-  CHECK(same(s.f1.micro, 2.0 / 3));
-  CHECK(same(s.f1.macro, 0.4642857142857143));
-  CHECK(same(s.f1.weighted, 0.6530612244897959));
+  CHECK(nearly(s.accuracy, 0.42857142857142855));
+  CHECK(nearly(s.f1.micro, 2.0 / 3));
+  CHECK(nearly(s.f1.macro, 0.4642857142857143));
+  CHECK(nearly(s.f1.weighted, 0.6530612244897959));
   check_class(s.classes[0], 0.75, 1, 0.8571428571428571, 3);
   check_class(s.classes[1], 0.5, 0.5, 0.5, 2);
   check_class(s.classes[2], 0.5, 0.5, 0.5, 2);
@@ -133,10 +133,10 @@ TEST_CASE("regression scores are those of scikit-learn and SciPy") {
   std::vector<double> truth{1.0, 2.5, 2.5, -3.0, 4.0, 0.5, 2.5, 7.25};
   std::vector<double> predicted{0.9, 2.0, 3.1, -1.0, 3.1, 3.1, 0.0, 5.5};
   RegressionScores s = regression_scores(truth, predicted);
-  CHECK(same(s.mse, 2.6878125));
-  CHECK(same(s.mae, 1.36875));
-  CHECK(same(s.pearson, 0.8095003855861546));
-  CHECK(same(s.spearman, 0.65));
+  CHECK(nearly(s.mse, 2.6878125));
+  CHECK(nearly(s.mae, 1.36875));
+  CHECK(nearly(s.pearson, 0.8095003855861546));
+  CHECK(nearly(s.spearman, 0.65));
 }
 
 TEST_CASE("regression edge cases") {
@@ -145,13 +145,13 @@ TEST_CASE("regression edge cases") {
   // must not pass for variance.
   std::vector<double> truth{1, 2, 3}, constant(3, 0.1);
   RegressionScores s = regression_scores(truth, constant);
-  CHECK(same(s.mse, (0.81 + 3.61 + 8.41) / 3));
+  CHECK(nearly(s.mse, (0.81 + 3.61 + 8.41) / 3));
   CHECK(s.pearson == 0);
   CHECK(s.spearman == 0);
   CHECK(regression_scores(constant, truth).spearman == 0);
   // A monotone curve: ranks agree.
-  CHECK(same(regression_scores(truth, std::vector<double>{1, 10, 1000}).spearman, 1));
-  CHECK(same(regression_scores(truth, std::vector<double>{3, 2, 1}).pearson, -1));
+  CHECK(nearly(regression_scores(truth, std::vector<double>{1, 10, 1000}).spearman, 1));
+  CHECK(nearly(regression_scores(truth, std::vector<double>{3, 2, 1}).pearson, -1));
   double nan = std::numeric_limits<double>::quiet_NaN();
   RegressionScores broken = regression_scores(truth, std::vector<double>{1, nan, 2});
   CHECK(std::isnan(broken.mse));

@@ -6,13 +6,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "../contains.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/philox.h"
-#include "temporary_directory.h"
 #include "train/checkpoint.h"
-#include "train/checkpoint_store.h"
 
 namespace finetune::test {
 

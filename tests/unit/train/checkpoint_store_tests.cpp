@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../contains.h"
 #include "../shared.h"
 #include "checkpoint_fixture.h"
+#include "temporary_directory.h"
 #include "train/checkpoint_store.h"
 
 using namespace finetune;

@@ -1,7 +1,10 @@
 #include <cmath>
 
+#include "../contains.h"
 #include "checkpoint_fixture.h"
+#include "temporary_directory.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_store.h"
 #include "train/hdf5_store.h"
 
 using namespace finetune;
