@@ -83,13 +83,19 @@ python_test() {
 skip() {
   printf 'SKIPPED: %s\ntest cases: 1 | 1 passed | 0 failed\nexit status: 0\n' "$1" | tee "$logs/$name.log"
 }
-sanitizer() {
-  if ! has_gpu; then
+# For programs that do not say it themselves.
+on_gpu() {
+  if has_gpu; then
+    within "$@"
+  else
     skip "there is no NVIDIA GPU here"
-  elif ! command -v compute-sanitizer > /dev/null; then
+  fi
+}
+sanitizer() {
+  if has_gpu && ! command -v compute-sanitizer > /dev/null; then
     skip "compute-sanitizer is not installed"
   else
-    within "$1" compute-sanitizer --tool "$name" --error-exitcode 1 "$build/tests/unit/ops/test_ops" "--test-case=*GPU*"
+    on_gpu "$1" compute-sanitizer --tool "$name" --error-exitcode 1 "$build/tests/unit/ops/test_ops" "--test-case=*GPU*"
   fi
 }
 
@@ -97,13 +103,7 @@ for name in "${chosen[@]}"; do
   echo "== $name"
   case $name in
     ops) within 120 "$build/tests/unit/ops/test_ops" "--test-case=*GPU*" --duration=true ;;
-    events)
-      if has_gpu; then
-        within 30 "$build/tests/unit/ops/test_graph_events"
-      else
-        skip "there is no NVIDIA GPU here"
-      fi
-      ;;
+    events) on_gpu 30 "$build/tests/unit/ops/test_graph_events" ;;
     library)
       within 240 env FINETUNE_CUDA_ATTENTION=cudnn bash -c '
         "$1/tests/unit/ops/test_ops" "--test-case=*library*" --duration=true || exit
@@ -113,13 +113,7 @@ for name in "${chosen[@]}"; do
             --lengths squad --batch-size 32 || exit
         done' - "$build"
       ;;
-    model)
-      if has_gpu; then
-        within 120 "$build/tests/unit/model/test_model" --duration=true
-      else
-        skip "there is no NVIDIA GPU here"
-      fi
-      ;;
+    model) on_gpu 120 "$build/tests/unit/model/test_model" --duration=true ;;
     program) python_test 240 cli/cuda ;;
     trajectory) python_test 240 cli/trajectory ;;
     # The others of resume_test.py send signals at times that suit a CPU's start, or know which step is the CPU's best.
