@@ -189,11 +189,11 @@ void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float*
     backend.dropout(dpooled, dropout, batch.first_names(), dpooled);
   }
   backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled, {});
-  backend.linear_backward_weight(dpooled, output, pooler_weight.in(arena), pooler_bias.in(arena),
-                                 accumulate);
   if (dencoder) {
     backend.linear_backward_input(dpooled, pooler_weight.in(weights), dencoder, false);
   }
+  backend.linear_backward_weight(dpooled, output, pooler_weight.in(arena), pooler_bias.in(arena),
+                                 accumulate);
 }
 
 void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float* arena,

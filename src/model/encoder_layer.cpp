@@ -94,20 +94,21 @@ void projection_backward(const LayerPass& pass, const LayerGradients& g, float* 
   Tensor dweight = pass.slots.qkv_weight.in(arena), dbias = pass.slots.qkv_bias.in(arena);
   if (!pass.first_only) {
     Tensor dqkv = pass.typed(g.wide, t, 3 * h);
-    backend.linear_backward_weight(dqkv, input, dweight, dbias, pass.accumulate);
     if (input_wanted) backend.linear_backward_input(dqkv, weight, dinput, true);
+    backend.linear_backward_weight(dqkv, input, dweight, dbias, pass.accumulate);
     return;
   }
   Tensor dq = pass.typed(g.query, pass.rows(), h), dkv = pass.typed(g.wide, t, 2 * h);
   Tensor first = pass.at(pass.places.first, pass.rows(), h);
+  if (input_wanted) {
+    backend.linear_backward_input(dkv, key_value_rows(weight, h), dinput, false);
+    backend.linear_backward_input(dq, query_rows(weight, h), gradient, true);
+    backend.scatter_rows_add(gradient, pass.batch.first_rows(), dinput);
+  }
   backend.linear_backward_weight(dq, first, query_rows(dweight, h), query_part(dbias, h),
                                  pass.accumulate);
   backend.linear_backward_weight(dkv, input, key_value_rows(dweight, h), key_value_part(dbias, h),
                                  pass.accumulate);
-  if (!input_wanted) return;
-  backend.linear_backward_input(dkv, key_value_rows(weight, h), dinput, false);
-  backend.linear_backward_input(dq, query_rows(weight, h), gradient, true);
-  backend.scatter_rows_add(gradient, pass.batch.first_rows(), dinput);
 }
 
 }  // namespace
@@ -210,6 +211,8 @@ void layer_forward(const LayerPass& pass, float* weights) {
                          pass.rounded(p.output_rounded, rows, h));
 }
 
+// Of each product the input's gradient comes first: the backend may keep what it reads of the
+// weights where their gradient will be (AdamWPart).
 void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
                     bool input_wanted) {
   Backend& backend = pass.backend;
@@ -238,9 +241,9 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
   backend.activation_backward(pass.config.hidden_act, inner, dinner, dinner, inner);
   backend.linear_backward_weight(branch, inner, s.output_weight.in(arena), s.output_bias.in(arena),
                                  pass.accumulate);
+  backend.linear_backward_input(dinner, s.inner_weight.in(weights), gradient, true);
   backend.linear_backward_weight(dinner, middle_of(pass), s.inner_weight.in(arena),
                                  s.inner_bias.in(arena), pass.accumulate);
-  backend.linear_backward_input(dinner, s.inner_weight.in(weights), gradient, true);
 
   branch = branch_of(pass.dropout.attention_output);
   backend.add_layer_norm_backward(
@@ -249,9 +252,9 @@ void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weigh
       s.attention_gamma.in(arena), s.attention_beta.in(arena), pass.accumulate);
   if (!branch) branch = gradient;
   Tensor context = pass.typed(p.context, rows, h), dcontext = pass.typed(g.context, rows, h);
+  backend.linear_backward_input(branch, s.attention_weight.in(weights), dcontext, false);
   backend.linear_backward_weight(branch, context, s.attention_weight.in(arena),
                                  s.attention_bias.in(arena), pass.accumulate);
-  backend.linear_backward_input(branch, s.attention_weight.in(weights), dcontext, false);
 
   Heads heads = heads_at(pass, p.first_query, p.qkv);
   Heads dheads = heads_at(pass, g.query, g.wide);

@@ -106,10 +106,13 @@ struct AdamW {
   const StepOutcome* outcome = nullptr;
 };
 
-// Elements [begin, begin + count) of arenas, with options of their own.
+// Elements [begin, begin + count) of arenas, with options of their own. With `cols` the parameter
+// is a matrix with so many columns whose gradient nobody reads any more: until that is overwritten
+// its memory is the backend's, for what products read of the new weights (forget_kept).
 struct AdamWPart {
   AdamW options;
   int64_t begin = 0, count = 0;
+  int64_t cols = 0;
 };
 
 // What a step has added up. In backend memory.
@@ -195,6 +198,10 @@ class Backend {
   virtual void fill_zero(Tensor x) = 0;
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }
+
+  // Weights, or gradients of AdamWParts with `cols`, are about to be freed, or to be written other
+  // than by operations: nothing that is kept of them is read any more.
+  virtual void forget_kept() {}
 
   // ---- between devices ----------------------------------------------------------------------
   // What names the device among those of all hosts; empty where processes cannot be connected.
@@ -339,7 +346,8 @@ class Backend {
   // m / (sqrt(v)/sqrt(1-b2^t) + eps), with g = gradient_scale * gradient. All (1, N) contiguous.
   virtual void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                      Tensor v) = 0;
-  // adamw for each of these parts of (1, N), which do not overlap. Same bits.
+  // adamw for each of these parts of (1, N), which do not overlap. Same bits, but for the gradients
+  // of parts with `cols`.
   virtual void adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient,
                            Tensor m, Tensor v) {
     for (const AdamWPart& part : parts) {

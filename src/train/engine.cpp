@@ -117,6 +117,7 @@ std::shared_ptr<const float> Engine::weights_on_host() {
 }
 
 void Engine::set_weights(const std::function<void(float*)>& fill) {
+  backend_->forget_kept();
   if (backend_->uses_host_memory()) return fill(weights_as_they_are());
   std::vector<float> arena(size_t(table_.size()), 0);
   fill(arena.data());

@@ -55,10 +55,11 @@ class Engine {
   const BertConfig& config() const { return config_; }
   const ParameterTable& table() const { return table_; }
   Bert& bert() { return bert_; }
-  // Backend memory. Whoever trains may keep updates back until somebody asks for the weights: then
-  // on_weights_wanted's function is called to make them complete.
+  // Backend memory, to read and to write. Whoever trains may keep updates back until somebody asks
+  // for the weights: then on_weights_wanted's function is called to make them complete.
   float* weights() {
     if (complete_weights_) complete_weights_();
+    backend_->forget_kept();
     return weights_as_they_are();
   }
   // The same where the program can read them: backend memory itself, or a copy.

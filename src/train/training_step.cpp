@@ -103,6 +103,7 @@ std::string_view TrainingStep::order() const {
 }
 
 TrainingStep::~TrainingStep() {
+  engine_.backend().forget_kept();  // the gradients' memory goes
   try {
     if (comm_.size() == 1) settle();
     engine_.on_weights_wanted(nullptr);
@@ -240,7 +241,12 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
       if (parameter.layer < options_.lowest_layer || &parameter == &words_) continue;
       const int64_t begin = std::max(parameter.offset, mine.begin);
       const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
-      if (count > 0) parts_.push_back({options_for(parameter), begin - mine.begin, count});
+      if (count <= 0) continue;
+      // Weights of linear layers, whose gradient the next step overwrites; where other processes
+      // update some of them the backend would not see it.
+      const bool linear = parameter.layer > 0 && parameter.shape.size() == 2;
+      parts_.push_back({options_for(parameter), begin - mine.begin, count,
+                        linear && comm_.size() == 1 ? parameter.shape[1] : 0});
     }
     if (parts_.empty()) continue;
     auto own_part = [&](float* arena) { return vector(arena, mine.size()); };

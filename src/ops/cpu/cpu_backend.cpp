@@ -35,7 +35,9 @@ std::shared_ptr<void> CpuBackend::allocate(size_t bytes) {
 }
 
 void CpuBackend::upload(void* to, const void* host, size_t bytes) {
-  if (bytes > 0) std::memcpy(to, host, bytes);  // an empty list may be null
+  if (bytes == 0) return;  // an empty list may be null
+  kept_.written(to, bytes);
+  std::memcpy(to, host, bytes);
 }
 
 void CpuBackend::download(void* host, const void* from, size_t bytes) {
@@ -43,6 +45,7 @@ void CpuBackend::download(void* host, const void* from, size_t bytes) {
 }
 
 void CpuBackend::fill_zero(Tensor x) {
+  kept_.written(x);
   const size_t size = size_of(x.dtype);
   if (x.contiguous()) x = {x.data, x.dtype, 1, x.size(), x.size()};
   constexpr int64_t kPiece = 1 << 20;

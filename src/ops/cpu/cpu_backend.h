@@ -1,4 +1,4 @@
-// The CPU backend. Matrix products are oneDNN's or our own (gemm.h); all else are vector kernels
+// The CPU backend: matrix products (gemm.h, tile_gemm.h) and, for all else, vector kernels
 // compiled for AVX2 and AVX-512 and chosen at run time (isa.h). One file an operation or a small
 // family of them.
 #pragma once
@@ -7,6 +7,7 @@
 
 #include "ops/backend.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/kept_weights.h"
 #include "ops/cpu/optimizer.h"
 #include "ops/posted.h"
 
@@ -29,6 +30,7 @@ class CpuBackend : public Backend {
   void collect(void* host, size_t bytes) override { posted_.collect(host, bytes); }
   void fill_zero(Tensor x) override;
   void synchronize() override {}
+  void forget_kept() override { kept_.forget(); }
 
   // linear.cpp
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
@@ -93,6 +95,8 @@ class CpuBackend : public Backend {
   void add_losses(Tensor losses, bool accumulate, double* sum) override;
   void step_outcome(const StepSums& sums, StepOutcome* outcome) override;
   void adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m, Tensor v) override;
+  void adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient, Tensor m,
+                   Tensor v) override;
   void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient, Tensor m,
                   Tensor v) override;
   void adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
@@ -103,6 +107,8 @@ class CpuBackend : public Backend {
 
   DType compute_;
   Posted posted_;
+  cpu::KeptWeights kept_;
+  std::vector<cpu::UpdatedPart> updated_parts_;  // of adamw_parts, kept for its memory
   std::vector<cpu::AdamWFactors> missed_steps_;  // of adamw_catch_up, kept for its memory
 };
 

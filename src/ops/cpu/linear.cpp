@@ -52,15 +52,16 @@ void CpuBackend::product(const cpu::Product& p) {
 }
 
 void CpuBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
-  product({.a = x, .b = w, .transpose_b = true, .c = y, .bias = bias});
+  product({.a = x, .b = w, .transpose_b = true, .c = y, .bias = bias, .kept = kept_.find(w)});
 }
 
 void CpuBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
-  product({.a = dy, .b = w, .c = dx, .accumulate = accumulate});
+  product({.a = dy, .b = w, .c = dx, .accumulate = accumulate, .kept = kept_.find(w)});
 }
 
 void CpuBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
                                         bool accumulate) {
+  kept_.written(dw);
   product({.a = dy, .transpose_a = true, .b = x, .c = dw, .accumulate = accumulate});
   if (!dbias) return;
   FINETUNE_CHECK(dbias.size() == dy.cols);

@@ -165,6 +165,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "core/tree_sum.h"
 #include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/isa.h"
 #include "ops/cpu/tasks.h"
 
 namespace finetune {
@@ -192,6 +193,8 @@ AdamWFactors::AdamWFactors(const AdamW& o)
 }  // namespace cpu
 
 namespace {
+
+constexpr int64_t kUpdateGrain = 1 << 14;  // elements of a task
 
 // False: there is nothing to update.
 bool take_outcome(const AdamW& options, cpu::AdamWFactors& factors) {
@@ -232,20 +235,54 @@ void CpuBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
 
 void CpuBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                        Tensor v) {
-  const int64_t n = parameter.cols;
-  for (Tensor t : {parameter, gradient, m, v}) FINETUNE_CHECK(t.rows == 1 && t.cols == n);
-  cpu::AdamWFactors factors(options);
-  if (!take_outcome(options, factors)) return;
-  cpu::for_ranges(n, 1 << 14, [&](int64_t begin, int64_t end) {
+  const AdamWPart whole = {options, 0, parameter.cols};
+  adamw_parts({&whole, 1}, parameter, gradient, m, v);
+}
+
+void CpuBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient,
+                             Tensor m, Tensor v) {
+  for (Tensor t : {parameter, gradient, m, v}) {
+    FINETUNE_CHECK(t.rows == 1 && t.cols == parameter.cols);
+  }
+  const bool keep = compute_ == DType::bf16 && multiplies_bf16(select_isa());
+  int64_t tasks = 0;
+  updated_parts_.clear();
+  for (const AdamWPart& part : parts) {
+    FINETUNE_CHECK(part.begin >= 0 && part.begin + part.count <= parameter.cols);
+    cpu::AdamWFactors factors(part.options);
+    if (!take_outcome(part.options, factors)) return kept_.forget();
+    float *const w = parameter.f32() + part.begin, *const place = gradient.f32() + part.begin;
+    const int64_t rows = part.cols > 0 ? part.count / part.cols : 0;
+    FINETUNE_CHECK(part.cols == 0 || rows * part.cols == part.count);
+    const bool kept = keep && rows > 0 && cpu::KeptWeights::fits(rows, part.cols, place);
+    if (kept) {
+      kept_.keep(w, rows, part.cols, place);
+    } else {
+      kept_.written(vector(w, part.count));
+    }
+    const int64_t grain = kept ? cpu::KeptWeights::kGroup * part.cols : kUpdateGrain;
+    updated_parts_.push_back({factors, part.begin, part.count, grain, tasks, kept ? part.cols : 0});
+    tasks += (part.count + grain - 1) / grain;
+  }
+  cpu::for_tasks(tasks, [&](int64_t task) {
+    const auto after = [](int64_t t, const cpu::UpdatedPart& part) { return t < part.first_task; };
+    const cpu::UpdatedPart& part =
+        *--std::upper_bound(updated_parts_.begin(), updated_parts_.end(), task, after);
+    const int64_t done = (task - part.first_task) * part.grain, at = part.begin + done;
     HWY_DYNAMIC_DISPATCH(adamw_range)
-    (factors, parameter.f32() + begin, gradient.f32() + begin, m.f32() + begin, v.f32() + begin,
-     end - begin, cpu::kAhead);
+    (part.factors, parameter.f32() + at, gradient.f32() + at, m.f32() + at, v.f32() + at,
+     std::min(part.grain, part.count - done), cpu::kAhead);
+    if (part.cols > 0) {
+      cpu::pack_kept_group(parameter.f32() + at, part.cols,
+                           reinterpret_cast<uint16_t*>(gradient.f32() + at));
+    }
   });
 }
 
 void CpuBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,
                             Tensor m, Tensor v) {
   check_rows(parameter, {gradient, m, v});
+  kept_.written(parameter);
   cpu::AdamWFactors factors(options);
   if (!take_outcome(options, factors)) return;
   const int64_t n = parameter.cols;
@@ -263,6 +300,7 @@ void CpuBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter
 void CpuBackend::adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
                                 Tensor parameter, Tensor m, Tensor v) {
   check_rows(parameter, {m, v});
+  kept_.written(parameter);
   missed_steps_.clear();
   for (const AdamW& step : steps) missed_steps_.emplace_back(step);
   const int64_t n = parameter.cols;

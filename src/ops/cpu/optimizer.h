@@ -19,4 +19,12 @@ struct AdamWFactors {
   bool rests_on_zero;
 };
 
+// A part of an arena as it is updated, in tasks of `grain` elements.
+struct UpdatedPart {
+  AdamWFactors factors;
+  int64_t begin, count, grain;
+  int64_t first_task;
+  int64_t cols;  // of weights that are kept (kept_weights.h), a group a task, or 0
+};
+
 }  // namespace finetune::cpu

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ops/cpu/tasks.h"
+#include "ops/cpu/tile_kept.h"
 #include "ops/cpu/tile_panels.h"
 #include "ops/cpu/tile_stream.h"
 
@@ -105,13 +106,13 @@ struct Block {
 
 // sums (rows, width) = or += the block's products over `depth` tiles: left's from tile l on,
 // right's from tile r on.
-void add_products(const Block& block, const Left& left, int64_t l, const Packed& right, int64_t r,
+void add_products(const Block& block, const Left& left, int64_t l, const Right& right, int64_t r,
                   int64_t depth, bool add, float* sums) {
   for (int64_t row = 0; row < block.rows; row += kBlockRows) {
     for (int64_t i = 0; i < block.panels; ++i) {
       block_product(block.rows - row, left.block(block.row + row, l), left.layout(block.row + row),
-                    panel_tile(right, 2 * (block.panel + i), r), depth,
-                    sums + row * block.width() + i * kPanel, block.width(), add);
+                    right.at(block.panel + i, r), depth, sums + row * block.width() + i * kPanel,
+                    block.width(), add);
     }
   }
 }
@@ -152,7 +153,7 @@ void write_sums(const Product& p, const float* sums, int64_t width, int64_t row,
 // A block of c from operands that are packed. Its sums are formed in a cache, a part of the depth
 // at a time so that the operands stay there too, and written row by row: narrower pieces come
 // slowly to memory.
-void task_product(const Product& p, const Left& left, const Packed& right, const Block& block) {
+void task_product(const Product& p, const Left& left, const Right& right, const Block& block) {
   const int64_t tiles = left.tiles(), col = right.begin + block.panel * kPanel;
   float* sums = scratch(Scratch::task, round_up(block.rows, kBlockRows) * block.width());
   const Tiles config;
@@ -164,8 +165,8 @@ void task_product(const Product& p, const Left& left, const Packed& right, const
              std::min(block.width(), right.begin + right.count - col));
 }
 
-void multiply_packed(const Product& p, const Left& left, const Packed& right) {
-  const int64_t panels = right.groups() / 2, lines = left.count();
+void multiply_packed(const Product& p, const Left& left, const Right& right) {
+  const int64_t panels = right.panels(), lines = left.count();
   const int64_t down = (lines + kTaskRows - 1) / kTaskRows;
   const int64_t rows = round_up((lines + down - 1) / down, kBlockRows);
   const int64_t wanted = std::max<int64_t>(1, panels * down / kEnoughTasks);
@@ -203,15 +204,29 @@ void for_line_tasks(int64_t lines, int64_t per_task, const Body& body) {
   });
 }
 
+Left pack_all_rows(const Product& p, int64_t tiles) {
+  Left left = left_lines(p, 0, p.c.rows, tiles);
+  left.packed.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, left.packed.floats()));
+  pack_left_by_all(p, left);
+  return left;
+}
+
+// For few rows of c and panels of b that are kept one after the other: where they lie.
+void multiply_few_rows_kept(const Product& p) {
+  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
+  const Left left = pack_all_rows(p, tiles);
+  const int64_t rows = round_up(m, kBlockRows);
+  for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
+    task_product(p, left, kept_right(p, col, cols), {0, m, 0, (cols + kPanel - 1) / kPanel});
+  });
+}
+
 // For few rows of c: each task packs its own columns of b, a part of the depth at a time, and
 // multiplies them while they are in its cache: b, a matrix of weights most of the time, is read
 // once and written nowhere.
 void multiply_few_rows(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
-  Left left = left_lines(p, 0, m, tiles);
-  float* space = scratch(Scratch::operation, left.packed.floats());
-  left.packed.data = reinterpret_cast<uint16_t*>(space);
-  pack_left_by_all(p, left);
+  const Left left = pack_all_rows(p, tiles);
   const int64_t rows = round_up(m, kBlockRows);
   for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
     const Block block{0, m, 0, (cols + kPanel - 1) / kPanel};
@@ -221,7 +236,9 @@ void multiply_few_rows(const Product& p) {
     for (int64_t part = 0; part < tiles; part += kPackedPartTiles) {
       const Packed right{col, cols, part, std::min(kPackedPartTiles, tiles - part),
                          reinterpret_cast<uint16_t*>(sums + rows * width)};
-      if (p.transpose_b) {
+      if (p.kept) {
+        copy_kept(p, right);
+      } else if (p.transpose_b) {
         for (int64_t group = 0; group < right.groups(); ++group) {
           pack_group_along<true>(p.b, right, group, panel_tile);
         }
@@ -230,7 +247,7 @@ void multiply_few_rows(const Product& p) {
           pack_tile_across<false>(p.b, right, d, panel_tile);
         }
       }
-      add_products(block, left, part, right, 0, right.tiles, part > 0, sums);
+      add_products(block, left, part, right_of(right), 0, right.tiles, part > 0, sums);
     }
     write_sums(p, sums, width, 0, m, col, cols);
   });
@@ -252,7 +269,7 @@ void multiply_few_cols(const Product& p) {
       const Packed left{row, rows, part, std::min(kPackedPartTiles, tiles - part),
                         reinterpret_cast<uint16_t*>(sums + padded * width)};
       for (int64_t d = 0; d < left.tiles; ++d) pack_tile_across<true>(p.a, left, d, left_tile);
-      add_products(block, {left}, 0, right, part, left.tiles, part > 0, sums);
+      add_products(block, {left}, 0, right_of(right), part, left.tiles, part > 0, sums);
     }
     write_sums(p, sums, width, row, rows, 0, n);
   });
@@ -275,20 +292,33 @@ void tile_multiply(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
   FINETUNE_CHECK(tiles > 0);
   const int64_t packed = std::min(m, n) * tiles * kTileDepth * int64_t(sizeof(uint16_t));
-  if (!p.transpose_a && m <= kFewRows) return multiply_few_rows(p);
+  if (!p.transpose_a && m <= kFewRows) {
+    return p.kept && p.transpose_b ? multiply_few_rows_kept(p) : multiply_few_rows(p);
+  }
   if (p.transpose_a && packed <= kResidentBytes) {
     return m < n ? multiply_few_rows(p) : multiply_few_cols(p);
   }
   const int64_t most = std::max(
       kMostPackedBytes / (tiles * kTileDepth * int64_t(sizeof(uint16_t))) / kPanel * kPanel,
       kPanel);
+  int64_t largest_left = 0;
+  for (int64_t row = 0; row < m; row += most) {
+    const Left left = left_lines(p, row, std::min(most, m - row), tiles);
+    largest_left = std::max(largest_left, left.packed.floats());
+  }
+  const auto multiply_rows = [&](const Right& right, float* space) {
+    for (int64_t row = 0; row < m; row += most) {
+      Left left = left_lines(p, row, std::min(most, m - row), tiles);
+      left.packed.data = reinterpret_cast<uint16_t*>(space);
+      pack_left_by_all(p, left);
+      multiply_packed(p, left, right);
+    }
+  };
+  if (p.kept) {
+    return multiply_rows(kept_right(p, 0, n), scratch(Scratch::operation, largest_left));
+  }
   for (int64_t col = 0; col < n; col += most) {
     Packed right{col, std::min(most, n - col), 0, tiles, nullptr};
-    int64_t largest_left = 0;
-    for (int64_t row = 0; row < m; row += most) {
-      const Left left = left_lines(p, row, std::min(most, m - row), tiles);
-      largest_left = std::max(largest_left, left.packed.floats());
-    }
     float* space = scratch(Scratch::operation, right.floats() + largest_left);
     right.data = reinterpret_cast<uint16_t*>(space);
     if (p.transpose_b) {
@@ -296,12 +326,7 @@ void tile_multiply(const Product& p) {
     } else {
       pack_across_by_all<false>(p.b, right, panel_tile);
     }
-    for (int64_t row = 0; row < m; row += most) {
-      Left left = left_lines(p, row, std::min(most, m - row), tiles);
-      left.packed.data = reinterpret_cast<uint16_t*>(space + right.floats());
-      pack_left_by_all(p, left);
-      multiply_packed(p, left, right);
-    }
+    multiply_rows(right_of(right), space + right.floats());
   }
 }
 

@@ -61,6 +61,22 @@ inline Left left_of(Tensor x, int64_t begin, int64_t count, int64_t tiles) {
   return left;
 }
 
+// Columns of op(b) as they are multiplied, panel by panel.
+struct Right {
+  const uint16_t* data;
+  int64_t panel_step, tile_step;  // elements
+  int64_t begin, count;           // columns
+
+  PanelTiles at(int64_t panel, int64_t tile) const {
+    return {data + panel * panel_step + tile * tile_step, tile_step};
+  }
+  int64_t panels() const { return (count + kTileBlock - 1) / kTileBlock; }
+};
+
+inline Right right_of(const Packed& packed) {
+  return {packed.data, packed.tiles * 2 * kTileSize, 2 * kTileSize, packed.begin, packed.count};
+}
+
 // One group of an operand whose lines are memory's rows: x (lines, depth).
 template <bool kTranspose, typename T, typename Place>
 void pack_group_of(Tensor x, const Packed& packed, int64_t group, const Place& place) {

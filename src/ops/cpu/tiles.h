@@ -46,11 +46,21 @@ struct TileLayout {
 };
 constexpr TileLayout kInPanel{kTileSize, 2 * kTileSize};  // both halves of a tile of depth together
 
+// A panel of 32 columns from a tile of depth on, both halves of which lie together, `step` elements
+// from one tile to the next.
+struct PanelTiles {
+  const uint16_t* data;
+  int64_t step = 2 * kTileSize;
+
+  PanelTiles(const uint16_t* tiles) : data(tiles) {}
+  PanelTiles(const uint16_t* tiles, int64_t step_) : data(tiles), step(step_) {}
+};
+
 // c (32, 32), rows `c_stride` apart, = or += the product of `depth` tiles of a's 32 rows and of b's
 // panel. With kFetch four lines of memory a tile of depth are fetched from `ahead` on, into the
 // second-level cache.
 template <bool kFetch>
-inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_t* b, int64_t depth,
+inline void block_product_of(const uint16_t* a, TileLayout layout, PanelTiles b, int64_t depth,
                              float* c, int64_t c_stride, bool add, const char* ahead) {
   const size_t stride = size_t(c_stride) * sizeof(float);
   float* lower = c + kTileSide * c_stride;
@@ -66,11 +76,11 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_
     _tile_zero(3);
   }
   for (int64_t d = 0; d < depth; ++d) {
-    _tile_loadd(6, b, 64);
+    _tile_loadd(6, b.data, 64);
     _tile_loadd(4, a, layout.line);
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (kFetch) _mm_prefetch(ahead, _MM_HINT_T1);
-    _tile_loadd(7, b + kTileSize, 64);
+    _tile_loadd(7, b.data + kTileSize, 64);
     _tile_dpbf16ps(1, 4, 7);
     if constexpr (kFetch) _mm_prefetch(ahead + 64, _MM_HINT_T1);
     _tile_loadd(5, a + layout.half, layout.line);
@@ -82,7 +92,7 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_
       ahead += 256;
     }
     a += layout.step;
-    b += 2 * kTileSize;
+    b.data += b.step;
   }
   _tile_stored(0, c, stride);
   _tile_stored(1, c + kTileSide, stride);
@@ -91,14 +101,14 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, const uint16_
 }
 
 // The same, of which only so many rows are wanted; null: nothing is fetched.
-inline void block_product(int64_t rows, const uint16_t* a, TileLayout layout, const uint16_t* b,
+inline void block_product(int64_t rows, const uint16_t* a, TileLayout layout, PanelTiles b,
                           int64_t depth, float* c, int64_t c_stride, bool add,
                           const char* ahead = nullptr) {
   if (!tile_registers) {
     constexpr int64_t kBytes = sizeof(uint16_t);
     dot_block(std::min(rows, kTileBlock), true,
               {a, layout.line, layout.half * kBytes, layout.step * kBytes},
-              {b, 64, kTileSize * kBytes, 2 * kTileSize * kBytes}, depth, c, c_stride, add);
+              {b.data, 64, kTileSize * kBytes, b.step * kBytes}, depth, c, c_stride, add);
   } else if (ahead != nullptr) {
     block_product_of<true>(a, layout, b, depth, c, c_stride, add, ahead);
   } else {
