@@ -16,9 +16,11 @@ namespace {
 
 constexpr int64_t kPanel = kTileBlock;      // columns of a block of c
 constexpr int64_t kBlockRows = kTileBlock;  // and its rows
-// Tiles of depth at once where a task packs as it goes (else kPartTiles): what is packed shares the
-// second-level cache with its source.
+// Tiles of depth at once. In tile registers: kPartTiles, or, where a task packs as it goes, so
+// many: what is packed shares the second-level cache with its source. In vector registers sums that
+// come and go cost more than operands from that cache.
 constexpr int64_t kPackedPartTiles = 8;
+constexpr int64_t kVectorPartTiles = 16;
 // Of each operand at most this much is packed at a time.
 constexpr int64_t kMostPackedBytes = int64_t{8} << 20;
 // Rows and panels of c that one task computes at most: its sums fill a quarter of a core's cache.
@@ -30,6 +32,11 @@ constexpr int64_t kEnoughTasks = 6;
 constexpr int64_t kFewRows = 512;
 constexpr int64_t kResidentBytes = int64_t{1} << 20;
 constexpr int64_t kTaskBytes = int64_t{896} << 10;
+
+int64_t part_tiles(bool packs) {
+  if (!tile_registers) return kVectorPartTiles;
+  return packs ? kPackedPartTiles : kPartTiles;
+}
 
 template <bool kTranspose, typename Place>
 void pack_along_by_all(Tensor x, const Packed& packed, const Place& place) {
@@ -157,9 +164,9 @@ void task_product(const Product& p, const Left& left, const Right& right, const 
   const int64_t tiles = left.tiles(), col = right.begin + block.panel * kPanel;
   float* sums = scratch(Scratch::task, round_up(block.rows, kBlockRows) * block.width());
   const Tiles config;
-  for (int64_t part = 0; part < tiles; part += kPartTiles) {
-    add_products(block, left, part, right, part, std::min(kPartTiles, tiles - part), part > 0,
-                 sums);
+  const int64_t most = part_tiles(false);
+  for (int64_t part = 0; part < tiles; part += most) {
+    add_products(block, left, part, right, part, std::min(most, tiles - part), part > 0, sums);
   }
   write_sums(p, sums, block.width(), left.begin() + block.row, block.rows, col,
              std::min(block.width(), right.begin + right.count - col));
@@ -189,7 +196,7 @@ int64_t tiles_of(int64_t depth) {
 int64_t lines_of_task(int64_t lines, int64_t others, int64_t tiles) {
   const int64_t bytes =
       kPanel * (others * int64_t(sizeof(float)) +
-                std::min(kPackedPartTiles, tiles) * kTileDepth * int64_t(sizeof(uint16_t)));
+                std::min(part_tiles(true), tiles) * kTileDepth * int64_t(sizeof(uint16_t)));
   const int64_t panels = (lines + kPanel - 1) / kPanel;
   const int64_t most = std::max<int64_t>(1, kTaskBytes / bytes);
   const int64_t tasks = round_up((panels + most - 1) / most, threads());
@@ -225,16 +232,16 @@ void multiply_few_rows_kept(const Product& p) {
 // multiplies them while they are in its cache: b, a matrix of weights most of the time, is read
 // once and written nowhere.
 void multiply_few_rows(const Product& p) {
-  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
+  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth()), most = part_tiles(true);
   const Left left = pack_all_rows(p, tiles);
   const int64_t rows = round_up(m, kBlockRows);
   for_line_tasks(n, lines_of_task(n, rows, tiles), [&](int64_t col, int64_t cols) {
     const Block block{0, m, 0, (cols + kPanel - 1) / kPanel};
     const int64_t width = block.width();
-    float* sums = scratch(Scratch::task, rows * width + width * kPackedPartTiles * kTileDepth / 2);
+    float* sums = scratch(Scratch::task, rows * width + width * most * kTileDepth / 2);
     const Tiles config;
-    for (int64_t part = 0; part < tiles; part += kPackedPartTiles) {
-      const Packed right{col, cols, part, std::min(kPackedPartTiles, tiles - part),
+    for (int64_t part = 0; part < tiles; part += most) {
+      const Packed right{col, cols, part, std::min(most, tiles - part),
                          reinterpret_cast<uint16_t*>(sums + rows * width)};
       if (p.kept) {
         copy_kept(p, right);
@@ -255,7 +262,7 @@ void multiply_few_rows(const Product& p) {
 
 // The same for few columns of a weight gradient: each task packs its own rows of op(a).
 void multiply_few_cols(const Product& p) {
-  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth());
+  const int64_t m = p.c.rows, n = p.c.cols, tiles = tiles_of(p.depth()), most = part_tiles(true);
   Packed right{0, n, 0, tiles, nullptr};
   right.data = reinterpret_cast<uint16_t*>(scratch(Scratch::operation, right.floats()));
   pack_across_by_all<false>(p.b, right, panel_tile);
@@ -263,10 +270,10 @@ void multiply_few_cols(const Product& p) {
   for_line_tasks(m, lines_of_task(m, width, tiles), [&](int64_t row, int64_t rows) {
     const Block block{0, rows, 0, width / kPanel};
     const int64_t padded = round_up(rows, kBlockRows);
-    float* sums = scratch(Scratch::task, padded * (width + kPackedPartTiles * kTileDepth / 2));
+    float* sums = scratch(Scratch::task, padded * (width + most * kTileDepth / 2));
     const Tiles config;
-    for (int64_t part = 0; part < tiles; part += kPackedPartTiles) {
-      const Packed left{row, rows, part, std::min(kPackedPartTiles, tiles - part),
+    for (int64_t part = 0; part < tiles; part += most) {
+      const Packed left{row, rows, part, std::min(most, tiles - part),
                         reinterpret_cast<uint16_t*>(sums + padded * width)};
       for (int64_t d = 0; d < left.tiles; ++d) pack_tile_across<true>(p.a, left, d, left_tile);
       add_products(block, {left}, 0, right_of(right), part, left.tiles, part > 0, sums);
