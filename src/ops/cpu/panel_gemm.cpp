@@ -21,9 +21,10 @@ constexpr int64_t kPanel = kVectors * kLanes;
 // Depth that is multiplied at once, at most.
 constexpr int64_t kMostDepth = 384;
 constexpr int64_t kRowsAhead = 4;
-// Of the operand that all tasks share a task multiplies at most so many lines, and so many of its
-// own that the sums fill part of the second-level cache.
-constexpr int64_t kMostShared = 768, kFewestShared = 64;
+// Of the operand that all tasks share a task multiplies at most so many lines (of panels that are
+// packed so many that they stay in the second-level cache), and so many of its own that the sums
+// fill part of that.
+constexpr int64_t kMostShared = 768, kMostPackedShared = 288, kFewestShared = 64;
 constexpr int64_t kSumBytes = int64_t{192} << 10;
 // Of the shared operand a task packs at most so many lines.
 constexpr int64_t kPackedLines = 96;
@@ -176,9 +177,10 @@ struct Pieces {
 };
 
 // Cuts both so that the slowest thread ends as early as can be, by the tiles it multiplies and the
-// units it packs, and tasks fit the second-level cache.
-void cut(Pieces& shares, Pieces& owns) {
-  const int64_t least = (shares.count + kMostShared - 1) / kMostShared;
+// units it packs, and tasks, with at most `most_shared` lines of `shares`, fit the second-level
+// cache.
+void cut(Pieces& shares, Pieces& owns, int64_t most_shared) {
+  const int64_t least = (shares.count + most_shared - 1) / most_shared;
   const int64_t most =
       HWY_MIN(HWY_MAX(least, shares.count / kFewestShared), least + 2 * int64_t{threads()});
   int64_t best = INT64_MAX, best_shares = 1, best_owns = 1;
@@ -214,10 +216,11 @@ class PanelProduct {
   void run() {
     if (gradient_) pack_panels();
     Pieces rows(left_), cols(right_);
-    gradient_ ? cut(cols, rows) : cut(rows, cols);
-    // Neighbours, which one thread begins with, have rows in common.
+    gradient_ ? cut(cols, rows, kMostPackedShared) : cut(rows, cols, kMostShared);
+    // Neighbours, which one thread begins with, have in common what all share.
     cpu::for_tasks(rows.number * cols.number, [&](int64_t task) {
-      const int64_t r = task / cols.number, c = task % cols.number;
+      const int64_t r = gradient_ ? task % rows.number : task / cols.number;
+      const int64_t c = gradient_ ? task / rows.number : task % cols.number;
       const Block block{rows.begin(r), rows.size(r), cols.begin(c), cols.size(c)};
       for (int64_t first = 0; first < depth_; first += part_) {
         gradient_ ? multiply_own_rows(block, first) : multiply_own_panels(block, first);
