@@ -173,18 +173,18 @@ void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float*
   const int64_t rows = dlogits.rows, h = config.hidden_size;
   Tensor output = at(plan.layers.back().output, rows, h);
   if (!sequence_head()) {
-    backend.linear_backward_weight(dlogits, output, head_weight.in(arena), head_bias.in(arena),
-                                   accumulate);
     if (dencoder) {
       backend.linear_backward_input(dlogits, head_weight.in(weights), dencoder, false);
     }
+    backend.linear_backward_weight(dlogits, output, head_weight.in(arena), head_bias.in(arena),
+                                   accumulate);
     return;
   }
   Tensor before_tanh = at(plan.pooler_input, rows, h), pooled = at(plan.pooled, rows, h);
   Tensor dpooled = at(plan.branch_gradient, rows, h);
+  backend.linear_backward_input(dlogits, head_weight.in(weights), dpooled, false);
   backend.linear_backward_weight(dlogits, pooled, head_weight.in(arena), head_bias.in(arena),
                                  accumulate);
-  backend.linear_backward_input(dlogits, head_weight.in(weights), dpooled, false);
   if (Dropout dropout = sites.head(); dropout.on()) {
     backend.dropout(dpooled, dropout, batch.first_names(), dpooled);
   }

@@ -199,8 +199,9 @@ class Backend {
   virtual void synchronize() = 0;
   virtual DeviceMemory device_memory() const { return {}; }
 
-  // Weights, or gradients of AdamWParts with `cols`, are about to be freed, or to be written other
-  // than by operations: nothing that is kept of them is read any more.
+  // Weights, or gradients of AdamWParts with `cols`, are about to be freed, or to be written by
+  // others than adamw*, merge, linear_backward_weight, fill_zero and upload: nothing that is kept
+  // of them is read any more.
   virtual void forget_kept() {}
 
   // ---- between devices ----------------------------------------------------------------------

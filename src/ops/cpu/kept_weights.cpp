@@ -6,9 +6,12 @@
 namespace finetune::cpu {
 namespace {
 
+uintptr_t address(const void* p) {
+  return reinterpret_cast<uintptr_t>(p);
+}
+
 bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
-  const auto first = reinterpret_cast<uintptr_t>(a), second = reinterpret_cast<uintptr_t>(b);
-  return first < second + b_bytes && second < first + a_bytes;
+  return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
 }
 
 }  // namespace
@@ -36,25 +39,27 @@ void KeptWeights::keep(const float* w, int64_t rows, int64_t cols, const float* 
 }
 
 const uint16_t* KeptWeights::find(Tensor w) const {
-  if (!any_ || w.dtype != DType::f32 || !w.contiguous()) return nullptr;
-  const float* const begin = w.f32();
+  if (!any_ || w.size() == 0 || w.dtype != DType::f32 || !w.contiguous() || w.rows % kGroup != 0) {
+    return nullptr;
+  }
   const auto after = [](const float* p, const Matrix& m) { return std::less<>()(p, m.w); };
-  auto next = std::upper_bound(matrices_.begin(), matrices_.end(), begin, after);
-  if (next == matrices_.begin()) return nullptr;
-  const Matrix& first = *--next;
-  const int64_t skipped = begin - first.w;
-  if (skipped % (kGroup * w.cols) != 0) return nullptr;
-  const float *const place = first.place + skipped, *const end = begin + w.size();
-  for (const float* reached = begin; reached < end; ++next) {
-    if (next == matrices_.end() || !next->valid || next->cols != w.cols || next->w > reached ||
-        next->place - next->w != place - begin) {
+  const auto behind = std::upper_bound(matrices_.begin(), matrices_.end(), w.f32(), after);
+  if (behind == matrices_.begin()) return nullptr;
+  const auto first = behind - 1;
+  const uintptr_t begin = address(w.data), skipped = begin - address(first->w);
+  if (skipped % (size_t(kGroup * w.cols) * sizeof(float)) != 0) return nullptr;
+  const uintptr_t end = begin + size_t(w.size()) * sizeof(float);
+  auto next = first;
+  for (uintptr_t reached = begin; reached < end; ++next) {
+    if (next == matrices_.end() || !next->valid || next->cols != w.cols ||
+        address(next->place) - address(next->w) != address(first->place) - address(first->w)) {
       return nullptr;
     }
-    const float* const last = next->w + next->rows * next->cols;
-    if (last <= reached) return nullptr;
-    reached = last;
+    const uintptr_t from = address(next->w), to = from + next->bytes();
+    if (from > reached || to <= reached) return nullptr;  // a hole, or w begins behind the last
+    reached = to;
   }
-  return reinterpret_cast<const uint16_t*>(place);
+  return reinterpret_cast<const uint16_t*>(first->place + skipped / sizeof(float));
 }
 
 void KeptWeights::written(const void* data, size_t bytes) {

@@ -25,9 +25,8 @@ class KeptWeights {
   // The weights w (rows, cols), contiguous, are packed at `place`. What was packed of or in this
   // memory before is forgotten.
   void keep(const float* w, int64_t rows, int64_t cols, const float* place);
-  // The first group of w's rows; null if some of it is not kept. w: what has been kept, a part of
-  // it from a group's first row on, or several matrices that follow each other as their packed
-  // groups do.
+  // The first group of w's rows; null if some of it is not kept. w: what has been kept, whole
+  // groups of it, or several matrices that follow each other as their packed groups do.
   const uint16_t* find(Tensor w) const;
   // This memory is written: weights or packed groups.
   void written(const void* data, size_t bytes);

@@ -49,6 +49,7 @@ constexpr int64_t kPiece = 1 << 13;  // of one arena: what several of them need 
 
 void CpuBackend::merge(std::span<const Addition> additions, int64_t count) {
   if (additions.empty()) return;
+  for (const Addition& a : additions) kept_.written(vector(a.to, count));
   cpu::for_ranges(count, kPiece, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(merge_range)
     (additions.data(), int64_t(additions.size()), begin, end - begin);

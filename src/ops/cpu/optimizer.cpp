@@ -250,19 +250,22 @@ void CpuBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter,
   for (const AdamWPart& part : parts) {
     FINETUNE_CHECK(part.begin >= 0 && part.begin + part.count <= parameter.cols);
     cpu::AdamWFactors factors(part.options);
-    if (!take_outcome(part.options, factors)) return kept_.forget();
-    float *const w = parameter.f32() + part.begin, *const place = gradient.f32() + part.begin;
+    if (!take_outcome(part.options, factors)) return;
     const int64_t rows = part.cols > 0 ? part.count / part.cols : 0;
     FINETUNE_CHECK(part.cols == 0 || rows * part.cols == part.count);
-    const bool kept = keep && rows > 0 && cpu::KeptWeights::fits(rows, part.cols, place);
-    if (kept) {
-      kept_.keep(w, rows, part.cols, place);
-    } else {
-      kept_.written(vector(w, part.count));
-    }
+    const bool kept =
+        keep && rows > 0 && cpu::KeptWeights::fits(rows, part.cols, gradient.f32() + part.begin);
     const int64_t grain = kept ? cpu::KeptWeights::kGroup * part.cols : kUpdateGrain;
     updated_parts_.push_back({factors, part.begin, part.count, grain, tasks, kept ? part.cols : 0});
     tasks += (part.count + grain - 1) / grain;
+  }
+  for (const cpu::UpdatedPart& part : updated_parts_) {
+    float* const w = parameter.f32() + part.begin;
+    if (part.cols > 0) {
+      kept_.keep(w, part.count / part.cols, part.cols, gradient.f32() + part.begin);
+    } else {
+      kept_.written(vector(w, part.count));
+    }
   }
   cpu::for_tasks(tasks, [&](int64_t task) {
     const auto after = [](int64_t t, const cpu::UpdatedPart& part) { return t < part.first_task; };

@@ -1,6 +1,7 @@
 // What the CPU backend keeps of updated weights in the memory of their gradients (AdamWPart::cols).
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -150,8 +151,8 @@ TEST_CASE("matrices that follow each other are kept as one, and rows of them") {
     CHECK(kept.products(kept.weights(begin, rows), 50, DType::bf16) ==
           plain.products(plain.weights(begin, rows), 50, DType::bf16));
   }
-  // Not from the middle of a group on, and not beyond the last.
-  for (auto [begin, rows] : Pairs{{16, 32}, {1, 191}}) {
+  // Not from the middle of a group on, nor to it.
+  for (auto [begin, rows] : Pairs{{16, 32}, {1, 191}, {0, 40}, {32, 95}}) {
     CAPTURE(begin);
     CAPTURE(rows);
     CHECK_FALSE(kept.reads_copy(begin, rows));
@@ -183,6 +184,32 @@ TEST_CASE("what is written is kept no more") {
          u.backend->upload(Updated::floats(u.w) + u.count - 1, &one, sizeof one);
        },
        true, false},
+      {"merged weights",
+       [](Updated& u) {
+         std::vector<float> more(64, 1);
+         const Addition addition{Updated::floats(u.w), more.data()};
+         u.backend->merge({&addition, 1}, 64);
+       },
+       false, true},
+      {"an update that does not happen",
+       [](Updated& u) {
+         const StepOutcome outcome{.finite = 0};
+         AdamW options;
+         options.outcome = &outcome;
+         const AdamWPart part{options, 0, 64 * 64, 64};
+         u.backend->adamw_parts({&part, 1}, u.arena(u.w), u.arena(u.g), u.arena(u.m), u.arena(u.v));
+       },
+       true, true},
+      {"rows that catch up",
+       [](Updated& u) {
+         const int32_t row = 0, missed = 1;
+         const AdamW step;
+         auto all = [&](const std::shared_ptr<void>& arena) {
+           return matrix(Updated::floats(arena), 64, 64);
+         };
+         u.backend->adamw_catch_up({&step, 1}, {&row, 1}, &missed, all(u.w), all(u.m), all(u.v));
+       },
+       false, true},
       {"weights that are forgotten", [](Updated& u) { u.backend->forget_kept(); }, false, false},
       {"an update that keeps nothing", [](Updated& u) { u.update(false); }, false, false},
       {"an update of rows",
@@ -219,12 +246,15 @@ TEST_CASE("weights of other shapes, and fp32's, are not kept") {
   }
   Updated u({64}, 64);
   u.backend = make_cpu_backend(DType::f32);
+  const std::vector<float> gradients(Updated::floats(u.g), Updated::floats(u.g) + u.count);
   u.update(true);
-  CHECK_FALSE(u.reads_copy(0, 64));
+  CHECK(std::equal(gradients.begin(), gradients.end(), Updated::floats(u.g)));
 }
 
 TEST_CASE("kept weights are found by their memory") {
-  std::vector<float> w(64 * 64), place(64 * 64), other(64 * 64);
+  constexpr int64_t kSize = 64 * 64;
+  // Neighbours follow w and place, as far behind in both.
+  std::vector<float> w(2 * kSize), place(2 * kSize), other(2 * kSize);
   auto of = [](std::vector<float>& x, int64_t begin, int64_t rows, int64_t cols) {
     return matrix(x.data() + begin, rows, cols);
   };
@@ -234,14 +264,25 @@ TEST_CASE("kept weights are found by their memory") {
   kept.keep(w.data(), 64, 64, place.data());
   CHECK(kept.find(of(w, 0, 64, 64)) == packed(place.data()));
   CHECK(kept.find(of(w, 32 * 64, 32, 64)) == packed(place.data() + 32 * 64));
-  CHECK(kept.find(of(w, 0, 64, 32)) == nullptr);   // another shape
-  CHECK(kept.find(of(w, 32, 32, 64)) == nullptr);  // no group begins there
-  CHECK(kept.find(of(other, 0, 64, 64)) == nullptr);
-  CHECK(kept.find({w.data(), DType::f32, 64, 32, 64}) == nullptr);  // with gaps
+  SUBCASE("not in other shapes, types and places") {
+    CHECK(kept.find(of(w, 0, 64, 32)) == nullptr);
+    CHECK(kept.find(of(w, 32, 32, 64)) == nullptr);  // no group begins there
+    CHECK(kept.find(of(w, 0, 40, 64)) == nullptr);   // nor ends there
+    CHECK(kept.find(of(other, 0, 64, 64)) == nullptr);
+    CHECK(kept.find({w.data(), DType::f32, 32, 64, 128}) == nullptr);  // with gaps
+    CHECK(kept.find({w.data(), DType::bf16, 64, 64, 64}) == nullptr);
+    CHECK(kept.find({w.data(), DType::f32, 64, 0, 0}) == nullptr);
+    CHECK(kept.find(of(w, 0, 96, 64)) == nullptr);        // beyond the end
+    CHECK(kept.find(of(w, 64 * 64, 32, 64)) == nullptr);  // behind it
+  }
   SUBCASE("another shape in the same memory takes its place") {
-    kept.keep(w.data(), 128, 32, other.data());
-    CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
-    CHECK(kept.find(of(w, 0, 128, 32)) == packed(other.data()));
+    for (float* at : {place.data(), other.data()}) {
+      kept.keep(w.data(), 128, 32, at);
+      CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
+      CHECK(kept.find(of(w, 0, 128, 32)) == packed(at));
+      kept.keep(w.data(), 64, 64, place.data());
+      CHECK(kept.find(of(w, 0, 128, 32)) == nullptr);
+    }
   }
   SUBCASE("so does a matrix that begins within it") {
     kept.keep(w.data() + 32 * 64, 32, 64, other.data());
@@ -250,25 +291,45 @@ TEST_CASE("kept weights are found by their memory") {
     kept.keep(w.data(), 64, 64, place.data());
     CHECK(kept.find(of(w, 32 * 64, 32, 64)) == packed(place.data() + 32 * 64));
   }
+  SUBCASE("and the same weights elsewhere") {
+    kept.keep(w.data(), 64, 64, other.data());
+    CHECK(kept.find(of(w, 0, 64, 64)) == packed(other.data()));
+  }
   SUBCASE("and other weights at the same place") {
     kept.keep(other.data(), 64, 64, place.data());
     CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
     CHECK(kept.find(of(other, 0, 64, 64)) == packed(place.data()));
+    kept.keep(w.data(), 64, 64, place.data());
+    CHECK(kept.find(of(other, 0, 64, 64)) == nullptr);
+    CHECK(kept.find(of(w, 0, 64, 64)) == packed(place.data()));
   }
-  SUBCASE("neighbours whose packed groups are elsewhere are not one matrix") {
-    kept.forget();
-    kept.keep(w.data(), 32, 64, place.data());
-    kept.keep(w.data() + 32 * 64, 32, 64, other.data());
-    CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
-    CHECK(kept.find(of(w, 32 * 64, 32, 64)) == packed(other.data()));
+  SUBCASE("neighbours are one matrix where their packed groups are neighbours too") {
+    kept.keep(w.data() + kSize, 32, 64, place.data() + kSize);
+    CHECK(kept.find(of(w, 0, 96, 64)) == packed(place.data()));
+    kept.keep(w.data() + kSize, 32, 64, other.data());
+    CHECK(kept.find(of(w, 0, 96, 64)) == nullptr);
+  }
+  SUBCASE("and nothing is between them") {
+    kept.keep(w.data() + kSize + 32 * 64, 32, 64, place.data() + kSize + 32 * 64);
+    CHECK(kept.find(of(w, 0, 128, 64)) == nullptr);
+    kept.keep(w.data() + kSize, 32, 64, place.data() + kSize);
+    CHECK(kept.find(of(w, 0, 128, 64)) == packed(place.data()));
   }
   SUBCASE("bytes beside it are its neighbours'") {
-    kept.written(w.data() + 64 * 64, 4);
-    kept.written(w.data() - 1, 4);
+    kept.written(w.data() + kSize, 4);
+    kept.written(place.data() + kSize, 4);
     CHECK(kept.find(of(w, 0, 64, 64)) != nullptr);
-    kept.written(w.data() + 64 * 64 - 1, 4);
+    kept.written(w.data() + kSize - 1, 4);
     CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
   }
+}
+
+TEST_CASE("weights are kept in whole groups at the beginning of a line of memory") {
+  alignas(64) const float place[32] = {};
+  CHECK(cpu::KeptWeights::fits(32, 64, place));
+  CHECK_FALSE(cpu::KeptWeights::fits(32, 64, place + 1));
+  CHECK_FALSE(cpu::KeptWeights::fits(33, 64, place));
+  CHECK_FALSE(cpu::KeptWeights::fits(32, 65, place));
 }
 
 }  // namespace finetune::test
