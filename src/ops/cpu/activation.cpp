@@ -59,7 +59,7 @@ HWY_INLINE V derivative(D d, V x) {
 template <Activation kKind, class T>
 void forward_row(const T* x, T* y, int64_t count) {
   for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
-    prefetch_ahead(i, x);
+    prefetch_ahead(i, x, y);
     store_as(d, value<kKind>(d, load_as(d, x + i)), y + i);
   });
 }

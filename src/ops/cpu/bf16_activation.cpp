@@ -20,7 +20,8 @@ void compute_row(const bfloat16* x, const bfloat16* dy, bfloat16* dx, bfloat16* 
     const __mmask16 mask = lane_mask(count - i);
     if (i % 32 == 0) {
       _mm_prefetch(reinterpret_cast<const char*>(x + i + kAhead), _MM_HINT_T0);
-      if (kBackward) _mm_prefetch(reinterpret_cast<const char*>(dy + i + kAhead), _MM_HINT_T0);
+      const bfloat16* other = kBackward ? dy : y;  // dx and y are where dy and x were
+      _mm_prefetch(reinterpret_cast<const char*>(other + i + kAhead), _MM_HINT_T0);
     }
     const __m512 v = wide(_mm256_maskz_loadu_epi16(mask, x + i));
     if constexpr (kBackward) {

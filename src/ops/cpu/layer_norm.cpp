@@ -46,6 +46,8 @@ void layer_norm_rows(Tensor x, Tensor residual, const Dropout& dropout, RowNames
                          for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
                            prefetch_ahead(c + i, from);
                            if (rest) prefetch_ahead(c + i, rest);
+                           prefetch_beyond(c + i, 0, out);  // is written when the sums are known
+                           if (copy) prefetch_beyond(c + i, 0, copy);
                            auto v = hn::LoadU(d, from + c + i);
                            if (factors) v = hn::Mul(v, hn::LoadU(d, factors + i));
                            if (rest) v = hn::Add(v, hn::LoadU(d, rest + c + i));
@@ -95,9 +97,12 @@ void typed_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma, const 
     const float mean = stats.f32()[r * stats.stride];
     const float inverse = stats.f32()[r * stats.stride + 1];
 
+    float* out = ds.f32() + r * ds.stride;
+    T* branch = dx && dx.data != ds.data ? dx.as<T>() + r * dx.stride : nullptr;
     LaneSum sum_g, sum_gh;
     for_lanes(n, [&](auto d, int64_t i) HWY_ATTR {
       prefetch_ahead(i, gradient, value);
+      if (branch) prefetch_beyond(i, 0, branch);
       const auto v = hn::LoadU(d, gradient + i);
       const auto h =
           hn::Mul(hn::Sub(hn::LoadU(d, value + i), hn::Set(d, mean)), hn::Set(d, inverse));
@@ -110,8 +115,6 @@ void typed_backward_rows(Tensor dy, Tensor s, Tensor stats, Tensor gamma, const 
     const float mean_g = sum_g.total() / float(n);
     const float mean_gh = sum_gh.total() / float(n);
 
-    float* out = ds.f32() + r * ds.stride;
-    T* branch = dx && dx.data != ds.data ? dx.as<T>() + r * dx.stride : nullptr;
     for_dropout_pieces(
         dropout, names, r, n, [&](int64_t c, int64_t count, const float* factors) HWY_ATTR {
           for_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
