@@ -1,7 +1,6 @@
 #include "ops/cpu/kept_weights.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace finetune::cpu {
 namespace {
@@ -17,13 +16,12 @@ bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
 }  // namespace
 
 bool KeptWeights::fits(int64_t rows, int64_t cols, const float* place) {
-  return cols > 0 && rows % kGroup == 0 && cols % kGroup == 0 &&
-         reinterpret_cast<uintptr_t>(place) % 64 == 0;
+  return cols > 0 && rows % kGroup == 0 && cols % kGroup == 0 && address(place) % 64 == 0;
 }
 
 void KeptWeights::keep(const float* w, int64_t rows, int64_t cols, const float* place) {
   const size_t bytes = size_t(rows * cols) * sizeof(float);
-  const auto before = [](const Matrix& m, const float* p) { return std::less<>()(m.w, p); };
+  const auto before = [](const Matrix& m, const float* p) { return address(m.w) < address(p); };
   const auto find = [&] { return std::lower_bound(matrices_.begin(), matrices_.end(), w, before); };
   const auto at = find();
   const bool known = at != matrices_.end() && at->w == w && at->rows == rows && at->cols == cols &&
@@ -42,7 +40,7 @@ const uint16_t* KeptWeights::find(Tensor w) const {
   if (!any_ || w.size() == 0 || w.dtype != DType::f32 || !w.contiguous() || w.rows % kGroup != 0) {
     return nullptr;
   }
-  const auto after = [](const float* p, const Matrix& m) { return std::less<>()(p, m.w); };
+  const auto after = [](const float* p, const Matrix& m) { return address(p) < address(m.w); };
   const auto behind = std::upper_bound(matrices_.begin(), matrices_.end(), w.f32(), after);
   if (behind == matrices_.begin()) return nullptr;
   const auto first = behind - 1;

@@ -216,11 +216,12 @@ class PanelProduct {
   void run() {
     if (gradient_) pack_panels();
     Pieces rows(left_), cols(right_);
-    gradient_ ? cut(cols, rows, kMostPackedShared) : cut(rows, cols, kMostShared);
+    Pieces &shared = gradient_ ? cols : rows, &own = gradient_ ? rows : cols;
+    cut(shared, own, gradient_ ? kMostPackedShared : kMostShared);
     // Neighbours, which one thread begins with, have in common what all share.
     cpu::for_tasks(rows.number * cols.number, [&](int64_t task) {
-      const int64_t r = gradient_ ? task % rows.number : task / cols.number;
-      const int64_t c = gradient_ ? task / rows.number : task % cols.number;
+      const int64_t s = task / own.number, o = task % own.number;
+      const int64_t r = gradient_ ? o : s, c = gradient_ ? s : o;
       const Block block{rows.begin(r), rows.size(r), cols.begin(c), cols.size(c)};
       for (int64_t first = 0; first < depth_; first += part_) {
         gradient_ ? multiply_own_rows(block, first) : multiply_own_panels(block, first);

@@ -50,10 +50,9 @@ constexpr TileLayout kInPanel{kTileSize, 2 * kTileSize};  // both halves of a ti
 // from one tile to the next.
 struct PanelTiles {
   const uint16_t* data;
-  int64_t step = 2 * kTileSize;
+  int64_t step;
 
-  PanelTiles(const uint16_t* tiles) : data(tiles) {}
-  PanelTiles(const uint16_t* tiles, int64_t step_) : data(tiles), step(step_) {}
+  PanelTiles(const uint16_t* tiles, int64_t step_ = 2 * kTileSize) : data(tiles), step(step_) {}
 };
 
 // c (32, 32), rows `c_stride` apart, = or += the product of `depth` tiles of a's 32 rows and of b's
