@@ -21,8 +21,7 @@ bool machine_has(Isa isa) {
     case Isa::avx512_bf16:
       return machine_has(Isa::avx512) && __builtin_cpu_supports("avx512bf16");
     case Isa::amx:
-      return machine_has(Isa::avx512_bf16) && __builtin_cpu_supports("amx-tile") &&
-             __builtin_cpu_supports("amx-bf16") && cpu::amx_enable();
+      return machine_has(Isa::avx512_bf16) && cpu::enable_tile_registers();
   }
   return false;
 }

@@ -11,6 +11,7 @@ void small_block(const Operand& a, const Operand& b, int64_t depth, float* c, in
                  bool add) {
   const size_t stride = size_t(c_stride) * sizeof(float);
   float* const lower = c + kTileSide * c_stride;
+  before_tile_loads();
   if (add) {
     _tile_loadd(0, c, stride);
     if constexpr (kAcross == 2) _tile_loadd(1, c + kTileSide, stride);

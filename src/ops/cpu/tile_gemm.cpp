@@ -1,9 +1,5 @@
 #include "ops/cpu/tile_gemm.h"
 
-#include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "ops/cpu/tasks.h"
@@ -284,10 +280,8 @@ void multiply_few_cols(const Product& p) {
 
 }  // namespace
 
-bool amx_enable() {
-  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr int kTileData = 18;
-  static const bool enabled = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+bool enable_tile_registers() {
+  static const bool enabled = has_tile_instructions();
   return enabled;
 }
 

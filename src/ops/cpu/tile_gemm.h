@@ -6,8 +6,8 @@
 
 namespace finetune::cpu {
 
-// Asks the kernel for the tile registers, once for the process. False where there are none.
-bool amx_enable();
+// Makes ready the tile registers, once for the process. False where there are none. Needs AVX-512.
+bool enable_tile_registers();
 // Whether all products of tiles from now on are formed in these registers.
 void use_tile_registers(bool use);
 

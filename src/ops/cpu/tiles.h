@@ -2,11 +2,10 @@
 // registers of AMX where they are used, else in vector registers, from the same operands.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 
 #include "ops/cpu/dot_blocks.h"
+#include "ops/cpu/tile_instructions.h"
 #include "ops/cpu/tile_pack.h"
 
 namespace finetune::cpu {
@@ -63,6 +62,7 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, PanelTiles b,
                              float* c, int64_t c_stride, bool add, const char* ahead) {
   const size_t stride = size_t(c_stride) * sizeof(float);
   float* lower = c + kTileSide * c_stride;
+  before_tile_loads();
   if (add) {
     _tile_loadd(0, c, stride);
     _tile_loadd(1, c + kTileSide, stride);

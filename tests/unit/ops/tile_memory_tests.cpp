@@ -130,7 +130,7 @@ class Sequences {
 // The ways to form products that this machine has: in vector registers, in tile registers.
 std::vector<bool> ways() {
   if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512dq")) return {};
-  if (!cpu::amx_enable()) return {false};
+  if (!cpu::enable_tile_registers()) return {false};
   return {false, true};
 }
 

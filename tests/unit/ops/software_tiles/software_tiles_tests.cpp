@@ -1,0 +1,27 @@
+// In a program that has tile registers in software: bf16 products are formed on them.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "../../shared.h"
+#include "core/dtype.h"
+#include "core/parallel.h"
+#include "ops/backend.h"
+#include "ops/cpu/isa.h"
+#include "ops/cpu/tile_instructions.h"
+
+namespace finetune::test {
+
+TEST_CASE("products of bf16 are formed in tile registers") {
+  if (!multiplies_bf16(select_isa())) return skip("no AVX-512 with BF16");
+  REQUIRE(select_isa() == Isa::amx);
+  set_threads(1);
+  const auto backend = make_cpu_backend(DType::bf16);
+  std::vector<float> x(64, 2), w(64, 3), y(4);
+  const int64_t before = cpu::software_tiles.products;
+  backend->linear(matrix(x.data(), 2, 32), matrix(w.data(), 2, 32), {}, matrix(y.data(), 2, 2));
+  CHECK(cpu::software_tiles.products > before);
+  for (float sum : y) CHECK(sum == 192);
+}
+
+}  // namespace finetune::test
