@@ -35,11 +35,13 @@ enum class PackedByTile { none, left, right };
 // Steps of the depth ahead that are prefetched of it.
 constexpr int64_t kDepthAhead = 20;
 
-// c (kRows, kVectors*kLanes) = or += op(a) (kRows, depth) * b (depth, ...). An operand that is
-// packed is written to `packed`, a step of the depth after the other.
+// c (kRows, kVectors*kLanes) = or += op(a) (kRows, depth) * b (depth, ...), then bias, of which
+// nothing is added where it is null. An operand that is packed is written to `packed`, a step of
+// the depth after the other.
 template <bool kTranspose, int kRows, int kVectors, PackedByTile kPacked = PackedByTile::none>
 HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HWY_RESTRICT c,
                      int64_t ldc, int64_t depth, bool accumulate,
+                     const float* HWY_RESTRICT bias = nullptr,
                      float* HWY_RESTRICT packed = nullptr) {
   constexpr int kCols = kVectors * kLanes;
   static_assert(kPacked != PackedByTile::left || kTranspose);
@@ -67,6 +69,10 @@ HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HW
       for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
     }
   }
+  for (int j = 0; bias && j < kVectors; ++j) {
+    const auto v = hn::LoadU(d, bias + j * kLanes);
+    for (int i = 0; i < kRows; ++i) sum[i][j] = hn::Add(sum[i][j], v);
+  }
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[i][j], d, c + i * ldc + j * kLanes);
   }
@@ -75,10 +81,12 @@ HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HW
 // The tile of exactly `rows` rows.
 template <bool kTranspose, int kRows, int kVectors>
 HWY_INLINE void tile_of(int64_t rows, Left a, const float* b, int64_t ldb, float* c, int64_t ldc,
-                        int64_t depth, bool accumulate) {
-  if (rows == kRows) return tile<kTranspose, kRows, kVectors>(a, b, ldb, c, ldc, depth, accumulate);
+                        int64_t depth, bool accumulate, const float* bias = nullptr) {
+  if (rows == kRows) {
+    return tile<kTranspose, kRows, kVectors>(a, b, ldb, c, ldc, depth, accumulate, bias);
+  }
   if constexpr (kRows > 1) {
-    tile_of<kTranspose, kRows - 1, kVectors>(rows, a, b, ldb, c, ldc, depth, accumulate);
+    tile_of<kTranspose, kRows - 1, kVectors>(rows, a, b, ldb, c, ldc, depth, accumulate, bias);
   }
 }
 

@@ -2,13 +2,6 @@
 
 namespace finetune::cpu {
 
-void add_bias(const float* bias, Tensor c) {
-  float* row = c.f32();
-  for (int64_t r = 0; r < c.rows; ++r, row += c.stride) {
-    for (int64_t i = 0; i < c.cols; ++i) row[i] += bias[i];
-  }
-}
-
 void check(const Product& p) {
   const int64_t m = p.c.rows, n = p.c.cols;
   FINETUNE_CHECK((p.transpose_a ? p.a.cols : p.a.rows) == m);

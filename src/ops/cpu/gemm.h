@@ -31,9 +31,6 @@ void multiply(const Product& product);
 // slowly by rounding copies.
 void multiply_bf16(const Product& product);
 
-// Each row of c (rows, cols) += bias (cols).
-void add_bias(const float* bias, Tensor c);
-
 // Shapes that fit and are supported; FINETUNE_CHECK.
 void check(const Product& product);
 

@@ -123,12 +123,17 @@ struct Panel {
   Piece from = {};
 };
 
-// c (rows, up to kPanel) = or += op(a) * panel. With `packed_rows` whole groups of rows are written
-// there, packed.
+// c (rows, up to kPanel) = or += op(a) * panel, then bias, if it is not null. With `packed_rows`
+// whole groups of rows are written there, packed.
 template <bool kTranspose>
 void multiply_panel(Groups groups, float* packed_rows, const Panel& panel, Tensor c, int64_t depth,
-                    bool add, Upcoming upcoming) {
+                    bool add, const float* bias, Upcoming upcoming) {
   HWY_ALIGN float edge[kGroup * kPanel];
+  HWY_ALIGN float edge_bias[kPanel] = {};
+  if (bias && c.cols < kPanel) {
+    std::memcpy(edge_bias, bias, size_t(c.cols) * sizeof(float));
+    bias = edge_bias;
+  }
   float *out = c.f32(), *const to = panel.packed;
   Left& left = groups.left;
   for (int64_t r = 0; r < c.rows; r += kGroup) {
@@ -139,18 +144,19 @@ void multiply_panel(Groups groups, float* packed_rows, const Panel& panel, Tenso
       for (int64_t k = 0; add && k < rows; ++k) {
         std::memcpy(edge + k * kPanel, out + k * c.stride, size_t(c.cols) * sizeof(float));
       }
-      tile_of<kTranspose, kGroup, kVectors>(rows, left, to, kPanel, edge, kPanel, depth, add);
+      tile_of<kTranspose, kGroup, kVectors>(rows, left, to, kPanel, edge, kPanel, depth, add, bias);
       for (int64_t k = 0; k < rows; ++k) {
         std::memcpy(out + k * c.stride, edge + k * kPanel, size_t(c.cols) * sizeof(float));
       }
     } else if (r == 0 && panel.from.data) {
       tile<kTranspose, kGroup, kVectors, PackedByTile::right>(
-          left, panel.from.data, panel.from.stride, out, c.stride, depth, add, to);
+          left, panel.from.data, panel.from.stride, out, c.stride, depth, add, bias, to);
     } else if (kTranspose && packed_rows && rows == kGroup) {
       tile<true, kGroup, kVectors, PackedByTile::left>(left, to, kPanel, out, c.stride, depth, add,
-                                                       packed_rows + r * depth);
+                                                       bias, packed_rows + r * depth);
     } else {
-      tile_of<kTranspose, kGroup, kVectors>(rows, left, to, kPanel, out, c.stride, depth, add);
+      tile_of<kTranspose, kGroup, kVectors>(rows, left, to, kPanel, out, c.stride, depth, add,
+                                            bias);
     }
     left.data += groups.step;
     out += kGroup * c.stride;
@@ -226,7 +232,6 @@ class PanelProduct {
       for (int64_t first = 0; first < depth_; first += part_) {
         gradient_ ? multiply_own_rows(block, first) : multiply_own_panels(block, first);
       }
-      if (p_.bias) cpu::add_bias(p_.bias.f32() + block.col, sums(block, 0, block.cols));
     });
   }
 
@@ -260,6 +265,7 @@ class PanelProduct {
     const int64_t part = part_at(first);
     float* packed = cpu::scratch(cpu::Scratch::task, kPanel * part_);
     const Piece rows = left_.piece(block.row, block.rows, first, part);
+    const bool biased = p_.bias && first + part == depth_;
     for (int64_t i = 0; i < block.cols; i += kPanel) {
       const int64_t cols = HWY_MIN(kPanel, block.cols - i);
       Panel panel{packed};
@@ -274,6 +280,7 @@ class PanelProduct {
           right_.piece(block.col + next, HWY_MIN(kPanel, block.cols - next), then, part_at(then));
       multiply_panel<false>({{rows.data, rows.stride}, kGroup * rows.stride}, nullptr, panel,
                             sums(block, i, cols), part, p_.accumulate || first > 0,
+                            biased ? p_.bias.f32() + block.col + i : nullptr,
                             Upcoming(upcoming, (block.rows + kGroup - 1) / kGroup));
     }
   }
@@ -294,7 +301,7 @@ class PanelProduct {
       const Piece upcoming{panel + kPanel * part, 0, i + kPanel < block.cols, kPanel * part};
       multiply_panel<true>(groups, i == 0 && again ? packed : nullptr, {panel},
                            sums(block, i, HWY_MIN(kPanel, block.cols - i)), part,
-                           p_.accumulate || first > 0,
+                           p_.accumulate || first > 0, nullptr,
                            Upcoming(upcoming, (block.rows + kGroup - 1) / kGroup));
     }
   }
