@@ -61,29 +61,6 @@ void add_bf16(std::vector<OpCase>& table, const OpCase& c, const std::string& op
   }
 }
 
-void add_input_gradient(std::vector<OpCase>& table, const ProductShape& s, bool accumulate) {
-  auto maker = start("linear_backward_input", s, s.out)
-                   .result("y", s.rows, s.out)
-                   .input("dy", s.rows, s.out, s.gap);
-  if (accumulate) {
-    maker.input("dx", s.rows, s.in, s.gap).get().shape += " accumulate";
-  } else {
-    maker.result("dx", s.rows, s.in, s.gap);
-  }
-  table.push_back(maker
-                      .run(
-                          [accumulate](Backend& backend, OpData& t) {
-                            backend.linear_backward_input(t["dy"], t["w"], t["dx"], accumulate);
-                          },
-                          {"dx"})
-                      .gradient_of(forward, {{"y", "dy"}}, {{"x", "dx", accumulate}}));
-  if (accumulate) {
-    table.push_back(in_bf16(table.back(), {"dy"}, kRounded, kRoundedReason));
-  } else {
-    add_bf16(table, OpCase(table.back()), "dy", "dx");
-  }
-}
-
 }  // namespace
 
 void add_matrix_cases(std::vector<OpCase>& table) {
@@ -93,14 +70,32 @@ void add_matrix_cases(std::vector<OpCase>& table) {
       {2, 64, 1, 0, true},      {300, 64, 2, 1, true},     {7, 384, 24, 0, true},
       {32, 384, 384, 0, true},  {419, 384, 1152, 0, true}, {5, 1536, 384, 0, true},
       {512, 33, 100, 3, true},  {1025, 100, 7, 0, false},  {70, 1100, 40, 0, true},
-      {4200, 1024, 8, 0, true},  // x is more than is packed at a time
+      {4200, 1024, 8, 0, true},
   };
   for (const ProductShape& s : shapes) {
     table.push_back(start("linear", s, s.in).result("y", s.rows, s.out, s.gap).run(forward, {"y"}));
     add_bf16(table, OpCase(table.back()), "x", "y");
     for (bool accumulate : {false, true}) {
-      // Of the largest shape this product has the least to pack.
-      if (s.rows < 4200) add_input_gradient(table, s, accumulate);
+      auto maker = start("linear_backward_input", s, s.out)
+                       .result("y", s.rows, s.out)
+                       .input("dy", s.rows, s.out, s.gap);
+      if (accumulate) {
+        maker.input("dx", s.rows, s.in, s.gap).get().shape += " accumulate";
+      } else {
+        maker.result("dx", s.rows, s.in, s.gap);
+      }
+      table.push_back(maker
+                          .run(
+                              [accumulate](Backend& backend, OpData& t) {
+                                backend.linear_backward_input(t["dy"], t["w"], t["dx"], accumulate);
+                              },
+                              {"dx"})
+                          .gradient_of(forward, {{"y", "dy"}}, {{"x", "dx", accumulate}}));
+      if (accumulate) {
+        table.push_back(in_bf16(table.back(), {"dy"}, kRounded, kRoundedReason));
+      } else {
+        add_bf16(table, OpCase(table.back()), "dy", "dx");
+      }
     }
     for (bool accumulate : {false, true}) {
       table.push_back(weight_gradient(s, accumulate));
