@@ -51,7 +51,6 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   float* packed_q = sums + block * padded_size;  // (block, padded_size), if not used as it is
   float* mask_buffer = packed_q + block * padded_size;
   const int64_t next = task.another_follows ? size : 0;
-  prefetch(task.at<T>(q, task.first_query, size) + size, q.stride, block, next);
   pack_transposed(task.at<T>(k, task.first_key, size), k.stride, keys, size, shape.scale, kt,
                   padded_keys, next);
   pack(task.at<T>(v, task.first_key, size), v.stride, keys, size, values, padded_size, next);
@@ -63,6 +62,7 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
         dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                      first * keys, count * keys, mask_buffer)
                      : nullptr;
+    prefetch(task.at<T>(q, row, size) + size, q.stride, count, next);
     Left queries{packed_q, padded_size};
     if constexpr (std::is_same_v<T, float>) {
       queries = {task.at<T>(q, row, size), q.stride};

@@ -14,7 +14,7 @@ struct HeadTask {
   int64_t first_query, queries;
   int64_t first_key, keys;
   int64_t heads_to_come;  // where a thread begins with a sequence: its heads, side by side; else 0
-  bool another_follows;   // the same thread comes to the head beside this one
+  bool another_follows;   // the head beside this one most likely comes next on the same thread
 
   // Element (row, 0) of the head in a tensor of packed queries (or keys).
   template <typename T>
@@ -51,7 +51,7 @@ void for_heads(const AttentionShape& shape, const Body& body) {
     for (int64_t head = begin; head < end; ++head) {
       HeadTask task = head_task(shape, i / groups, head);
       task.heads_to_come = head == begin ? end - begin : 0;
-      task.another_follows = head + 1 < end;
+      task.another_follows = head + 1 < (size > 1 ? end : shape.heads);
       body(task);
     }
   });

@@ -103,11 +103,17 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
         dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
                                      first * keys, count * keys, mask_buffer)
                      : nullptr;
-    if constexpr (std::is_same_v<T, float>) {  // read once scores are there
+    if constexpr (std::is_same_v<T, float>) {
       prefetch(task.at<T>(t.out, row, size), t.out.stride, count, size + next);
     }
     pack(task.at<T>(t.q, row, size), t.q.stride, count, size, packed_q, padded_size, next);
     pack(task.at<T>(t.dout, row, size), t.dout.stride, count, size, packed_dout, padded_size, next);
+    float weighted[cpu::kQueryBlock];
+    if constexpr (std::is_same_v<T, float>) {
+      for (int64_t i = 0; i < count; ++i) {  // rows that come from afar, not one by one below
+        weighted[i] = dot(packed_dout + i * padded_size, task.at<T>(t.out, row + i, size), size);
+      }
+    }
     product<false>(count, padded_keys, size, {packed_q, padded_size}, kt, padded_keys, p,
                    padded_keys, false);
     product<false>(count, padded_keys, size, {packed_dout, padded_size}, vt, padded_keys, ds,
@@ -117,13 +123,10 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
       const float* mask_row = factors ? factors + i * keys : nullptr;
       float* scores = p + i * padded_keys;
       float* dm = ds + i * padded_keys;
-      float weighted;
-      if constexpr (std::is_same_v<T, float>) {
-        weighted = dot(packed_dout + i * padded_size, task.at<T>(t.out, row + i, size), size);
-      } else {
-        weighted = weighted_sum(scores, dm, keys, lse, mask_row);
+      if constexpr (!std::is_same_v<T, float>) {
+        weighted[i] = weighted_sum(scores, dm, keys, lse, mask_row);
       }
-      score_gradients(scores, dm, keys, padded_keys, lse, weighted, shape.scale, mask_row);
+      score_gradients(scores, dm, keys, padded_keys, lse, weighted[i], shape.scale, mask_row);
     }
     product<true>(keys, padded_size, count, {p, padded_keys}, packed_dout, padded_size, dv,
                   padded_size, first > 0);
