@@ -75,6 +75,14 @@ def make_shape(options):
     tokenizer.save_pretrained(options.output)
 
 
+def renamed(training_arguments, options):
+    """Arguments whose names differ between transformers 4 and 5."""
+    by_length = options.padding == "group"
+    if "group_by_length" in training_arguments.__dataclass_fields__:
+        return {"warmup_ratio": 0.1, "group_by_length": by_length}
+    return {"warmup_steps": 0.1, "train_sampling_strategy": "group_by_length" if by_length else "random"}
+
+
 def evaluation_samples(options, tokenizer, labels):
     if not options.eval:
         return []
@@ -138,16 +146,17 @@ def main():
             scratch, use_cpu=options.device == "cpu", bf16=options.bf16, torch_compile=options.compile, per_device_train_batch_size=options.batch_size,
             per_device_eval_batch_size=options.eval_batch_size, max_steps=options.max_steps,
             dataloader_num_workers=4 if options.device == "cuda" else 0,
-            num_train_epochs=1, learning_rate=options.lr, warmup_ratio=0.1, weight_decay=0.01,
-            group_by_length=options.padding == "group", save_strategy="no", logging_strategy="no",
-            report_to=[], disable_tqdm=True, seed=options.seed)
+            num_train_epochs=1, learning_rate=options.lr, weight_decay=0.01, save_strategy="no", logging_strategy="no",
+            report_to=[], disable_tqdm=True, seed=options.seed, **renamed(TrainingArguments, options))
         trainer = CountingTrainer(model=model, args=arguments, train_dataset=samples,
                                   data_collator=DataCollatorWithPadding(tokenizer), compute_metrics=accuracy,
                                   callbacks=[clock])
         trainer.train()
         counted = batches[options.uncounted:]
         if eval_samples:
-            arguments.group_by_length = False  # they are sorted
+            for name, value in (("group_by_length", False), ("train_sampling_strategy", "random")):
+                if hasattr(arguments, name):
+                    setattr(arguments, name, value)  # they are sorted
             metrics = trainer.evaluate(eval_samples)
             evaluation = {"eval_accuracy": metrics["eval_accuracy"], "eval_seconds": metrics["eval_runtime"],
                           "seconds_to_metrics": seconds_since_start()}

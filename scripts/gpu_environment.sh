@@ -68,6 +68,7 @@ library libcudart.so.13 "the CUDA module cannot be loaded"
 library libcublasLt.so.13 "the CUDA module cannot be loaded"
 library libnccl.so.2 "processes cannot have a GPU each; several on one GPU can"
 library libcudnn.so.9 "attention is our own without it, FINETUNE_CUDA_ATTENTION=cudnn or not"
+library libnvrtc.so.13 "cuDNN, which compiles its kernels, has none for attention"
 if [ -f bundle.txt ]; then
   choose_bundled
   machine_path=$LD_LIBRARY_PATH

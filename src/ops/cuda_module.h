@@ -13,7 +13,7 @@ struct CudaModule {
 };
 
 // The module stays loaded until the program ends. Loading takes a moment and much memory: only for
-// `--device cuda`, `--device auto` where gpu_may_be_present(), and `doctor`.
+// `--device cuda` and `doctor`.
 const CudaModule& cuda_module();
 
 // True if an NVIDIA device node is there: a cheap question that loads nothing.

@@ -56,14 +56,15 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
 // row.
 int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
   using namespace library_attention;
-  constexpr int64_t kRest = int64_t{128} << 10;
+  constexpr int64_t kRest = int64_t{128} << 10, kOfSequence = 384;  // descriptors of tiles
   const int64_t heads = run.config.num_attention_heads;
   int64_t most = 0;
   auto count = [&](const BatchShape& size, bool gradients) {
     if (!run.library_attention || size.max_length <= kOwnLength) return;
     const int64_t planned = planned_sequences(size.sequences);
     const int64_t length = planned_length(size.max_length);
-    int64_t bytes = kRest + heads * size.tokens * kFloatBytes + 7 * (planned + 64) * kFloatBytes;
+    int64_t bytes = kRest + kOfSequence * planned + heads * size.tokens * kFloatBytes +
+                    7 * (planned + 64) * kFloatBytes;
     if (gradients) bytes += heads * planned * length * (2 * length + kFloatBytes);
     most = std::max(most, bytes);
   };

@@ -239,6 +239,17 @@ def test_a_failing_peer_ends_the_job(directory):
     nothing_left(directory / "run")
 
 
+def test_one_that_fails_alone_ends_the_job(directory):
+    """It says why, and waits for nobody: to end NCCL's communicator is for all processes together."""
+    need_several_devices()
+    prepared(directory)
+    for number, call in enumerate(("cudaMalloc 30", "cudaMemcpyAsync 40")):
+        out = directory / f"{number}"
+        result = run_on(2, *LABELS, "--quiet", "--output", out, env={**EACH, "HOST_CUDA_FAILS": f"{call} 1"})
+        one_error(result, 5, "rank 1 ", "unknown error")
+        nothing_left(out)
+
+
 def test_a_killed_process_ends_the_job(directory):
     need_several_devices()
     prepared(directory)

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <span>
 #include <vector>
 
@@ -223,6 +224,9 @@ Peers::~Peers() {
   } catch (const Failure&) {
     context.lost = true;
   }
+  // To destroy a communicator is collective among the processes of a host: where this one alone has
+  // failed it would wait for the others, and they for it, before anybody has said why.
+  context.lost |= std::uncaught_exceptions() > 0;
   if (context.lost) return;
   if (comm) ncclCommDestroy(comm);
   for (const Crossing& crossing : unused) {

@@ -1,6 +1,7 @@
 // Gradients of attention in bf16 on tensor cores, by the formulas of attention_backward.cu and like
 // it without sums across blocks: blocks of one launch sum dq over the keys of their queries, or dk
 // and dv over the queries of their keys.
+#include "ops/cuda/approximate.h"
 #include "ops/cuda/attention_mask.h"
 #include "ops/cuda/attention_tiles.h"
 
@@ -93,18 +94,16 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
             const int staying = lane() / 4 + half * 8;
             float& ds = score[n][2 * half + c];
             float& m = dm[n][2 * half + c];
-            if (!inside || task.begin + staying >= own) {
-              ds = m = 0;
-              continue;
-            }
             const float lse = kKeysStay ? shared.lse[stage][task.base + column] : own_lse[half];
             const float weighted =
                 kKeysStay ? shared.weighted[stage][task.base + column] : own_weighted[half];
             const bool kept = kKeysStay ? kept_own >> staying & 1 : kept_keys[half] >> column & 1;
-            const float p = exp2f(ds * to_exponent - lse);
+            const float p = approximate_exp2(ds * to_exponent - lse);
             const float probability = kept ? p * dropout_scale : 0.0f;
-            ds = probability * m - p * weighted;  // the scale comes at the end
-            m = probability;
+            const float gradient = probability * m - p * weighted;  // the scale comes at the end
+            const bool there = inside && task.begin + staying < own;
+            ds = there ? gradient : 0.0f;
+            m = there ? probability : 0.0f;
           }
         }
       }

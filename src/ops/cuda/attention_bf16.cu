@@ -1,6 +1,7 @@
 // Attention in bf16 on tensor cores: as attention.cu in one pass over the keys, sixteen queries a
 // warp, 64 keys at a time. Scores and sums are fp32; probabilities are rounded for their product
 // with the values.
+#include "ops/cuda/approximate.h"
 #include "ops/cuda/attention_mask.h"
 #include "ops/cuda/attention_tiles.h"
 
@@ -63,14 +64,14 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
         }
       }
       most = row_max(most);
-      const float shrink = exp2f(largest[half] - most);  // 0 in the first round
+      const float shrink = approximate_exp2(largest[half] - most);  // 0 in the first round
       largest[half] = most;
       sum[half] *= shrink;
 #pragma unroll
       for (int n = 0; n < 2 * kSteps; ++n) {
         for (int c = 0; c < 2; ++c) {
           float& x = score[n][2 * half + c];
-          const float p = exp2f(x - most);
+          const float p = approximate_exp2(x - most);
           sum[half] += p;
           x = kept >> (n * 8 + lane() % 4 * 2 + c) & 1 ? p : 0.0f;
         }

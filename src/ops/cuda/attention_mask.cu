@@ -43,9 +43,11 @@ AttentionMask attention_mask(Context& context, const AttentionShape& shape, cons
   auto* memory =
       static_cast<uint64_t*>(context.scratch(Scratch::mask, size_t(words) * sizeof(uint64_t)));
   mask.words = memory;
-  const int64_t longest = shape.queries.max_length * shape.keys.max_length;
+  // For a sequence of average length: longer ones are walked in steps of the grid.
+  const int64_t elements =
+      query_rows * shape.keys.max_length / std::max<int64_t>(1, shape.queries.count);
   const int64_t shares =
-      std::clamp<int64_t>(divide_up(longest, 4 * kAttentionWarps * kElements), 1, 65535);
+      std::clamp<int64_t>(divide_up(elements, 4 * kAttentionWarps * kElements), 1, 65535);
   launch(context, dim3(unsigned(shape.queries.count), unsigned(shape.heads), unsigned(shares)),
          kAttentionThreads, mask_kernel, shape, dropout, mask, memory);
   return mask;

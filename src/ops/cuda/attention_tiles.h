@@ -63,12 +63,12 @@ template <int kSize>
 __device__ inline void load_streamed(Tile<kSize>& tile, const Bf16Matrix& x, const Task& task,
                                      int64_t heads, int64_t first, int64_t count) {
   constexpr int kPieces = kSize / kPack;
-  const int threads = task.warps * kWarp;
-  for (int i = int(threadIdx.x) % threads; i < task.rows() * kPieces; i += threads) {
-    const int r = i / kPieces, d = i % kPieces * kPack;
+  const int threads = task.warps * kWarp, i = int(threadIdx.x) % threads;
+  const int d = i % kPieces * kPack, step = threads / kPieces;  // kPieces divides threads
+  const bfloat16* from = x.row(first + i / kPieces) + task.head * kSize + d;
+  for (int r = i / kPieces; r < task.rows(); r += step, from += step * x.stride) {
     const bool there = r < count && task.head < heads;
-    copy_async(&tile[task.base + r][d], there ? x.row(first + r) + task.head * kSize + d : x.data,
-               there);
+    copy_async(&tile[task.base + r][d], there ? from : x.data, there);
   }
 }
 

@@ -200,13 +200,22 @@ void Context::wait(const char* what) {
   wait_with_peers(end_);
 }
 
+void* Context::allocate(size_t bytes, const char* what) {
+  try {
+    return memory.allocate(bytes, what);
+  } catch (const Failure& failure) {
+    if (failure.status != kOutOfMemory || !graphs || !graphs->give_back(*this)) throw;
+  }
+  return memory.allocate(bytes, what);
+}
+
 void* Context::scratch(Scratch use, size_t bytes) {
   Block& block = scratch_[size_t(use)];
   if (bytes > block.bytes) {
     wait("scratch memory");  // kernels may still read the old one
     memory.release(std::exchange(block.memory, nullptr));
     block.bytes = 0;
-    block.memory = memory.allocate(bytes, "scratch memory");
+    block.memory = allocate(bytes, "scratch memory");
     block.bytes = bytes;
   }
   return block.memory;

@@ -110,6 +110,9 @@ struct Context {
     return static_cast<float*>(scratch(use, size_t(count) * sizeof(float)));
   }
 
+  // As memory.allocate. CUDA graphs, whose memory nobody forecasts, make room where there is none.
+  void* allocate(size_t bytes, const char* what);
+
   // Waits for what has been put on streams before the event, or on the stream. All waits of the
   // host are these: where other processes take part in the work, it may never be done.
   void wait(cudaEvent_t event, const char* what);

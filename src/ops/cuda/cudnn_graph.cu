@@ -223,7 +223,7 @@ CudnnDescriptor CudnnGraph::plan(cudnnHandle_t handle, const CudnnDescriptor* de
   if (handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   graph.finalize();
 
-  std::string problem = "no engine for it";
+  std::string problem;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "choice of engines");
     heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
@@ -256,6 +256,11 @@ CudnnDescriptor CudnnGraph::plan(cudnnHandle_t handle, const CudnnDescriptor* de
         problem = error.what();  // the next one may work
       }
     }
+  }
+  if (problem.empty()) {  // why there is none, such as a missing libnvrtc
+    char text[2048] = "";
+    Cudnn::library().get_last_error(text, sizeof text);
+    problem = std::string("no engine for it: ") + text;
   }
   throw std::runtime_error(problem);
 }

@@ -45,6 +45,12 @@ void Graphs::clear(Context& context) {
   entries_.clear();
 }
 
+bool Graphs::give_back(Context& context) {
+  if (recording_ || (entries_.empty() && retired_.empty())) return false;
+  clear(context);
+  return true;
+}
+
 void Graphs::make_room(Context& context) {
   while (!retired_.empty()) {
     if (!reached(retired_.front().done)) break;

@@ -34,6 +34,8 @@ class Graphs {
   // What was recorded is thrown away, and nothing is recorded any more, which the user is told.
   // Throws if the device fails.
   void give_up(Context& context, const char* why);
+  // Frees all of them, for who finds no memory left. False: there are none.
+  bool give_back(Context& context);
   bool recording() const { return recording_ != nullptr; }
 
  private:

@@ -77,6 +77,7 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   layout(plan.b, type, p.a.rows, p.a.cols, p.a.stride);
   layout(plan.c, result_type, p.c.rows, p.c.cols, p.c.stride);
 
+  const int64_t k = std::get<2>(key);
   Preference preference;
   set(preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
   const auto [left, right, result] =
@@ -87,11 +88,17 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result);
   // The heuristic takes the bias's alignment from its address: no more than any such product's.
   if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t{result});
-  // Parts of a long sum would be rounded where they are added up in the type of a bf16 result.
-  if (p.c.bf16) {
-    set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-        uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-  }
+  // Parts of a long sum are kept in fp32 in the workspace and added up by a kernel of its own, in
+  // one order. Added up in C itself (INPLACE) they would be in the order in which blocks come to
+  // their end, and rounded each time where C is bf16.
+  //
+  // Where bf16 sums are no multiple of 64 long they have no parts: Hopper's kernels of cuBLASLt
+  // (12.8 to 13.2) leave out the last k % 64 products where so many blocks of 64 divide evenly
+  // among more parts than that. Micro-batches are filled up (data/packing.h), so that only short
+  // sums are of such a length.
+  const bool parts = !p.bf16 || k % 64 == 0;
+  set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      uint32_t(parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE));
   cublasLtMatmulHeuristicResult_t best = {};
   int results = 0;
   const cublasStatus_t status =

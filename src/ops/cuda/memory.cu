@@ -7,7 +7,7 @@ namespace finetune::cuda {
 void allocate(Context& context, size_t bytes, void** memory) {
   *memory = nullptr;
   bytes = std::max<size_t>(bytes, 1);
-  *memory = context.memory.allocate(bytes, "device memory");
+  *memory = context.allocate(bytes, "device memory");
   check(cudaMemsetAsync(*memory, 0, bytes, context.stream), "device memory");
 }
 

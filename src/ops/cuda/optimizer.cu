@@ -1,6 +1,6 @@
 // The gradient norm's block sums, what comes of a step's sums, and AdamW. The update has the CPU's
-// roundings, one by one (ops/cpu/optimizer.cpp), and so its bits: every fmaf is one of its MulAdd,
-// and nvcc is told to contract nothing else (-fmad=false).
+// roundings, one by one (ops/cpu/optimizer.cpp), and so its bits but for denormals, which are zero
+// there: every fmaf is one of its MulAdd, and nvcc is told to contract nothing else (-fmad=false).
 #include "core/tree_sum.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/pack.h"

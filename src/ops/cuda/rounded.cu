@@ -54,7 +54,7 @@ Bf16Matrix RoundedWeights::of(Context& context, Matrix w) {
       drop(w.data, size_t(copy.end() - w.data) * sizeof(float));
     }
     const size_t bytes = size_t(w.rows * copy.to.stride) * sizeof(bfloat16);
-    void* memory = memory_.allocate(bytes, "rounded weights");
+    void* memory = context.allocate(bytes, "rounded weights");
     copies_[w.data] = copy;
     copies_[w.data].to.data = static_cast<bfloat16*>(memory);
   }

@@ -88,6 +88,9 @@ void get_stuck(cudaStream_t stream);
 // For the report: something goes between processes.
 void count_transfer(cudaStream_t stream);
 bool capturing();
+// Device memory that is no block's. False: there is not so much.
+bool take(size_t bytes);
+void give_back(size_t bytes);
 
 // What HOST_CUDA_DEVICES in the environment says: how many devices there are (or one), or "each"
 // for one that belongs to this process of mpirun alone.
@@ -142,8 +145,9 @@ enum cudaError_t {
 namespace host_cuda {
 
 // Tests ask for faults by the environment: HOST_CUDA_FAILS="NAME N", the Nth call of that name
-// fails, HOST_CUDA_BREAKS="NAME N", so do it and whatever is called from then on. True: this call
-// fails. Names are the functions', but "download" is a copy to the host.
+// fails ("NAME N RANK": on that rank alone), HOST_CUDA_BREAKS="NAME N", so do it and whatever is
+// called from then on. True: this call fails. Names are the functions', but "download" is a copy to
+// the host.
 bool fails(const char* name);
 
 }  // namespace host_cuda
@@ -198,7 +202,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 // where it stands between the graph's work.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
-// Fails where HOST_CUDA_NO_GRAPHS is in the environment.
+// Fails where HOST_CUDA_NO_GRAPHS is in the environment. With HOST_CUDA_GRAPH_MB there each graph
+// takes so much of the device's memory.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
                                  unsigned long long flags = 0);

@@ -161,7 +161,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   results[0] = {};
   std::memcpy(results[0].algo.alignment, preference->alignment, sizeof preference->alignment);
   // The worst of what the caller allows.
-  results[0].algo.rounds_parts = preference->reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  results[0].algo.rounds_parts =
+      (preference->reduction & ~uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)) != 0;
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -334,6 +334,16 @@ cudaError_t cudaFree(void* memory) {
   return cudaSuccess;
 }
 
+bool host_cuda::take(size_t bytes) {
+  if (bytes > device_bytes() - allocated) return false;
+  allocated += bytes;
+  return true;
+}
+
+void host_cuda::give_back(size_t bytes) {
+  allocated -= bytes;
+}
+
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = device_bytes();
   *free = *total - allocated;

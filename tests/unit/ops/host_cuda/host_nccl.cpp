@@ -132,9 +132,21 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
   return ncclSuccess;
 }
 
+// Returns when all have called it, as the library's may. The last one removes the folder.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const auto all = [&](const char* name) {
+    std::ofstream(comm->folder / (name + std::to_string(comm->rank))) << 1;
+    return [=] {
+      int there = 0;
+      for (int rank = 0; rank < comm->size; ++rank) {
+        there += fs::exists(comm->folder / (name + std::to_string(rank)));
+      }
+      return there == comm->size;
+    };
+  };
+  for (const auto come = all("comes-"); !come();) usleep(50);
   std::error_code ignored;
-  fs::remove(comm->folder, ignored);  // by the last one, when it is empty
+  if (all("goes-")()) fs::remove_all(comm->folder, ignored);
   delete comm;
   return ncclSuccess;
 }

@@ -131,14 +131,18 @@ bool at_once(Stream& stream) {
   return !stream.late;
 }
 
-// A call that is to fail, counted down.
+// A call that is to fail, counted down, on one rank or all.
 struct Fault {
   std::string name;
   int64_t calls = 0;
   explicit Fault(const char* variable) {
     const char* wanted = std::getenv(variable);
     const char* space = wanted ? std::strchr(wanted, ' ') : nullptr;
-    if (space) name.assign(wanted, space), calls = std::atoll(space);
+    if (!space) return;
+    char* rest = nullptr;
+    calls = std::strtoll(space, &rest, 10);
+    const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    if (!*rest || (rank && std::atoi(rest) == std::atoi(rank))) name.assign(wanted, space);
   }
   bool comes(const char* called) { return name == called && --calls == 0; }
 };
@@ -285,6 +289,15 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
   return cudaSuccess;
 }
 
+namespace {
+
+size_t graph_bytes() {
+  const char* megabytes = std::getenv("HOST_CUDA_GRAPH_MB");
+  return megabytes ? std::strtoull(megabytes, nullptr, 10) << 20 : 0;
+}
+
+}  // namespace
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (host_cuda::fails("cudaStreamBeginCapture")) return cudaErrorUnknown;
   if (stream->captured) return cudaErrorInvalidValue;
@@ -305,6 +318,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   if (host_cuda::fails("cudaGraphInstantiate")) return cudaErrorMemoryAllocation;
+  if (!host_cuda::take(graph_bytes())) return cudaErrorMemoryAllocation;
   *exec = new host_cuda::GraphExec{std::make_shared<const host_cuda::Work>(graph->work)};
   return cudaSuccess;
 }
@@ -339,6 +353,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   delete exec;
+  host_cuda::give_back(graph_bytes());
   ++host_cuda::report.destroyed;
   return cudaSuccess;
 }
