@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace finetune {
 
@@ -19,7 +20,9 @@ class JsonFile {
   explicit JsonFile(const std::filesystem::path& path) : path_(path) {
     std::string text = read_text_file(path, ExitCode::model);
     simdjson::dom::element root;
-    if (auto error = parser_.parse(text).get(root)) {
+    auto error = parser_.parse(text).get(root);
+    if (error) error = parser_.parse(with_long_integers_as_doubles(text)).get(root);
+    if (error) {
       throw model_error(path.string(), " is not valid JSON (", simdjson::error_message(error), ")");
     }
     if (root.get(root_)) throw model_error(path.string(), " does not hold a JSON object");

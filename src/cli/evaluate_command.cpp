@@ -43,6 +43,9 @@ void check_output(const EvaluateOptions& o) {
     throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",
                       "choose another directory");
   }
+  if (fs::exists(output / "config.json", ignored)) {
+    throw usage_error("--output ", o.output, ": holds a model; choose another directory");
+  }
   if (!fs::is_empty(output, ignored) && !o.overwrite) {
     throw usage_error("--output ", o.output,
                       ": is not empty; choose another directory, or replace ",

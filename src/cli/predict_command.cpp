@@ -245,6 +245,15 @@ bool same_file(const std::string& a, const std::string& b) {
   return a != "-" && b != "-" && (a == b || fs::equivalent(a, b, ignored));
 }
 
+// `model` is a directory, a run's, or a weight file.
+bool is_of_model(const fs::path& file, const fs::path& model) {
+  std::error_code ignored;
+  const fs::path place = fs::absolute(file).parent_path();
+  const fs::path beside = fs::is_regular_file(model, ignored) ? model.parent_path() : model;
+  return fs::equivalent(place, fs::absolute(beside), ignored) ||
+         fs::equivalent(place, model / "model", ignored);
+}
+
 void check_paths(const PredictOptions& o) {
   for (const std::string& path : {o.output, o.n_best}) {
     std::error_code ignored;
@@ -253,6 +262,8 @@ void check_paths(const PredictOptions& o) {
       throw usage_error(path, ": is a directory, a file is needed");
     if (same_file(path, o.input))
       throw usage_error(path, ": is the input; write the output to another file");
+    if (is_of_model(path, o.inference.model))
+      throw usage_error(path, ": is one of the model's files; write the output elsewhere");
     if (!o.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
   }
   if (o.output == o.n_best || same_file(o.output, o.n_best)) {
@@ -289,8 +300,9 @@ void add_predict_command(Subcommand program, int&) {
   auto o = std::make_shared<PredictOptions>();
   bind_inference_options(command, o->inference);
   command
-      .add_option("--input", o->input,
-                  "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input")
+      .add_option(
+          "--input", o->input,
+          "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input: a text per line")
       .required()
       .type_name("FILE|-")
       .group("Data");

@@ -1,5 +1,8 @@
 #include "cli/standard_output.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,8 +13,14 @@
 namespace finetune {
 namespace {
 
+// An earlier write may have failed, its errno being gone.
+bool reader_is_gone() {
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  return ::poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;
+}
+
 [[noreturn]] void failed(int error) {
-  if (error == EPIPE) throw ReaderGone{};
+  if (error == EPIPE || reader_is_gone()) throw ReaderGone{};
   throw model_error("standard output cannot be written: ", std::strerror(error));
 }
 

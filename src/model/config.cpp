@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace finetune {
 namespace {
@@ -148,9 +149,10 @@ void check_architecture(const ConfigReader& reader) {
 
 BertConfig parse_config(std::string_view json, const std::filesystem::path& path) {
   simdjson::dom::parser parser;
-  simdjson::padded_string padded(json);
   simdjson::dom::element root;
-  if (auto fault = parser.parse(padded).get(root)) {
+  auto fault = parser.parse(simdjson::padded_string(json)).get(root);
+  if (fault) fault = parser.parse(with_long_integers_as_doubles(json)).get(root);
+  if (fault) {
     throw model_error(path.string(), ": not valid JSON (", simdjson::error_message(fault), ")");
   }
   simdjson::dom::object object;

@@ -7,7 +7,8 @@
 
 namespace finetune {
 
-double parse_duration(std::string_view text, std::string_view option) {
+double parse_duration(std::string_view text, std::string_view option, bool zero) {
+  if (zero && text == "0") return 0;
   constexpr std::array<std::pair<char, double>, 4> units{
       {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
   constexpr double hundred_years = 86400.0 * 36525;
@@ -25,7 +26,7 @@ double parse_duration(std::string_view text, std::string_view option) {
     seconds += double(*parse_int(rest.substr(0, digits))) * units[next_unit++].second;
     rest.remove_prefix(digits + 1);
   }
-  if (!valid || seconds <= 0 || seconds > hundred_years) {
+  if (!valid || (seconds == 0 && !zero) || seconds > hundred_years) {
     throw usage_error(option, " ", in_quotes(text), ": write a time such as 90s, 10m or 1h30m");
   }
   return seconds;

@@ -110,7 +110,7 @@ void validate(const TrainOptions& o) {
   require(o.bucket_mb > 0 && o.bucket_mb <= 1e6, "bucket-mb", o.bucket_mb,
           "above 0 and at most 1000000");
   if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
-  parse_duration(o.comm_timeout, "--comm-timeout");
+  parse_duration(o.comm_timeout, "--comm-timeout", true);
   for (const std::string& text : o.assertions) parse_assertion(text);
 }
 

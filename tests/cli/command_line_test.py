@@ -1,4 +1,5 @@
 """Help, mistakes on the command line, standard output, doctor."""
+import os
 import subprocess
 
 from fixtures import EVAL, MODEL, MODELS, predict, write
@@ -72,6 +73,13 @@ def test_standard_output(directory):
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b"" and process.wait(60) == 141, arguments
+    # Or that never was there, for what is written in several pieces.
+    for arguments in (["inspect", MODEL, "--json"], ["inspect", MODEL], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([BINARY, *map(str, arguments)], stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        assert done.stderr == b"" and done.returncode == 141, (arguments, done)
 
 
 def test_doctor(directory):

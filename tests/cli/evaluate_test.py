@@ -48,6 +48,7 @@ def test_evaluate_replaces_nothing_unasked(directory):
     base = ["evaluate", "--model", run_directory, "--data", EVAL, "--quiet", "--output"]
     for more in ([], ["--overwrite"]):
         fail(2, *base, run_directory, *more, words=["holds a run"])
+        fail(2, *base, run_directory / "model", *more, words=["holds a model"])
     assert before == {path: path.read_bytes() for path in run_directory.rglob("*") if path.is_file()}
     out = directory / "out"
     out.mkdir()

@@ -67,6 +67,10 @@ def test_predict_outputs(directory):
     base = ["predict", "--model", MODEL, "--input", one, "--output"]
     fail(2, *base, one, words=["one.csv"])
     fail(2, *base, one, "--overwrite", words=["is the input"])
+    model = shutil.copytree(MODEL, directory / "model")
+    for path in (model, model / "model.safetensors"):
+        fail(2, "predict", "--model", path, "--input", one, "--output", model / "config.json", "--overwrite",
+             words=["config.json", "one of the model's files"])
     fail(2, *base, directory, words=["directory"])
     fail(4, *base, directory / "no" / "x.csv", words=["x.csv"])
     fail(4, *base, "/dev/full", words=["/dev/full", "No space"])

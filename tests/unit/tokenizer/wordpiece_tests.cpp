@@ -219,6 +219,17 @@ TEST_CASE("truncation and padding in tokenizer.json are ignored") {
   CHECK(test::encode(*tokenizer, "a b c d e f").ids.size() == 6);
 }
 
+TEST_CASE("a length without limit, as Hugging Face writes it") {
+  TemporaryDirectory directory;
+  directory.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhi\n");
+  directory.write(
+      "tokenizer_config.json",
+      "{\"model_max_length\": 1000000000000000019884624838656, \"do_lower_case\": true}");
+  auto tokenizer = Tokenizer::load(directory.path());
+  CHECK(tokenizer->model_max_length() == -1);
+  CHECK(test::encode(*tokenizer, "HI").ids == std::vector<int32_t>{4});
+}
+
 TEST_CASE("vocab.txt: numbering, CRLF, repeats, added tokens") {
   TemporaryDirectory directory;
   directory.write("vocab.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n\r\nhi\r\nho\r\nhi\r\n");

@@ -63,8 +63,9 @@ TEST_CASE("durations") {
   CHECK(parse_duration("10m", "--time-limit") == 600);
   CHECK(parse_duration("1h30m", "--time-limit") == 5400);
   CHECK(parse_duration("1d2h3m4s", "--time-limit") == 93784);
-  for (const char* text : {"", "10", "m", "0s", "-1s", "1.5h", "30m1h", "1m1m", "10 m", "10min",
-                           "9999999999s", "999999999d", "1h30"}) {
+  for (const char* text : {"0", "0s"}) CHECK(parse_duration(text, "--comm-timeout", true) == 0);
+  for (const char* text : {"", "0", "10", "m", "0s", "-1s", "1.5h", "30m1h", "1m1m", "10 m",
+                           "10min", "9999999999s", "999999999d", "1h30"}) {
     CAPTURE(text);
     try {
       parse_duration(text, "--time-limit");
