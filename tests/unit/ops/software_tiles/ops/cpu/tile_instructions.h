@@ -1,8 +1,8 @@
 // Tile registers in software, in the place of the header of this name: products on tiles can be
 // tested on every machine with AVX-512 and BF16. As AMX does, an instruction traps where no tiles
 // are configured (that of other shapes than whole tiles, too), and the order and the rounding of
-// sums are its own (Intel's manual, TDPBF16PS; denormals are zero, as in every task). Sanitizers see
-// what is loaded here, which tileloadd's is not.
+// sums are its own (Intel's manual, TDPBF16PS; denormals are zero, as in every task). Sanitizers
+// see what is loaded here, which tileloadd's is not.
 #pragma once
 
 #include <immintrin.h>
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace finetune::cpu {
 
@@ -30,6 +31,9 @@ struct SoftwareTiles {
     uint8_t bytes[64];
     std::memcpy(bytes, from, sizeof bytes);
     require(bytes[0] == 1 && bytes[1] == 0);
+    for (const auto [begin, end] : {std::pair(2, 16), {32, 48}, {56, 64}}) {
+      for (int i = begin; i < end; ++i) require(bytes[i] == 0);
+    }
     for (int t = 0; t < 8; ++t) {
       uint16_t row_bytes;
       std::memcpy(&row_bytes, bytes + 16 + 2 * t, sizeof row_bytes);
