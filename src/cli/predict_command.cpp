@@ -158,6 +158,10 @@ LabelPrediction::LabelPrediction(const FineTuned& model, const PredictOptions& o
   if (o.input != "-" && !is_stream(o.input) && looks_like_squad(o.input)) {
     throw data_error(o.input, ": holds questions, but the model was trained for classification");
   }
+  const std::string suffix = fs::path(o.output).extension();
+  if (suffix == ".tsv" || suffix == ".jsonl" || suffix == ".json") {
+    throw usage_error("--output ", o.output, ": labels are written as CSV; name it .csv");
+  }
   predictor_.emplace(model.options, *model.model.tokenizer, model.model.config, o.top_k.value_or(1),
                      o.all_probabilities);
   reader_.emplace(o.input, o.skip_bad_rows);

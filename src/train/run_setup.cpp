@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/files.h"
+#include "core/text.h"
 #include "data/plan.h"
 #include "tasks/registry.h"
 #include "train/assertions.h"
@@ -16,6 +18,21 @@ OutputMode output_mode(const TrainOptions& options) {
   return options.overwrite ? OutputMode::overwrite : OutputMode::create;
 }
 
+namespace {
+
+// "5: 'a', 'b', 'c', …"
+std::string some_of(const std::vector<std::string>& labels) {
+  constexpr size_t kShown = 3;
+  if (labels.empty()) return "none";
+  std::string text = concat(labels.size(), ":");
+  for (size_t i = 0; i < std::min(labels.size(), kShown); ++i) {
+    text += concat(i ? ", " : " ", in_quotes(labels[i]));
+  }
+  return labels.size() > kShown ? text + ", …" : text;
+}
+
+}  // namespace
+
 std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
                                 const WeightSource& source) {
   TaskKind kind = options.task.empty() ? task_of_data(options.train[0]) : *task_named(options.task);
@@ -24,8 +41,8 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& m
                         has_head && !options.reinit_head);
   if (has_head && !options.reinit_head && !task->keeps_head()) {
     throw model_error(source.path().string(), ": the model has a head for other labels (",
-                      model.config.labels.size(), " of its own, the data has ",
-                      task->labels().size(), "); --reinit-head starts a new one");
+                      some_of(model.config.labels), "; the data's are ", some_of(task->labels()),
+                      "); --reinit-head starts a new one");
   }
   return task;
 }

@@ -90,6 +90,11 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
   }
   std::optional<fs::path> config = find_config(model.directory);
   if (!config) {
+    if (have_file(model.directory / "config.toml")) {
+      throw model_error(model.directory.string(),
+                        ": a run that has not come to its end has no model yet; finetune train "
+                        "--resume goes on with it");
+    }
     throw model_error(model.directory.string(), ": has neither config.json nor bert_config.json");
   }
   model.config = *config;

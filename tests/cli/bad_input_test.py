@@ -37,7 +37,7 @@ def test_good(directory):
 def test_head_for_other_labels(directory):
     need("golden/tiny-bert-classification")
     fail(4, "train", "--model", MODEL, "--train", write(directory / "t.csv", GOOD), "--output", directory / "run",
-         words=["head", "--reinit-head"])
+         words=["head", "--reinit-head", "the data's are 2: 'a'"])
 
 
 def test_missing_file(directory):

@@ -72,6 +72,11 @@ def test_predict_outputs(directory):
         fail(2, "predict", "--model", path, "--input", one, "--output", model / "config.json", "--overwrite",
              words=["config.json", "one of the model's files"])
     fail(2, *base, directory, words=["directory"])
+    fail(2, *base, directory / "labels.jsonl", words=["labels.jsonl", ".csv"])
+    unfinished = directory / "run"
+    unfinished.mkdir()
+    write(unfinished / "config.toml", "")
+    fail(4, "predict", "--model", unfinished, "--input", one, "--output", "-", words=["not come to its end", "--resume"])
     fail(4, *base, directory / "no" / "x.csv", words=["x.csv"])
     fail(4, *base, "/dev/full", words=["/dev/full", "No space"])
     succeed(*base, "/dev/null", "--overwrite")

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 namespace finetune::cpu {
 
@@ -31,8 +30,9 @@ struct SoftwareTiles {
     uint8_t bytes[64];
     std::memcpy(bytes, from, sizeof bytes);
     require(bytes[0] == 1 && bytes[1] == 0);
-    for (const auto [begin, end] : {std::pair(2, 16), {32, 48}, {56, 64}}) {
-      for (int i = begin; i < end; ++i) require(bytes[i] == 0);
+    for (int i = 2; i < 64; ++i) {
+      const bool shape = (i >= 16 && i < 32) || (i >= 48 && i < 56);
+      require(shape || bytes[i] == 0);
     }
     for (int t = 0; t < 8; ++t) {
       uint16_t row_bytes;
