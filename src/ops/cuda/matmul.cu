@@ -92,11 +92,10 @@ void Matmul::make(const Product& p, const Key& key, Plan& plan) {
   // one order. Added up in C itself (INPLACE) they would be in the order in which blocks come to
   // their end, and rounded each time where C is bf16.
   //
-  // Where bf16 sums are no multiple of 64 long they have no parts: Hopper's kernels of cuBLASLt
-  // (12.8 to 13.2) leave out the last k % 64 products where so many blocks of 64 divide evenly
-  // among more parts than that. Micro-batches are filled up (data/packing.h), so that only short
-  // sums are of such a length.
-  const bool parts = !p.bf16 || k % 64 == 0;
+  // Hopper's kernels of cuBLASLt (12.8 to 13.2) leave out the last k % 64 products of a bf16 sum
+  // whose whole blocks of 64 divide evenly among more than k % 64 parts: where that can be there
+  // are none. Micro-batches are filled up (data/packing.h), so that it can not in their sums.
+  const bool parts = !p.bf16 || k % 64 == 0 || k / 64 <= k % 64;
   set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       uint32_t(parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE));
   cublasLtMatmulHeuristicResult_t best = {};
