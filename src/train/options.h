@@ -89,7 +89,7 @@ struct TrainOptions {
 
 // How an option takes part in a run.
 enum class OptionRole {
-  result,   // changes the result: must be the same on --resume
+  result,   // changes the last step's weights or which step is exported: the same on --resume
   run,      // kept in config.toml, may differ on --resume
   session,  // of this one call: not kept (--resume, --overwrite)
 };
@@ -204,7 +204,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "K"},
         o.virtual_shards);
 
-  visit({"eval-every", evaluation, run, "evaluate every N steps (default: each epoch)"},
+  visit({"eval-every", evaluation, result, "evaluate every N steps (default: each epoch)"},
         o.eval_every);
   visit({"save-every", evaluation, run, "checkpoint every N steps (default: each epoch)"},
         o.save_every);
@@ -213,7 +213,8 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"best-metric", evaluation, result,
          "metric that chooses the exported model (default: the task's)", "", "METRIC"},
         o.best_metric);
-  visit({"early-stopping", evaluation, run, "stop after N evaluations without improvement; 0: off"},
+  visit({"early-stopping", evaluation, result,
+         "stop after N evaluations without improvement; 0: off"},
         o.early_stopping);
   visit({"log-every", evaluation, run, "write every Nth step to metrics.jsonl"}, o.log_every);
 
