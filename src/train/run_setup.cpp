@@ -19,6 +19,7 @@ OutputMode output_mode(const TrainOptions& options) {
 std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
                                 const WeightSource& source) {
   TaskKind kind = options.task.empty() ? task_of_data(options.train[0]) : *task_named(options.task);
+  require_options_of(kind, options);
   bool has_head = source.find(head_weight(kind)) != nullptr;
   auto task = make_task(kind, task_options(options), *model.tokenizer, model.config,
                         has_head && !options.reinit_head);

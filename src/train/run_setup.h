@@ -18,7 +18,8 @@ namespace finetune {
 
 OutputMode output_mode(const TrainOptions& options);
 
-// Reads and tokenizes the data. Error(model) if the model has a head for other labels.
+// Reads and tokenizes the data. Error(usage) for options of another task, Error(model) if the model
+// has a head for other labels.
 std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
                                 const WeightSource& source);
 
