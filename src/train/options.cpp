@@ -166,8 +166,6 @@ DType wire_type(const TrainOptions& o) {
 
 TaskOptions task_options(const TrainOptions& o) {
   TaskOptions t;
-  t.train_files.assign(o.train.begin(), o.train.end());
-  t.eval_files.assign(o.eval.begin(), o.eval.end());
   t.eval_fraction = o.eval_fraction;
   t.seed = o.seed;
   t.max_train_samples = o.max_train_samples.value_or(0);

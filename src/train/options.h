@@ -283,6 +283,7 @@ void validate(const TrainOptions& options);
 // its default.
 void require_options_of(TaskKind kind, const TrainOptions& options);
 
+// All but the files.
 TaskOptions task_options(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);
 DType wire_type(const TrainOptions& options);
