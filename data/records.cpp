@@ -31,8 +31,9 @@ class TableReader {
 
   bool full() const { return limit_ > 0 && int64_t(table_.rows_.size()) >= limit_; }
 
-  void read(const fs::path& path) {
-    const std::string_view text = load(path);
+  void read(const InputFile& file) {
+    const fs::path& path = file.name;
+    const std::string_view text = load(file.content);
     table_.files_.push_back(path);
     RowStream stream(path, ByteWindow(text),
                      {.skip_bad_rows = skip_bad_rows_, .columns = table_.columns_}, table_.arena_);
@@ -57,10 +58,9 @@ class TableReader {
 
  private:
   std::string_view load(const fs::path& path) {
-    std::error_code ignored;
-    bool pipe = path == "-" || (fs::exists(path, ignored) && !fs::is_directory(path, ignored) &&
-                                !fs::is_regular_file(path, ignored));
-    if (pipe) return table_.texts_.emplace_back(read_text_file(path == "-" ? "/dev/stdin" : path));
+    if (is_pipe(path)) {
+      return table_.texts_.emplace_back(read_text_file(path == "-" ? "/dev/stdin" : path));
+    }
     return table_.maps_.emplace_back(path).text();
   }
 
@@ -82,10 +82,10 @@ class TableReader {
   size_t left_ = 0;
 };
 
-Table read_table(const std::vector<fs::path>& files, bool skip_bad_rows, int64_t limit) {
+Table read_table(const std::vector<InputFile>& files, bool skip_bad_rows, int64_t limit) {
   FINETUNE_CHECK(!files.empty());
   TableReader reader(skip_bad_rows, limit);
-  for (const fs::path& file : files) {
+  for (const InputFile& file : files) {
     if (!reader.full()) reader.read(file);
   }
   return reader.take();

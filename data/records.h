@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/files.h"
+#include "data/input_file.h"
 #include "data/text_arena.h"
 
 namespace finetune {
@@ -66,7 +67,7 @@ class Table {
 // Reads all files. A ragged row, a quote that is never closed, invalid UTF-8 or (JSON Lines) a
 // missing key is an error, or with `skip_bad_rows` counted and dropped. `limit` > 0 stops after so
 // many rows. A file without a row is an error.
-Table read_table(const std::vector<fs::path>& files, bool skip_bad_rows, int64_t limit);
+Table read_table(const std::vector<InputFile>& files, bool skip_bad_rows, int64_t limit);
 
 // The same rows one by one, in memory that does not grow with the input (at most one row, of up to
 // 64 MiB, and a block). "-" is the standard input. An input without rows just ends, but a CSV, TSV

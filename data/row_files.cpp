@@ -1,55 +1,16 @@
 #include "data/row_files.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "core/error.h"
 #include "data/row_stream.h"
 
 namespace finetune {
-namespace {
-
-bool is_pipe(const fs::path& path) {
-  std::error_code ignored;
-  return path == "-" || (fs::exists(path, ignored) && !fs::is_directory(path, ignored) &&
-                         !fs::is_regular_file(path, ignored));
-}
-
-// The descriptor of a nameless temporary file with all that `path` gives.
-int copy_of_pipe(const fs::path& path) {
-  const char* directory = ::getenv("TMPDIR");
-  std::string name = concat(directory && *directory ? directory : "/tmp", "/finetune-XXXXXX");
-  int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-  auto fail = [&] {
-    return model_error(name, ": a copy of ", input_name(path),
-                       " cannot be written: ", std::strerror(errno),
-                       " (TMPDIR names another directory)");
-  };
-  if (descriptor < 0) throw fail();
-  ::unlink(name.c_str());
-  ByteWindow window = ByteWindow::open(path);
-  while (!window.last()) {
-    window.more();
-    while (!window.bytes().empty()) {
-      ssize_t count = ::write(descriptor, window.bytes().data(), window.bytes().size());
-      if (count < 0 && errno != EINTR) throw fail();
-      if (count > 0) window.drop(size_t(count));
-    }
-  }
-  return descriptor;
-}
-
-}  // namespace
 
 struct RowFiles::Open {
-  Open(const fs::path& name, const fs::path& readable, bool skip_bad_rows,
-       const std::vector<std::string>& columns, uint32_t index)
-      : stream(name, ByteWindow::open(readable),
+  Open(const InputFile& input, bool skip_bad_rows, const std::vector<std::string>& columns,
+       uint32_t index)
+      : stream(input.name, ByteWindow::open(input.content),
                {.skip_bad_rows = skip_bad_rows, .columns = columns, .recycle = true}, arena),
         file(index) {}
   TextArena arena;
@@ -58,27 +19,20 @@ struct RowFiles::Open {
   int64_t rows = 0;
 };
 
-RowFiles::RowFiles(std::vector<fs::path> files, bool skip_bad_rows)
-    : files_(std::move(files)), skip_bad_rows_(skip_bad_rows) {
-  FINETUNE_CHECK(!files_.empty());
-  for (const fs::path& file : files_) {
-    if (is_pipe(file)) {
-      descriptors_.push_back(copy_of_pipe(file));
-      readable_.push_back(concat("/proc/self/fd/", descriptors_.back()));
-    } else {
-      readable_.push_back(file);
-    }
+RowFiles::RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows)
+    : skip_bad_rows_(skip_bad_rows) {
+  FINETUNE_CHECK(!files.empty());
+  for (const InputFile& file : files) {
+    inputs_.push_back(file.copy ? file : rereadable(file.name));
+    files_.push_back(file.name);
   }
   open(0);
 }
 
-RowFiles::~RowFiles() {
-  for (int descriptor : descriptors_) ::close(descriptor);
-}
+RowFiles::~RowFiles() = default;
 
 void RowFiles::open(size_t file) {
-  open_ = std::make_unique<Open>(files_[file], readable_[file], skip_bad_rows_, columns_,
-                                 uint32_t(file));
+  open_ = std::make_unique<Open>(inputs_[file], skip_bad_rows_, columns_, uint32_t(file));
   const std::vector<std::string>& columns = open_->stream.columns();
   if (columns_.empty()) columns_ = columns;
   if (columns_ != columns) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/input_file.h"
 #include "data/records.h"
 
 namespace finetune {
@@ -15,7 +16,7 @@ namespace finetune {
 class RowFiles {
  public:
   // Opens the first file and reads its columns.
-  RowFiles(std::vector<fs::path> files, bool skip_bad_rows);
+  RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows);
   ~RowFiles();
 
   // False at the end; the row's values live until the next call. The errors are read_table's: a
@@ -33,8 +34,7 @@ class RowFiles {
   void open(size_t file);
 
   std::vector<fs::path> files_;
-  std::vector<fs::path> readable_;  // the files, or what stands for a pipe
-  std::vector<int> descriptors_;    // of the copies of pipes
+  std::vector<InputFile> inputs_;  // the same, and copies of pipes
   bool skip_bad_rows_;
   std::vector<std::string> columns_;
   std::unique_ptr<Open> open_;  // the file that is being read

@@ -61,10 +61,6 @@ RowFormat detect_row_format(const fs::path& path, std::string_view beginning) {
   return RowFormat::plain_text;
 }
 
-std::string input_name(const fs::path& path) {
-  return path == "-" ? "standard input" : path.string();
-}
-
 size_t find_column(const std::vector<std::string>& columns, std::string_view name,
                    const fs::path& file) {
   auto found = std::find(columns.begin(), columns.end(), name);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/input_file.h"
 #include "data/records.h"
 #include "data/row_grammar.h"
 
@@ -81,7 +82,6 @@ class RowStream {
   std::string first_problem_;
 };
 
-std::string input_name(const fs::path& path);  // for messages
 size_t find_column(const std::vector<std::string>& columns, std::string_view name,
                    const fs::path& file);
 

@@ -58,9 +58,9 @@ class SquadReader {
  public:
   SquadReader(int64_t limit, bool need_answers) : limit_(limit), need_answers_(need_answers) {}
 
-  void read(const fs::path& path) {
-    MappedFile file(path);
-    file_ = path.string();
+  void read(const InputFile& input) {
+    MappedFile file(input.content);
+    file_ = input.name.string();
     const size_t before = data_.questions.size();
     std::string_view text = file.text();
     check_text(text);
@@ -283,8 +283,7 @@ class SquadReader {
 
 }  // namespace
 
-SquadData read_squad(const std::vector<std::filesystem::path>& files, int64_t limit,
-                     bool need_answers) {
+SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool need_answers) {
   FINETUNE_CHECK(!files.empty());
   SquadReader reader(limit, need_answers);
   for (const auto& file : files) {
@@ -293,13 +292,9 @@ SquadData read_squad(const std::vector<std::filesystem::path>& files, int64_t li
   return reader.finish();
 }
 
-bool looks_like_squad(const std::filesystem::path& file) {
-  std::error_code ignored;
-  if (file == "-" || (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored) &&
-                      !fs::is_directory(file, ignored))) {
-    return false;  // a pipe can be read once only
-  }
-  MappedFile map(file);
+bool looks_like_squad(const InputFile& file) {
+  if (is_pipe(file.content)) return false;
+  MappedFile map(file.content);
   std::string_view text = map.text().substr(0, 1 << 20);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   bool wrapper = false, context = false, question = false;

@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "data/input_file.h"
 
 namespace finetune {
 
@@ -33,10 +34,9 @@ struct SquadData {
 // Error(data) with file and question id (or byte offset) for malformed JSON, missing keys, repeated
 // ids or no question at all. `limit` > 0 keeps the first so many questions. With `need_answers` a
 // question without "answers" and more than half misplaced first answers are errors.
-SquadData read_squad(const std::vector<std::filesystem::path>& files, int64_t limit,
-                     bool need_answers);
+SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool need_answers);
 // True if the file begins like a SQuAD file: an object with an array "data", or a row or an array
 // of rows with "context" and "question". False for a pipe. Error(data) if the file is missing.
-bool looks_like_squad(const std::filesystem::path& file);
+bool looks_like_squad(const InputFile& file);
 
 }  // namespace finetune

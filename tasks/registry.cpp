@@ -24,7 +24,7 @@ std::optional<TaskKind> task_named(std::string_view name) {
   return std::nullopt;
 }
 
-TaskKind task_of_data(const std::filesystem::path& file) {
+TaskKind task_of_data(const InputFile& file) {
   return looks_like_squad(file) ? TaskKind::qa : TaskKind::classification;
 }
 

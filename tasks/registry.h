@@ -15,7 +15,7 @@ std::string_view name_of(TaskKind kind);
 std::optional<TaskKind> task_named(std::string_view name);
 
 // What the first data file is for: SQuAD's form is question answering. Error(data) if unreadable.
-TaskKind task_of_data(const std::filesystem::path& file);
+TaskKind task_of_data(const InputFile& file);
 
 // Reads and tokenizes the data. `model_head`: the model has a trained head that may be kept.
 // `tokenizer` must outlive the task.

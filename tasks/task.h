@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/packed_batch.h"
+#include "data/input_file.h"
 #include "model/bert.h"
 #include "tokenizer/tokenizer.h"
 
@@ -24,8 +25,8 @@ enum class TaskKind { classification, qa };
 
 // Options of train, evaluate and predict that concern a task (docs/cli.md).
 struct TaskOptions {
-  std::vector<std::filesystem::path> train_files;
-  std::vector<std::filesystem::path> eval_files;
+  std::vector<InputFile> train_files;
+  std::vector<InputFile> eval_files;
   double eval_fraction = 0;
   uint64_t seed = 42;
   int64_t max_train_samples = 0;  // 0: all

@@ -65,11 +65,11 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   auto subject = std::make_unique<Subject>();
   FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
-  if (model.kind == TaskKind::classification && task_of_data(o.data[0]) == TaskKind::qa) {
+  if (model.kind == TaskKind::classification && task_of_data(fs::path(o.data[0])) == TaskKind::qa) {
     throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
   }
   TaskOptions options = model.options;
-  options.eval_files.assign(o.data.begin(), o.data.end());
+  options.eval_files = {o.data.begin(), o.data.end()};
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
   if (!o.inference.squad_version) options.squad_version = 0;
   options.max_eval_samples = o.max_samples;

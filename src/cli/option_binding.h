@@ -9,6 +9,7 @@
 
 #include "cli/parser.h"
 #include "core/text.h"
+#include "tasks/registry.h"
 #include "train/options.h"
 
 namespace finetune {
@@ -19,10 +20,10 @@ class OptionBinder {
   explicit OptionBinder(Subcommand command) : command_(command) {}
 
   void operator()(const OptionInfo& info, bool& value) {
-    command_.add_flag(dashed(info), value, std::string(info.help)).group(std::string(info.group));
+    command_.add_flag(dashed(info), value, help_of(info)).group(std::string(info.group));
   }
   void operator()(const OptionInfo& info, std::vector<std::string>& value) {
-    Option option = command_.add_option(dashed(info), value, std::string(info.help));
+    Option option = command_.add_option(dashed(info), value, help_of(info));
     option.group(std::string(info.group)).type_name(std::string(info.value));
     if (info.name == "text-column") option.delimiter(',');
     if (info.value == "FILE...")
@@ -31,7 +32,7 @@ class OptionBinder {
       option.expected(1).take_all();
   }
   void operator()(const OptionInfo& info, std::string& value) {
-    Option option = command_.add_option(dashed(info), value, std::string(info.help));
+    Option option = command_.add_option(dashed(info), value, help_of(info));
     option.group(std::string(info.group)).take_last();
     if (info.choices.empty()) {
       option.type_name(std::string(info.value));
@@ -60,6 +61,9 @@ class OptionBinder {
 
  private:
   static std::string dashed(const OptionInfo& info) { return concat("--", info.name); }
+  static std::string help_of(const OptionInfo& info) {
+    return info.task ? concat(name_of(*info.task), ": ", info.help) : std::string(info.help);
+  }
 
   static std::optional<double> read(const std::string& text, double) { return parse_double(text); }
   static std::optional<int64_t> read(const std::string& text, int64_t) { return parse_int(text); }
@@ -87,7 +91,7 @@ class OptionBinder {
       value = is_word ? Value() : Value(*number);
       return std::string();
     };
-    Option option = command_.add_option_function(name, take, std::string(info.help));
+    Option option = command_.add_option_function(name, take, help_of(info));
     std::string type(!info.value.empty() ? info.value : std::is_same_v<Number, double> ? "X" : "N");
     if (!word.empty()) type += "|" + word;
     option.group(std::string(info.group)).type_name(type).take_last();

@@ -155,7 +155,7 @@ LabelPrediction::LabelPrediction(const FineTuned& model, const PredictOptions& o
   if (!o.n_best.empty()) {
     throw usage_error("--nbest is for question answering; this is a classification model");
   }
-  if (o.input != "-" && !is_stream(o.input) && looks_like_squad(o.input)) {
+  if (looks_like_squad(fs::path(o.input))) {
     throw data_error(o.input, ": holds questions, but the model was trained for classification");
   }
   const std::string suffix = fs::path(o.output).extension();
@@ -216,7 +216,7 @@ AnswerPrediction::AnswerPrediction(const FineTuned& model, const PredictOptions&
         "model (--nbest FILE writes its candidates)");
   }
   TaskOptions options = model.options;
-  options.eval_files = {o.input == "-" ? "/dev/stdin" : o.input};
+  options.eval_files = {fs::path(o.input == "-" ? "/dev/stdin" : o.input)};
   require_pair_types(model.model.config, "question answering");
   questions_.emplace(options, *model.model.tokenizer, model.model.config.max_position_embeddings,
                      false);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ void step_back() {
 
 }  // namespace
 
-Fingerprint::Fingerprint(std::vector<std::filesystem::path> files) : files_(std::move(files)) {
+Fingerprint::Fingerprint(std::vector<InputFile> files) : files_(std::move(files)) {
   thread_ = std::thread([this] { work(); });
 }
 
@@ -61,9 +62,16 @@ void Fingerprint::work() {
   finished_ = true;
 }
 
-std::string Fingerprint::hash_file(const std::filesystem::path& path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw data_error(path.string(), ": ", std::strerror(errno));
+std::string Fingerprint::hash_file(const InputFile& file) {
+  const std::string name = file.name.string();
+  // O_NONBLOCK: a pipe has been read already, and nobody may ever write to it again.
+  int descriptor = ::open(file.content.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) throw data_error(name, ": ", std::strerror(errno));
+  struct stat info {};
+  if (::fstat(descriptor, &info) == 0 && !S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    throw data_error(name, ": is no regular file: it cannot be read a second time");
+  }
   std::vector<char> piece(kPieceBytes);
   Sha256 hash;
   int error = 0;
@@ -75,7 +83,7 @@ std::string Fingerprint::hash_file(const std::filesystem::path& path) {
     hash.update(piece.data(), size_t(count));
   }
   ::close(descriptor);
-  if (error != 0) throw data_error(path.string(), ": cannot be read: ", std::strerror(error));
+  if (error != 0) throw data_error(name, ": cannot be read: ", std::strerror(error));
   return hash.hex();
 }
 

@@ -4,10 +4,11 @@
 
 #include <atomic>
 #include <exception>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "data/input_file.h"
 
 namespace finetune {
 
@@ -15,20 +16,20 @@ namespace finetune {
 // `sha256sum FILES | cut -c1-64 | sha256sum` prints). None: empty.
 class Fingerprint {
  public:
-  explicit Fingerprint(std::vector<std::filesystem::path> files);  // starts
-  ~Fingerprint();                                                  // stops early if still at work
+  explicit Fingerprint(std::vector<InputFile> files);  // starts
+  ~Fingerprint();                                      // stops early if still at work
   Fingerprint(const Fingerprint&) = delete;
   Fingerprint& operator=(const Fingerprint&) = delete;
 
   bool finished() const { return finished_; }
-  // Waits. Error(data) naming a file that cannot be read.
+  // Waits. Error(data) naming a file that cannot be read, or once only.
   const std::string& result();
 
  private:
   void work();
-  std::string hash_file(const std::filesystem::path& path);
+  std::string hash_file(const InputFile& file);
 
-  std::vector<std::filesystem::path> files_;
+  std::vector<InputFile> files_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> finished_{false};
   std::exception_ptr error_;

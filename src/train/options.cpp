@@ -40,6 +40,29 @@ struct ValueCheck {
   void operator()(const OptionInfo&, const Other&) const {}
 };
 
+// The values of all options, each as one string, in the order of for_each_option.
+struct ValueTexts {
+  std::vector<std::string> texts;
+
+  void operator()(const OptionInfo&, const std::vector<std::string>& values) {
+    texts.push_back(join(values, ","));
+  }
+  template <typename Value>
+  void operator()(const OptionInfo&, const std::optional<Value>& value) {
+    texts.push_back(value ? concat(*value) : "");
+  }
+  template <typename Value>
+  void operator()(const OptionInfo&, const Value& value) {
+    texts.push_back(concat(value));
+  }
+};
+
+std::vector<std::string> value_texts(const TrainOptions& options) {
+  ValueTexts values;
+  for_each_option(options, values);
+  return std::move(values.texts);
+}
+
 }  // namespace
 
 void validate(const TrainOptions& o) {
@@ -114,6 +137,25 @@ void validate(const TrainOptions& o) {
   for (const std::string& text : o.assertions) parse_assertion(text);
 }
 
+void require_options_of(TaskKind kind, const TrainOptions& options) {
+  const std::vector<std::string> given = value_texts(options);
+  const std::vector<std::string> defaults = value_texts(TrainOptions());
+  std::vector<std::string> others;
+  size_t i = 0;
+  for_each_option(options, [&](const OptionInfo& info, const auto&) {
+    if (info.task && *info.task != kind && given[i] != defaults[i]) {
+      others.push_back(concat("--", info.name));
+    }
+    ++i;
+  });
+  if (others.empty()) return;
+  const bool qa = kind == TaskKind::qa;
+  throw usage_error(join(others, ", "), others.size() == 1 ? " is" : " are", " for ",
+                    qa ? "classification" : "question answering", " alone: the task is ",
+                    qa ? "qa" : "classification",
+                    options.task.empty() ? concat(", as ", options.train.at(0), " shows") : "");
+}
+
 int64_t bucket_bytes(const TrainOptions& o) {
   return int64_t(o.bucket_mb * double(1 << 20));
 }
@@ -124,8 +166,6 @@ DType wire_type(const TrainOptions& o) {
 
 TaskOptions task_options(const TrainOptions& o) {
   TaskOptions t;
-  t.train_files.assign(o.train.begin(), o.train.end());
-  t.eval_files.assign(o.eval.begin(), o.eval.end());
   t.eval_fraction = o.eval_fraction;
   t.seed = o.seed;
   t.max_train_samples = o.max_train_samples.value_or(0);

@@ -89,7 +89,7 @@ struct TrainOptions {
 
 // How an option takes part in a run.
 enum class OptionRole {
-  result,   // changes the result: must be the same on --resume
+  result,   // changes the last step's weights or which step is exported: the same on --resume
   run,      // kept in config.toml, may differ on --resume
   session,  // of this one call: not kept (--resume, --overwrite)
 };
@@ -102,12 +102,14 @@ struct OptionInfo {
   // Allowed words, separated by '|'; of a number: the word for "not given".
   std::string_view choices = "";
   std::string_view value = "";  // what --help calls the value; of a number: N or X if empty
+  std::optional<TaskKind> task = std::nullopt;  // the only task that it is for
 };
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>
 void for_each_option(Options& o, Visit&& visit) {
   using enum OptionRole;
+  constexpr TaskKind rows = TaskKind::classification, questions = TaskKind::qa;
   constexpr std::string_view data = "Data", model = "Model", optimizer = "Optimization",
                              evaluation = "Evaluation and checkpoints", machine = "Machine",
                              gate = "Regression gates", output = "Output", task = "Task";
@@ -127,33 +129,38 @@ void for_each_option(Options& o, Visit&& visit) {
         o.eval_fraction);
   visit({"text-column", data, result,
          "column of the text; several, separated by commas, are joined by a space", "",
-         "NAME[,NAME...]"},
+         "NAME[,NAME...]", rows},
         o.text_columns);
-  visit({"text-pair-column", data, result, "column of the second text of a pair", "", "NAME"},
+  visit({"text-pair-column", data, result, "column of the second text of a pair", "", "NAME", rows},
         o.text_pair_column);
-  visit({"label-column", data, result, "column of the label", "", "NAME"}, o.label_column);
-  visit({"multi-label", data, result, "a cell holds several labels with this separator", "", "SEP"},
+  visit({"label-column", data, result, "column of the label", "", "NAME", rows}, o.label_column);
+  visit({"multi-label", data, result, "a cell holds several labels with this separator", "", "SEP",
+         rows},
         o.multi_label);
-  visit({"regression", data, result, "labels are numbers"}, o.regression);
+  visit({"regression", data, result, "labels are numbers", "", "", rows}, o.regression);
   visit({"max-length", data, result, "longest input in tokens (default: 128; qa 384)"},
         o.max_length);
-  visit({"doc-stride", data, result, "qa: overlap of neighbouring windows in tokens"},
-        o.doc_stride);
-  visit({"n-best", data, result, "qa: answers kept for each question"}, o.n_best);
-  visit({"max-answer-length", data, result, "qa: longest answer in tokens"}, o.max_answer_length);
+  visit(
+      {"doc-stride", data, result, "overlap of neighbouring windows in tokens", "", "", questions},
+      o.doc_stride);
+  visit({"n-best", data, result, "answers kept for each question", "", "", questions}, o.n_best);
+  visit({"max-answer-length", data, result, "longest answer in tokens", "", "", questions},
+        o.max_answer_length);
   visit({"null-threshold", data, result,
-         "qa: answer nothing where the null score leads by more than this"},
+         "answer nothing where the null score leads by more than this", "", "", questions},
         o.null_threshold);
   visit({"squad-version", data, result,
-         "qa: rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"},
+         "rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2", "",
+         questions},
         o.squad_version);
   visit({"max-train-samples", data, result, "use the first N training examples (qa: questions)"},
         o.max_train_samples);
   visit({"max-eval-samples", data, result, "use the first N evaluation examples (qa: questions)"},
         o.max_eval_samples);
-  visit({"skip-bad-rows", data, result, "drop and count unusable rows"}, o.skip_bad_rows);
+  visit({"skip-bad-rows", data, result, "drop and count unusable rows", "", "", rows},
+        o.skip_bad_rows);
   visit({"ignore-unknown-labels", data, result,
-         "count evaluation labels that training lacks as wrong"},
+         "count evaluation labels that training lacks as wrong", "", "", rows},
         o.ignore_unknown_labels);
 
   visit({"epochs", optimizer, result, "passes over the training data"}, o.epochs);
@@ -186,9 +193,10 @@ void for_each_option(Options& o, Visit&& visit) {
          "dropout at all sites (default: the model's); 0 switches it off", "", "P"},
         o.dropout);
   visit({"class-weights", optimizer, result, "balanced makes rare classes count more",
-         "none|balanced"},
+         "none|balanced", "", rows},
         o.class_weights);
-  visit({"label-smoothing", optimizer, result, "share of the target spread over all classes"},
+  visit({"label-smoothing", optimizer, result, "share of the target spread over all classes", "",
+         "", rows},
         o.label_smoothing);
   visit({"layer-lr-decay", optimizer, result,
          "learning rate of a layer, times this for each layer below the head"},
@@ -204,7 +212,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "K"},
         o.virtual_shards);
 
-  visit({"eval-every", evaluation, run, "evaluate every N steps (default: each epoch)"},
+  visit({"eval-every", evaluation, result, "evaluate every N steps (default: each epoch)"},
         o.eval_every);
   visit({"save-every", evaluation, run, "checkpoint every N steps (default: each epoch)"},
         o.save_every);
@@ -213,7 +221,8 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"best-metric", evaluation, result,
          "metric that chooses the exported model (default: the task's)", "", "METRIC"},
         o.best_metric);
-  visit({"early-stopping", evaluation, run, "stop after N evaluations without improvement; 0: off"},
+  visit({"early-stopping", evaluation, result,
+         "stop after N evaluations without improvement; 0: off"},
         o.early_stopping);
   visit({"log-every", evaluation, run, "write every Nth step to metrics.jsonl"}, o.log_every);
 
@@ -270,6 +279,11 @@ constexpr int64_t kMostVirtualShards = 65536;
 // Error(usage) for values that are out of range or do not go together.
 void validate(const TrainOptions& options);
 
+// Error(usage) naming each option that is for another task than `kind` and has another value than
+// its default.
+void require_options_of(TaskKind kind, const TrainOptions& options);
+
+// All but the files.
 TaskOptions task_options(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);
 DType wire_type(const TrainOptions& options);

@@ -49,7 +49,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   p.model = open_model(o.model);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
   auto source = open_weights(p.model.directory.weights);
-  p.task = read_task(o, p.model, *source);
+  p.task = read_task(o, open_data(o), p.model, *source);
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   read_assertions(o, metrics_of_run(*p.task));
   checked_best_metric(o, *p.task);

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -35,6 +36,21 @@ void adopt(TrainOptions& options, const std::vector<ConfigEntry>& kept) {
   }
 }
 
+// Paths may differ: contents are compared by their sums. Those are of all files in one order, so
+// which of them are for training is a matter of their number.
+void compare_file_counts(const std::vector<ConfigEntry>& there, const TrainOptions& now,
+                         std::vector<std::string>& differences) {
+  for (const auto& [name, files] : {std::pair("train", &now.train), {"eval", &now.eval}}) {
+    size_t kept = 0;
+    for (const ConfigEntry& entry : there) {
+      if (entry.name == name) kept = entry.values.size();
+    }
+    if (kept == files->size()) continue;
+    differences.push_back(
+        concat("number of ", name, " files (", kept, " there, ", files->size(), " now)"));
+  }
+}
+
 }  // namespace
 
 void continue_with_options(TrainOptions& options, const std::string& kept,
@@ -43,6 +59,7 @@ void continue_with_options(TrainOptions& options, const std::string& kept,
   adopt(options, there);
   auto now = parse_config_text(write_config(config_items(options), ""), "the command line");
   std::vector<std::string> differences = config_differences(there, now, result_option_names());
+  compare_file_counts(there, options, differences);
   if (differences.empty()) return;
   throw usage_error("--resume: options differ from those of ", kept_where, ": ",
                     join(differences, ", "), "; give the run's own, or start another --output");

@@ -15,7 +15,7 @@ namespace finetune {
 
 // Takes over from `kept` (a config.toml's text) what was not given and resolves to the same for the
 // same data and model (task, maximum length, shards, ...). Error(usage) naming each option that
-// changes the result and differs.
+// changes the result and differs; of --train and --eval the number of files counts.
 void continue_with_options(TrainOptions& options, const std::string& kept,
                            const std::string& kept_where);
 

@@ -33,12 +33,31 @@ std::string some_of(const std::vector<std::string>& labels) {
 
 }  // namespace
 
-std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
-                                const WeightSource& source) {
-  TaskKind kind = options.task.empty() ? task_of_data(options.train[0]) : *task_named(options.task);
+std::vector<InputFile> DataFiles::all() const {
+  std::vector<InputFile> files = train;
+  files.insert(files.end(), eval.begin(), eval.end());
+  return files;
+}
+
+DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop) {
+  // --max-train-samples may leave the last of them unread, but the run's fingerprint has all.
+  for (const fs::path& file : data_files(options)) require_readable(file);
+  DataFiles data;
+  for (const fs::path file : options.train) data.train.push_back(rereadable(file, check_stop));
+  for (const fs::path file : options.eval) data.eval.push_back(rereadable(file, check_stop));
+  return data;
+}
+
+std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& data,
+                                const ModelFiles& model, const WeightSource& source) {
+  TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
+  require_options_of(kind, options);
   bool has_head = source.find(head_weight(kind)) != nullptr;
-  auto task = make_task(kind, task_options(options), *model.tokenizer, model.config,
-                        has_head && !options.reinit_head);
+  TaskOptions of_task = task_options(options);
+  of_task.train_files = data.train;
+  of_task.eval_files = data.eval;
+  auto task =
+      make_task(kind, of_task, *model.tokenizer, model.config, has_head && !options.reinit_head);
   if (has_head && !options.reinit_head && !task->keeps_head()) {
     throw model_error(source.path().string(), ": the model has a head for other labels (",
                       some_of(model.config.labels), "; the data's are ", some_of(task->labels()),
@@ -111,6 +130,12 @@ std::vector<fs::path> model_files(const ModelFiles& model, const WeightSource& s
   for (const auto& file : model.tokenizer->files()) files.push_back(file);
   for (const auto& file : source.files()) files.push_back(file);
   return files;
+}
+
+void require_no_pipe(const fs::path& file) {
+  if (!is_pipe(file)) return;
+  throw model_error(file.string(), ": is a pipe, and training reads its model more than once; ",
+                    "write it to a file first");
 }
 
 }  // namespace finetune

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "data/input_file.h"
 #include "tasks/task.h"
 #include "train/engine.h"
 #include "train/options.h"
@@ -18,9 +20,19 @@ namespace finetune {
 
 OutputMode output_mode(const TrainOptions& options);
 
-// Reads and tokenizes the data. Error(model) if the model has a head for other labels.
-std::unique_ptr<Task> read_task(const TrainOptions& options, const ModelFiles& model,
-                                const WeightSource& source);
+// The data's files, to be read more than once: pipes are copied (data/input_file.h).
+struct DataFiles {
+  std::vector<InputFile> train, eval;
+
+  std::vector<InputFile> all() const;  // those of training first
+};
+// Error(data) for a file that is missing. `check_stop` is called while a pipe brings nothing.
+DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop = nullptr);
+
+// Reads and tokenizes the data. Error(usage) for options of another task, Error(model) if the model
+// has a head for other labels.
+std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& data,
+                                const ModelFiles& model, const WeightSource& source);
 
 // All names in the run's metrics.json.
 std::vector<std::string> metrics_of_run(const Task& task);
@@ -39,5 +51,7 @@ PretrainedReport load_initial(const TrainOptions& options, const BertConfig& con
 // Files that the run reads.
 std::vector<std::filesystem::path> data_files(const TrainOptions& options);
 std::vector<std::filesystem::path> model_files(const ModelFiles& model, const WeightSource& source);
+// Error(model) if `file` is a pipe: the weights are read for training and for their sum.
+void require_no_pipe(const std::filesystem::path& file);
 
 }  // namespace finetune

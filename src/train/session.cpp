@@ -36,7 +36,8 @@ struct Facts {
 
 class Preparation {
  public:
-  Preparation(Session& session, const TrainOptions& options) : s_(session), comm_(session.comm) {
+  Preparation(Session& session, const TrainOptions& options, const SignalGuard& signals)
+      : s_(session), comm_(session.comm), signals_(signals) {
     s_.options = options;
   }
 
@@ -47,6 +48,8 @@ class Preparation {
   void check_options();
   void look_at_output();
   void choose_machine();
+  void open_model_files();
+  void open_data_files();
   void read();
   void resolve_options();
   void share_samples();
@@ -59,6 +62,7 @@ class Preparation {
 
   Session& s_;
   Communicator& comm_;
+  const SignalGuard& signals_;
   std::optional<FoundCheckpoint> found_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<WeightSource> source_;
@@ -113,26 +117,46 @@ void Preparation::choose_machine() {
   differing_ = code_path_warning(comm_, code_path_);
 }
 
+void Preparation::open_model_files() {
+  const std::string& model = s_.options.model;
+  if (reads()) require_no_pipe(model);
+  s_.model = reads() ? open_model(model) : open_model_config(model, false);
+}
+
+void Preparation::open_data_files() {
+  for (const fs::path& file : data_files(s_.options)) {
+    if (comm_.hosts() == 1 || !is_pipe(file)) continue;
+    throw data_error(file.string(), ": is a pipe, and a process of each of the ", comm_.hosts(),
+                     " hosts reads the data; write it to a file first");
+  }
+  s_.data = open_data(s_.options, [&] {
+    const StopRequest request = signals_.request();
+    if (request == StopRequest::none) return;
+    throw Error(exit_code_of(request),
+                "stopped by a signal while reading data from a pipe; nothing is written");
+  });
+}
+
 void Preparation::read() {
   comm_.note("reading data and model", -1);
   TrainOptions& options = s_.options;
   const int own_threads = threads();
   together(comm_, [&] {
-    s_.model = reads() ? open_model(options.model) : open_model_config(options.model, false);
+    open_model_files();
     lowest_layer_ = lowest_trained_layer(options, s_.model.config);
     if (!reads()) return;
     set_threads(
         std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
     source_ = open_weights(s_.model.directory.weights);
+    for (const fs::path& file : source_->files()) require_no_pipe(file);
     if (s_.leads() && options.overwrite) {
       std::vector<fs::path> inputs = data_files(options);
       for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
       if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
       check_inputs_survive(options.output, inputs);
     }
-    // --max-train-samples may leave the last of them unread, but the run's fingerprint has all.
-    for (const fs::path& file : data_files(options)) require_readable(file);
-    s_.task = read_task(options, s_.model, *source_);
+    open_data_files();
+    s_.task = read_task(options, s_.data, s_.model, *source_);
     if (s_.leads()) {
       s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
       s_.best_metric = checked_best_metric(options, *s_.task);
@@ -190,8 +214,10 @@ void Preparation::load() {
   s_.engine->share_weights(comm_);
   require_equal_content(comm_, arrays_, *s_.engine);
   if (s_.leads()) {
-    s_.data_fingerprint = std::make_unique<Fingerprint>(data_files(s_.options));
-    s_.model_fingerprint = std::make_unique<Fingerprint>(model_files(s_.model, *source_));
+    const std::vector<fs::path> model_inputs = model_files(s_.model, *source_);
+    s_.data_fingerprint = std::make_unique<Fingerprint>(s_.data.all());
+    s_.model_fingerprint = std::make_unique<Fingerprint>(
+        std::vector<InputFile>(model_inputs.begin(), model_inputs.end()));
   }
   source_.reset();  // its mapping is as large as the weights
   if (!s_.leads() && s_.shared_samples) s_.task.reset();
@@ -375,9 +401,10 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   return evaluation;
 }
 
-std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm) {
+std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm,
+                                         const SignalGuard& signals) {
   auto session = std::make_unique<Session>(comm);
-  Preparation(*session, options).run();
+  Preparation(*session, options, signals).run();
   return session;
 }
 

@@ -15,7 +15,9 @@
 #include "train/metrics_files.h"
 #include "train/options.h"
 #include "train/run_directory.h"
+#include "train/run_setup.h"
 #include "train/schedule.h"
+#include "train/signals.h"
 #include "train/training_step.h"
 
 namespace finetune {
@@ -48,6 +50,7 @@ struct Session {
   std::unique_ptr<MetricsLog> metrics_log;
   double time_limit = 0;  // seconds since the process started; 0: none
   double startup_seconds = 0;
+  DataFiles data;
   std::unique_ptr<Fingerprint> data_fingerprint;
   std::unique_ptr<Fingerprint> model_fingerprint;
 
@@ -65,7 +68,9 @@ struct Session {
 
 // Checks options, data and model (Error, nothing written), makes the run's directory, loads or
 // continues. Of a finished run nothing is loaded. The console is opened here: from then on rank 0's
-// log goes to standard error. Collective.
-std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm);
+// log goes to standard error. A signal ends the wait for a pipe's data: Error(its exit code).
+// Collective.
+std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm,
+                                         const SignalGuard& signals);
 
 }  // namespace finetune

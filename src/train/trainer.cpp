@@ -378,7 +378,7 @@ TrainOutcome run_training(const TrainOptions& options, Communicator& comm) {
   // From here on a signal ends with a checkpoint, while data are read too. Kept until the process
   // ends: a signal that comes after the last step must not make a finished run look failed.
   static const SignalGuard& signals = *new SignalGuard;
-  std::unique_ptr<Session> session = prepare_session(options, comm);
+  std::unique_ptr<Session> session = prepare_session(options, comm, signals);
   TrainOutcome outcome;
   if (!session->finished) {
     try {

@@ -25,7 +25,7 @@ struct Source {
   const std::filesystem::path& file() const { return table->files().front(); }
 };
 
-Source read_source(const std::vector<std::filesystem::path>& files, const TaskOptions& options,
+Source read_source(const std::vector<InputFile>& files, const TaskOptions& options,
                    ProblemType problem, int64_t limit) {
   Source source;
   auto table = std::make_shared<Table>(

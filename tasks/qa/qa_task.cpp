@@ -109,7 +109,7 @@ class QaTask : public Task {
       train_data_ = read_squad(options.train_files, split ? 0 : options.max_train_samples, true);
       if (split) hold_out_contexts(options);
       if (!has_answers(train_data_)) {
-        throw data_error(options.train_files[0].string(),
+        throw data_error(options.train_files[0].name.string(),
                          ": no training question has an answer; nothing can be learnt from it");
       }
     }
@@ -123,7 +123,7 @@ class QaTask : public Task {
     const HoldOut parts =
         hold_out(int64_t(all.contexts.size()), options.eval_fraction, options.seed);
     if (parts.train.empty() || parts.eval.empty()) {
-      throw data_error(options.train_files[0].string(), ": its ", all.contexts.size(),
+      throw data_error(options.train_files[0].name.string(), ": its ", all.contexts.size(),
                        " contexts cannot be divided by --eval-fraction ", options.eval_fraction);
     }
     eval_data_ = take_contexts(all, parts.eval);

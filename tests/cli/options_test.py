@@ -106,10 +106,10 @@ def test_config_file(directory):
         return ["train", "--config", config, *more]
 
     good = (f"# mine\nmodel = '{MODEL}'\ntrain = [\n  '{TRAIN}', # twice\n  '{TRAIN}',\n]\nlabel_column = 'category'\n"
-            f"eval = '{EVAL}'\nmax_steps = 1_0\nlr = 1e-3\nno-shuffle = true\noutput = 'run'\nnull-threshold = -2.5\n")
+            f"eval = '{EVAL}'\nmax_steps = 1_0\nlr = 1e-3\nno-shuffle = true\noutput = 'run'\nweight-decay = 2.5e-1\n")
     succeed(*with_config(good, "--max_steps=2", "--no-shuffle=false", "--eval-fraction", "0.1"), cwd=directory)
     kept = (directory / "run/config.toml").read_text()
-    assert "max-steps = 2\n" in kept and "no-shuffle = false" in kept and "null-threshold = -2.5" in kept, kept
+    assert "max-steps = 2\n" in kept and "no-shuffle = false" in kept and "weight-decay = 0.25" in kept, kept
     assert "eval-fraction = 0.1" in kept and "\neval = " not in kept, kept
     assert f'output = "{directory / "run"}"' in kept, kept
     for text, words in (("lrr = 1\n", [":1:", "lrr", "did you mean lr"]), ("lr = [1, 2]\n", [":1:", "lr", "array"]),
@@ -230,6 +230,40 @@ def test_pairs_regression_and_several_labels(directory):
          directory / "x", words=["--class-weights"])
     fail(2, *base, "--label-column", "tags", "--multi-label", ";", "--regression", "--output", directory / "x",
          words=["--regression"])
+
+
+def test_options_of_the_other_task(directory):
+    need("golden/tiny-bert-qa", "golden/trajectory-qa-train.json", DATA)
+    model, data = GOLDEN / "tiny-bert-qa", GOLDEN / "trajectory-qa-train.json"
+    out = directory / "run"
+    questions = ["--model", model, "--train", data, "--eval", data, "--max-steps", 1, "--max-train-samples", 4,
+                 "--max-eval-samples", 2, "--quiet", "--output", out]
+    of_rows = [["--text-column", "zz"], ["--text-pair-column", "zz"], ["--label-column", "zz"], ["--multi-label", ","],
+               ["--regression"], ["--skip-bad-rows"], ["--ignore-unknown-labels"], ["--class-weights", "balanced"],
+               ["--label-smoothing", "0.3"]]
+    for given in of_rows:
+        fail(2, "train", "--task", "qa", *questions, *given, words=[given[0], "for classification", "is qa"])
+    every = [word for given in of_rows if given[0] != "--regression" for word in given]
+    fail(2, "train", *questions, *every, words=[*(given[0] for given in of_rows if given[0] != "--regression"),
+                                                 str(data)])
+    fail(2, "plan", *questions, "--label-smoothing", "0.3", words=["--label-smoothing"])
+    rows = ["--model", MODEL, "--train", TRAIN, "--label-column", "category", "--max-steps", 1, "--quiet",
+            "--max-train-samples", 99, "--output", directory / "rows"]
+    for given in (["--doc-stride", 64], ["--n-best", 5], ["--max-answer-length", 7], ["--null-threshold", "-1"],
+                  ["--squad-version", "2"]):
+        for task in ([], ["--task", "classification"]):
+            fail(2, "train", *task, *rows, *given, words=[given[0], "for question answering", "is classification"])
+    assert not out.exists() and not (directory / "rows").exists()
+    # Defaults say nothing, whether given or in a run's config.toml, which lists them all.
+    succeed("train", *questions, "--label-smoothing", "0.0", "--label-column", "label", "--class-weights", "none")
+    text = (out / "config.toml").read_text()
+    assert "label-smoothing = 0.0" in text and "doc-stride = 128" in text, text
+    again = directory / "again.toml"
+    again.write_text(text.replace("null-threshold = 0.0", "null-threshold = -2.5"))
+    succeed("train", "--config", again, "--output", directory / "again", "--quiet")
+    assert "null-threshold = -2.5" in (directory / "again/config.toml").read_text()
+    succeed("train", *rows, "--doc-stride", 128, "--null-threshold", "0.0")
+    succeed("train", "--config", directory / "rows/config.toml", "--output", directory / "rows again", "--quiet")
 
 
 main(globals())

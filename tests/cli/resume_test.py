@@ -254,6 +254,30 @@ def test_best_checkpoint_gone(directory):
     assert metrics_of(out)["best_step"] == 24
 
 
+def test_options_that_choose_the_exported_step(directory):
+    need(DATA)
+    out, expected = unfinished(directory)
+
+    def resume(*more, files=("--train", TRAIN, "--eval", EVAL)):
+        line = arguments(out, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9, "--resume", *more)
+        at = line.index("--train")
+        return [*line[:at], *line[at + 2:], *files]
+    before = snapshot(out)
+    fail(2, *resume("--eval-every", 8), words=["eval-every (5 there, 8 now)"])
+    line = [word for word in resume() if word not in ("--eval-every",)]
+    line.remove(5)
+    fail(2, *line, words=["eval-every (5 there, not set now)"])
+    fail(2, *resume("--early-stopping", 3), words=["early-stopping (0 there, 3 now)"])
+    fail(2, *resume("--max-eval-samples", 50), words=["max-eval-samples (not set there, 50 now)"])
+    fail(2, *resume("--best-metric", "eval_loss"), words=["best-metric"])
+    # The same bytes in the same order, but no longer apart.
+    fail(2, *resume(files=("--train", TRAIN, EVAL)),
+         words=["number of train files (1 there, 2 now)", "number of eval files (1 there, 0 now)"])
+    assert snapshot(out) == before, "a refused resumption changed the run"
+    succeed(*resume("--save-every", 3, "--keep-checkpoints", 1, "--log-every", 2))
+    assert facts_of(out)["weights_sha256"] == expected
+
+
 def test_two_processes_at_once(directory):
     need(DATA)
     out = directory / "run"

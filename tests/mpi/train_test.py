@@ -3,11 +3,12 @@ import json
 import os
 import shutil
 import signal
+import threading
 
 from ranks import (BINARY, Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    same_results, succeed_on, wait_for)
 from harness import main, run, succeed
-from training_jobs import EVAL, LONG, MODEL, QA, SMALL, SQUAD, prepared
+from training_jobs import EVAL, LONG, MODEL, QA, SMALL, SQUAD, TRAIN, prepared
 
 
 def same_on(directory, options, *cases):
@@ -32,6 +33,21 @@ def test_classification(directory):
     same_on(directory, [*SMALL, "--virtual-shards", 8],
             (1, 1, "--recompute", "--threads", 1), (2, 1, "--recompute"), (3, 1), (4, 1, "--shard-optimizer"),
             (8, 1), (2, 2), (4, 2, "--recompute"), (3, 3, "--shard-optimizer"), (8, 3))
+
+
+def test_data_from_a_pipe(directory):
+    prepared()
+    straight, out, pipe = directory / "straight", directory / "run", directory / "train.csv"
+    succeed(*SMALL, "--virtual-shards", 4, "--output", straight)
+    os.mkfifo(pipe)
+    line = [pipe if word == TRAIN else word for word in SMALL]
+    one_error(run_on(4, *line, "--output", out, hosts=2), 3, str(pipe), "is a pipe")
+    assert not out.exists()
+    writer = threading.Thread(target=lambda: pipe.write_bytes(TRAIN.read_bytes()), daemon=True)
+    writer.start()
+    succeed_on(3, *line, "--virtual-shards", 4, "--output", out)
+    same_results(out, results_of(straight))
+    assert facts_of(out)["data_sha256"] == facts_of(straight)["data_sha256"]
 
 
 def test_few_shards(directory):

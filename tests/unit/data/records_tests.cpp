@@ -293,6 +293,29 @@ TEST_CASE_FIXTURE(Fixture, "pipes that bring a few bytes at a time") {
   CHECK(lines(table) == Lines{2, 5, 6});
 }
 
+TEST_CASE_FIXTURE(Fixture, "pipes to be read again") {
+  const fs::path file = scratch.write("a.csv", "text,label\na,1\n");
+  CHECK(rereadable(file).content == file);
+  const fs::path pipe = scratch.path("pipe.tsv");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string text = "text\tlabel\n" + std::string(700000, 'x') + "\t1\n";
+  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
+  const InputFile input = rereadable(pipe);
+  writer.join();
+  for (int time = 0; time < 2; ++time) {
+    CHECK(read_text_file(input.content) == text);
+    Table table = read_table({input}, false, 0);  // TSV by its name
+    REQUIRE(table.rows().size() == 1);
+    CHECK(table.where(table.rows()[0]) == pipe.string() + ":2");
+  }
+  struct Stopped {};
+  int calls = 0;
+  auto stop = [&] {
+    if (++calls == 3) throw Stopped();
+  };
+  CHECK_THROWS_AS(rereadable(pipe, stop), Stopped);  // nobody writes to it
+}
+
 TEST_CASE_FIXTURE(Fixture, "rows longer than a block") {
   std::string text = "text,label\n";
   for (size_t length : {100, 300000, 1500000, 7, 262144}) {

@@ -1,6 +1,7 @@
 // Signals, durations, fingerprints and process statistics.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,11 +96,18 @@ TEST_CASE("fingerprints of files") {
   CHECK_THROWS_WITH_AS(missing.result(), doctest::Contains("absent"), Error);
   Fingerprint folder({directory.path()});
   CHECK_THROWS_AS(folder.result(), Error);
+  REQUIRE(::mkfifo((directory / "pipe").c_str(), 0600) == 0);
+  Fingerprint pipe({directory / "pipe"});  // to which nobody writes
+  CHECK_THROWS_WITH_AS(pipe.result(), doctest::Contains("no regular file"), Error);
 }
 
 TEST_CASE("a fingerprint that nobody waits for is given up") {
+  test::TemporaryDirectory directory;
+  const fs::path hole = directory / "hole";  // an hour of zeros
+  write_file(hole, "");
+  fs::resize_file(hole, uintmax_t{1} << 40);
   auto begin = std::chrono::steady_clock::now();
-  { Fingerprint endless({"/dev/zero"}); }
+  { Fingerprint endless({hole}); }
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
 }
 

@@ -1,0 +1,31 @@
+// A file of data that is read more than once: to see what it holds, for its rows, for its hash.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace finetune {
+
+struct InputFile {
+  InputFile(std::filesystem::path path) : name(std::move(path)), content(name) {}
+
+  std::filesystem::path name;        // as given: in messages, and its suffix tells the format
+  std::filesystem::path content;     // what to open: `name`, or what stands for it
+  std::shared_ptr<const void> copy;  // of a pipe: keeps `content` readable
+};
+
+// A pipe, a device, or "-", the standard input: it can be read once only.
+bool is_pipe(const std::filesystem::path& path);
+
+// `path` to be read as often as needed: a pipe is read to its end into a nameless file in $TMPDIR.
+// While a pipe brings nothing (or nobody has opened its other end), `check_stop` is called five
+// times a second and after every signal; it may throw. Error(data) if `path` cannot be read,
+// Error(model) if the copy cannot be written.
+InputFile rereadable(const std::filesystem::path& path,
+                     const std::function<void()>& check_stop = nullptr);
+
+std::string input_name(const std::filesystem::path& path);  // for messages
+
+}  // namespace finetune
