@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBlockSize = 256 << 10;
+constexpr size_t kCopyBlock = 256 << 10;
 constexpr int kMostWaitMilliseconds = 200;
 
 class Descriptor {
@@ -96,7 +96,7 @@ InputFile rereadable(const fs::path& path, const std::function<void()>& check_st
   const Descriptor source(path == "-" ? ::dup(STDIN_FILENO)
                                       : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (source.number() < 0) throw data_error(input_name(path), ": ", std::strerror(errno));
-  std::vector<char> block(kBlockSize);
+  std::vector<char> block(kCopyBlock);
   for (;;) {
     wait_for_bytes(source.number(), check_stop);
     const ssize_t count = ::read(source.number(), block.data(), block.size());
