@@ -68,6 +68,10 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   if (model.kind == TaskKind::classification && task_of_data(fs::path(o.data[0])) == TaskKind::qa) {
     throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
   }
+  if (model.kind == TaskKind::qa && (o.skip_bad_rows || o.ignore_unknown_labels)) {
+    throw usage_error(o.skip_bad_rows ? "--skip-bad-rows" : "--ignore-unknown-labels", ": ",
+                      o.inference.model, " was trained for ", name_of(model.kind));
+  }
   TaskOptions options = model.options;
   options.eval_files = {o.data.begin(), o.data.end()};
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.

@@ -215,6 +215,9 @@ AnswerPrediction::AnswerPrediction(const FineTuned& model, const PredictOptions&
         "--top-k and --all-probabilities are for classification; this is a question-answering "
         "model (--nbest FILE writes its candidates)");
   }
+  if (o.skip_bad_rows) {
+    throw usage_error("--skip-bad-rows is for classification; this is a question-answering model");
+  }
   TaskOptions options = model.options;
   options.eval_files = {fs::path(o.input == "-" ? "/dev/stdin" : o.input)};
   require_pair_types(model.model.config, "question answering");

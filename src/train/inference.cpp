@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "comm/agreement.h"
 #include "comm/placement.h"
@@ -31,12 +32,27 @@ TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
                     "); fine-tune it first with finetune train");
 }
 
+// Options for the other task's data would be passed over without a word.
+void require_options_of(TaskKind kind, const InferenceOptions& o) {
+  const bool qa = kind == TaskKind::qa;
+  const std::pair<const char*, bool> of_the_other[] = {
+      {"--text-column", qa && o.text_columns},
+      {"--text-pair-column", qa && o.text_pair_column},
+      {"--label-column", qa && o.label_column},
+      {"--doc-stride", !qa && o.doc_stride},
+      {"--squad-version", !qa && o.squad_version}};
+  for (const auto& [name, given] : of_the_other) {
+    if (given) throw usage_error(name, ": ", o.model, " was trained for ", name_of(kind));
+  }
+}
+
 }  // namespace
 
 FineTuned open_fine_tuned(const InferenceOptions& options) {
   FineTuned out;
   out.model = open_model(options.model);
   out.kind = stored_task(out.model.config, *open_weights(out.model.directory.weights));
+  require_options_of(out.kind, options);
   out.options = stored_task_options(out.kind, out.model.config);
   if (options.text_columns) out.options.text_columns = *options.text_columns;
   if (options.text_pair_column) out.options.text_pair_column = *options.text_pair_column;

@@ -61,6 +61,19 @@ def test_predict_bad_inputs(directory):
     assert len(rows_of(result.out)) == 2 and "1 unusable" in result.err, result
 
 
+def test_options_of_the_other_task(directory):
+    need(*MODELS, "golden/trajectory-qa-train.json")
+    rows = write(directory / "one.csv", "text\nhello\n")
+    for model, data, options in (
+            (MODEL, rows, (["--doc-stride", 8], ["--squad-version", "2"], ["--nbest", directory / "n.json"])),
+            (QA_MODEL, SQUAD, (["--text-column", "text"], ["--text-pair-column", "b"], ["--skip-bad-rows"],
+                               ["--top-k", 2], ["--all-probabilities"]))):
+        for option in options:
+            fail(2, "predict", "--model", model, "--input", data, "--output", "-", *option, words=[option[0]])
+    for option in (["--label-column", "label"], ["--ignore-unknown-labels"], ["--skip-bad-rows"]):
+        fail(2, "evaluate", "--model", QA_MODEL, "--data", SQUAD, *option, words=[option[0]])
+
+
 def test_predict_outputs(directory):
     need(*MODELS)
     one = write(directory / "one.csv", "text\nhello\n")
