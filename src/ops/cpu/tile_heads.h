@@ -45,11 +45,8 @@ struct TaskHead {
   }
   HeadRows queries(Tensor x) const { return rows(x, task.first_query, task.queries); }
   HeadRows keys(Tensor x) const { return rows(x, task.first_key, task.keys); }
-  // With the heads that come after it; of long sequences' with the next.
-  void fetch(const HeadRows& x) const {
-    const bool alone = task.heads_to_come == 1 && task.another_follows;
-    fetch_heads(x, (task.heads_to_come + int64_t(alone)) * size);
-  }
+  // With the heads that come after it.
+  void fetch(const HeadRows& x) const { fetch_heads(x, task.heads_to_come * size); }
 };
 
 inline __m512i row_part(const bfloat16* row, int64_t i) {
