@@ -255,10 +255,9 @@ bool same_file(const std::string& a, const std::string& b) {
 // `model` is a directory, a run's, or a weight file.
 bool is_of_model(const fs::path& file, const fs::path& model) {
   std::error_code ignored;
-  const fs::path place = fs::absolute(file).parent_path();
-  const fs::path beside = fs::is_regular_file(model, ignored) ? model.parent_path() : model;
-  return fs::equivalent(place, fs::absolute(beside), ignored) ||
-         fs::equivalent(place, model / "model", ignored);
+  fs::path directory = fs::is_regular_file(model, ignored) ? model.parent_path() : model;
+  if (fs::is_directory(directory / "model", ignored)) directory /= "model";
+  return fs::equivalent(fs::absolute(file).parent_path(), fs::absolute(directory), ignored);
 }
 
 void check_paths(const PredictOptions& o) {
@@ -309,7 +308,8 @@ void add_predict_command(Subcommand program, int&) {
   command
       .add_option(
           "--input", o->input,
-          "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input: a text per line")
+          "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input (of rows: a text per "
+          "line)")
       .required()
       .type_name("FILE|-")
       .group("Data");

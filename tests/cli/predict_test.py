@@ -84,6 +84,13 @@ def test_predict_outputs(directory):
     for path in (model, model / "model.safetensors"):
         fail(2, "predict", "--model", path, "--input", one, "--output", model / "config.json", "--overwrite",
              words=["config.json", "one of the model's files"])
+    run = directory / "ended"
+    run.mkdir()
+    model.rename(run / "model")
+    write(run / "labels.csv", "")
+    succeed("predict", "--model", run, "--input", one, "--output", run / "labels.csv", "--overwrite")
+    fail(2, "predict", "--model", run, "--input", one, "--output", run / "model" / "vocab.txt", "--overwrite",
+         words=["vocab.txt", "one of the model's files"])
     fail(2, *base, directory, words=["directory"])
     fail(2, *base, directory / "labels.jsonl", words=["labels.jsonl", ".csv"])
     unfinished = directory / "run"
