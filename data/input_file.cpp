@@ -10,29 +10,15 @@
 #include <string_view>
 #include <vector>
 
+#include "core/descriptor.h"
 #include "core/error.h"
+#include "core/files.h"
 
 namespace finetune {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kCopyBlock = 256 << 10;
 constexpr int kMostWaitMilliseconds = 200;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 class PipeCopy {
  public:
@@ -43,11 +29,7 @@ class PipeCopy {
   }
 
   void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(file_.number(), bytes.data(), bytes.size());
-      if (count < 0 && errno != EINTR) throw write_failure();
-      if (count > 0) bytes.remove_prefix(size_t(count));
-    }
+    if (!write_all(file_.number(), bytes)) throw write_failure();
   }
   fs::path path() const { return concat("/proc/self/fd/", file_.number()); }
 
@@ -88,9 +70,9 @@ std::string input_name(const fs::path& path) {
   return path == "-" ? "standard input" : path.string();
 }
 
-InputFile rereadable(const fs::path& path, const std::function<void()>& check_stop) {
-  InputFile file(path);
-  if (!is_pipe(path)) return file;
+InputFile rereadable(InputFile file, const std::function<void()>& check_stop) {
+  if (!is_pipe(file.content)) return file;
+  const fs::path& path = file.name;
   auto copy = std::make_shared<PipeCopy>(path);
   // Without O_NONBLOCK the call would wait for the pipe's other end, whatever signal comes.
   const Descriptor source(path == "-" ? ::dup(STDIN_FILENO)

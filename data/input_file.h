@@ -19,12 +19,11 @@ struct InputFile {
 // A pipe, a device, or "-", the standard input: it can be read once only.
 bool is_pipe(const std::filesystem::path& path);
 
-// `path` to be read as often as needed: a pipe is read to its end into a nameless file in $TMPDIR.
+// `file` to be read as often as needed: a pipe is read to its end into a nameless file in $TMPDIR.
 // While a pipe brings nothing (or nobody has opened its other end), `check_stop` is called five
-// times a second and after every signal; it may throw. Error(data) if `path` cannot be read,
+// times a second and after every signal; it may throw. Error(data) if `file` cannot be read,
 // Error(model) if the copy cannot be written.
-InputFile rereadable(const std::filesystem::path& path,
-                     const std::function<void()>& check_stop = nullptr);
+InputFile rereadable(InputFile file, const std::function<void()>& check_stop = nullptr);
 
 std::string input_name(const std::filesystem::path& path);  // for messages
 

@@ -33,7 +33,8 @@ class TableReader {
 
   void read(const InputFile& file) {
     const fs::path& path = file.name;
-    const std::string_view text = load(file.content);
+    const std::string_view text =
+        table_.maps_.emplace_back(file.content == "-" ? "/dev/stdin" : file.content).text();
     table_.files_.push_back(path);
     RowStream stream(path, ByteWindow(text),
                      {.skip_bad_rows = skip_bad_rows_, .columns = table_.columns_}, table_.arena_);
@@ -57,13 +58,6 @@ class TableReader {
   Table take() { return std::move(table_); }
 
  private:
-  std::string_view load(const fs::path& path) {
-    if (is_pipe(path)) {
-      return table_.texts_.emplace_back(read_text_file(path == "-" ? "/dev/stdin" : path));
-    }
-    return table_.maps_.emplace_back(path).text();
-  }
-
   void add(const Values& values, uint32_t line) {
     if (values.size() > left_) {
       left_ = std::max(kViewsInBlock, values.size());

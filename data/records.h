@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -59,8 +58,7 @@ class Table {
   std::vector<fs::path> files_;
   std::vector<std::unique_ptr<std::string_view[]>> values_;  // what the rows' spans point into
   std::vector<MappedFile> maps_;
-  std::deque<std::string> texts_;  // inputs that cannot be mapped (pipes)
-  TextArena arena_;                // values that had to be unescaped
+  TextArena arena_;  // values that had to be unescaped
   int64_t skipped_rows_ = 0;
 };
 

@@ -22,10 +22,7 @@ struct RowFiles::Open {
 RowFiles::RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows)
     : skip_bad_rows_(skip_bad_rows) {
   FINETUNE_CHECK(!files.empty());
-  for (const InputFile& file : files) {
-    inputs_.push_back(file.copy ? file : rereadable(file.name));
-    files_.push_back(file.name);
-  }
+  for (const InputFile& file : files) inputs_.push_back(rereadable(file));
   open(0);
 }
 
@@ -36,8 +33,8 @@ void RowFiles::open(size_t file) {
   const std::vector<std::string>& columns = open_->stream.columns();
   if (columns_.empty()) columns_ = columns;
   if (columns_ != columns) {
-    throw data_error(input_name(files_[file]), ": its columns (", join(columns, ", "),
-                     ") differ from those of ", input_name(files_.front()), " (",
+    throw data_error(input_name(inputs_[file].name), ": its columns (", join(columns, ", "),
+                     ") differ from those of ", input_name(first_file()), " (",
                      join(columns_, ", "), ")");
   }
 }
@@ -53,8 +50,9 @@ bool RowFiles::next(Row& row) {
     if (open_->rows == 0 && stream.skipped_rows() > 0) {
       throw data_error(stream.first_problem(), " (and no other row can be used)");
     }
-    if (open_->rows == 0) throw data_error(input_name(files_[open_->file]), ": holds no rows");
-    if (open_->file + 1 == files_.size()) return false;
+    if (open_->rows == 0)
+      throw data_error(input_name(inputs_[open_->file].name), ": holds no rows");
+    if (open_->file + 1 == inputs_.size()) return false;
     skipped_before_ += stream.skipped_rows();
     open(open_->file + 1);
   }
@@ -66,7 +64,7 @@ void RowFiles::rewind() {
 }
 
 std::string RowFiles::where(const Row& row) const {
-  return concat(input_name(files_[row.file]), ":", row.line);
+  return concat(input_name(inputs_[row.file].name), ":", row.line);
 }
 
 int64_t RowFiles::skipped_rows() const {

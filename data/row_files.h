@@ -25,7 +25,7 @@ class RowFiles {
   void rewind();  // next() begins again with the first row
 
   const std::vector<std::string>& columns() const { return columns_; }
-  const std::vector<fs::path>& files() const { return files_; }
+  const fs::path& first_file() const { return inputs_.front().name; }
   std::string where(const Row& row) const;  // "test.csv:118"
   int64_t skipped_rows() const;             // since the first row
 
@@ -33,8 +33,7 @@ class RowFiles {
   struct Open;
   void open(size_t file);
 
-  std::vector<fs::path> files_;
-  std::vector<InputFile> inputs_;  // the same, and copies of pipes
+  std::vector<InputFile> inputs_;
   bool skip_bad_rows_;
   std::vector<std::string> columns_;
   std::unique_ptr<Open> open_;  // the file that is being read

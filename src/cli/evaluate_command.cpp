@@ -14,6 +14,7 @@
 #include "train/dealing.h"
 #include "train/metrics_files.h"
 #include "train/run_directory.h"
+#include "weights/model_directory.h"
 
 namespace finetune {
 namespace {
@@ -43,7 +44,7 @@ void check_output(const EvaluateOptions& o) {
     throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",
                       "choose another directory");
   }
-  if (fs::exists(output / "config.json", ignored)) {
+  if (find_config(output)) {
     throw usage_error("--output ", o.output, ": holds a model; choose another directory");
   }
   if (!fs::is_empty(output, ignored) && !o.overwrite) {

@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "data/input_file.h"
 #include "data/records.h"
 #include "data/squad.h"
 #include "tasks/classification/predictor.h"
@@ -39,12 +40,6 @@ struct PredictOptions {
   bool overwrite = false;
 };
 
-bool is_stream(const std::string& path) {
-  std::error_code ignored;
-  fs::file_status status = fs::status(path, ignored);
-  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
-}
-
 // A device or a pipe: written as it is, for there is nothing to rename.
 class Stream {
  public:
@@ -57,11 +52,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   void write(std::string_view text) {
-    while (!text.empty()) {
-      ssize_t count = ::write(descriptor_, text.data(), text.size());
-      if (count < 0 && errno != EINTR) fail();
-      if (count > 0) text.remove_prefix(size_t(count));
-    }
+    if (!write_all(descriptor_, text)) fail();
   }
 
  private:
@@ -78,7 +69,7 @@ class Output {
  public:
   explicit Output(const std::string& path) {
     if (path == "-") return;
-    if (is_stream(path))
+    if (is_pipe(path))
       stream_.emplace(path);
     else
       file_.emplace(path);
@@ -252,28 +243,27 @@ bool same_file(const std::string& a, const std::string& b) {
   return a != "-" && b != "-" && (a == b || fs::equivalent(a, b, ignored));
 }
 
-// `model` is a directory, a run's, or a weight file.
-bool is_of_model(const fs::path& file, const fs::path& model) {
-  std::error_code ignored;
-  fs::path directory = fs::is_regular_file(model, ignored) ? model.parent_path() : model;
-  if (fs::is_directory(directory / "model", ignored)) directory /= "model";
-  return fs::equivalent(fs::absolute(file).parent_path(), fs::absolute(directory), ignored);
-}
-
 void check_paths(const PredictOptions& o) {
   for (const std::string& path : {o.output, o.n_best}) {
     std::error_code ignored;
-    if (path.empty() || path == "-" || !fs::exists(path, ignored) || is_stream(path)) continue;
+    if (path.empty() || is_pipe(path) || !fs::exists(path, ignored)) continue;
     if (fs::is_directory(path, ignored))
       throw usage_error(path, ": is a directory, a file is needed");
     if (same_file(path, o.input))
       throw usage_error(path, ": is the input; write the output to another file");
-    if (is_of_model(path, o.inference.model))
-      throw usage_error(path, ": is one of the model's files; write the output elsewhere");
     if (!o.overwrite) throw usage_error(path, ": exists; --overwrite replaces it");
   }
   if (o.output == o.n_best || same_file(o.output, o.n_best)) {
     throw usage_error("--output and --nbest are both ", o.output, "; they need two files");
+  }
+}
+
+void check_model_survives(const PredictOptions& o, const fs::path& model_directory) {
+  for (const std::string& path : {o.output, o.n_best}) {
+    std::error_code ignored;
+    if (path.empty() || is_pipe(path) || !fs::exists(path, ignored)) continue;
+    if (fs::equivalent(fs::absolute(path).parent_path(), model_directory, ignored))
+      throw usage_error(path, ": is one of the model's files; write the output elsewhere");
   }
 }
 
@@ -285,6 +275,7 @@ void run(const PredictOptions& o) {
     if (comm.rank() != 0) return;
     check_paths(o);
     model = open_fine_tuned(o.inference);
+    check_model_survives(o, model.model.directory.directory);
     if (model.kind == TaskKind::qa)
       prediction = std::make_unique<AnswerPrediction>(model, o);
     else

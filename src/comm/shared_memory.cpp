@@ -64,10 +64,6 @@ std::shared_ptr<void> map(size_t bytes, int flags, int descriptor) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
 Descriptor create_memory(size_t bytes) {
   require_possible(bytes);
   Descriptor memory(::memfd_create("finetune", MFD_CLOEXEC));

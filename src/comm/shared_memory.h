@@ -7,20 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "core/descriptor.h"
+
 namespace finetune {
-
-// A file descriptor that this object closes.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.number_) { other.number_ = -1; }
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor();
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 // Each: Error(device) that names the size, or the process whose memory cannot be opened.
 Descriptor create_memory(size_t bytes);

@@ -121,6 +121,15 @@ void require_readable(const fs::path& path, ExitCode code) {
   }
 }
 
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno != EINTR) return false;
+    if (count > 0) bytes.remove_prefix(size_t(count));
+  }
+  return true;
+}
+
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   temporary_ = path_;
   temporary_ += concat(".tmp.", int64_t(::getpid()));
@@ -141,14 +150,8 @@ void AtomicFile::write(const void* data, size_t size) {
 }
 
 void AtomicFile::flush_buffer() {
-  const char* data = buffer_.data();
-  size_t left = buffer_.size();
-  while (left > 0) {
-    ssize_t count = ::write(descriptor_, data, left);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw model_error(path_.string(), ": cannot be written: ", reason(errno));
-    data += count;
-    left -= size_t(count);
+  if (!write_all(descriptor_, buffer_)) {
+    throw model_error(path_.string(), ": cannot be written: ", reason(errno));
   }
   buffer_.clear();
 }

@@ -37,6 +37,9 @@ std::string read_text_file(const fs::path& path, ExitCode code = ExitCode::data)
 // The same errors, for a file that is read later.
 void require_readable(const fs::path& path, ExitCode code = ExitCode::data);
 
+// False, errno saying why, if not all of it can be written.
+bool write_all(int descriptor, std::string_view bytes);
+
 // Writes beside `path` under a temporary name; commit() flushes to the disk and renames it over
 // `path`. Without commit nothing is left. Errors are Error(ExitCode::model) naming the file.
 class AtomicFile {

@@ -107,6 +107,11 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
+std::string join_some(const std::vector<std::string>& parts, size_t most) {
+  if (parts.size() <= most) return join(parts, ", ");
+  return join({parts.begin(), parts.begin() + ptrdiff_t(most)}, ", ") + ", …";
+}
+
 std::optional<std::string> closest_match(std::string_view word,
                                          const std::vector<std::string>& candidates) {
   std::optional<std::string> best;

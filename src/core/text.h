@@ -67,6 +67,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);                                  // ASCII white space
 bool ends_with_ignoring_case(std::string_view text, std::string_view ending);  // ASCII
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// "a, b, c, …": at most `most` of them, for messages.
+std::string join_some(const std::vector<std::string>& parts, size_t most);
 
 // The candidate nearest to `word` by edit distance, if one is near enough to be a typo of it.
 std::optional<std::string> closest_match(std::string_view word,

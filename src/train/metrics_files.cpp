@@ -112,12 +112,9 @@ MetricsLog::~MetricsLog() {
 }
 
 void MetricsLog::append(const NamedNumbers& numbers) {
-  std::string line = json_line(numbers) + "\n";
-  for (size_t done = 0; done < line.size();) {
-    ssize_t count = ::write(descriptor_, line.data() + done, line.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
-    done += size_t(count);
+  const std::string line = json_line(numbers) + "\n";
+  if (!write_all(descriptor_, line)) {
+    throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
   }
 }
 

@@ -1,11 +1,13 @@
 #include "train/options.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 #include "core/parallel.h"
 #include "train/assertions.h"
 #include "train/duration.h"
+#include "train/option_values.h"
 
 namespace finetune {
 namespace {
@@ -40,27 +42,10 @@ struct ValueCheck {
   void operator()(const OptionInfo&, const Other&) const {}
 };
 
-// The values of all options, each as one string, in the order of for_each_option.
-struct ValueTexts {
-  std::vector<std::string> texts;
-
-  void operator()(const OptionInfo&, const std::vector<std::string>& values) {
-    texts.push_back(join(values, ","));
-  }
-  template <typename Value>
-  void operator()(const OptionInfo&, const std::optional<Value>& value) {
-    texts.push_back(value ? concat(*value) : "");
-  }
-  template <typename Value>
-  void operator()(const OptionInfo&, const Value& value) {
-    texts.push_back(concat(value));
-  }
-};
-
-std::vector<std::string> value_texts(const TrainOptions& options) {
-  ValueTexts values;
-  for_each_option(options, values);
-  return std::move(values.texts);
+std::optional<ConfigValue> value_of(const std::vector<ConfigItem>& items, std::string_view name) {
+  const auto found = std::find_if(items.begin(), items.end(),
+                                  [&](const ConfigItem& item) { return item.name == name; });
+  return found == items.end() ? std::nullopt : std::optional(found->value);
 }
 
 }  // namespace
@@ -133,20 +118,19 @@ void validate(const TrainOptions& o) {
   require(o.bucket_mb > 0 && o.bucket_mb <= 1e6, "bucket-mb", o.bucket_mb,
           "above 0 and at most 1000000");
   if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
-  parse_duration(o.comm_timeout, "--comm-timeout", true);
+  comm_timeout_seconds(o);
   for (const std::string& text : o.assertions) parse_assertion(text);
 }
 
 void require_options_of(TaskKind kind, const TrainOptions& options) {
-  const std::vector<std::string> given = value_texts(options);
-  const std::vector<std::string> defaults = value_texts(TrainOptions());
+  const std::vector<ConfigItem> given = config_items(options),
+                                defaults = config_items(TrainOptions());
   std::vector<std::string> others;
-  size_t i = 0;
   for_each_option(options, [&](const OptionInfo& info, const auto&) {
-    if (info.task && *info.task != kind && given[i] != defaults[i]) {
+    if (!info.task || *info.task == kind) return;
+    if (value_of(given, info.name) != value_of(defaults, info.name)) {
       others.push_back(concat("--", info.name));
     }
-    ++i;
   });
   if (others.empty()) return;
   const bool qa = kind == TaskKind::qa;
@@ -154,6 +138,10 @@ void require_options_of(TaskKind kind, const TrainOptions& options) {
                     qa ? "classification" : "question answering", " alone: the task is ",
                     qa ? "qa" : "classification",
                     options.task.empty() ? concat(", as ", options.train.at(0), " shows") : "");
+}
+
+double comm_timeout_seconds(const TrainOptions& o) {
+  return parse_duration(o.comm_timeout, "--comm-timeout", true);
 }
 
 int64_t bucket_bytes(const TrainOptions& o) {

@@ -286,6 +286,7 @@ void require_options_of(TaskKind kind, const TrainOptions& options);
 // All but the files.
 TaskOptions task_options(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);
+double comm_timeout_seconds(const TrainOptions& options);  // 0: for ever
 DType wire_type(const TrainOptions& options);
 
 }  // namespace finetune

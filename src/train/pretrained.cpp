@@ -89,12 +89,8 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
                              ? concat("the head (", head_module(table), ") of the weights is kept")
                              : concat("the head (", head_module(table), ") is newly initialised"));
   if (report.unused.empty()) return;
-  std::vector<std::string> shown(
-      report.unused.begin(),
-      report.unused.begin() + ptrdiff_t(std::min(kNamesShown, report.unused.size())));
   report.lines.push_back(concat("not needed: ", report.unused.size(), " other tensors (",
-                                join(shown, ", "),
-                                report.unused.size() > kNamesShown ? ", …)" : ")"));
+                                join_some(report.unused, kNamesShown), ")"));
 }
 
 }  // namespace

@@ -22,13 +22,10 @@ namespace {
 
 // "5: 'a', 'b', 'c', …"
 std::string some_of(const std::vector<std::string>& labels) {
-  constexpr size_t kShown = 3;
   if (labels.empty()) return "none";
-  std::string text = concat(labels.size(), ":");
-  for (size_t i = 0; i < std::min(labels.size(), kShown); ++i) {
-    text += concat(i ? ", " : " ", in_quotes(labels[i]));
-  }
-  return labels.size() > kShown ? text + ", …" : text;
+  std::vector<std::string> quoted;
+  for (const std::string& label : labels) quoted.push_back(in_quotes(label));
+  return concat(labels.size(), ": ", join_some(quoted, 3));
 }
 
 }  // namespace

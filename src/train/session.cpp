@@ -81,7 +81,7 @@ void Preparation::check_options() {
     if (!s_.options.time_limit.empty()) {
       s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
     }
-    comm_.set_timeout(parse_duration(s_.options.comm_timeout, "--comm-timeout", true));
+    comm_.set_timeout(comm_timeout_seconds(s_.options));
   });
   require_equal_processes(comm_, s_.options);
 }
@@ -251,7 +251,7 @@ void Preparation::make_step() {
   step.deterministic = !o.no_deterministic;
   step.bucket_bytes = bucket_bytes(o);
   step.wire = wire_type(o);
-  step.comm_timeout = parse_duration(o.comm_timeout, "--comm-timeout", true);
+  step.comm_timeout = comm_timeout_seconds(o);
   s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
 }
 

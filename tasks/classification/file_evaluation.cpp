@@ -38,9 +38,9 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
       data_(checked_data(options, config)),
       files_(options.eval_files, options.skip_bad_rows) {
   class_weights_ = stored_class_weights(config, data_.labels.size());
-  text_ = find_text_columns(files_.columns(), files_.files().front(), options);
+  text_ = find_text_columns(files_.columns(), files_.first_file(), options);
   label_ =
-      find_column(files_.columns(), options.label_column, files_.files().front(), "--label-column");
+      find_column(files_.columns(), options.label_column, files_.first_file(), "--label-column");
   survey();
   unknown_ = LabelMap(data_.unknown_labels);
   tally_.emplace(data_, class_weights_, options.label_smoothing);
@@ -79,7 +79,7 @@ void ClassificationFileEvaluation::survey() {
   rows_ = read_;
   dropped_ = files_.skipped_rows() + faulty_;
   if (rows_ == 0) {
-    throw data_error(files_.files().front().string(), ": no usable row",
+    throw data_error(files_.first_file().string(), ": no usable row",
                      dropped_ > 0 ? concat(" (", dropped_, " dropped)") : "");
   }
   data_.unknown_labels.assign(unknown.begin(), unknown.end());
@@ -87,7 +87,7 @@ void ClassificationFileEvaluation::survey() {
     throw unknown_labels_error(first_unknown, data_.unknown_labels, options_);
   }
   if (data_.problem == ProblemType::single_label && rows_with_unknown_ == rows_) {
-    throw data_error(files_.files().front().string(), ": column ", in_quotes(options_.label_column),
+    throw data_error(files_.first_file().string(), ": column ", in_quotes(options_.label_column),
                      " has no label that the model knows");
   }
   files_.rewind();

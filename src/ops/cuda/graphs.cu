@@ -37,18 +37,17 @@ void Graphs::destroy_first_retired() {
   if (first.done) cudaEventDestroy(first.done);
 }
 
-void Graphs::clear(Context& context) {
-  if (entries_.empty() && retired_.empty()) return;
+bool Graphs::clear(Context& context) {
+  if (entries_.empty() && retired_.empty()) return false;
   context.wait("CUDA graphs");  // they may be under way
   while (!retired_.empty()) destroy_first_retired();
   for (const auto& [key, entry] : entries_) destroy(entry.graph);
   entries_.clear();
+  return true;
 }
 
 bool Graphs::give_back(Context& context) {
-  if (recording_ || (entries_.empty() && retired_.empty())) return false;
-  clear(context);
-  return true;
+  return !recording_ && clear(context);
 }
 
 void Graphs::make_room(Context& context) {

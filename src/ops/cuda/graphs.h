@@ -51,7 +51,7 @@ class Graphs {
     cudaEvent_t done;
   };
 
-  void clear(Context& context);
+  bool clear(Context& context);  // false: there were none
   void make_room(Context& context);
   void retire(Context& context, cudaGraphExec_t graph);
   void destroy_first_retired();
