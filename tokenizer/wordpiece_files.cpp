@@ -4,14 +4,13 @@
 #include "core/files.h"
 #include "core/text.h"
 #include "tokenizer/json_file.h"
+#include "tokenizer/special_tokens.h"
 
 namespace finetune {
 namespace {
 
 using Array = simdjson::dom::array;
 using Object = simdjson::dom::object;
-
-constexpr int64_t kLargestId = 1 << 28;
 
 // The files of `names` that are in `directory`.
 std::vector<fs::path> present_files(const fs::path& directory,
@@ -23,13 +22,6 @@ std::vector<fs::path> present_files(const fs::path& directory,
   return out;
 }
 
-int32_t checked_id(const fs::path& path, std::string_view piece, int64_t id) {
-  if (id < 0 || id > kLargestId) {
-    throw model_error(path.string(), ": token ", in_quotes(piece), " has the impossible id ", id);
-  }
-  return int32_t(id);
-}
-
 int32_t require(const WordPieceDefinition& definition, const fs::path& path, std::string_view what,
                 std::string_view token) {
   int32_t id = definition.vocabulary.find(token);
@@ -37,27 +29,6 @@ int32_t require(const WordPieceDefinition& definition, const fs::path& path, std
     throw model_error(path.string(), ": the vocabulary has no ", what, " token ", in_quotes(token));
   }
   return id;
-}
-
-AddedToken read_added_token(const JsonFile& file, const Object& object) {
-  AddedToken token;
-  token.content = std::string(file.get<std::string_view>(object, "content").value_or(""));
-  token.single_word = file.get<bool>(object, "single_word").value_or(false);
-  token.lstrip = file.get<bool>(object, "lstrip").value_or(false);
-  token.rstrip = file.get<bool>(object, "rstrip").value_or(false);
-  token.special = file.get<bool>(object, "special").value_or(false);
-  token.normalized = file.get<bool>(object, "normalized").value_or(!token.special);
-  return token;
-}
-
-// An added token keeps the id that the vocabulary has for it.
-void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
-               const fs::path& path) {
-  if (token.content.empty()) return;
-  int32_t known = definition.vocabulary.find(token.content);
-  token.id = known >= 0 ? known : checked_id(path, token.content, id);
-  if (known < 0) definition.vocabulary.add(token.content, token.id);
-  definition.added.push_back(std::move(token));
 }
 
 // ---- tokenizer.json ----
@@ -166,14 +137,6 @@ void read_template(const JsonFile& file, WordPieceDefinition& definition) {
 
 // ---- tokenizer_config.json ----
 
-// A token in a configuration file: a string or an object with "content".
-std::optional<std::string> token_name(const JsonFile& file, const char* key) {
-  auto value = JsonFile::find(file.root(), key);
-  if (!value) return std::nullopt;
-  if (value->is_object()) return read_added_token(file, value->get<Object>()).content;
-  return std::string(*file.get<std::string_view>(file.root(), key));
-}
-
 int64_t read_model_max_length(const JsonFile& config) {
   auto value = JsonFile::find(config.root(), "model_max_length");
   double number = 0;  // Hugging Face writes 1e30 where there is no limit
@@ -206,16 +169,16 @@ WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
     definition.vocabulary.finish();
   }
   read_template(file, definition);
-  std::string pad = "[PAD]";
   if (fs::exists(directory / "tokenizer_config.json")) {
     JsonFile config(directory / "tokenizer_config.json");
     override_normalizer(config, definition.normalizer);
     definition.model_max_length = read_model_max_length(config);
-    pad = token_name(config, "pad_token").value_or(pad);
   }
-  definition.special.pad = definition.vocabulary.find(pad);
-  definition.files = present_files(directory, {"tokenizer.json", "tokenizer_config.json",
-                                               "special_tokens_map.json", "vocab.txt"});
+  const SpecialNames names = add_configured_tokens(directory, definition);
+  definition.special.pad = definition.vocabulary.find(names.pad);
+  definition.files =
+      present_files(directory, {"tokenizer.json", "tokenizer_config.json",
+                                "special_tokens_map.json", "added_tokens.json", "vocab.txt"});
   return definition;
 }
 
@@ -239,40 +202,12 @@ void read_vocabulary_lines(const fs::path& path, Vocabulary& vocabulary) {
   vocabulary.finish();
 }
 
-struct TokenNames {
-  std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]", mask = "[MASK]";
-
-  void read(const JsonFile& file) {
-    unk = token_name(file, "unk_token").value_or(unk);
-    sep = token_name(file, "sep_token").value_or(sep);
-    pad = token_name(file, "pad_token").value_or(pad);
-    cls = token_name(file, "cls_token").value_or(cls);
-    mask = token_name(file, "mask_token").value_or(mask);
-  }
-};
-
-// The numbered added tokens of tokenizer_config.json.
-void read_added_tokens_decoder(const JsonFile& config, WordPieceDefinition& definition) {
-  auto decoder = config.get<Object>(config.root(), "added_tokens_decoder");
-  if (!decoder) return;
-  for (auto [key, value] : *decoder) {
-    Object object;
-    std::optional<int64_t> id = parse_int(key);
-    if (!id || value.get(object)) {
-      throw model_error(config.path().string(), ": added_tokens_decoder has a bad entry ",
-                        in_quotes(key));
-    }
-    add_token(definition, read_added_token(config, object), *id, config.path());
-  }
-}
-
 }  // namespace
 
 WordPieceDefinition read_vocab_txt(const fs::path& directory) {
   WordPieceDefinition definition;
   fs::path path = directory / "vocab.txt";
   read_vocabulary_lines(path, definition.vocabulary);
-  TokenNames names;
   if (fs::path config_path = directory / "tokenizer_config.json"; fs::exists(config_path)) {
     JsonFile config(config_path);
     auto words = config.get<std::string_view>(config.root(), "word_tokenizer_type");
@@ -287,44 +222,12 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
     options.handle_chinese_chars =
         config.get<bool>(config.root(), "tokenize_chinese_chars").value_or(true);
     definition.model_max_length = read_model_max_length(config);
-    names.read(config);
-    read_added_tokens_decoder(config, definition);
   }
-  if (fs::path map = directory / "special_tokens_map.json";
-      definition.added.empty() && fs::exists(map)) {
-    names.read(JsonFile(map));
-  }
-  if (fs::path added = directory / "added_tokens.json";
-      definition.added.empty() && fs::exists(added)) {
-    JsonFile file(added);
-    for (auto [content, value] : file.root()) {
-      int64_t id = -1;
-      if (value.get(id)) id = -1;
-      AddedToken token;
-      token.content = std::string(content);
-      add_token(definition, token, id, added);
-    }
-  }
-  definition.vocabulary.finish();
+  const SpecialNames names = add_configured_tokens(directory, definition);
   definition.special.unk = require(definition, path, "unknown", names.unk);
   definition.special.cls = require(definition, path, "classification", names.cls);
   definition.special.sep = require(definition, path, "separator", names.sep);
   definition.special.pad = definition.vocabulary.find(names.pad);
-  // Special tokens that the files do not list as added ones.
-  for (const std::string& name : {names.unk, names.sep, names.pad, names.cls, names.mask}) {
-    bool listed = false;
-    for (AddedToken& token : definition.added) {
-      if (token.content == name) listed = true;
-    }
-    int32_t id = definition.vocabulary.find(name);
-    if (listed || id < 0) continue;
-    AddedToken token;
-    token.content = name;
-    token.id = id;
-    token.normalized = false;
-    token.special = true;
-    definition.added.push_back(token);
-  }
   definition.files = present_files(directory, {"vocab.txt", "tokenizer_config.json",
                                                "special_tokens_map.json", "added_tokens.json"});
   return definition;

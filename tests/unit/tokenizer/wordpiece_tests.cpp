@@ -242,5 +242,28 @@ TEST_CASE("vocab.txt: numbering, CRLF, repeats, added tokens") {
   CHECK(test::encode(*tokenizer, "Hi ho[NEW] hu[SEP]").ids == std::vector<int32_t>{7, 6, 8, 1, 3});
 }
 
+// Beside transformers: tests/peers/tokenizer_test.py.
+TEST_CASE("vocab.txt: what special_tokens_map.json names is found as it is written") {
+  const std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhi\n[\n]\nx\n<E>\n";
+  const auto ids = [&](const std::string& config, const std::string& map,
+                       const std::string& added) {
+    TemporaryDirectory directory;
+    directory.write("vocab.txt", vocabulary);
+    directory.write("tokenizer_config.json", config);
+    directory.write("special_tokens_map.json", map);
+    directory.write("added_tokens.json", added);
+    return test::encode(*Tokenizer::load(directory.path()), "[x]hi<E>[X]").ids;
+  };
+  using Ids = std::vector<int32_t>;
+  const std::string named = "{\"additional_special_tokens\": [\"[X]\", \"<E>\", \"[none]\"]}";
+  const std::string added = "{\"[X]\": 9}";
+  CHECK(ids("{}", named, added) == Ids{5, 7, 6, 4, 8, 9});
+  CHECK(ids("{}", "{\"mask_token\": {\"content\": \"[X]\"}}", added) ==
+        Ids{5, 7, 6, 4, 1, 1, 1, 9});
+  CHECK(ids("{}", "{}", added) == Ids{9, 4, 1, 1, 1, 9});
+  // Not read beside a decoder.
+  CHECK(ids("{\"added_tokens_decoder\": {}}", named, added) == Ids{5, 7, 6, 4, 1, 1, 1, 5, 7, 6});
+}
+
 }  // namespace
 }  // namespace finetune

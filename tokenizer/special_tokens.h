@@ -1,0 +1,32 @@
+// Tokens that the configuration files of a model directory name: tokenizer_config.json, and where
+// that has no added_tokens_decoder special_tokens_map.json and added_tokens.json. As
+// from_pretrained of transformers 4 has them for BertTokenizerFast (tokenization_utils_base.py).
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tokenizer/json_file.h"
+#include "tokenizer/wordpiece_tokenizer.h"
+
+namespace finetune {
+
+struct SpecialNames {
+  std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]";
+};
+
+// An object of "content" and flags.
+AddedToken read_added_token(const JsonFile& file, const simdjson::dom::object& object);
+
+// An added token keeps the id that the vocabulary has for it. Error(model): an impossible `id`.
+void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
+               const std::filesystem::path& path);
+
+int32_t checked_id(const std::filesystem::path& path, std::string_view piece, int64_t id);
+
+// Adds the tokens of the files in `directory` to those that `definition` has, then its special
+// tokens, as far as the vocabulary has them.
+SpecialNames add_configured_tokens(const std::filesystem::path& directory,
+                                   WordPieceDefinition& definition);
+
+}  // namespace finetune
