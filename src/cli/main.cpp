@@ -40,7 +40,11 @@ int fail(finetune::Communicator& world, ExitCode code, const std::string& messag
     report(message);
     return int(code);
   }
-  if (world.claim_voice()) report(finetune::concat(world.name(world.rank()), ": ", message));
+  if (world.claim_voice()) {
+    const std::string stopped = world.stopped();
+    report(finetune::concat(world.name(world.rank()), ": ", message,
+                            stopped.empty() ? "" : "; stopped: ", stopped));
+  }
   world.abort(int(code));
   return int(code);  // not reached
 }

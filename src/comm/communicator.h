@@ -40,6 +40,9 @@ class Communicator {
   // What this process does from now on, for the message of a survivor: "backward pass", 17. `phase`
   // is a literal. step < 0: none.
   virtual void note(const char* phase, int64_t step) = 0;
+  // A library's call from now on, which waits for other processes and does not look itself: one
+  // that takes longer than set_timeout() ends the job. `what` is a literal; null: it has returned.
+  virtual void waits_in(const char* what) = 0;
 
   // ---- of all processes, collective ---------------------------------------------------------
   virtual void barrier() = 0;
@@ -81,11 +84,26 @@ class Communicator {
   // True for the first process that asks (of its host, after a moment for other hosts): the one
   // that tells the user why the job ends.
   virtual bool claim_voice() = 0;
+  // The processes of this host that are stopped, for an error of who waited for them in vain:
+  // "rank 3 on node7 (pid 71, in backward pass, step 17)". Empty: none.
+  virtual std::string stopped() const = 0;
   // Ends all processes with this exit code. For faults that only this one knows of.
   [[noreturn]] virtual void abort(int code) = 0;
   // This process has come to its regular end: from now on nobody expects anything of it.
   // Collective.
   virtual void finish() = 0;
+};
+
+// waits_in() while it lives.
+class LibraryCall {
+ public:
+  LibraryCall(Communicator& comm, const char* what) : comm_(comm) { comm_.waits_in(what); }
+  ~LibraryCall() { comm_.waits_in(nullptr); }
+  LibraryCall(const LibraryCall&) = delete;
+  LibraryCall& operator=(const LibraryCall&) = delete;
+
+ private:
+  Communicator& comm_;
 };
 
 // True if a launcher (mpirun, srun) started this process as one of several.

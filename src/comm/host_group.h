@@ -20,6 +20,7 @@ class HostGroup {
   HostGroup(Control control, int local_rank, int host, std::vector<std::string> names);
 
   Liveness& liveness() { return liveness_; }
+  const Liveness& liveness() const { return liveness_; }
   Spin& spin() { return spin_; }
   ProcessSlot& own_slot() { return control_.slot(local_rank_); }
 

@@ -81,10 +81,26 @@ void Liveness::note(const char* phase, int64_t step) {
   write_phase(slot, phase, step);
 }
 
+void Liveness::waits_in(const char* what) {
+  if (what) ++calls_;
+  call_ = what;
+}
+
 bool Liveness::claim_voice() {
   if (host_ != 0) end_comes_within(kOtherHosts);
   uint32_t nobody = 0;
   return control_.block().voice.compare_exchange_strong(nobody, uint32_t(local_rank_) + 1);
+}
+
+std::string Liveness::stopped() const {
+  std::string all;
+  for (int i = 0; i < control_.processes(); ++i) {
+    const ProcessSlot& slot = control_.slot(i);
+    if (!process_status(slot.pid).stopped()) continue;
+    all += concat(all.empty() ? "" : ", ", names_[size_t(i)], " (pid ", slot.pid.load(), ", in ",
+                  read_phase(slot), ")");
+  }
+  return all;
 }
 
 bool Liveness::end_comes_within(double seconds) const {
@@ -124,13 +140,44 @@ void Liveness::mark_finished() {
   control_.slot(local_rank_).finished.store(1);
 }
 
+// How long the main thread has been in a library's call. Of the other thread.
+class Liveness::CallTimer {
+ public:
+  explicit CallTimer(Liveness& liveness) : liveness_(liveness) {}
+
+  void look() {
+    const double now = seconds_now();
+    const char* const call = liveness_.call_;
+    if (const uint64_t calls = liveness_.calls_; !call || calls != last_call_) {
+      last_call_ = calls;
+      waited_ = 0;
+    } else {
+      waited_ += std::min(now - last_look_, kLongestSlice);
+    }
+    last_look_ = now;
+    const double limit = liveness_.timeout_;
+    if (!call || limit <= 0 || waited_ < limit) return;
+    const std::string stopped = liveness_.stopped();
+    liveness_.give_up(concat("finetune: error: ", liveness_.names_[size_t(liveness_.local_rank_)],
+                             " has waited ", limit, " s for other processes (", call, ")",
+                             stopped.empty() ? "" : "; stopped: ", stopped, "; the job ends"));
+  }
+
+ private:
+  Liveness& liveness_;
+  uint64_t last_call_ = 0;
+  double waited_ = 0, last_look_ = 0;
+};
+
 void Liveness::watch() {
+  CallTimer timer(*this);
   const int processes = control_.processes();
   const int neighbours = std::min(kNeighbours, processes - 1);
   while (!stopping_) {
     futex_wait(control_.block().ending, 0, kInterval);
     if (stopping_) return;
     leave_if_ending();
+    timer.look();
     for (int i = 1; i <= neighbours; ++i) {
       const int other = (local_rank_ + i) % processes;
       const ProcessSlot& slot = control_.slot(other);

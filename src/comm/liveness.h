@@ -22,7 +22,9 @@ class Liveness {
 
   void set_timeout(double seconds) { timeout_ = seconds; }
   void note(const char* phase, int64_t step);
+  void waits_in(const char* what);  // communicator.h
   bool claim_voice();
+  std::string stopped() const;  // communicator.h
 
   // Ends all processes of the job. A process that has claimed the voice has spoken before. Through
   // MPI from the main thread, so that other hosts end too.
@@ -35,6 +37,7 @@ class Liveness {
 
  private:
   friend class Wait;
+  class CallTimer;
 
   void watch();
   [[noreturn]] void report_death(int local_rank);
@@ -49,6 +52,8 @@ class Liveness {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_here_{false};
   const char* last_phase_ = nullptr;
+  std::atomic<const char*> call_{nullptr};  // that the main thread waits in
+  std::atomic<uint64_t> calls_{0};          // so far
   std::thread thread_;
 };
 

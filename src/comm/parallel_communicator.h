@@ -28,11 +28,13 @@ class ParallelCommunicator : public Communicator {
 
   void set_timeout(double seconds) override { group_.liveness().set_timeout(seconds); }
   void note(const char* phase, int64_t step) override { group_.liveness().note(phase, step); }
+  void waits_in(const char* what) override { group_.liveness().waits_in(what); }
 
   void host_barrier() override { group_.barrier(); }
   std::shared_ptr<void> allocate_shared(size_t bytes) override { return group_.allocate(bytes); }
 
   bool claim_voice() override { return group_.liveness().claim_voice(); }
+  std::string stopped() const override { return group_.liveness().stopped(); }
   void abort(int code) override { group_.liveness().end(code); }
   void finish() override;
 

@@ -20,6 +20,7 @@ class Solo final : public Communicator {
   std::string name(int) const override { return "this process"; }
   void set_timeout(double) override {}
   void note(const char*, int64_t) override {}
+  void waits_in(const char*) override {}
 
   void barrier() override {}
   void all_gather(const void* mine, size_t bytes, void* all) override {
@@ -43,6 +44,7 @@ class Solo final : public Communicator {
   int columns() const override { return 1; }
 
   bool claim_voice() override { return true; }
+  std::string stopped() const override { return {}; }
   void abort(int code) override { std::_Exit(code); }
   void finish() override {}
 };

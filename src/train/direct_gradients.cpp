@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <set>
-#include <string>
 
 #include "core/error.h"
 #include "train/direct_exchange.h"
@@ -239,21 +237,6 @@ class DirectGradients final : public GradientSum {
 };
 
 }  // namespace
-
-std::unique_ptr<DevicePeers> connect_devices(Backend& backend, Communicator& comm, double timeout) {
-  if (comm.size() == 1 || backend.uses_host_memory()) return nullptr;
-  constexpr size_t kId = 16;
-  std::string mine = backend.device_id(), all(kId * size_t(comm.size()), '\0');
-  mine.resize(kId);
-  comm.all_gather(mine.data(), kId, all.data());
-  std::set<std::string> devices;
-  for (size_t i = 0; i < all.size(); i += kId) devices.insert(all.substr(i, kId));
-  if (devices.size() < size_t(comm.size())) return nullptr;  // some share one
-  PeerId id{};
-  if (comm.rank() == 0) id = backend.make_peer_id();
-  comm.broadcast(id.data(), id.size(), 0);
-  return backend.connect_peers(id, comm.rank(), comm.size(), timeout);
-}
 
 int64_t most_rows(const Ownership& ownership, const SampleView& samples, int64_t batch_size) {
   return std::min(ownership.row_count(), batch_size * samples.longest());

@@ -239,6 +239,27 @@ def test_a_failing_peer_ends_the_job(directory):
     nothing_left(directory / "run")
 
 
+def test_a_peer_that_never_connects_ends_the_job(directory):
+    need_several_devices()
+    prepared(directory)
+    line = [*LABELS, "--quiet", "--output", directory / "run", "--comm-timeout", "2s"]
+    start = time.time()
+    one_error(run_on(3, *line, env={**EACH, "HOST_NCCL_ABSENT": "1"}), 5, "has waited 2 s for other processes (connecting the GPUs)")
+    assert time.time() - start < 20
+    nothing_left(directory / "run")
+
+
+def test_a_stopped_process_is_named(directory):
+    need_several_devices()
+    prepared(directory)
+    line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", directory / "run"]
+    job = Job("-n", 3, ranks.BINARY, *line, "--comm-timeout", "2s", env=EACH)
+    assert wait_for(lambda: lines_in(directory / "run/metrics.jsonl") >= 3, job), job.wait()
+    os.kill(ranks_of(directory / "run")[1], signal.SIGSTOP)
+    one_error(job.wait(), 5, "rank 1 ", "stopped")
+    nothing_left(directory / "run")
+
+
 def test_one_that_fails_alone_ends_the_job(directory):
     """It says why, and waits for nobody: to end NCCL's communicator is for all processes together."""
     need_several_devices()

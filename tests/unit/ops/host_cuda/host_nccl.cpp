@@ -48,6 +48,20 @@ bool get(ncclComm& comm, int from, std::vector<char>& data) {
   return fits;
 }
 
+// Shows that this process is there. True: all are.
+bool show(const ncclComm& comm, const std::string& where) {
+  std::ofstream(comm.folder / (where + std::to_string(comm.rank))) << 1;
+  int there = 0;
+  for (int rank = 0; rank < comm.size; ++rank) {
+    there += fs::exists(comm.folder / (where + std::to_string(rank)));
+  }
+  return there == comm.size;
+}
+
+void meet(const ncclComm& comm, const std::string& where) {
+  while (!show(comm, where)) usleep(50);
+}
+
 struct Transfer {
   enum { send, receive, reduce } kind;
   ncclComm* comm;
@@ -125,28 +139,21 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
+// Returns when all have called it, as the library's does. Rank HOST_NCCL_ABSENT never comes.
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
   own_rank = rank;
+  while (rank == rank_in("HOST_NCCL_ABSENT")) sleep(1);
   *comm = new ncclComm{id.internal, rank, size, std::vector<int>(size_t(size)),
                        std::vector<int>(size_t(size))};
+  meet(**comm, "connects-");
   return ncclSuccess;
 }
 
 // Returns when all have called it, as the library's may. The last one removes the folder.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  const auto all = [&](const char* name) {
-    std::ofstream(comm->folder / (name + std::to_string(comm->rank))) << 1;
-    return [=] {
-      int there = 0;
-      for (int rank = 0; rank < comm->size; ++rank) {
-        there += fs::exists(comm->folder / (name + std::to_string(rank)));
-      }
-      return there == comm->size;
-    };
-  };
-  for (const auto come = all("comes-"); !come();) usleep(50);
+  meet(*comm, "comes-");
   std::error_code ignored;
-  if (all("goes-")()) fs::remove_all(comm->folder, ignored);
+  if (show(*comm, "goes-")) fs::remove_all(comm->folder, ignored);
   delete comm;
   return ncclSuccess;
 }
