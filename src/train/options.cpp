@@ -103,9 +103,11 @@ void validate(const TrainOptions& o) {
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
   }
-  if (o.regression && (o.class_weights != "none" || o.label_smoothing != 0)) {
+  if (o.regression &&
+      (o.class_weights != "none" || o.label_smoothing != 0 || o.ignore_unknown_labels)) {
     throw usage_error(
-        "--regression has no classes: leave out --class-weights and --label-smoothing");
+        "--regression has no classes: leave out --class-weights, --label-smoothing and "
+        "--ignore-unknown-labels");
   }
   if (o.resume && o.overwrite) throw usage_error("--resume and --overwrite exclude each other");
   if ((o.early_stopping > 0 || !o.best_metric.empty()) && o.eval.empty() && o.eval_fraction == 0) {

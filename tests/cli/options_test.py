@@ -228,6 +228,8 @@ def test_pairs_regression_and_several_labels(directory):
             "eval_samples_per_second>0")
     fail(2, *base, "--label-column", "number", "--regression", "--class-weights", "balanced", "--output",
          directory / "x", words=["--class-weights"])
+    fail(2, *base, "--label-column", "number", "--regression", "--ignore-unknown-labels", "--output", directory / "x",
+         words=["--regression", "--ignore-unknown-labels"])
     fail(2, *base, "--label-column", "tags", "--multi-label", ";", "--regression", "--output", directory / "x",
          words=["--regression"])
 
