@@ -12,6 +12,7 @@ this run. The parts, each a section of the document that is written when the par
   shares      of the machine's matrix-product rate, operations, and the bound they set (no peer)
 """
 import argparse
+import os
 import signal
 import sys
 import tempfile
@@ -22,6 +23,10 @@ from compare.harness import Bench, fail, names_of, progress, require
 from compare.options import DATA, add_common, add_data, add_inference, add_training, require_positive
 from compare.works import SIDES, WORKS
 
+# What holds both sides to instructions of older processors: ours, and PyTorch's, oneDNN's and MKL's.
+HELD_TO = {"avx2": {"FINETUNE_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+                    "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
+
 PARTS = {"training": training, "inference": inference, "whole": whole, "startup": startup,
          "tokenizer": tokenizer, "shares": shares}
 
@@ -30,6 +35,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--model", required=True, type=Path, help="MiniLM's directory; its tokenizer serves base too")
+    parser.add_argument("--isa", choices=HELD_TO,
+                        help="holds both sides to it, on a processor that has more; sections have marks of their own")
     add_common(parser, WORKS)
     parser.set_defaults(device="cpu", random_shapes=["base"])
 
@@ -76,11 +83,13 @@ def main():
     known = {work.name: work for work in WORKS}
     works = [known[name] for name in names_of("--works", options.works, known)]
     check(options, parts, works)
+    if options.isa:
+        os.environ.update(HELD_TO[options.isa])
     with tempfile.TemporaryDirectory(prefix="compare-hf-") as temporary:
         bench = Bench(options, Path(temporary))
         for name, part in zip(names, parts):
             text = part.measure(bench, works)
-            document.write(options.output, name, text)
+            document.write(options.output, f"{name}, {options.isa}" if options.isa else name, text)
             if document.is_document(options.output):
                 print(text, flush=True)
             progress(f"{name}: written to {options.output}")

@@ -122,6 +122,12 @@ class Bench:
                         "--label-column", self.options.label_column]
         return self.ours([*command, *self.threads(more)])
 
+    def rate(self, precision):
+        """Operations a second of large matrix products on this machine now, with all threads."""
+        command = ["bench", "step", "--shape", "minilm", "--lengths", "bank", "--steps", 3, "--json",
+                   "--precision", precision, *self.device(), *self.threads()]
+        return json.loads(self.ours(command).output)["matmul_peak_flops_per_second"]
+
     def peer(self, script, arguments, environment=None):
         """A script of the peer and the JSON object of its last line."""
         finished = call([self.options.peer_python, BENCH / script, *arguments, *self.threads(arguments)], environment)
@@ -155,7 +161,8 @@ class Bench:
         path = path.replace(", fp32", "").replace(", bf16", "")
         version = call([self.options.binary, "--version"]).output.strip()
         load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-        lines = [f"## {title}", "",
+        held = f", held to {self.options.isa.upper()}" if getattr(self.options, "isa", None) else ""
+        lines = [f"## {title}{held}", "",
                  f"Written by `bench/{SCRIPT}.sh` on {datetime.date.today()}; no figure by hand.", "",
                  f"* Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} cores; {' '.join(path.split()[2:])}; "
                  f"load average at the end {load}",

@@ -74,6 +74,24 @@ def run_peer(bench, work, side, data):
     return {**result, "peak_memory_mb": finished.memory_mb}
 
 
+def needed_flops(work, config, result):
+    """Of all sequences: matrix products and attention of real tokens, a multiply-add as 2; the last layer of
+    classification at [CLS] alone, with keys and values of all."""
+    hidden, wide, layers = (config[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers"))
+    tokens, sequences = result["tokens"], result["sequences"]
+    after_values = 4 * hidden * hidden + 4 * hidden * wide  # of a row: query, attention's output, feed-forward
+    layer = tokens * (4 * hidden * hidden + after_values) + 4 * hidden * result["squared_lengths"]
+    if work.kind == "squad":
+        return layers * layer
+    last = tokens * 4 * hidden * hidden + sequences * after_values + 4 * hidden * tokens
+    return (layers - 1) * layer + last + sequences * 2 * hidden * hidden  # and the pooler
+
+
+def with_rate(bench, side, result):
+    """`result` beside the rate of the moment: the machine's speed varies."""
+    return {**result, "rate": bench.rate(side.precision)}
+
+
 def measure(bench, works):
     options, results, versions = bench.options, [], ""
     for work in works:
@@ -81,12 +99,14 @@ def measure(bench, works):
         write_rows(options, work, data)
         sides = in_turn(
             [name for name in options.sides if SIDES[name].padding != "max"], options.runs,
-            lambda side, _: run_ours(bench, work, side, data), lambda side, _: run_peer(bench, work, side, data),
+            lambda side, _: with_rate(bench, side, run_ours(bench, work, side, data)),
+            lambda side, _: with_rate(bench, side, run_peer(bench, work, side, data)),
             lambda number, side, result: progress(
                 f"inference {work.name} run {number + 1}/{options.runs} {side.title}: "
                 f"evaluate {result['evaluate']:.1f}, predict {result['predict']:.1f} sequences/s"))
-        results.append((work, sides))
         versions = peer_versions(sides, versions)
+        config = json.loads((bench.model_with_head(work) / "config.json").read_text())
+        results.append((work, sides, config))
         check_same_work(work, sides)
     return bench.section("Evaluation and prediction beside Hugging Face Trainer", [
         f"{options.runs} runs a side, in turn; the same fine-tuned directory (one step of training) and the same file "
@@ -98,8 +118,12 @@ def measure(bench, works):
         "`Trainer.predict` after two batches of warm-up: tokens ready, loss (and accuracy) in evaluation counted, "
         "nothing else; answers are not made of SQuAD's logits, and the loss of windows counts padded positions",
         "best setting: sorted by length and padded to a batch's longest; batch size the fastest of "
-        f"{options.peer_eval_batch_sizes.replace(',', ', ')}; bf16: `bf16_full_eval`"],
-        versions, [table(results), goals_table(results)])
+        f"{options.peer_eval_batch_sizes.replace(',', ', ')}; bf16: `bf16_full_eval`",
+        "The limit: what has to be multiplied (real tokens; the last layer of classification at `[CLS]` alone) at the "
+        "rate of products of 2048 x 2048 matrices, measured after each run of either side; in bf16 the peak of "
+        "multiplications in registers, which no product reaches. Exponentials, activations and bytes cost nothing in "
+        "it. At the limit: how many times Hugging Face's evaluation that would be, the run's rate by its speed"],
+        versions, [table(results), goals_table(results), limits_table(results)])
 
 
 def check_same_work(work, sides):
@@ -118,7 +142,7 @@ def check_same_work(work, sides):
 def table(results):
     lines = ["| work | side | evaluation, sequences/s (min / median / max) | evaluate command | predict "
              "| peak memory | loss | sequences |", "|---|---|---|---|---|---|---|---|"]
-    for work, sides in results:
+    for work, sides, _ in results:
         for name, runs in sides.items():
             side, size = SIDES[name], ""
             values = {key: spread([r[key] for r in runs], 1) for key in ("evaluate", "predict")}
@@ -135,7 +159,7 @@ def table(results):
 
 def goals_table(results):
     lines = ["| work | what | ours | against | goal | reached (min / median / max of pairs) |", "|---|---|---|---|---|---|"]
-    for work, sides in results:
+    for work, sides, _ in results:
         for which in MEASURES:
             for ours, theirs in [("fp32", "hf-fp32"), ("bf16", faster_peer(sides, which.theirs))]:
                 if not sides.get(ours) or not sides.get(theirs):
@@ -143,4 +167,20 @@ def goals_table(results):
                 ratios = [a[which.ours] / b[which.theirs] for a, b in zip(sides[ours], sides[theirs])]
                 lines.append(f"| {work.title} | {which.title} | {SIDES[ours].title} | {SIDES[theirs].title} "
                              f"| ≥ {GOAL} | {spread(ratios, 2)} |")
+    return lines
+
+
+def limits_table(results):
+    lines = ["| work | precision | GFLOP a sequence | the rate, GFLOP/s | at the limit, times HF | finetune, % of the limit "
+             "| HF, % of the limit |", "|---|---|---|---|---|---|---|"]
+    for work, sides, config in results:
+        for name, peer in (("fp32", "hf-fp32"), ("bf16", "hf-bf16")):
+            if not sides.get(name) or not sides.get(peer):
+                continue
+            flops = needed_flops(work, config, sides[peer][0]) / sides[peer][0]["sequences"]
+            ours = [100 * run["loop"] * flops / run["rate"] for run in sides[name]]
+            theirs = [100 * run["evaluate"] * flops / run["rate"] for run in sides[peer]]
+            rates = [1e-9 * run["rate"] for run in (*sides[name], *sides[peer])]
+            lines.append(f"| {work.title} | {name} | {1e-9 * flops:.3f} | {spread(rates, 0)} "
+                         f"| {spread([100 / share for share in theirs], 2)} | {spread(ours, 1)} | {spread(theirs, 1)} |")
     return lines
