@@ -1,7 +1,7 @@
 #include "tokenizer/special_tokens.h"
 
-#include <algorithm>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "core/error.h"
@@ -18,6 +18,7 @@ using Object = simdjson::dom::object;
 constexpr int64_t kLargestId = 1 << 28;
 
 struct NamedToken : AddedToken {
+  bool stated = false;     // by a file, not BERT's own name
   bool described = false;  // by an object
   bool in_config = false;  // tokenizer_config.json
 };
@@ -45,62 +46,88 @@ NamedToken read_special_token(const JsonFile& file, const char* key, Element val
   return token;
 }
 
-template <typename Token>
-Token* find(std::vector<Token>& tokens, std::string_view content) {
-  const auto same = [&](const Token& token) { return token.content == content; };
-  const auto found = std::find_if(tokens.begin(), tokens.end(), same);
-  return found == tokens.end() ? nullptr : &*found;
+bool is_null(const JsonFile& file, const char* key) {
+  return !file.root().at_key(key).error() && !JsonFile::find(file.root(), key);
 }
 
-struct NamedTokens {
-  NamedToken unk = special_token("[UNK]"), sep = special_token("[SEP]");
-  NamedToken pad = special_token("[PAD]"), cls = special_token("[CLS]");
-  std::optional<NamedToken> mask = special_token("[MASK]");
-  std::vector<NamedToken> additional;
-
+// Names of special tokens, of which a file read later replaces those that it states.
+class NamedTokens {
+ public:
   void read(const JsonFile& file, bool is_config) {
     const auto read_token = [&](const char* key, Element value) {
       NamedToken token = read_special_token(file, key, value);
+      token.stated = true;
       token.described = value.is_object();
       token.in_config = is_config;
       return token;
     };
-    const auto read_one = [&](const char* key, auto& token) {
-      if (auto value = JsonFile::find(file.root(), key)) {
-        token = read_token(key, *value);
+    for (Role& role : roles_) {
+      if (is_null(file, role.key)) role.token.reset();  // there is none
+      if (auto value = JsonFile::find(file.root(), role.key)) {
+        role.token = read_token(role.key, *value);
       }
-    };
-    read_one("unk_token", unk);
-    read_one("sep_token", sep);
-    read_one("pad_token", pad);
-    read_one("cls_token", cls);
-    if (!file.root().at_key("mask_token").error()) mask.reset();  // null: there is none
-    read_one("mask_token", mask);
+    }
     constexpr const char* kAdditional = "additional_special_tokens";
+    if (is_null(file, kAdditional)) additional_.clear();
     if (auto list = file.get<Array>(file.root(), kAdditional)) {
-      for (Element value : *list) {
-        NamedToken token = read_token(kAdditional, value);
-        NamedToken* const before = find(additional, token.content);
-        if (!before) {
-          additional.push_back(std::move(token));
-        } else if (before->described) {  // a name alone counts more
-          *before = std::move(token);
-        }
-      }
+      for (Element value : *list) additional_.push_back(read_token(kAdditional, value));
     }
   }
 
   // Of one content the first one counts.
   std::vector<NamedToken> all() const {
-    std::vector<NamedToken> out = {unk, sep, pad, cls};
-    if (mask) out.push_back(*mask);
-    out.insert(out.end(), additional.begin(), additional.end());
+    std::vector<NamedToken> out;
+    for (const Role& role : roles_) {
+      if (role.token) out.push_back(*role.token);
+    }
+    out.insert(out.end(), additional_.begin(), additional_.end());
     return out;
   }
+  std::string name(std::string_view key) const {
+    for (const Role& role : roles_) {
+      if (role.key == key) return role.token ? role.token->content : role.own;
+    }
+    return {};
+  }
+
+ private:
+  struct Role {
+    const char* key;
+    const char* own;  // BERT's own name, or ""
+    std::optional<NamedToken> token = *own ? std::optional(special_token(own)) : std::nullopt;
+  };
+  Role roles_[7] = {{"bos_token", ""},       {"eos_token", ""},      {"unk_token", "[UNK]"},
+                    {"sep_token", "[SEP]"},  {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
+                    {"mask_token", "[MASK]"}};
+  std::vector<NamedToken> additional_;
+};
+
+// The definition's added tokens by their contents.
+class AddedTokens {
+ public:
+  explicit AddedTokens(WordPieceDefinition& definition) : definition_(definition) {
+    for (const AddedToken& token : definition.added) contents_.insert(token.content);
+  }
+  // Nothing happens if the token has no content, or is there.
+  void add(AddedToken token, int64_t id, const fs::path& path) {
+    if (contents_.insert(token.content).second) {
+      add_token(definition_, std::move(token), id, path);
+    }
+  }
+  void add_from_vocabulary(AddedToken token) {
+    token.id = definition_.vocabulary.find(token.content);
+    if (token.id >= 0 && contents_.insert(token.content).second) {
+      definition_.added.push_back(std::move(token));
+    }
+  }
+
+ private:
+  WordPieceDefinition& definition_;
+  std::unordered_set<std::string> contents_;
 };
 
 // The numbered tokens of tokenizer_config.json. False: it has none.
-bool read_added_tokens_decoder(const JsonFile& config, WordPieceDefinition& definition) {
+bool read_added_tokens_decoder(const JsonFile& config, AddedTokens& added) {
   auto decoder = config.get<Object>(config.root(), "added_tokens_decoder");
   if (!decoder) return false;
   for (auto [key, value] : *decoder) {
@@ -110,32 +137,27 @@ bool read_added_tokens_decoder(const JsonFile& config, WordPieceDefinition& defi
       throw model_error(config.path().string(), ": added_tokens_decoder has a bad entry ",
                         in_quotes(key));
     }
-    AddedToken token = read_added_token(config, object);
-    if (AddedToken* const known = find(definition.added, token.content)) {
-      token.id = known->id;
-      token.normalized = known->normalized;
-      *known = std::move(token);
-    } else {
-      add_token(definition, std::move(token), *id, config.path());
-    }
+    added.add(read_added_token(config, object), *id, config.path());
   }
   return true;
 }
 
-void read_added_tokens(const JsonFile& file, const std::vector<NamedToken>& special,
-                       WordPieceDefinition& definition) {
+void read_added_tokens(const JsonFile& file, const std::vector<NamedToken>& named,
+                       AddedTokens& added) {
+  // A description in tokenizer_config.json does not make a token special, nor does a name of
+  // BERT's that no file states, as from_pretrained has it.
+  std::unordered_set<std::string> special;
+  for (const NamedToken& token : named) {
+    if (token.stated && !(token.described && token.in_config)) special.insert(token.content);
+  }
   for (auto [content, value] : file.root()) {
-    if (find(definition.added, content)) continue;
     int64_t id = -1;
     if (value.get(id)) id = -1;
     AddedToken token;
     token.content = std::string(content);
-    // A description in tokenizer_config.json does not make it one, as from_pretrained has it.
-    token.special = std::any_of(special.begin(), special.end(), [&](const NamedToken& named) {
-      return named.content == content && !(named.described && named.in_config);
-    });
+    token.special = special.contains(token.content);
     token.normalized = !token.special;
-    add_token(definition, std::move(token), id, file.path());
+    added.add(std::move(token), id, file.path());
   }
 }
 
@@ -169,26 +191,29 @@ void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
 }
 
 SpecialNames add_configured_tokens(const fs::path& directory, WordPieceDefinition& definition) {
-  NamedTokens tokens;
-  bool decoded = false;
+  NamedTokens names;
+  AddedTokens added(definition);
+  bool decoded = false, has_own_names = true;
   if (fs::path path = directory / "tokenizer_config.json"; fs::exists(path)) {
     const JsonFile config(path);
-    tokens.read(config, true);
-    decoded = read_added_tokens_decoder(config, definition);
+    names.read(config, true);
+    decoded = read_added_tokens_decoder(config, added);
+    const auto tokenizer_class = config.get<std::string_view>(config.root(), "tokenizer_class");
+    has_own_names = tokenizer_class.value_or("") != "PreTrainedTokenizerFast";
   }
   if (fs::path path = directory / "special_tokens_map.json"; !decoded && fs::exists(path)) {
-    tokens.read(JsonFile(path), false);
+    names.read(JsonFile(path), false);
   }
+  const std::vector<NamedToken> all = names.all();
   if (fs::path path = directory / "added_tokens.json"; !decoded && fs::exists(path)) {
-    read_added_tokens(JsonFile(path), tokens.all(), definition);
+    read_added_tokens(JsonFile(path), all, added);
   }
   definition.vocabulary.finish();
-  for (NamedToken& token : tokens.all()) {
-    token.id = definition.vocabulary.find(token.content);
-    if (token.id < 0) continue;  // nor would it have an embedding
-    if (!find(definition.added, token.content)) definition.added.push_back(token);
+  for (const NamedToken& token : all) {
+    if (token.stated || has_own_names) added.add_from_vocabulary(token);
   }
-  return {tokens.unk.content, tokens.sep.content, tokens.pad.content, tokens.cls.content};
+  return {names.name("unk_token"), names.name("sep_token"), names.name("pad_token"),
+          names.name("cls_token")};
 }
 
 }  // namespace finetune

@@ -43,51 +43,59 @@ TEXTS = ["a [CLS] b", "[MASK]a[SEP]", "hello [unused1] new", "[X][x] <e> <E>", "
          " [MASK] x  [unused1]  b", "abnew<e>ba [ X ]", "[PAD][UNK][unused1]"]
 
 
-def flags(content, generator, plain):
+def flags(content, generator):
     chances = {"lstrip": 0.3, "rstrip": 0.3, "single_word": 0.3, "normalized": 0.5}
-    return {"content": content,
-            **{name: not plain and generator.random() < chance for name, chance in chances.items()}}
+    return {"content": content, **{name: generator.random() < chance for name, chance in chances.items()}}
+
+
+def named_tokens(objects, generator):
+    """Special tokens as a file names them; `objects` describes one."""
+    found = {}
+    for key in ("bos_token", "eos_token"):
+        if generator.random() < 0.3:
+            found[key] = generator.choice(["<e>", "[unused1]", "[CLS]", None])
+    for key in ("unk_token", "cls_token", "sep_token", "pad_token"):
+        if generator.random() < 0.3:
+            found[key] = f"[{key[:3].upper()}]"
+    if generator.random() < 0.5:
+        mask = generator.choice(["[MASK]", "[X]", "[unused1]"])
+        found["mask_token"] = objects(mask) if generator.random() < 0.5 else mask
+    if generator.random() < 0.5:
+        some = generator.sample(["[unused1]", "[X]", "<e>", "new"], 2)
+        found["additional_special_tokens"] = [objects(t) if generator.random() < 0.3 else t for t in some]
+    elif generator.random() < 0.2:
+        found["additional_special_tokens"] = None
+    return found
 
 
 def write_tokenizer(path, generator):
-    """A directory with a vocabulary and some of the files that name tokens, as various versions have written them."""
+    """A directory with a vocabulary and some of the files that name tokens, as various versions have written them. No
+    token is described twice with other flags: which count then hangs on how it came there."""
     path.mkdir()
     (path / "vocab.txt").write_text("".join(piece + "\n" for piece in PIECES), encoding="utf-8")
     (path / "config.json").write_text('{"model_type": "bert"}')
+    in_config, in_map, in_decoder, numbered, whole = (generator.random() < chance for chance in (0.6, 0.5, 0.3, 0.5, 0.4))
+    once = in_config + in_map + in_decoder + numbered + whole == 1
 
-    def named(objects):
-        found = {}
-        for key in ("unk_token", "cls_token", "sep_token", "pad_token"):
-            if generator.random() < 0.3:
-                found[key] = f"[{key[:3].upper()}]"
-        if generator.random() < 0.5:
-            mask = generator.choice(["[MASK]", "[X]", "[unused1]"])
-            found["mask_token"] = objects(mask) if generator.random() < 0.5 else mask
-        if generator.random() < 0.5:
-            some = generator.sample(["[unused1]", "[X]", "<e>", "new"], 2)
-            found["additional_special_tokens"] = [objects(t) if generator.random() < 0.3 else t for t in some]
-        return found
+    def objects(content):
+        return flags(content, generator) if once else {"content": content, "normalized": False}
 
-    # Of a token that is described twice, with other flags, it hangs on many things which count: not so here.
-    plain, decoder = generator.random() < 0.5, generator.random() < 0.3
     config = {"do_lower_case": generator.random() < 0.7}
-    if generator.random() < 0.7:
-        config |= named(lambda content: content if decoder else
-                        {"__type": "AddedToken", **flags(content, generator, plain)})
-    if decoder:
-        config["added_tokens_decoder"] = {str(PIECES.index(content)): {**flags(content, generator, False), "special": special}
+    if in_config:
+        config |= named_tokens(lambda content: {"__type": "AddedToken", **objects(content)}, generator)
+    if in_decoder:
+        config["added_tokens_decoder"] = {str(PIECES.index(content)): {**objects(content), "special": special}
                                           for content, special in (("[MASK]", True), ("[X]", False), ("new", False))}
-    whole = generator.random() < 0.4
     if whole:
         tokenizer = transformers.BertTokenizerFast(vocab_file=path / "vocab.txt", do_lower_case=config["do_lower_case"])
         tokenizer.add_tokens(generator.sample(["new", "<e>", "<Later>"], generator.randrange(3)))
         tokenizer.backend_tokenizer.save(str(path / "tokenizer.json"))
-    if whole or generator.random() < 0.8:
+    if in_config or in_decoder or whole or generator.random() < 0.8:
         (path / "tokenizer_config.json").write_text(json.dumps(config))
-    if generator.random() < 0.5:
-        (path / "special_tokens_map.json").write_text(json.dumps(named(lambda content: flags(content, generator, plain))))
-    if plain:
-        added = generator.sample(["<New>", "[X]", "[unused9]", "<e>"], 2)
+    if in_map:
+        (path / "special_tokens_map.json").write_text(json.dumps(named_tokens(objects, generator)))
+    if numbered:
+        added = generator.sample(["<New>", "[X]", "[unused9]", "<e>", "[MASK]"], 2)
         numbers = itertools.count(len(PIECES))
         (path / "added_tokens.json").write_text(json.dumps({
             content: PIECES.index(content) if content in PIECES else next(numbers) for content in added}))
@@ -96,7 +104,7 @@ def write_tokenizer(path, generator):
 def test_tokens_of_configuration_files(directory):
     generator = random.Random(1)
     different = []
-    for number in range(200):
+    for number in range(300):
         path = directory / str(number)
         write_tokenizer(path, generator)
         peer = transformers.BertTokenizerFast.from_pretrained(path)
