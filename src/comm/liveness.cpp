@@ -25,6 +25,10 @@ constexpr double kOtherHosts = 0.5;  // the first host speaks first if the fault
 constexpr double kLauncher = 3;      // in which a launcher ends the job after a death
 constexpr double kAbort = 1;         // in which it does so after MPI_Abort
 constexpr double kSpeaker = 2;       // in which who has the voice speaks and ends the job
+// Later than at the limit a host gives up a library's call where nobody on it is stopped: who is to
+// blame may be on another host, which then says so. A launcher takes more than a second to end the
+// processes of other hosts (SIGTERM first): one host after the other, or each would speak.
+constexpr double kBeyondStopped = 3;
 // A process that was stopped, or had no processor, has not waited all that time.
 constexpr double kLongestSlice = 1;
 
@@ -158,6 +162,8 @@ class Liveness::CallTimer {
     const double limit = liveness_.timeout_;
     if (!call || limit <= 0 || waited_ < limit) return;
     const std::string stopped = liveness_.stopped();
+    const double beyond = kBeyondStopped * (liveness_.host_ == 0 ? 1 : 2);
+    if (stopped.empty() && waited_ < limit + beyond) return;
     liveness_.give_up(concat("finetune: error: ", liveness_.names_[size_t(liveness_.local_rank_)],
                              " has waited ", limit, " s for other processes (", call, ")",
                              stopped.empty() ? "" : "; stopped: ", stopped, "; the job ends"));

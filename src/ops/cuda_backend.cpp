@@ -1,5 +1,7 @@
 #include "ops/cuda_backend.h"
 
+#include <string_view>
+
 #include "core/log.h"
 #include "ops/cuda_module.h"
 
@@ -24,6 +26,8 @@ void CudaBackend::fail(const char* operation, int status) const {
     throw OutOfDeviceMemory(
         concat("the GPU has no memory left for ", operation, " (", text, "): use smaller batches"));
   }
+  // Whatever the operation was that has waited for it.
+  if (std::string_view(text).starts_with("NCCL")) throw device_error(text);
   throw device_error("the GPU failed at ", operation, ": ", text,
                      " (the fault may lie in an earlier operation; one process with "
                      "CUDA_LAUNCH_BLOCKING=1 in its environment finds it)");

@@ -6,6 +6,7 @@
 #include <nccl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -77,6 +78,7 @@ static_assert(sizeof(PeerId) == sizeof(ncclUniqueId));
 
 constexpr auto kSpin = std::chrono::microseconds(200);  // before a wait sleeps between looks
 constexpr int kSleep = 50;                              // microseconds
+constexpr double kLongestSlice = 1;  // of a wait, in seconds: as in comm/liveness.cpp
 
 using cuda::check;
 void check(ncclResult_t result, const char* what) {
@@ -183,19 +185,23 @@ bool look(Peers& peers) {
   return found;
 }
 
-// The time in which this process computes is no part of the limit.
+// The time in which this process computes, or is stopped itself, is no part of the limit.
 void wait_until(Peers& peers, cudaEvent_t event) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  auto since = start;  // the device is in one exchange, as far as is known
+  auto last = start;
+  double waited = 0;  // that the device is in one exchange, as far as is known
   while (!reached(event)) {
     check_peers(peers);
     const auto now = Clock::now();
     if (now - start < kSpin) continue;
     if (look(peers) || peers.under_way.empty() || !reached(peers.under_way.front().begun)) {
-      since = now;
+      waited = 0;
+    } else {
+      waited += std::min(std::chrono::duration<double>(now - last).count(), kLongestSlice);
     }
-    if (peers.seconds > 0 && std::chrono::duration<double>(now - since).count() > peers.seconds) {
+    last = now;
+    if (peers.seconds > 0 && waited > peers.seconds) {
       throw Failure("NCCL: another process has not come within the time limit (--comm-timeout)");
     }
     usleep(kSleep);
