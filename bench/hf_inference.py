@@ -78,7 +78,8 @@ def main():
         predicted = own.predict(unlabelled).metrics
     lengths = [len(sample["input_ids"]) for sample in samples]
     print(json.dumps({
-        "sequences": len(samples), "tokens": sum(lengths), "squared_lengths": sum(n * n for n in lengths), "batch_size": best, "evaluate": tried[best]["eval_samples_per_second"],
+        "sequences": len(samples), "tokens": sum(lengths), "squared_lengths": sum(n * n for n in lengths),
+        "batch_size": best, "evaluate": tried[best]["eval_samples_per_second"],
         "predict": predicted["test_samples_per_second"], "loss": tried[best]["eval_loss"],
         "accuracy": tried[best].get("eval_accuracy"),
         "tried": {size: metrics["eval_samples_per_second"] for size, metrics in tried.items()},

@@ -171,8 +171,8 @@ def goals_table(results):
 
 
 def limits_table(results):
-    lines = ["| work | precision | GFLOP a sequence | the rate, GFLOP/s | at the limit, times HF | finetune, % of the limit "
-             "| HF, % of the limit |", "|---|---|---|---|---|---|---|"]
+    lines = ["| work | precision | GFLOP a sequence | the rate, GFLOP/s | at the limit, times HF "
+             "| finetune, % of the limit | HF, % of the limit |", "|---|---|---|---|---|---|---|"]
     for work, sides, config in results:
         for name, peer in (("fp32", "hf-fp32"), ("bf16", "hf-bf16")):
             if not sides.get(name) or not sides.get(peer):
