@@ -10,6 +10,7 @@
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/sentencepiece_text.h"
+#include "tokenizer/special_tokens.h"
 #include "tokenizer/unicode_tables.h"
 #include "tokenizer/unigram.h"
 #include "tokenizer/utf8.h"
@@ -131,23 +132,8 @@ void SentencePieceTokenizer::read_config(const fs::path& path) {
   name("cls_token", cls_);
   name("sep_token", sep_);
   name("mask_token", mask_);
-  auto decoder = config.get<Object>(root, "added_tokens_decoder");
-  if (!decoder) return;
-  for (auto [key, value] : *decoder) {
-    Object object;
-    std::optional<int64_t> id = parse_int(key);
-    if (!id || value.get(object)) {
-      throw model_error(path.string(), ": added_tokens_decoder has a bad entry ", in_quotes(key));
-    }
-    auto flag = [&](const char* what) { return config.get<bool>(object, what).value_or(false); };
-    AddedToken token;
-    token.content = config.get<std::string_view>(object, "content").value_or("");
-    token.single_word = flag("single_word");
-    token.lstrip = flag("lstrip");
-    token.rstrip = flag("rstrip");
-    token.special = flag("special");
-    add_token(token, *id);
-  }
+  read_added_tokens_decoder(config,
+                            [&](AddedToken token, int64_t id) { add_token(std::move(token), id); });
 }
 
 void SentencePieceTokenizer::add_token(AddedToken token, int64_t id) {

@@ -18,9 +18,8 @@ using Object = simdjson::dom::object;
 constexpr int64_t kLargestId = 1 << 28;
 
 struct NamedToken : AddedToken {
-  bool stated = false;     // by a file, not BERT's own name
-  bool described = false;  // by an object
-  bool in_config = false;  // tokenizer_config.json
+  bool stated = false;               // by a file, not BERT's own name
+  bool described_in_config = false;  // by an object of tokenizer_config.json
 };
 
 NamedToken special_token(std::string_view name) {
@@ -57,8 +56,7 @@ class NamedTokens {
     const auto read_token = [&](const char* key, Element value) {
       NamedToken token = read_special_token(file, key, value);
       token.stated = true;
-      token.described = value.is_object();
-      token.in_config = is_config;
+      token.described_in_config = is_config && value.is_object();
       return token;
     };
     for (Role& role : roles_) {
@@ -126,29 +124,13 @@ class AddedTokens {
   std::unordered_set<std::string> contents_;
 };
 
-// The numbered tokens of tokenizer_config.json. False: it has none.
-bool read_added_tokens_decoder(const JsonFile& config, AddedTokens& added) {
-  auto decoder = config.get<Object>(config.root(), "added_tokens_decoder");
-  if (!decoder) return false;
-  for (auto [key, value] : *decoder) {
-    Object object;
-    std::optional<int64_t> id = parse_int(key);
-    if (!id || value.get(object)) {
-      throw model_error(config.path().string(), ": added_tokens_decoder has a bad entry ",
-                        in_quotes(key));
-    }
-    added.add(read_added_token(config, object), *id, config.path());
-  }
-  return true;
-}
-
 void read_added_tokens(const JsonFile& file, const std::vector<NamedToken>& named,
                        AddedTokens& added) {
   // A description in tokenizer_config.json does not make a token special, nor does a name of
   // BERT's that no file states, as from_pretrained has it.
   std::unordered_set<std::string> special;
   for (const NamedToken& token : named) {
-    if (token.stated && !(token.described && token.in_config)) special.insert(token.content);
+    if (token.stated && !token.described_in_config) special.insert(token.content);
   }
   for (auto [content, value] : file.root()) {
     int64_t id = -1;
@@ -181,6 +163,22 @@ AddedToken read_added_token(const JsonFile& file, const Object& object) {
   return token;
 }
 
+bool read_added_tokens_decoder(const JsonFile& config,
+                               const std::function<void(AddedToken, int64_t)>& add) {
+  auto decoder = config.get<Object>(config.root(), "added_tokens_decoder");
+  if (!decoder) return false;
+  for (auto [key, value] : *decoder) {
+    Object object;
+    std::optional<int64_t> id = parse_int(key);
+    if (!id || value.get(object)) {
+      throw model_error(config.path().string(), ": added_tokens_decoder has a bad entry ",
+                        in_quotes(key));
+    }
+    add(read_added_token(config, object), *id);
+  }
+  return true;
+}
+
 void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
                const fs::path& path) {
   if (token.content.empty()) return;
@@ -190,15 +188,17 @@ void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
   definition.added.push_back(std::move(token));
 }
 
-SpecialNames add_configured_tokens(const fs::path& directory, WordPieceDefinition& definition) {
+SpecialNames add_configured_tokens(const fs::path& directory, const JsonFile* config,
+                                   WordPieceDefinition& definition) {
   NamedTokens names;
   AddedTokens added(definition);
   bool decoded = false, has_own_names = true;
-  if (fs::path path = directory / "tokenizer_config.json"; fs::exists(path)) {
-    const JsonFile config(path);
-    names.read(config, true);
-    decoded = read_added_tokens_decoder(config, added);
-    const auto tokenizer_class = config.get<std::string_view>(config.root(), "tokenizer_class");
+  if (config) {
+    names.read(*config, true);
+    decoded = read_added_tokens_decoder(*config, [&](AddedToken token, int64_t id) {
+      added.add(std::move(token), id, config->path());
+    });
+    const auto tokenizer_class = config->get<std::string_view>(config->root(), "tokenizer_class");
     has_own_names = tokenizer_class.value_or("") != "PreTrainedTokenizerFast";
   }
   if (fs::path path = directory / "special_tokens_map.json"; !decoded && fs::exists(path)) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "tokenizer/json_file.h"
@@ -20,15 +21,20 @@ struct SpecialNames {
 // An object of "content" and flags.
 AddedToken read_added_token(const JsonFile& file, const simdjson::dom::object& object);
 
+// The numbered tokens of tokenizer_config.json, in its order. False: it has no list of them.
+bool read_added_tokens_decoder(const JsonFile& config,
+                               const std::function<void(AddedToken, int64_t id)>& add);
+
 // An added token keeps the id that the vocabulary has for it. Error(model): an impossible `id`.
 void add_token(WordPieceDefinition& definition, AddedToken token, int64_t id,
                const std::filesystem::path& path);
 
 int32_t checked_id(const std::filesystem::path& path, std::string_view piece, int64_t id);
 
-// Adds the tokens of the files in `directory` to those that `definition` has, then its special
-// tokens, as far as the vocabulary has them.
-SpecialNames add_configured_tokens(const std::filesystem::path& directory,
+// Adds the tokens of `config` (tokenizer_config.json; null: there is none) and of the other files
+// in `directory` to those that `definition` has, then its special tokens, as far as the vocabulary
+// has them.
+SpecialNames add_configured_tokens(const std::filesystem::path& directory, const JsonFile* config,
                                    WordPieceDefinition& definition);
 
 }  // namespace finetune

@@ -1,5 +1,7 @@
 #include "tokenizer/wordpiece_files.h"
 
+#include <memory>
+
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
@@ -137,6 +139,12 @@ void read_template(const JsonFile& file, WordPieceDefinition& definition) {
 
 // ---- tokenizer_config.json ----
 
+// Null: there is none.
+std::unique_ptr<const JsonFile> open_config(const fs::path& directory) {
+  const fs::path path = directory / "tokenizer_config.json";
+  return fs::exists(path) ? std::make_unique<const JsonFile>(path) : nullptr;
+}
+
 int64_t read_model_max_length(const JsonFile& config) {
   auto value = JsonFile::find(config.root(), "model_max_length");
   double number = 0;  // Hugging Face writes 1e30 where there is no limit
@@ -169,12 +177,12 @@ WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
     definition.vocabulary.finish();
   }
   read_template(file, definition);
-  if (fs::exists(directory / "tokenizer_config.json")) {
-    JsonFile config(directory / "tokenizer_config.json");
-    override_normalizer(config, definition.normalizer);
-    definition.model_max_length = read_model_max_length(config);
+  const auto config = open_config(directory);
+  if (config) {
+    override_normalizer(*config, definition.normalizer);
+    definition.model_max_length = read_model_max_length(*config);
   }
-  const SpecialNames names = add_configured_tokens(directory, definition);
+  const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
   definition.special.pad = definition.vocabulary.find(names.pad);
   definition.files =
       present_files(directory, {"tokenizer.json", "tokenizer_config.json",
@@ -208,22 +216,21 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
   WordPieceDefinition definition;
   fs::path path = directory / "vocab.txt";
   read_vocabulary_lines(path, definition.vocabulary);
-  if (fs::path config_path = directory / "tokenizer_config.json"; fs::exists(config_path)) {
-    JsonFile config(config_path);
-    auto words = config.get<std::string_view>(config.root(), "word_tokenizer_type");
+  const auto config = open_config(directory);
+  if (config) {
+    const Object& root = config->root();
+    auto words = config->get<std::string_view>(root, "word_tokenizer_type");
     if (words && *words != "basic") {
-      throw model_error(config_path.string(), ": word_tokenizer_type ", in_quotes(*words),
+      throw model_error(config->path().string(), ": word_tokenizer_type ", in_quotes(*words),
                         " is not supported, only BERT's own word splitting");
     }
     NormalizerOptions& options = definition.normalizer;
-    options.lowercase = config.get<bool>(config.root(), "do_lower_case").value_or(true);
-    options.strip_accents =
-        config.get<bool>(config.root(), "strip_accents").value_or(options.lowercase);
-    options.handle_chinese_chars =
-        config.get<bool>(config.root(), "tokenize_chinese_chars").value_or(true);
-    definition.model_max_length = read_model_max_length(config);
+    options.lowercase = config->get<bool>(root, "do_lower_case").value_or(true);
+    options.strip_accents = config->get<bool>(root, "strip_accents").value_or(options.lowercase);
+    options.handle_chinese_chars = config->get<bool>(root, "tokenize_chinese_chars").value_or(true);
+    definition.model_max_length = read_model_max_length(*config);
   }
-  const SpecialNames names = add_configured_tokens(directory, definition);
+  const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
   definition.special.unk = require(definition, path, "unknown", names.unk);
   definition.special.cls = require(definition, path, "classification", names.cls);
   definition.special.sep = require(definition, path, "separator", names.sep);

@@ -161,7 +161,7 @@ class Bench:
         path = path.replace(", fp32", "").replace(", bf16", "")
         version = call([self.options.binary, "--version"]).output.strip()
         load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-        held = f", held to {self.options.isa.upper()}" if getattr(self.options, "isa", None) else ""
+        held = f", held to {self.options.isa.upper()}" if self.options.isa else ""
         lines = [f"## {title}{held}", "",
                  f"Written by `bench/{SCRIPT}.sh` on {datetime.date.today()}; no figure by hand.", "",
                  f"* Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} cores; {' '.join(path.split()[2:])}; "

@@ -17,7 +17,7 @@ def add_common(parser, works):
     parser.add_argument("--scratch", type=Path, help="keeps models of random weights between calls")
     parser.add_argument("--output", default=PROJECT / "docs" / "benchmarks.md", type=Path,
                         help="a part's section between its marks is replaced, or appended where it has none")
-    parser.set_defaults(uncounted=1)
+    parser.set_defaults(uncounted=1, isa=None)
 
 
 def add_data(parser):

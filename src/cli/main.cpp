@@ -41,9 +41,7 @@ int fail(finetune::Communicator& world, ExitCode code, const std::string& messag
     return int(code);
   }
   if (world.claim_voice()) {
-    const std::string stopped = world.stopped();
-    report(finetune::concat(world.name(world.rank()), ": ", message,
-                            stopped.empty() ? "" : "; stopped: ", stopped));
+    report(finetune::concat(world.name(world.rank()), ": ", message, world.stopped()));
   }
   world.abort(int(code));
   return int(code);  // not reached

@@ -29,8 +29,6 @@ constexpr double kSpeaker = 2;       // in which who has the voice speaks and en
 // blame may be on another host, which then says so. A launcher takes more than a second to end the
 // processes of other hosts (SIGTERM first): one host after the other, or each would speak.
 constexpr double kBeyondStopped = 3;
-// A process that was stopped, or had no processor, has not waited all that time.
-constexpr double kLongestSlice = 1;
 
 bool mpi_is_ours() {
   int initialized = 0, finalized = 0, main_thread = 0;
@@ -101,8 +99,8 @@ std::string Liveness::stopped() const {
   for (int i = 0; i < control_.processes(); ++i) {
     const ProcessSlot& slot = control_.slot(i);
     if (!process_status(slot.pid).stopped()) continue;
-    all += concat(all.empty() ? "" : ", ", names_[size_t(i)], " (pid ", slot.pid.load(), ", in ",
-                  read_phase(slot), ")");
+    all += concat(all.empty() ? "; stopped: " : ", ", names_[size_t(i)], " (pid ", slot.pid.load(),
+                  ", in ", read_phase(slot), ")");
   }
   return all;
 }
@@ -150,29 +148,25 @@ class Liveness::CallTimer {
   explicit CallTimer(Liveness& liveness) : liveness_(liveness) {}
 
   void look() {
-    const double now = seconds_now();
     const char* const call = liveness_.call_;
     if (const uint64_t calls = liveness_.calls_; !call || calls != last_call_) {
       last_call_ = calls;
-      waited_ = 0;
-    } else {
-      waited_ += std::min(now - last_look_, kLongestSlice);
+      return waited_.begin_again();
     }
-    last_look_ = now;
-    const double limit = liveness_.timeout_;
-    if (!call || limit <= 0 || waited_ < limit) return;
+    const double limit = liveness_.timeout_, waited = waited_.look();
+    if (limit <= 0 || waited < limit) return;
     const std::string stopped = liveness_.stopped();
     const double beyond = kBeyondStopped * (liveness_.host_ == 0 ? 1 : 2);
-    if (stopped.empty() && waited_ < limit + beyond) return;
+    if (stopped.empty() && waited < limit + beyond) return;
     liveness_.give_up(concat("finetune: error: ", liveness_.names_[size_t(liveness_.local_rank_)],
-                             " has waited ", limit, " s for other processes (", call, ")",
-                             stopped.empty() ? "" : "; stopped: ", stopped, "; the job ends"));
+                             " has waited ", limit, " s for other processes (", call, ")", stopped,
+                             "; the job ends"));
   }
 
  private:
   Liveness& liveness_;
   uint64_t last_call_ = 0;
-  double waited_ = 0, last_look_ = 0;
+  WaitingTime waited_;
 };
 
 void Liveness::watch() {
@@ -212,11 +206,7 @@ void Liveness::give_up(const std::string& line) {
 }
 
 Wait::Wait(Liveness& liveness, Late late, double beyond, std::function<std::string()> somebody)
-    : liveness_(liveness),
-      late_(std::move(late)),
-      beyond_(beyond),
-      somebody_(std::move(somebody)),
-      last_look_(seconds_now()) {
+    : liveness_(liveness), late_(std::move(late)), beyond_(beyond), somebody_(std::move(somebody)) {
   liveness_.control_.slot(liveness_.local_rank_).waiting.store(1, std::memory_order_relaxed);
 }
 
@@ -238,11 +228,8 @@ int Wait::culprit() const {
 
 void Wait::look() {
   liveness_.leave_if_ending();
-  const double now = seconds_now();
-  waited_ += std::min(now - last_look_, kLongestSlice);
-  last_look_ = now;
-  const double limit = liveness_.timeout_;
-  if (limit <= 0 || waited_ < limit) return;
+  const double limit = liveness_.timeout_, waited = waited_.look();
+  if (limit <= 0 || waited < limit) return;
   const std::string time = concat(" has not come for ", limit, " s");
   if (const int late = culprit(); late >= 0) {
     const ProcessSlot& slot = liveness_.control_.slot(late);
@@ -251,7 +238,7 @@ void Wait::look() {
                              stopped ? "stopped" : "running", ", in ", read_phase(slot),
                              "); the job ends"));
   }
-  if (waited_ < limit + beyond_) return;
+  if (waited < limit + beyond_) return;
   const ProcessSlot& own = liveness_.control_.slot(liveness_.local_rank_);
   liveness_.give_up(concat("finetune: error: ", somebody_(), time, " (",
                            liveness_.names_[size_t(liveness_.local_rank_)], " waits for it in ",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/control_block.h"
+#include "core/waiting_time.h"
 
 namespace finetune {
 
@@ -77,8 +78,7 @@ class Wait {
   Late late_;
   double beyond_;
   std::function<std::string()> somebody_;
-  double last_look_;
-  double waited_ = 0;
+  WaitingTime waited_;
 };
 
 // To standard error and log.txt, whole and on one line.

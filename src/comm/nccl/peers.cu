@@ -6,7 +6,6 @@
 #include <nccl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -14,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "core/waiting_time.h"
 #include "ops/cuda/graphs.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/rounded.h"
@@ -78,7 +78,6 @@ static_assert(sizeof(PeerId) == sizeof(ncclUniqueId));
 
 constexpr auto kSpin = std::chrono::microseconds(200);  // before a wait sleeps between looks
 constexpr int kSleep = 50;                              // microseconds
-constexpr double kLongestSlice = 1;  // of a wait, in seconds: as in comm/liveness.cpp
 
 using cuda::check;
 void check(ncclResult_t result, const char* what) {
@@ -189,19 +188,13 @@ bool look(Peers& peers) {
 void wait_until(Peers& peers, cudaEvent_t event) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  auto last = start;
-  double waited = 0;  // that the device is in one exchange, as far as is known
+  WaitingTime waited;  // while the device is in one exchange, as far as is known
   while (!reached(event)) {
     check_peers(peers);
-    const auto now = Clock::now();
-    if (now - start < kSpin) continue;
+    if (Clock::now() - start < kSpin) continue;
     if (look(peers) || peers.under_way.empty() || !reached(peers.under_way.front().begun)) {
-      waited = 0;
-    } else {
-      waited += std::min(std::chrono::duration<double>(now - last).count(), kLongestSlice);
-    }
-    last = now;
-    if (peers.seconds > 0 && waited > peers.seconds) {
+      waited.begin_again();
+    } else if (const double seconds = waited.look(); peers.seconds > 0 && seconds > peers.seconds) {
       throw Failure("NCCL: another process has not come within the time limit (--comm-timeout)");
     }
     usleep(kSleep);
