@@ -52,6 +52,8 @@ HWY_INLINE void tile(Left a, const float* HWY_RESTRICT b, int64_t ldb, float* HW
       sum[i][j] = accumulate ? hn::LoadU(d, c + i * ldc + j * kLanes) : hn::Zero(d);
     }
   }
+  // Four steps a turn: where a core's other thread shares its decoder, each instruction counts.
+#pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     hn::Vec<Floats> right[kVectors];
     for (int j = 0; j < kVectors; ++j) right[j] = hn::LoadU(d, b + k * ldb + j * kLanes);
