@@ -248,7 +248,8 @@ class Backend {
   virtual void scatter_rows(Tensor x, const int32_t* index, Tensor y) = 0;
 
   // ---- embeddings ---------------------------------------------------------------------------
-  // y (T, H) = word[ids] + position[positions] + type[types]; tables contiguous
+  // y (T, H) = word[ids] + position[positions] + type[types]; tables contiguous. Sequences are
+  // whole and one behind the other: positions[t] <= t.
   virtual void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                      Tensor word, Tensor position, Tensor type, Tensor y) = 0;
   // dword[ids[t]] += dy row t, and so on. `order` (T) lists the tokens sorted by id (stable), so

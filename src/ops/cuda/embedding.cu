@@ -1,5 +1,7 @@
 // y (T, H) = word[ids] + position[positions] + type[types], and the gradients of the three tables
 // without atomics: every row of a table is summed by one block, its tokens in order.
+#include <algorithm>
+
 #include "ops/cuda/column_sums.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/warp.h"
@@ -126,8 +128,10 @@ void embed_backward(Context& context, Matrix dy, Tokens tokens, Matrix dword, Ma
   const RowGrid grid = row_grid(tokens.count, dy.cols);
   launch(context, grid.blocks, grid.threads, word_gradient_kernel, dy, tokens, dword);
   const unsigned strips = unsigned(divide_up(dy.cols, kThreads));
-  launch(context, dim3(unsigned(dposition.rows), strips), kThreads, position_gradient_kernel, dy,
-         tokens, dposition);
+  // No token is at a position behind as many tokens.
+  const int64_t positions = std::min(dposition.rows, tokens.count);
+  launch(context, dim3(unsigned(positions), strips), kThreads, position_gradient_kernel, dy, tokens,
+         dposition);
   const int64_t pieces = divide_up(tokens.count, kRowsOfASum);
   float* parts = context.scratch_floats(Scratch::sums, pieces * dtype.rows * dy.cols);
   launch(context, dim3(unsigned(pieces), strips, unsigned(dtype.rows)), kThreads, type_parts_kernel,
