@@ -1,5 +1,6 @@
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -114,16 +115,24 @@ float value_at(const void* data, cudaDataType_t type, uint64_t at) {
                             : float(static_cast<const finetune::bfloat16*>(data)[at]);
 }
 
-// op(x) in floats, row by row
+// Columns whose sums stay in registers.
+constexpr uint64_t kTogether = 16;
+
+uint64_t stride_of(uint64_t cols) {
+  return (cols + kTogether - 1) / kTogether * kTogether;
+}
+
+// op(x) in floats, row by row, zeros behind each up to stride_of its columns
 std::vector<float> values(const void* data, const HostMatrixLayout& x,
                           cublasOperation_t operation) {
   const Shape shape = shape_of(x, operation);
-  std::vector<float> out(shape.rows * shape.cols);
-  for (uint64_t r = 0; r < x.rows; ++r) {
-    for (uint64_t c = 0; c < x.cols; ++c) {
+  const uint64_t stride = stride_of(shape.cols);
+  std::vector<float> out(shape.rows * stride);
+  for (uint64_t c = 0; c < x.cols; ++c) {
+    for (uint64_t r = 0; r < x.rows; ++r) {
       const uint64_t at = r + c * uint64_t(x.ld);
       const float value = value_at(data, x.type, at);
-      out[operation == CUBLAS_OP_N ? r * shape.cols + c : c * shape.cols + r] = value;
+      out[operation == CUBLAS_OP_N ? r * stride + c : c * stride + r] = value;
     }
   }
   return out;
@@ -185,16 +194,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         const host_cuda::DeviceAccess access;
         const std::vector<float> left = values(a, a_layout, desc.a);
         const std::vector<float> right = values(b, b_layout, desc.b);
-        const uint64_t m = d_layout.rows, n = d_layout.cols, k = left.size() / m;
-        std::vector<double> sums(n);
+        const uint64_t m = d_layout.rows, n = d_layout.cols, stride = stride_of(n);
+        const uint64_t k = right.size() / stride;
+        std::vector<double> sums(stride);
         for (uint64_t r = 0; r < m; ++r) {
-          sums.assign(n, 0.0);
-          for (uint64_t i = 0; i < k; ++i) {
-            const double x = left[r * k + i];
-            for (uint64_t col = 0; col < n; ++col) sums[col] += x * double(right[i * n + col]);
-            for (uint64_t col = 0; rounds && col < n; ++col) {
-              sums[col] = float(finetune::bfloat16(float(sums[col])));
+          const float* row = &left[r * stride_of(k)];
+          for (uint64_t first = 0; first < n; first += kTogether) {
+            double some[kTogether] = {};
+            for (uint64_t i = 0; i < k; ++i) {
+              const float* factors = &right[i * stride + first];
+              for (uint64_t j = 0; j < kTogether; ++j) some[j] += double(row[i]) * factors[j];
+              for (uint64_t j = 0; rounds && j < kTogether; ++j) {
+                some[j] = float(finetune::bfloat16(float(some[j])));
+              }
             }
+            std::copy_n(some, kTogether, &sums[first]);
           }
           for (uint64_t col = 0; col < n; ++col) {
             const uint64_t at = r + col * uint64_t(d_layout.ld);
