@@ -28,12 +28,6 @@ void print_members(const ordered_json& object) {
   }
 }
 
-ordered_json read_facts(const fs::path& path) {
-  auto facts = ordered_json::parse(read_text_file(path, ExitCode::model), nullptr, false);
-  if (!facts.is_object()) throw model_error(path.string(), ": is not a JSON object");
-  return facts;
-}
-
 ordered_json describe_options(const fs::path& path) {
   ordered_json options = ordered_json::object();
   for (const ConfigEntry& entry : read_config(path)) {
@@ -118,7 +112,9 @@ ordered_json describe_run(const fs::path& directory) {
   run["directory"] = directory.string();
   run["finished"] = have(directory / "metrics.json");  // written last
   if (have(directory / "config.toml")) run["options"] = describe_options(directory / "config.toml");
-  if (have(directory / "run.json")) run["facts"] = read_facts(directory / "run.json");
+  if (have(directory / "run.json")) {
+    for (const auto& [name, value] : read_facts(directory / "run.json")) run["facts"][name] = value;
+  }
   if (have(directory / "metrics.json")) run["metrics"] = read_metrics(directory / "metrics.json");
   run["checkpoints"] = ordered_json::array();
   for (const CheckpointFile& file : find_checkpoints(directory / "checkpoints")) {

@@ -32,7 +32,7 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
 }
 
 void write_run_facts(const Session& session, const std::string& weights_sha256) {
-  std::vector<std::pair<std::string, std::string>> facts = {
+  NamedFacts facts = {
       {"version", FINETUNE_VERSION},
       {"task", session.options.task},
       {"model", session.options.model},

@@ -88,13 +88,28 @@ std::map<std::string, double> read_metrics(const fs::path& path) {
   return metrics;
 }
 
-void write_facts(const fs::path& path,
-                 const std::vector<std::pair<std::string, std::string>>& facts) {
+void write_facts(const fs::path& path, const NamedFacts& facts) {
   std::string text = "{";
   for (const auto& [name, value] : facts) {
     text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", json_string(value));
   }
   write_file(path, text + "\n}\n");
+}
+
+NamedFacts read_facts(const fs::path& path) {
+  const std::string text = read_text_file(path, ExitCode::model);
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  if (auto error = parser.parse(text).get(object)) {
+    throw model_error(path.string(), ": is not a run's facts (a JSON object of strings): ",
+                      simdjson::error_message(error));
+  }
+  NamedFacts facts;
+  for (auto field : object) {
+    std::string_view value;
+    if (!field.value.get(value)) facts.emplace_back(field.key, value);
+  }
+  return facts;
 }
 
 MetricsLog::MetricsLog(fs::path path, int64_t resume_step, int64_t evaluated_step)

@@ -23,8 +23,10 @@ void write_metrics(const std::filesystem::path& path, const std::map<std::string
 std::map<std::string, double> read_metrics(const std::filesystem::path& path);
 
 // run.json: facts as strings, in the order given.
-void write_facts(const std::filesystem::path& path,
-                 const std::vector<std::pair<std::string, std::string>>& facts);
+using NamedFacts = std::vector<std::pair<std::string, std::string>>;
+void write_facts(const std::filesystem::path& path, const NamedFacts& facts);
+// Error(model) naming the file if it is not such a file.
+NamedFacts read_facts(const std::filesystem::path& path);
 
 // metrics.jsonl. Each line is handed to the operating system at once, so that a killed process
 // loses none. Errors are Error(model) naming the file.

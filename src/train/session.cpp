@@ -2,347 +2,13 @@
 
 #include <algorithm>
 
-#include "comm/agreement.h"
-#include "comm/placement.h"
-#include "core/files.h"
 #include "core/log.h"
-#include "core/parallel.h"
-#include "tasks/registry.h"
-#include "train/checkpoint_transfer.h"
-#include "train/config_file.h"
 #include "train/dealing.h"
 #include "train/device_forecast.h"
-#include "train/duration.h"
-#include "train/option_transfer.h"
 #include "train/option_values.h"
-#include "train/pretrained.h"
-#include "train/process_check.h"
 #include "train/process_stats.h"
-#include "train/resume.h"
-#include "train/run_setup.h"
-#include "train/sharing.h"
-#include "weights/weights.h"
 
 namespace finetune {
-namespace {
-
-// What rank 0 has found out, besides the options.
-struct Facts {
-  MicroBatchLimits evaluation{1, 1};
-  int64_t has_eval = 0;
-  int64_t found = 0;  // there is a checkpoint to continue
-  int64_t step = 0;   // its step
-};
-
-class Preparation {
- public:
-  Preparation(Session& session, const TrainOptions& options, const SignalGuard& signals)
-      : s_(session), comm_(session.comm), signals_(signals) {
-    s_.options = options;
-  }
-
-  void run();
-
- private:
-  bool reads() const { return comm_.local_rank() == 0; }  // one process of each host does
-  void check_options();
-  void look_at_output();
-  void choose_machine();
-  void open_model_files();
-  void open_data_files();
-  void read();
-  void resolve_options();
-  void share_samples();
-  void load();
-  void reserve_buffers();
-  void make_step();
-  void continue_run();
-  void open_files();
-  void describe() const;
-
-  Session& s_;
-  Communicator& comm_;
-  const SignalGuard& signals_;
-  std::optional<FoundCheckpoint> found_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<WeightSource> source_;
-  PretrainedReport loaded_;
-  TrainingArrays arrays_;
-  Facts facts_;
-  std::string code_path_;  // rank 0's: "CPU, AVX2, bf16"
-  std::string differing_;  // processes that compute in another way
-  std::string advice_;     // on how the launcher has bound the processes
-  int lowest_layer_ = 0;
-};
-
-void Preparation::check_options() {
-  together(comm_, [&] {
-    validate(s_.options);
-    if (!s_.options.time_limit.empty()) {
-      s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
-    }
-    comm_.set_timeout(comm_timeout_seconds(s_.options));
-  });
-  require_equal_processes(comm_, s_.options);
-}
-
-void Preparation::look_at_output() {
-  TrainOptions& options = s_.options;
-  together(comm_, [&] {
-    if (!s_.leads()) return;
-    check_output(options.output, output_mode(options));
-    if (!options.resume || output_state(options.output) != OutputState::run) return;
-    s_.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
-    if ((s_.finished = is_finished(*s_.directory))) {
-      s_.assertions = finished_assertions(*s_.directory, options);
-      return;
-    }
-    found_ = checkpoint_to_continue(*s_.directory);
-    if (found_) continue_with_options(options, found_->state.options, found_->file.path.string());
-  });
-  comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
-  if (!s_.finished) options = options_from_text(from_rank_0(comm_, options_to_text(options)));
-}
-
-void Preparation::choose_machine() {
-  TrainOptions& options = s_.options;
-  options.precision = agreed_precision(comm_, options.device, options.precision);
-  advice_ = binding_advice(comm_);
-  const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
-  together(comm_, [&] {
-    backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
-  });
-  s_.device_at_start = backend_->device_memory();
-  code_path_ = backend_->code_path();
-  differing_ = code_path_warning(comm_, code_path_);
-}
-
-void Preparation::open_model_files() {
-  const std::string& model = s_.options.model;
-  if (reads()) require_no_pipe(model);
-  s_.model = reads() ? open_model(model) : open_model_config(model, false);
-}
-
-void Preparation::open_data_files() {
-  for (const fs::path& file : data_files(s_.options)) {
-    if (comm_.hosts() == 1 || !is_pipe(file)) continue;
-    throw data_error(file.string(), ": is a pipe, and a process of each of the ", comm_.hosts(),
-                     " hosts reads the data; write it to a file first");
-  }
-  s_.data = open_data(s_.options, [&] {
-    const StopRequest request = signals_.request();
-    if (request == StopRequest::none) return;
-    throw Error(exit_code_of(request),
-                "stopped by a signal while reading data from a pipe; nothing is written");
-  });
-}
-
-void Preparation::read() {
-  comm_.note("reading data and model", -1);
-  TrainOptions& options = s_.options;
-  const int own_threads = threads();
-  together(comm_, [&] {
-    open_model_files();
-    lowest_layer_ = lowest_trained_layer(options, s_.model.config);
-    if (!reads()) return;
-    set_threads(
-        std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
-    source_ = open_weights(s_.model.directory.weights);
-    for (const fs::path& file : source_->files()) require_no_pipe(file);
-    if (s_.leads() && options.overwrite) {
-      std::vector<fs::path> inputs = data_files(options);
-      for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
-      if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
-      check_inputs_survive(options.output, inputs);
-    }
-    open_data_files();
-    s_.task = read_task(options, s_.data, s_.model, *source_);
-    if (s_.leads()) {
-      s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
-      s_.best_metric = checked_best_metric(options, *s_.task);
-    }
-  });
-}
-
-// Rank 0 knows the data: what follows from them goes to all.
-void Preparation::resolve_options() {
-  TrainOptions& options = s_.options;
-  const int64_t device_bytes = least_device_bytes(comm_, *backend_);
-  if (s_.leads()) {
-    const Task& task = *s_.task;
-    options.task = finetune::name_of(task.kind());
-    options.max_length = task.max_length();
-    options.best_metric = s_.best_metric;
-    if (!options.micro_batch_tokens) {
-      options.micro_batch_tokens =
-          auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes);
-    }
-    if (!options.virtual_shards) options.virtual_shards = comm_.size();
-    if (const SampleSet* eval = task.eval_set()) {
-      facts_.has_eval = 1;
-      const int64_t tokens =
-          evaluation_tokens(*backend_, s_.model.config, *options.micro_batch_tokens);
-      facts_.evaluation = micro_batch_limits(eval->samples, tokens, Engine::kEvaluationSequences);
-    }
-    facts_.found = found_.has_value();
-    if (found_) facts_.step = found_->state.step;
-  }
-  options = options_from_text(from_rank_0(comm_, options_to_text(options)));
-  comm_.broadcast(&facts_, sizeof facts_, 0);
-  s_.micro_batch_tokens = *options.micro_batch_tokens;
-  s_.has_eval = facts_.has_eval != 0;
-}
-
-void Preparation::share_samples() {
-  if (reads()) arrays_ = s_.task->training_arrays();
-  s_.shared_samples = share_with_host(comm_, reads() ? &arrays_ : nullptr, arrays_);
-  if (s_.shared_samples && reads()) s_.task->release_training_arrays();
-  s_.objective = make_objective(arrays_);
-  s_.head = arrays_.head;
-  s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
-}
-
-void Preparation::load() {
-  comm_.note("loading weights", -1);
-  s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
-  together(comm_, [&] {
-    if (!reads()) return;
-    s_.engine->set_weights([&](float* arena) {
-      loaded_ = load_initial(s_.options, s_.model.config, s_.engine->table(), *source_, arena);
-    });
-  });
-  s_.engine->share_weights(comm_);
-  require_equal_content(comm_, arrays_, *s_.engine);
-  if (s_.leads()) {
-    const std::vector<fs::path> model_inputs = model_files(s_.model, *source_);
-    s_.data_fingerprint = std::make_unique<Fingerprint>(s_.data.all());
-    s_.model_fingerprint = std::make_unique<Fingerprint>(
-        std::vector<InputFile>(model_inputs.begin(), model_inputs.end()));
-  }
-  source_.reset();  // its mapping is as large as the weights
-  if (!s_.leads() && s_.shared_samples) s_.task.reset();
-}
-
-// Buffers for the largest micro-batch of training and evaluation.
-void Preparation::reserve_buffers() {
-  const int64_t shard = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
-  const BatchSize training =
-      reserved_size(s_.engine->backend(),
-                    micro_batch_limits(s_.objective->samples(), s_.micro_batch_tokens, shard));
-  s_.engine->reserve(training, s_.has_eval ? facts_.evaluation : MicroBatchLimits{},
-                     s_.options.recompute);
-  s_.objective->reserve(s_.engine->backend(), training.sequences);
-}
-
-void Preparation::make_step() {
-  const TrainOptions& o = s_.options;
-  StepOptions step;
-  step.seed = o.seed;
-  step.virtual_shards = *o.virtual_shards;
-  step.micro_batch_tokens = s_.micro_batch_tokens;
-  step.dropout = o.dropout.value_or(-1);
-  step.max_grad_norm = o.max_grad_norm;
-  step.weight_decay = o.weight_decay;
-  step.adam_beta1 = o.adam_beta1;
-  step.adam_beta2 = o.adam_beta2;
-  step.adam_epsilon = o.adam_epsilon;
-  step.layer_lr_decay = o.layer_lr_decay;
-  step.lowest_layer = lowest_layer_;
-  step.deterministic = !o.no_deterministic;
-  step.bucket_bytes = bucket_bytes(o);
-  step.wire = wire_type(o);
-  step.comm_timeout = comm_timeout_seconds(o);
-  s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
-}
-
-void Preparation::continue_run() {
-  if (!facts_.found) return;
-  comm_.note("reading the checkpoint", -1);
-  together(comm_, [&] {
-    if (!s_.leads()) return;
-    s_.state = std::move(found_->state);
-    s_.wait_for_fingerprints();  // other data: to be said now, not after hours
-  });
-  s_.state.step = facts_.step;
-  load_checkpoint(s_, found_ ? found_->file.path : fs::path(), true, true);
-}
-
-void Preparation::describe() const {
-  const Engine& engine = *s_.engine;
-  log("model: ", s_.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
-      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(), " parameters");
-  for (const auto& line : loaded_.lines) log(line);
-  for (const auto& line : s_.task->describe()) log(line);
-  log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
-      s_.micro_batch_tokens, " tokens");
-  const int64_t shards = *s_.options.virtual_shards;
-  for (const auto& line : describe_processes(comm_, shards, s_.step->order())) log(line);
-  for (std::string_view line :
-       {s_.step->route(), std::string_view(differing_), std::string_view(advice_)}) {
-    if (!line.empty()) log(line);
-  }
-  log(s_.schedule.total_steps, " steps of ", s_.options.batch_size, " samples, ",
-      s_.schedule.warmup_steps, " of them warm-up");
-}
-
-void Preparation::open_files() {
-  const TrainOptions& options = s_.options;
-  if (!s_.directory) {
-    s_.directory = std::make_unique<RunDirectory>(options.output, output_mode(options));
-  }
-  // First of all files: it makes the directory a run's, which --resume takes up whatever happens.
-  s_.state.options =
-      write_config(config_items(with_absolute_paths(options)), config_marker(FINETUNE_VERSION));
-  write_file(s_.directory->config(), s_.state.options);
-  open_console(options.quiet);
-  enable_progress(!options.no_progress);
-  open_log_file(s_.directory->log());
-  describe();
-  if (found_) {
-    log("continuing from ", found_->file.path.string(), ", step ", s_.state.step);
-    if (!s_.state.code_path.empty() && s_.state.code_path != code_path_) {
-      log("warning: --resume: the run was computed with ", s_.state.code_path, " so far, now with ",
-          code_path_, ": the result is not that of an undisturbed run");
-    }
-  } else if (options.resume) {
-    log("--resume: no checkpoint yet, starting from the beginning");
-  }
-  s_.state.labels = s_.task->labels();
-  s_.state.version = FINETUNE_VERSION;
-  s_.state.code_path = code_path_;
-  finetune::create_directories(s_.directory->checkpoints());
-  s_.metrics_log = std::make_unique<MetricsLog>(
-      s_.directory->metrics_log(), found_ ? s_.state.step : -1, evaluated_step(s_.state));
-  s_.startup_seconds = seconds_since_start();
-}
-
-void Preparation::run() {
-  check_options();
-  look_at_output();
-  if (s_.finished) {
-    if (s_.leads()) open_console(s_.options.quiet);
-    return;
-  }
-  choose_machine();
-  const int own_threads = threads();
-  read();
-  resolve_options();
-  share_samples();
-  try {
-    load();
-    set_threads(own_threads);
-    reserve_buffers();
-    make_step();
-    continue_run();
-  } catch (const OutOfDeviceMemory&) {
-    throw s_.too_little_memory();
-  }
-  together(comm_, [&] {
-    if (s_.leads()) open_files();
-  });
-}
-
-}  // namespace
 
 Error Session::too_little_memory() const {
   const ParameterTable table(model.config, head);
@@ -365,17 +31,17 @@ Error Session::too_little_memory() const {
 }
 
 void Session::wait_for_fingerprints() {
-  const std::string& data = data_fingerprint->result();
-  const std::string& weights = model_fingerprint->result();
-  auto check = [&](std::string& kept, const std::string& now, const char* what) {
+  auto check = [&](Fingerprint* fingerprint, std::string& kept, const char* what) {
+    if (fingerprint == nullptr) return;
+    const std::string& now = fingerprint->result();
     if (!kept.empty() && kept != now) {
-      throw data_error("--resume: ", what, " has changed since the checkpoint was written (sha256 ",
+      throw data_error("--resume: ", what, " has changed since the run began (sha256 ",
                        now.substr(0, 12), "…, then ", kept.substr(0, 12), "…)");
     }
     kept = now;
   };
-  check(state.data_sha256, data, "the data");
-  check(state.model_sha256, weights, "--model");
+  check(data_fingerprint.get(), state.data_sha256, "the data");
+  check(model_fingerprint.get(), state.model_sha256, "--model");
 }
 
 std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
@@ -399,13 +65,6 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   metrics["eval_runtime"] = seconds;
   metrics["eval_samples_per_second"] = double(set.samples.size()) / seconds;
   return evaluation;
-}
-
-std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm,
-                                         const SignalGuard& signals) {
-  auto session = std::make_unique<Session>(comm);
-  Preparation(*session, options, signals).run();
-  return session;
 }
 
 }  // namespace finetune

@@ -165,7 +165,7 @@ def test_finished(directory):
     fail(2, *arguments(out, *options, "--resume", "--assert", "eval_bleu>=2"), words=["eval_bleu"])
     fail(2, *arguments(out, *options, "--resume", "--seed", 7), words=["seed (42 there, 7 now)"])
     fail(2, *arguments(out, *options, "--resume", "--best-metric", "eval_loss"), words=["best-metric"])
-    # The same run in other words, other threads, other paths; nothing but the options is read.
+    # The same run in other words, other threads, other paths.
     same = [word.resolve() if word in (TRAIN, EVAL) else word for word in arguments(out, *options)]
     succeed(*same, "--resume", "--lr", "0.0030", "--threads", 1, "--task", "classification", "--max-length", 128,
             "--best-metric", "accuracy", "--precision", facts_of(out)["precision"], "--virtual-shards", 1)
@@ -173,6 +173,36 @@ def test_finished(directory):
     shutil.rmtree(out / "checkpoints")
     succeed(*arguments(out, *options, "--resume"))
     assert not (out / "checkpoints").exists()
+
+
+def test_finished_and_other_data(directory):
+    """A finished run's metrics do not answer for other data, other evaluation data, or another model."""
+    need(DATA)
+    train, eval_data, model, out = (directory / name for name in ["train.csv", "eval.csv", "model", "run"])
+    shutil.copyfile(TRAIN, train)
+    shutil.copyfile(EVAL, eval_data)
+    shutil.copytree(MODEL, model)
+    line = arguments(out, "--eval", eval_data, "--model", model, train=train)
+    succeed(*line)
+    before = snapshot(out)
+    for file, words in [(train, ["data has changed"]), (eval_data, ["data has changed"]),
+                        (model / "config.json", ["--model has changed"])]:
+        kept = file.read_bytes()
+        os.chmod(file, 0o644)
+        file.write_bytes(kept + b"\n")
+        fail(3, *line, "--resume", words=words)
+        file.write_bytes(kept)
+        succeed(*line, "--resume")
+    # What is gone cannot be compared; the rest is.
+    train.unlink()
+    result = succeed(*line, "--resume", "--json")
+    assert f"{train}: is gone" in result.err and json.loads(result.out) == metrics_of(out), result
+    (model / "config.json").write_bytes(kept + b"\n")
+    refused = run(*line, "--resume")
+    assert refused.code == 3 and "--model has changed" in refused.err, refused
+    shutil.rmtree(model)
+    assert f"{model}: is gone" in succeed(*line, "--resume").err
+    assert snapshot(out) == before
 
 
 def unfinished(directory, *options):
