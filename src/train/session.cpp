@@ -36,7 +36,8 @@ void Session::wait_for_fingerprints() {
     const std::string& now = fingerprint->result();
     if (!kept.empty() && kept != now) {
       throw data_error("--resume: ", what, " has changed since the run began (sha256 ",
-                       now.substr(0, 12), "…, then ", kept.substr(0, 12), "…)");
+                       now.substr(0, 12), "…, then ", kept.substr(0, 12),
+                       "…); give the run's own, or start another --output");
     }
     kept = now;
   };
