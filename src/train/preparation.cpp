@@ -1,5 +1,8 @@
 // Everything before the first step of a run.
 #include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <thread>
 
 #include "comm/agreement.h"
 #include "comm/placement.h"
@@ -25,6 +28,8 @@
 namespace finetune {
 namespace {
 
+constexpr auto kPollInterval = std::chrono::milliseconds(2);
+
 // What rank 0 has found out, besides the options.
 struct Facts {
   MicroBatchLimits evaluation{1, 1};
@@ -47,6 +52,7 @@ class Preparation {
   void check_options();
   void look_at_output();
   void compare_finished();
+  void check_stop(std::string_view when) const;  // Error(its exit code) after a signal
   void choose_machine();
   void open_model_files();
   void open_source();
@@ -107,32 +113,26 @@ void Preparation::look_at_output() {
   if (!s_.finished) options = options_from_text(from_rank_0(comm_, options_to_text(options)));
 }
 
-// Data and model of a finished run, as far as they are still there, must be those it was trained
-// on: else its metrics would answer for others.
+// A finished run's metrics answer for the data and the model it was trained on, and for no others.
 void Preparation::compare_finished() {
-  const auto there = [](const fs::path& path) {
-    std::error_code ignored;
-    if (fs::exists(path, ignored)) return true;
-    log(path.string(), ": is gone; the finished run is not compared with it");
-    return false;
-  };
-  if (fs::exists(s_.directory->facts())) {
-    for (const auto& [name, value] : read_facts(s_.directory->facts())) {
-      if (name == "data_sha256") s_.state.data_sha256 = value;
-      if (name == "model_sha256") s_.state.model_sha256 = value;
-    }
-  }
-  const std::vector<fs::path> data = data_files(s_.options);
-  if (std::all_of(data.begin(), data.end(), there)) {
-    open_data_files();
-    sum_data();
-  }
-  if (there(s_.options.model)) {
-    open_model_files();
-    open_source();
-    sum_model();
+  comm_.note("comparing data and model with the finished run's", -1);
+  take_finished_sums(*s_.directory, s_.state);
+  open_data_files();
+  sum_data();
+  open_model_files();
+  open_source();
+  sum_model();
+  while (!s_.data_fingerprint->finished() || !s_.model_fingerprint->finished()) {
+    check_stop("while comparing data and model with the finished run's");
+    std::this_thread::sleep_for(kPollInterval);
   }
   s_.wait_for_fingerprints();
+}
+
+void Preparation::check_stop(std::string_view when) const {
+  const StopRequest request = signals_.request();
+  if (request == StopRequest::none) return;
+  throw Error(exit_code_of(request), concat("stopped by a signal ", when, "; nothing is written"));
 }
 
 void Preparation::choose_machine() {
@@ -165,12 +165,7 @@ void Preparation::open_data_files() {
     throw data_error(file.string(), ": is a pipe, and a process of each of the ", comm_.hosts(),
                      " hosts reads the data; write it to a file first");
   }
-  s_.data = open_data(s_.options, [&] {
-    const StopRequest request = signals_.request();
-    if (request == StopRequest::none) return;
-    throw Error(exit_code_of(request),
-                "stopped by a signal while reading data from a pipe; nothing is written");
-  });
+  s_.data = open_data(s_.options, [&] { check_stop("while reading data from a pipe"); });
 }
 
 void Preparation::sum_data() {

@@ -94,6 +94,20 @@ std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainO
   return read_assertions(options, available);
 }
 
+void take_finished_sums(const RunDirectory& directory, CheckpointState& state) {
+  const fs::path path = directory.facts();
+  if (fs::exists(path)) {
+    for (const auto& [name, value] : read_facts(path)) {
+      if (name == "data_sha256") state.data_sha256 = value;
+      if (name == "model_sha256") state.model_sha256 = value;
+    }
+  }
+  if (!state.data_sha256.empty() && !state.model_sha256.empty()) return;
+  throw model_error(path.string(),
+                    ": is missing or names no data_sha256 and model_sha256: nothing ",
+                    "tells what the finished run was trained on; start another --output");
+}
+
 std::vector<Assertion> read_assertions(const TrainOptions& options,
                                        const std::vector<std::string>& available) {
   std::vector<Assertion> assertions;

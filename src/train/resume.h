@@ -27,6 +27,8 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
 // are those that its metrics can answer, else Error(usage).
 bool is_finished(const RunDirectory& directory);
 std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options);
+// The sums of what it was trained on, from run.json. Error(model) if they are not there.
+void take_finished_sums(const RunDirectory& directory, CheckpointState& state);
 
 // Of --assert and --baseline; Error(usage) for a metric that is not in `available`.
 std::vector<Assertion> read_assertions(const TrainOptions& options,

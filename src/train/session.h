@@ -58,7 +58,7 @@ struct Session {
   Error too_little_memory() const;
 
   bool leads() const { return comm.rank() == 0; }
-  // Puts the sums into `state`; on a resumed run, Error(data) if they are not the checkpoint's.
+  // Puts the sums into `state`; on a resumed run, Error(data) if they are not those of before.
   void wait_for_fingerprints();
 
   // Collective; rank 0 alone has a result: the evaluation set through the present weights, its
@@ -67,9 +67,9 @@ struct Session {
 };
 
 // Checks options, data and model (Error, nothing written), makes the run's directory, loads or
-// continues. Of a finished run nothing is loaded. The console is opened here: from then on rank 0's
-// log goes to standard error. A signal ends the wait for a pipe's data: Error(its exit code).
-// Collective.
+// continues. Of a finished run nothing is loaded: its data and model are compared by their sums.
+// The console is opened here: from then on rank 0's log goes to standard error. A signal ends the
+// wait for a pipe's data or for these sums: Error(its exit code). Collective.
 std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm,
                                          const SignalGuard& signals);
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from harness import BINARY, DEVICE, GOLDEN, Skip, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
 
@@ -193,15 +194,40 @@ def test_finished_and_other_data(directory):
         fail(3, *line, "--resume", words=words)
         file.write_bytes(kept)
         succeed(*line, "--resume")
-    # What is gone cannot be compared; the rest is.
-    train.unlink()
-    result = succeed(*line, "--resume", "--json")
-    assert f"{train}: is gone" in result.err and json.loads(result.out) == metrics_of(out), result
-    (model / "config.json").write_bytes(kept + b"\n")
-    refused = run(*line, "--resume")
-    assert refused.code == 3 and "--model has changed" in refused.err, refused
-    shutil.rmtree(model)
-    assert f"{model}: is gone" in succeed(*line, "--resume").err
+    # What is missing cannot be compared, and is the error that it is for any run.
+    for gone, code in [(train, 3), (eval_data, 3), (model / "config.json", 4), (model / "model.safetensors", 4),
+                       (model, 4)]:
+        gone.rename(directory / "away")
+        fail(code, *line, "--resume", "--quiet", words=[str(gone if gone.parent == directory else model)])
+        (directory / "away").rename(gone)
+    assert snapshot(out) == before
+    # A run that does not say what it was trained on.
+    for text in ["{}", None]:
+        (out / "run.json").write_text(text) if text else (out / "run.json").unlink()
+        fail(4, *line, "--resume", words=["run.json", "start another --output"])
+
+
+def test_signal_while_a_finished_run_is_compared(directory):
+    need(DATA)
+    train, out = directory / "train.csv", directory / "run"
+    shutil.copyfile(TRAIN, train)
+    line = arguments(out, train=train)
+    succeed(*line)
+    before = snapshot(out)
+    os.truncate(train, 8 << 30)  # a hole: nothing on the disk, seconds to sum
+
+    def is_read(process):
+        try:
+            return str(train) in [os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()]
+        except FileNotFoundError:  # closed while we looked
+            return False
+    for number, code in [(signal.SIGTERM, 85), (signal.SIGINT, 130)]:
+        process = subprocess.Popen([BINARY, *map(str, line), "--resume"], stderr=subprocess.PIPE, text=True)
+        while not is_read(process):
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(number)
+        assert process.wait(timeout=60) == code
+        assert "while comparing data and model" in process.stderr.read()
     assert snapshot(out) == before
 
 

@@ -103,7 +103,7 @@ def test_stopped_and_continued_from_device_to_device(directory):
     """What is asked of one process all learn from what their devices exchange, and stop after the same step."""
     need_several_devices()
     prepared(directory)
-    line = [*LABELS, "--quiet", "--max-steps", 25, "--eval-every", 1000]
+    line = [*LABELS, "--quiet", "--max-steps", 40, "--eval-every", 1000]
     succeed(*line, "--output", directory / "one")
     out = directory / "run"
     job = Job("-n", 3, ranks.BINARY, *line, "--output", out, env=EACH)
