@@ -13,6 +13,7 @@
 #include "tasks/registry.h"
 #include "train/dealing.h"
 #include "train/metrics_files.h"
+#include "train/repeats.h"
 #include "train/run_directory.h"
 #include "weights/model_directory.h"
 
@@ -111,6 +112,7 @@ void run(const EvaluateOptions& o) {
   dealer.done();
   clear_progress();
   log("evaluated ", format_rate(sequences, "sequences", seconds_now() - start));
+  if (dealer.repeats() > 0) log(describe_repeats(dealer.repeats()));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
   if (!o.output.empty()) {

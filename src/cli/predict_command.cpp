@@ -24,6 +24,7 @@
 #include "tasks/qa/file_evaluation.h"
 #include "tasks/registry.h"
 #include "train/dealing.h"
+#include "train/repeats.h"
 
 namespace finetune {
 namespace {
@@ -180,6 +181,7 @@ void LabelPrediction::run(FineTuned& model, Dealer& dealer, const PredictOptions
   output.write(text);
   output.commit();
   log("predicted ", format_rate(predictor.rows(), "rows", seconds_now() - start));
+  if (dealer.repeats() > 0) log(describe_repeats(dealer.repeats()));
   if (predictor.truncated() > 0) {
     log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ",
         predictor.max_length(), " tokens");

@@ -18,11 +18,21 @@ std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
   return lengths;
 }
 
-void append(const TokenizedSamples& from, TokenizedSamples& to) {
-  const int64_t shift = to.offsets.back();
-  to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
+constexpr int64_t kPieceSamples = 1024;
+
+// Samples [begin, end), in the same memory.
+SampleView slice(const SampleView& samples, IndexRange range) {
+  const auto begin = size_t(range.begin), count = size_t(range.size());
+  return {samples.ids, samples.offsets.subspan(begin, count + 1),
+          samples.second.subspan(begin, count)};
+}
+
+void append(const SampleView& from, TokenizedSamples& to) {
+  if (from.size() == 0) return;
+  const int64_t begin = from.offsets.front(), shift = to.offsets.back() - begin;
+  to.ids.insert(to.ids.end(), from.ids.begin() + begin, from.ids.begin() + from.offsets.back());
   to.second.insert(to.second.end(), from.second.begin(), from.second.end());
-  for (int64_t i = 1; i <= from.size(); ++i) to.offsets.push_back(shift + from.offsets[size_t(i)]);
+  for (const int64_t end : from.offsets.subspan(1)) to.offsets.push_back(shift + end);
 }
 
 void drop_first(int64_t count, TokenizedSamples& samples) {
@@ -72,6 +82,23 @@ void pack_all(const TokenizedSamples& samples, IndexRange range, PackedBatch& ba
 
 }  // namespace
 
+Dealer::Dealer(Engine& engine, Communicator& comm) : engine_(engine), comm_(comm) {
+  const Head head = engine.table().head();
+  if (head.kind == HeadKind::sequence) repeats_.emplace(head.outputs);
+}
+
+void Dealer::take(const SampleView& samples, TokenizedSamples& waiting, Evaluation& evaluation) {
+  if (!repeats_) return append(samples, waiting);
+  repeats_->take(samples, waiting);
+  repeats_->give(evaluation);
+}
+
+void Dealer::give(const PackedBatch& batch, const float* logits, Evaluation& evaluation) {
+  if (!repeats_) return evaluation.add(batch, logits);
+  repeats_->computed(logits, batch.sequences());
+  repeats_->give(evaluation);
+}
+
 // Samples of one micro-batch: at most evaluation_sequences of them at once.
 void Dealer::add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
                  Evaluation& evaluation) {
@@ -94,40 +121,30 @@ void Dealer::flush(Evaluation& evaluation) {
   std::vector<float> logits;
   engine_.infer(waiting_[0], logits);
   std::vector<std::vector<uint8_t>> others = comm_.gather({});
-  evaluation.add(waiting_[0], logits.data());
+  give(waiting_[0], logits.data(), evaluation);
   for (size_t r = 1; r < count_; ++r) {
     logits.resize(others[r].size() / sizeof(float));
     std::memcpy(logits.data(), others[r].data(), others[r].size());
-    evaluation.add(waiting_[r], logits.data());
+    give(waiting_[r], logits.data(), evaluation);
   }
   count_ = 0;
 }
 
-bool Dealer::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
-                      const std::function<bool(double)>& poll) {
-  for (IndexRange range : micro_batches(lengths_of(set.samples), micro_batch_tokens)) {
-    if (!poll(double(range.begin) / double(set.samples.size()))) {
-      count_ = 0;
-      return false;
-    }
-    add(set.samples, range, 0, evaluation);
-  }
-  flush(evaluation);
-  return true;
-}
-
-int64_t Dealer::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                         const std::function<void(double)>& progress) {
+bool Dealer::run(const Source& source, Evaluation& evaluation, int64_t micro_batch_tokens,
+                 const std::function<bool(double)>& poll) {
+  if (repeats_) repeats_->begin();
+  count_ = 0;
   TokenizedSamples waiting;
-  int64_t done = 0;
+  int64_t done = 0;  // of those to be computed
   for (bool more = true; more;) {
-    const SampleSet* piece = evaluation.next();
-    more = piece != nullptr;
-    if (more) append(piece->samples, waiting);
+    const std::optional<SampleView> piece = source.next();
+    more = piece.has_value();
+    if (more) take(*piece, waiting, evaluation);
     std::vector<IndexRange> ranges = micro_batches(lengths_of(waiting), micro_batch_tokens);
     if (more && !ranges.empty()) ranges.pop_back();  // later samples may still fill it
     for (IndexRange range : ranges) {
-      progress(evaluation.share() * double(done + range.begin) / double(done + waiting.size()));
+      const double share = double(done + range.begin) / double(done + waiting.size());
+      if (!poll(source.share() * share)) return false;
       add(waiting, range, done, evaluation);
     }
     if (ranges.empty()) continue;
@@ -135,7 +152,38 @@ int64_t Dealer::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
     done += ranges.back().end;
   }
   flush(evaluation);
-  return done;
+  return true;
+}
+
+bool Dealer::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
+                      const std::function<bool(double)>& poll) {
+  const int64_t size = set.samples.size();
+  int64_t taken = 0;
+  auto next = [&]() -> std::optional<SampleView> {
+    if (taken == size) return std::nullopt;
+    const IndexRange range{taken, std::min(size, taken + kPieceSamples)};
+    taken = range.end;
+    return slice(set.samples, range);
+  };
+  return run({next, [&] { return double(taken) / double(size); }}, evaluation, micro_batch_tokens,
+             poll);
+}
+
+int64_t Dealer::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                         const std::function<void(double)>& progress) {
+  int64_t samples = 0;
+  auto next = [&]() -> std::optional<SampleView> {
+    const SampleSet* piece = evaluation.next();
+    if (piece == nullptr) return std::nullopt;
+    samples += piece->samples.size();
+    return piece->samples;
+  };
+  run({next, [&] { return evaluation.share(); }}, evaluation, micro_batch_tokens,
+      [&](double share) {
+        progress(share);
+        return true;
+      });
+  return samples;
 }
 
 void Dealer::done() {

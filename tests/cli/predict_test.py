@@ -139,6 +139,31 @@ def test_predictions_keep_order_and_do_not_depend_on_threads_or_batches(director
             assert all(abs(float(x) - float(y)) < 1e-6 for x, y in zip(a[3:], b[3:])), (size, a, b)
 
 
+def test_repeated_texts(directory):
+    """A text that comes again is not computed again; it gets the bits that it had."""
+    need(*MODELS)
+    texts = ["coffee shop 12", "RONA BRACKETS", "Coffee  Shop 12", "", "taxi", "RONA BRACKETS", "", "taxi", "taxi"]
+    data = write(directory / "r.csv", "text,n\n" + "".join(f"{text},{i}\n" for i, text in enumerate(texts)))
+    result = predict(data, "--all-probabilities")
+    assert "5 of them have the tokens of an earlier one" in result.err, result
+    rows = rows_of(result.out)[1:]
+    assert [row[:2] for row in rows] == [[text, str(i)] for i, text in enumerate(texts)]
+    for a, b in [(0, 2), (1, 5), (3, 6), (4, 7), (4, 8)]:  # the model is uncased
+        assert rows[a][2:] == rows[b][2:], (a, b)
+    for row in rows:
+        alone = rows_of(predict("-", "--all-probabilities", stdin=row[0] + "\n").out)[1]
+        assert row[2] == alone[1]
+        assert all(abs(float(x) - float(y)) < 1e-6 for x, y in zip(row[3:], alone[2:], strict=True))
+    # A piece of the input that has nothing new.
+    many = write(directory / "m.csv", "text\n" + "taxi\nRONA BRACKETS\n" * 5000)
+    result = predict(many)
+    assert "9998 of them" in result.err and len(set(map(tuple, rows_of(result.out)[1:]))) == 2
+    # Pairs: the same tokens, parted elsewhere.
+    pairs = write(directory / "p.csv", "a,b\nred,green blue\nred green,blue\nred,green blue\n")
+    result = predict(pairs, "--text-column", "a", "--text-pair-column", "b")
+    assert "1 of them" in result.err, result
+
+
 def test_models_of_others(directory):
     need(*MODELS)
     # no `finetune` object, Hugging Face's label names

@@ -1,12 +1,20 @@
-// Evaluation dealt out to one process is the model's plain answer to each micro-batch, in order.
+// Evaluation dealt out to one process is the model's plain answer to each micro-batch, in order;
+// what comes again is computed once.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
+#include <set>
+#include <span>
+#include <utility>
 
 #include "core/philox.h"
 #include "data/packing.h"
 #include "train/dealing.h"
+#include "train/repeats.h"
 
 using namespace finetune;
 
@@ -42,28 +50,53 @@ TokenizedSamples samples_of(int64_t begin, int64_t end) {
   return samples;
 }
 
+void copy(const TokenizedSamples& from, int64_t i, TokenizedSamples& to) {
+  const auto ids = from.ids.begin();
+  to.ids.insert(to.ids.end(), ids + from.offsets[size_t(i)], ids + from.offsets[size_t(i) + 1]);
+  to.offsets.push_back(int64_t(to.ids.size()));
+  to.second.push_back(from.second[size_t(i)]);
+}
+
 // What came, in the order in which it came.
 struct Came {
   std::vector<std::vector<uint32_t>> batches;  // indices of samples
   std::vector<float> logits;
 
-  void add(const PackedBatch& batch, const float* values, int64_t columns) {
+  void add(const PackedBatch& batch, const float* values, Head head) {
+    const bool by_token = head.kind == HeadKind::token;
     batches.push_back(batch.indices);
-    logits.insert(logits.end(), values, values + batch.sequences() * columns);
+    const int64_t rows = by_token ? batch.tokens() : batch.sequences();
+    logits.insert(logits.end(), values, values + rows * head.outputs);
+  }
+  std::vector<uint32_t> order() const {
+    std::vector<uint32_t> all;
+    for (const auto& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
+    return all;
+  }
+  bool same_logits(const Came& other) const {
+    return logits.size() == other.logits.size() &&
+           std::memcmp(logits.data(), other.logits.data(), logits.size() * sizeof(float)) == 0;
+  }
+  // In batches of other shapes products may round otherwise.
+  bool close_to(const Came& other) const {
+    return std::ranges::equal(logits, other.logits,
+                              [](float a, float b) { return std::abs(a - b) < 1e-5f; });
   }
   friend bool operator==(const Came& a, const Came& b) {
-    return a.batches == b.batches && a.logits.size() == b.logits.size() &&
-           std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) == 0;
+    return a.batches == b.batches && a.same_logits(b);
   }
 };
 
 class Listener final : public FileEvaluation {
  public:
-  explicit Listener(std::vector<int64_t> pieces = {}) : pieces_(std::move(pieces)) {}
-  void add(const PackedBatch& batch, const float* logits) override { came.add(batch, logits, 3); }
+  explicit Listener(Head head, std::vector<int64_t> pieces = {}, TokenizedSamples samples = {})
+      : head_(head), pieces_(std::move(pieces)), samples_(std::move(samples)) {}
+  void add(const PackedBatch& batch, const float* logits) override {
+    came.add(batch, logits, head_);
+  }
   Metrics metrics() override { return {}; }
   void write_files(const std::filesystem::path&) override {}
-  Head head() const override { return {HeadKind::sequence, 3}; }
+  Head head() const override { return head_; }
   int64_t max_length() const override { return 16; }
   std::vector<std::string> describe() const override { return {}; }
   std::vector<std::string> describe_samples() const override { return {}; }
@@ -71,8 +104,8 @@ class Listener final : public FileEvaluation {
   const SampleSet* next() override {
     if (piece_ == pieces_.size()) return nullptr;
     const int64_t end = begin_ + pieces_[piece_++];
-    set_.samples = samples_of(begin_, end);
-    begin_ = end;
+    set_.samples = {};
+    for (; begin_ < end; ++begin_) copy(samples_, begin_, set_.samples);
     return &set_;
   }
   double share() const override { return 1; }
@@ -80,19 +113,22 @@ class Listener final : public FileEvaluation {
   Came came;
 
  private:
+  Head head_;
   std::vector<int64_t> pieces_;
+  TokenizedSamples samples_;
   size_t piece_ = 0;
   int64_t begin_ = 0;
   SampleSet set_;
 };
 
 struct Fixture {
+  Head head;
   std::unique_ptr<Communicator> comm = make_solo_communicator();
-  Engine engine{make_cpu_backend(), dealing_config(), Head{HeadKind::sequence, 3}, *comm};
+  Engine engine{make_cpu_backend(), dealing_config(), head, *comm};
   Dealer dealer{engine, *comm};
   SampleSet set;
 
-  Fixture() {
+  explicit Fixture(Head h) : head(h) {
     for (const Parameter& parameter : engine.table().parameters()) {
       initialize(engine.table(), parameter, 0.5, 3, engine.weights());
     }
@@ -103,7 +139,7 @@ struct Fixture {
   Came plainly(int64_t most_sequences) {
     Came came;
     std::vector<int64_t> lengths;
-    for (int64_t i = 0; i < kSamples; ++i) lengths.push_back(set.samples.length(i));
+    for (int64_t i = 0; i < set.samples.size(); ++i) lengths.push_back(set.samples.length(i));
     for (IndexRange range : micro_batches(lengths, kMicroBatch)) {
       for (int64_t begin = range.begin; begin < range.end; begin += most_sequences) {
         std::vector<uint32_t> indices(size_t(std::min(range.end - begin, most_sequences)));
@@ -112,20 +148,55 @@ struct Fixture {
         pack(set.samples, indices, {}, batch);
         std::vector<float> logits;
         engine.infer(batch, logits);
-        came.add(batch, logits.data(), 3);
+        came.add(batch, logits.data(), head);
       }
     }
     return came;
   }
+
+  // `set` drawn from itself, with repeats: for each sample the one that it was.
+  std::vector<int64_t> repeat(int64_t size, uint32_t stream) {
+    TokenizedSamples samples;
+    std::vector<int64_t> from;
+    for (int64_t i = 0; i < size; ++i) {
+      from.push_back(draw(stream, uint32_t(i)) % set.samples.size());
+      copy(set.samples, from.back(), samples);
+    }
+    set.samples = samples;
+    return from;
+  }
+  int64_t distinct() const {
+    std::set<std::pair<std::vector<int32_t>, uint32_t>> all;
+    for (int64_t i = 0; i < set.samples.size(); ++i) {
+      TokenizedSamples one;
+      copy(set.samples, i, one);
+      all.emplace(one.ids, one.second[0]);
+    }
+    return int64_t(all.size());
+  }
 };
+
+constexpr Head kAnswers{HeadKind::token, 2}, kLabels{HeadKind::sequence, 3};
+const std::vector<std::vector<int64_t>> kPieces = {
+    {61}, {1, 60}, {20, 20, 20, 1}, {0, 3, 0, 0, 58, 0}, std::vector<int64_t>(61, 1)};
+
+std::vector<uint32_t> all_in_order() {
+  std::vector<uint32_t> order(static_cast<size_t>(kSamples));
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
+
+bool go_on(double) {
+  return true;
+}
 
 }  // namespace
 
 TEST_CASE("evaluation of one process is plain evaluation") {
-  Fixture f;
+  Fixture f(kAnswers);
   const Came expected = f.plainly(Engine::kEvaluationSequences);
   CHECK(expected.batches.size() > 8);
-  Listener listener;
+  Listener listener(kAnswers);
   double last = -1;
   CHECK(f.dealer.evaluate(f.set, listener, kMicroBatch, [&](double share) {
     CHECK(share > last);
@@ -138,32 +209,117 @@ TEST_CASE("evaluation of one process is plain evaluation") {
 }
 
 TEST_CASE("samples that come piece by piece are computed in the micro-batches of the whole") {
-  Fixture f;
+  Fixture f(kAnswers);
   for (int64_t most : {int64_t{0}, int64_t{2}}) {
     f.engine.set_evaluation_sequences(most);
     const Came expected = f.plainly(f.engine.evaluation_sequences());
-    for (const std::vector<int64_t>& pieces : {std::vector<int64_t>{61},
-                                               {1, 60},
-                                               {20, 20, 20, 1},
-                                               {0, 3, 0, 0, 58, 0},
-                                               std::vector<int64_t>(61, 1)}) {
-      Listener listener(pieces);
-      f.dealer.evaluate(listener, kMicroBatch, [](double) {});
+    for (const auto& pieces : kPieces) {
+      Listener listener(kAnswers, pieces, f.set.samples);
+      CHECK(f.dealer.evaluate(listener, kMicroBatch, [](double) {}) == kSamples);
       CHECK(listener.came == expected);
     }
   }
-  Listener nothing;
-  f.dealer.evaluate(nothing, kMicroBatch, [](double) {});
+  CHECK(f.dealer.repeats() == 0);
+  Listener nothing(kAnswers);
+  CHECK(f.dealer.evaluate(nothing, kMicroBatch, [](double) {}) == 0);
   CHECK(nothing.came.batches.empty());
 }
 
+TEST_CASE("samples that come again get the same logits in their order and are computed once") {
+  for (const auto& pieces : kPieces) {
+    Fixture f(kLabels);
+    const std::vector<int64_t> from = f.repeat(kSamples, 7);
+    CHECK(f.distinct() < kSamples * 3 / 4);
+    const Came expected = f.plainly(Engine::kEvaluationSequences);
+    Listener listener(kLabels, pieces, f.set.samples);
+    CHECK(f.dealer.evaluate(listener, kMicroBatch, [](double) {}) == kSamples);
+    CHECK(listener.came.order() == all_in_order());
+    CHECK(listener.came.close_to(expected));
+    CHECK(f.dealer.repeats() == kSamples - f.distinct());
+    std::map<int64_t, std::vector<float>> first;
+    for (size_t i = 0; i < from.size(); ++i) {
+      const auto row = listener.came.logits.begin() + 3 * int64_t(i);
+      CHECK(std::ranges::equal(first.try_emplace(from[i], row, row + 3).first->second,
+                               std::span(row, 3)));
+    }
+    // All of them once more: nothing is left to compute.
+    Listener again(kLabels);
+    CHECK(f.dealer.evaluate(f.set, again, kMicroBatch, [](double) { return false; }));
+    CHECK(again.came.order() == all_in_order());
+    CHECK(again.came.same_logits(listener.came));
+    CHECK(f.dealer.repeats() == 2 * kSamples - f.distinct());
+  }
+}
+
+TEST_CASE("the same tokens with another second part are another sample") {
+  Fixture f(kLabels);
+  f.set.samples = {};
+  for (uint32_t second : {4u, 2u, 1u, 4u, 2u}) {
+    f.set.samples.ids.insert(f.set.samples.ids.end(), {7, 8, 9, 8});
+    f.set.samples.offsets.push_back(int64_t(f.set.samples.ids.size()));
+    f.set.samples.second.push_back(second);
+  }
+  Listener listener(kLabels);
+  CHECK(f.dealer.evaluate(f.set, listener, kMicroBatch, go_on));
+  const std::vector<float>& logits = listener.came.logits;
+  CHECK(f.dealer.repeats() == 2);
+  CHECK(listener.came.close_to(f.plainly(Engine::kEvaluationSequences)));
+  CHECK(logits[0] != logits[3]);
+  CHECK(logits[3] != logits[6]);
+  CHECK(logits[0] == logits[9]);
+}
+
 TEST_CASE("an evaluation that is stopped leaves nothing for the next one") {
-  Fixture f;
-  Listener stopped;
-  int calls = 0;
-  CHECK(!f.dealer.evaluate(f.set, stopped, kMicroBatch, [&](double) { return ++calls < 3; }));
-  CHECK(calls == 3);
-  Listener whole;
-  CHECK(f.dealer.evaluate(f.set, whole, kMicroBatch, [](double) { return true; }));
-  CHECK(whole.came == f.plainly(Engine::kEvaluationSequences));
+  for (Head head : {kAnswers, kLabels}) {
+    Fixture f(head);
+    if (head.kind == HeadKind::sequence) f.repeat(kSamples, 8);
+    Listener stopped(head);
+    int calls = 0;
+    CHECK(!f.dealer.evaluate(f.set, stopped, kMicroBatch, [&](double) { return ++calls < 3; }));
+    CHECK(calls == 3);
+    Listener whole(head);
+    CHECK(f.dealer.evaluate(f.set, whole, kMicroBatch, go_on));
+    CHECK(whole.came.order() == all_in_order());
+    CHECK(whole.came.close_to(f.plainly(Engine::kEvaluationSequences)));
+  }
+}
+
+TEST_CASE("more different samples than are remembered, and long ones") {
+  constexpr int64_t kMany = 70'000;
+  Repeats repeats(1);
+  TokenizedSamples samples, distinct;
+  for (int64_t i = 0; i < kMany; ++i) {
+    samples.ids.insert(samples.ids.end(), {int32_t(i % 35'000), 1});
+    samples.offsets.push_back(int64_t(samples.ids.size()));
+    samples.second.push_back(2);
+  }
+  repeats.begin();
+  repeats.take(samples, distinct);
+  CHECK(repeats.count() > 0);
+  CHECK(repeats.count() < kMany / 2);  // slots are fewer
+  CHECK(distinct.size() == kMany - repeats.count());
+  Listener listener({HeadKind::sequence, 1});
+  for (int64_t i = 0; i < distinct.size(); i += 999) {
+    std::vector<float> logits;
+    const int64_t end = std::min(distinct.size(), i + 999);
+    for (int64_t k = i; k < end; ++k) logits.push_back(float(distinct.ids[size_t(2 * k)]));
+    repeats.computed(logits.data(), int64_t(logits.size()));
+    repeats.give(listener);
+  }
+  REQUIRE(listener.came.logits.size() == size_t(kMany));
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < kMany; ++i) wrong += listener.came.logits[size_t(i)] != float(i % 35'000);
+  CHECK(wrong == 0);
+
+  const int64_t before = repeats.count();
+  TokenizedSamples lengthy, computed;
+  for (int i = 0; i < 2; ++i) {
+    lengthy.ids.insert(lengthy.ids.end(), 65, 3);
+    lengthy.offsets.push_back(int64_t(lengthy.ids.size()));
+    lengthy.second.push_back(65);
+  }
+  repeats.begin();
+  repeats.take(lengthy, computed);
+  CHECK(computed.size() == 2);
+  CHECK(repeats.count() == before);
 }
