@@ -214,29 +214,39 @@ Wait::~Wait() {
   liveness_.control_.slot(liveness_.local_rank_).waiting.store(0, std::memory_order_relaxed);
 }
 
-int Wait::culprit() const {
-  int found = -1;
+bool Wait::is_late(int local_rank) const {
+  return local_rank != liveness_.local_rank_ && late_(liveness_.control_.slot(local_rank));
+}
+
+int Wait::late_and_running() const {
   for (int i = 0; i < liveness_.control_.processes(); ++i) {
-    const ProcessSlot& slot = liveness_.control_.slot(i);
-    if (i == liveness_.local_rank_ || !late_(slot)) continue;
-    if (process_status(slot.pid).stopped()) return i;
-    // Who waits itself, for another process, is not to blame.
-    if (found < 0 && slot.waiting.load(std::memory_order_relaxed) == 0) found = i;
+    const bool waits = liveness_.control_.slot(i).waiting.load(std::memory_order_relaxed) != 0;
+    if (is_late(i) && !waits) return i;
   }
-  return found;
+  return -1;
+}
+
+int Wait::late_and_stopped() const {
+  for (int i = 0; i < liveness_.control_.processes(); ++i) {
+    if (is_late(i) && process_status(liveness_.control_.slot(i).pid).stopped()) return i;
+  }
+  return -1;
 }
 
 void Wait::look() {
   liveness_.leave_if_ending();
   const double limit = liveness_.timeout_, waited = waited_.look();
+  // Who waits itself, for another process, is not to blame, nor as soon as that one has come.
+  const int running = late_and_running();
+  if (running < 0) running_.begin_again();
+  const double ran = running_.look();
   if (limit <= 0 || waited < limit) return;
+  const int stopped = late_and_stopped(), late = stopped < 0 && ran >= limit ? running : stopped;
   const std::string time = concat(" has not come for ", limit, " s");
-  if (const int late = culprit(); late >= 0) {
-    const ProcessSlot& slot = liveness_.control_.slot(late);
-    const bool stopped = process_status(slot.pid).stopped();
+  if (late >= 0) {
     liveness_.give_up(concat("finetune: error: ", liveness_.names_[size_t(late)], time, " (",
-                             stopped ? "stopped" : "running", ", in ", read_phase(slot),
-                             "); the job ends"));
+                             late == stopped ? "stopped" : "running", ", in ",
+                             read_phase(liveness_.control_.slot(late)), "); the job ends"));
   }
   if (waited < limit + beyond_) return;
   const ProcessSlot& own = liveness_.control_.slot(liveness_.local_rank_);

@@ -72,13 +72,16 @@ class Wait {
   void look();
 
  private:
-  int culprit() const;  // its local rank, or -1
+  bool is_late(int local_rank) const;
+  int late_and_running() const;  // a local rank, or -1
+  int late_and_stopped() const;
 
   Liveness& liveness_;
   Late late_;
   double beyond_;
   std::function<std::string()> somebody_;
   WaitingTime waited_;
+  WaitingTime running_;  // since one of the late does not wait itself
 };
 
 // To standard error and log.txt, whole and on one line.
