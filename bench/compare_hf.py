@@ -36,7 +36,8 @@ def parse_arguments():
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--model", required=True, type=Path, help="MiniLM's directory; its tokenizer serves base too")
     parser.add_argument("--isa", choices=HELD_TO,
-                        help="holds both sides to it, on a processor that has more; sections have marks of their own")
+                        help="holds both sides to it, on a processor that has more; sections have marks of their own, "
+                             "as those of another --text-column have")
     add_common(parser, WORKS)
     parser.set_defaults(device="cpu", random_shapes=["base"])
 
@@ -74,6 +75,11 @@ def check(options, parts, works):
         part.check(options, works)
 
 
+def own_marks(options):
+    """What keeps a section apart from the usual one."""
+    return [mark for mark in (options.isa, options.text_column) if mark not in (None, "text")]
+
+
 def main():
     # As an exception, so that the side that runs is ended and the temporary directory removed.
     signal.signal(signal.SIGTERM, lambda *_: fail("terminated"))
@@ -89,7 +95,7 @@ def main():
         bench = Bench(options, Path(temporary))
         for name, part in zip(names, parts):
             text = part.measure(bench, works)
-            document.write(options.output, f"{name}, {options.isa}" if options.isa else name, text)
+            document.write(options.output, ", ".join([name, *own_marks(options)]), text)
             if document.is_document(options.output):
                 print(text, flush=True)
             progress(f"{name}: written to {options.output}")

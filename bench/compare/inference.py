@@ -29,9 +29,13 @@ def check(options, works):
         fail("--eval-rows-scale: more than 0")
 
 
+def row_count(options, work):
+    return max(1, round(ROWS[work.name] * options.eval_rows_scale))
+
+
 def write_rows(options, work, path):
     """A file of the first rows, or of questions evenly from the whole file, for windows of all lengths."""
-    count = max(1, round(ROWS[work.name] * options.eval_rows_scale))
+    count = row_count(options, work)
     if work.kind == "bank":
         with open(options.bank_dev, encoding="utf-8", newline="") as source, \
                 open(path, "w", encoding="utf-8", newline="") as target:
@@ -46,6 +50,17 @@ def write_rows(options, work, path):
               for i, group in itertools.groupby(taken, key=lambda question: question[0])]
     text = json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": chosen}]}, ensure_ascii=False)
     path.write_text(text, encoding="utf-8")
+
+
+def repeats(options, works):
+    """Lines on texts that come again in the rows that are measured."""
+    lines, column = [], options.text_column
+    for work in (work for work in works if work.kind == "bank"):
+        with open(options.bank_dev, encoding="utf-8", newline="") as file:
+            texts = [row[column] for row in itertools.islice(csv.DictReader(file), row_count(options, work))]
+        lines.append(f"{work.title}: column `{column}`, {len(set(texts)):,} different texts in {len(texts):,} rows; "
+                     "finetune computes each once, and may so pass the limit, which counts every row")
+    return lines
 
 
 def run_ours(bench, work, side, data):
@@ -108,7 +123,8 @@ def measure(bench, works):
         config = json.loads((bench.model_with_head(work) / "config.json").read_text())
         results.append((work, sides, config))
         check_same_work(work, sides)
-    return bench.section("Evaluation and prediction beside Hugging Face Trainer", [
+    column = "" if options.text_column == "text" else f", of {options.text_column}"
+    return bench.section(f"Evaluation and prediction beside Hugging Face Trainer{column}", [
         f"{options.runs} runs a side, in turn; the same fine-tuned directory (one step of training) and the same file "
         "of rows; SQuAD's questions evenly from the whole dev file",
         "Evaluation in training: `eval_samples_per_second` of `finetune train`, tokens ready, metrics counted. Whole "
@@ -122,7 +138,8 @@ def measure(bench, works):
         "The limit: what has to be multiplied (real tokens; the last layer of classification at `[CLS]` alone) at the "
         "rate of products of 2048 x 2048 matrices, measured after each run of either side; in bf16 the peak of "
         "multiplications in registers, which no product reaches. Exponentials, activations and bytes cost nothing in "
-        "it. At the limit: how many times Hugging Face's evaluation that would be, the run's rate by its speed"],
+        "it. At the limit: how many times Hugging Face's evaluation that would be, the run's rate by its speed",
+        *repeats(options, works)],
         versions, [table(results), goals_table(results), limits_table(results)])
 
 
