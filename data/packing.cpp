@@ -151,4 +151,18 @@ BatchShape largest_filled(BatchShape limits) {
   return {tokens, filled_sequences(limits.sequences), round_up(longest, kLengthStep)};
 }
 
+SampleView slice(const SampleView& samples, IndexRange range) {
+  const auto begin = size_t(range.begin), count = size_t(range.size());
+  return {samples.ids, samples.offsets.subspan(begin, count + 1),
+          samples.second.subspan(begin, count)};
+}
+
+void append(const SampleView& from, TokenizedSamples& to) {
+  if (from.size() == 0) return;
+  const int64_t begin = from.offsets.front(), shift = to.offsets.back() - begin;
+  to.ids.insert(to.ids.end(), from.ids.begin() + begin, from.ids.begin() + from.offsets.back());
+  to.second.insert(to.second.end(), from.second.begin(), from.second.end());
+  for (const int64_t end : from.offsets.subspan(1)) to.offsets.push_back(shift + end);
+}
+
 }  // namespace finetune

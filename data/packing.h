@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/packed_batch.h"
+#include "data/plan.h"
 
 namespace finetune {
 
@@ -30,5 +31,10 @@ BatchShape filled_shape(BatchShape shape);
 void fill_up(PackedBatch& batch);
 // No micro-batch within these limits is larger, filled up or not.
 BatchShape largest_filled(BatchShape limits);
+
+// Samples [range.begin, range.end) of `samples`, in the same memory.
+SampleView slice(const SampleView& samples, IndexRange range);
+// Copies them behind what `to` has.
+void append(const SampleView& from, TokenizedSamples& to);
 
 }  // namespace finetune

@@ -20,21 +20,6 @@ std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
 
 constexpr int64_t kPieceSamples = 1024;
 
-// Samples [begin, end), in the same memory.
-SampleView slice(const SampleView& samples, IndexRange range) {
-  const auto begin = size_t(range.begin), count = size_t(range.size());
-  return {samples.ids, samples.offsets.subspan(begin, count + 1),
-          samples.second.subspan(begin, count)};
-}
-
-void append(const SampleView& from, TokenizedSamples& to) {
-  if (from.size() == 0) return;
-  const int64_t begin = from.offsets.front(), shift = to.offsets.back() - begin;
-  to.ids.insert(to.ids.end(), from.ids.begin() + begin, from.ids.begin() + from.offsets.back());
-  to.second.insert(to.second.end(), from.second.begin(), from.second.end());
-  for (const int64_t end : from.offsets.subspan(1)) to.offsets.push_back(shift + end);
-}
-
 void drop_first(int64_t count, TokenizedSamples& samples) {
   const int64_t tokens = samples.offsets[size_t(count)];
   samples.ids.erase(samples.ids.begin(), samples.ids.begin() + tokens);

@@ -4,9 +4,9 @@
 #include <functional>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "core/error.h"
+#include "data/packing.h"
 
 namespace finetune {
 namespace {
@@ -20,12 +20,6 @@ constexpr size_t kEntryBytes = 256;  // about, beside the logits
 size_t hash_of(std::span<const int32_t> ids, uint32_t second) {
   const std::string_view bytes(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
   return std::hash<std::string_view>()(bytes) ^ second;
-}
-
-void append(std::span<const int32_t> ids, uint32_t second, TokenizedSamples& to) {
-  to.ids.insert(to.ids.end(), ids.begin(), ids.end());
-  to.offsets.push_back(int64_t(to.ids.size()));
-  to.second.push_back(second);
 }
 
 }  // namespace
@@ -56,7 +50,7 @@ void Repeats::take(const SampleView& samples, TokenizedSamples& distinct) {
       entry = std::make_shared<Known>();
       if (kept) entry->ids.assign(ids.begin(), ids.end());
       entry->second = second;
-      append(ids, second, distinct);
+      append(slice(samples, {i, i + 1}), distinct);
       pending_.push_back(entry);
     }
     rows_.push_back(entry);
