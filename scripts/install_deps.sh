@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ meson ninja-build pkg-config python3
-  libopenmpi-dev openmpi-bin libhdf5-dev libsentencepiece-dev libdnnl-dev libhwy-dev
+  libopenmpi-dev openmpi-bin libhdf5-dev libsentencepiece-dev libhwy-dev
   libcli11-dev doctest-dev libsimdjson-dev nlohmann-json3-dev zlib1g-dev libssl-dev
   iproute2
 )

@@ -40,6 +40,15 @@ def require(*paths):
             fail(f"{path}: not found")
 
 
+def matmul_rate(result):
+    """Operations a second of large matrix products, from a result of `finetune bench step`."""
+    rate = result["matmul_peak_flops_per_second"]
+    if rate is None:
+        fail("finetune is built without oneDNN, whose rate results are set beside: install it (libdnnl-dev) and build "
+             "anew with -Donednn=enabled")
+    return rate
+
+
 def progress(message):
     print(message, file=sys.stderr, flush=True)
 
@@ -126,7 +135,7 @@ class Bench:
         """Operations a second of large matrix products on this machine now, with all threads."""
         command = ["bench", "step", "--shape", "minilm", "--lengths", "bank", "--steps", 3, "--json",
                    "--precision", precision, *self.device(), *self.threads()]
-        return json.loads(self.ours(command).output)["matmul_peak_flops_per_second"]
+        return matmul_rate(json.loads(self.ours(command).output))
 
     def peer(self, script, arguments, environment=None):
         """A script of the peer and the JSON object of its last line."""

@@ -2,7 +2,7 @@
 import json
 import statistics
 
-from compare.harness import fail, progress, spread
+from compare.harness import fail, matmul_rate, progress, spread
 
 STEP_GOALS = {("minilm", "fp32"): 80, ("base", "fp32"): 85}  # percent of the matrix-product rate
 PRODUCT_GOALS = {"bf16": 50}  # percent of the peak of bf16 multiplications, by the products alone
@@ -27,7 +27,7 @@ def run(bench, work, precision):
 def analysis(result):
     """Shares in percent, and the least seconds of a step: its arithmetic at the measured rate of matrix products, and
     after that the bytes of all other operations at the best measured rate of memory."""
-    ops, peak = result["ops"], result["matmul_peak_flops_per_second"]
+    ops, peak = result["ops"], matmul_rate(result)
     products = [op for op in ops if op["op"].startswith("linear")]
     product_flops = sum(op["seconds"] * op["flops_per_second"] for op in products)
     flops = sum(op["seconds"] * op["flops_per_second"] for op in ops)

@@ -258,7 +258,7 @@ nlohmann::ordered_json to_json(const OpsBenchResult& result) {
   out["device"] = result.device;
   out["batch_size"] = result.batch_size;
   out["tokens"] = result.tokens;
-  out["matmul_peak_flops_per_second"] = result.peaks.matmul;
+  out["matmul_peak_flops_per_second"] = to_json(result.peaks.matmul);
   out["memory_peak_bytes_per_second"] = result.peaks.memory;
   out["ops"] = nlohmann::ordered_json::array();
   for (const OpLine& line : result.lines) out["ops"].push_back(to_json(line));
@@ -268,9 +268,8 @@ nlohmann::ordered_json to_json(const OpsBenchResult& result) {
 std::string to_text(const OpsBenchResult& result) {
   return concat(result.shape, ", ", result.lengths, " lengths, batch ", result.batch_size, " (",
                 result.tokens, " tokens)\n", result.backend, "; matrix products ",
-                format_fixed(result.peaks.matmul / 1e9, 1), " GFLOP/s, memory ",
-                format_fixed(result.peaks.memory / 1e9, 1), " GB/s\n\n",
-                table_of(result.lines, result.peaks, "ms a call"));
+                rate_text(result.peaks), ", memory ", format_fixed(result.peaks.memory / 1e9, 1),
+                " GB/s\n\n", table_of(result.lines, result.peaks, "ms a call"));
 }
 
 }  // namespace finetune

@@ -63,6 +63,11 @@ double seconds_in_operations(const StepBenchResult& result) {
   return seconds;
 }
 
+std::optional<double> share_of(double flops_per_second, const MachinePeaks& peaks) {
+  if (!peaks.matmul) return std::nullopt;
+  return flops_per_second / *peaks.matmul;
+}
+
 bool on_gpu(const StepBenchResult& result) {
   return result.device == "cuda";
 }
@@ -87,6 +92,15 @@ double flops_per_token(const StepBenchResult& result) {
   double flops = 0;
   for (const auto& [key, record] : result.profile) flops += record.flops;
   return flops / result.profiled_tokens;
+}
+
+nlohmann::ordered_json to_json(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+std::string rate_text(const MachinePeaks& peaks) {
+  if (!peaks.matmul) return "not measured: oneDNN is not built in";
+  return format("%.1f GFLOP/s", *peaks.matmul / 1e9);
 }
 
 nlohmann::ordered_json to_json(const OpLine& line) {
@@ -125,8 +139,8 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["tokens_per_second"] = result.tokens / seconds;
   out["flops_per_token"] = flops_per_token(result);
   out["flops_per_second"] = flops / seconds;
-  out["matmul_peak_flops_per_second"] = result.peaks.matmul;
-  out["share_of_matmul_peak"] = flops / seconds / result.peaks.matmul;
+  out["matmul_peak_flops_per_second"] = to_json(result.peaks.matmul);
+  out["share_of_matmul_peak"] = to_json(share_of(flops / seconds, result.peaks));
   out["memory_peak_bytes_per_second"] = result.peaks.memory;
   out["step_seconds_min"] = spread.least;
   out["step_seconds_median"] = spread.median;
@@ -159,12 +173,10 @@ std::string table_of(const std::vector<OpLine>& lines, const MachinePeaks& peaks
                                      : concat("  ", line.key.op, " ", line.key.detail);
     out += format("%-*s %7.1f %10.3f", kNameWidth, name.c_str(), line.calls, 1e3 * line.seconds);
     out += line.share ? format(" %6.1f%%", 100 * *line.share) : format(" %7s", "");
-    if (line.flops_per_second > 0) {
-      out += format(" %9.1f %6.0f%%", line.flops_per_second / 1e9,
-                    100 * line.flops_per_second / peaks.matmul);
-    } else {
-      out += format(" %9s %7s", "", "");
-    }
+    const std::optional<double> share = share_of(line.flops_per_second, peaks);
+    const bool computes = line.flops_per_second > 0;
+    out += computes ? format(" %9.1f", line.flops_per_second / 1e9) : format(" %9s", "");
+    out += computes && share ? format(" %6.0f%%", 100 * *share) : format(" %7s", "");
     out += format(" %8.1f %6.0f%%\n", line.bytes_per_second / 1e9,
                   100 * line.bytes_per_second / peaks.memory);
   }
@@ -185,13 +197,14 @@ std::string to_text(const StepBenchResult& result) {
                 1e3 * seconds / steps, 1e3 * spread.least, 1e3 * spread.median, 1e3 * spread.most);
   out += format("%.2f samples/s, %.0f tokens/s, %.1f GFLOP/s\n", result.samples / seconds,
                 result.tokens / seconds, flops / seconds / 1e9);
-  out += format("%.1f %% of %s (%.1f GFLOP/s; memory: %.1f GB/s)\n\n",
-                100 * flops / seconds / result.peaks.matmul,
+  const std::optional<double> share = share_of(flops / seconds, result.peaks);
+  out += share ? format("%.1f %% of ", 100 * *share) : "";
+  out += format("%s (%s; memory: %.1f GB/s)\n\n",
                 on_gpu(result) ? "this GPU's large matrix products"
                 : result.precision == DType::bf16 && cpu_multiplies_bf16()
                     ? "this machine's peak of bf16 multiplications"
                     : "this machine's matrix-product rate",
-                result.peaks.matmul / 1e9, result.peaks.memory / 1e9);
+                rate_text(result.peaks).c_str(), result.peaks.memory / 1e9);
   if (result.processes > 1) {
     out += format(
         "%lld processes of %lld threads, %lld virtual shards; this process's operations, of which "

@@ -22,6 +22,9 @@ struct OpLine {
 
 double total_seconds(const StepBenchResult& result);
 double flops_per_token(const StepBenchResult& result);
+// null: nothing was measured.
+nlohmann::ordered_json to_json(const std::optional<double>& value);
+std::string rate_text(const MachinePeaks& peaks);  // "123.4 GFLOP/s", or why there is none
 
 // The whole report; names as in docs/cli.md.
 nlohmann::ordered_json to_json(const StepBenchResult& result);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "bench/matmul_rate.h"
 #include "bench/synthetic_task.h"
 #include "comm/placement.h"
 #include "core/files.h"
@@ -55,22 +56,25 @@ class RateBetweenSteps {
   void after_last_step() {
     if (since_ > 0) measure();
   }
-  double rate() const { return done_.flop / done_.seconds; }
+  std::optional<double> rate() const {
+    if (done_.seconds == 0) return std::nullopt;
+    return done_.flop / done_.seconds;
+  }
 
  private:
   static constexpr double kSecondsBetween = 0.4, kPart = 0.25;
-  // So long OpenMP's threads, which oneDNN has, may look for work that is not there.
+  // So long the yardstick's threads, which are OpenMP's, may look for work that is not there.
   static constexpr auto kRest = std::chrono::milliseconds(10);
 
   void measure() {
     time_matmul(clock_, precision_);  // its threads come back to their cores
-    double seconds = 0;
-    do {
-      const TimedArithmetic timed = time_matmul(clock_, precision_);
-      done_.flop += timed.flop;
-      done_.seconds += timed.seconds;
-      seconds += timed.seconds;
-    } while (seconds < kPart * since_);
+    for (double seconds = 0; seconds < kPart * since_;) {
+      const std::optional<TimedArithmetic> timed = time_matmul(clock_, precision_);
+      if (!timed) break;
+      done_.flop += timed->flop;
+      done_.seconds += timed->seconds;
+      seconds += timed->seconds;
+    }
     since_ = 0;
     std::this_thread::sleep_for(kRest);
     comm_.barrier();
@@ -103,8 +107,8 @@ void check_number(std::string_view option, int64_t value, int64_t most) {
 }  // namespace
 
 void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType precision) {
-  const auto keep = [&](double matmul, double memory) {
-    peaks.matmul = std::max(peaks.matmul, matmul);
+  const auto keep = [&](std::optional<double> matmul, double memory) {
+    peaks.matmul = std::max(peaks.matmul, matmul);  // nothing is the least
     peaks.memory = std::max(peaks.memory, memory);
   };
   if (resolved_device(options) == "cpu") {

@@ -2,6 +2,7 @@
 // program's own TrainingStep (dropout, clipping, AdamW) on a profiled backend.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,10 @@ struct StepBenchOptions {
   Clock clock = Clock::wall;  // cpu: with one thread only
 };
 
-// Of the device that computes: ops/cpu/machine_peaks.h, ops/device_peaks.h.
+// Of the device that computes: matmul_rate.h and ops/cpu/machine_peaks.h, or ops/device_peaks.h.
 struct MachinePeaks {
-  double matmul = 0;  // flop/s
-  double memory = 0;  // byte/s
+  std::optional<double> matmul;  // flop/s; nothing where no yardstick is built in
+  double memory = 0;             // byte/s
 };
 
 struct StepBenchResult {

@@ -1,5 +1,4 @@
 // finetune doctor: hardware, libraries, code paths, MPI placement.
-#include <dnnl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "bench/yardstick.h"
 #include "cli/command.h"
 #include "core/parallel.h"
 #include "core/text.h"
@@ -60,8 +60,7 @@ void run() {
   // In the precision that --precision auto takes.
   line("code path",
        make_cpu_backend(cpu_multiplies_bf16_fast() ? DType::bf16 : DType::f32)->description());
-  const dnnl_version_t* dnnl = dnnl_version();
-  line("oneDNN", concat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch));
+  line("oneDNN", onednn_version().value_or("not built in (bench compares with it)"));
   line("processes", placement());
   const CudaModule& module = cuda_module();
   if (!module.functions) {

@@ -1,7 +1,5 @@
 #include "train/finish.h"
 
-#include <dnnl.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -43,8 +41,6 @@ void write_run_facts(const Session& session, const std::string& weights_sha256) 
       {"processes", concat(session.comm.size())},
       {"hosts", concat(session.comm.hosts())},
   };
-  const dnnl_version_t* dnnl = dnnl_version();
-  facts.emplace_back("onednn", concat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch));
   for (auto& fact : host_facts()) facts.push_back(std::move(fact));
   facts.emplace_back("data_sha256", session.state.data_sha256);
   facts.emplace_back("model_sha256", session.state.model_sha256);

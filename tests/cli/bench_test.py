@@ -1,5 +1,6 @@
 """Benchmarks: what they report, on tiny shapes. Speed itself is never tested."""
 import json
+import re
 
 from harness import GOLDEN, fail, main, need, run, succeed
 
@@ -10,10 +11,19 @@ def bench(*arguments):
     return json.loads(succeed("bench", *arguments, "--json").out)
 
 
+def has_onednn():
+    return not re.search("^oneDNN .*not built in", succeed("doctor").out, re.M)
+
+
 def check_step(result, samples_per_step):
-    for name in ("samples_per_second", "tokens_per_second", "flops_per_second", "share_of_matmul_peak",
-                 "matmul_peak_flops_per_second", "memory_peak_bytes_per_second", "peak_memory_mb"):
+    for name in ("samples_per_second", "tokens_per_second", "flops_per_second", "memory_peak_bytes_per_second",
+                 "peak_memory_mb"):
         assert result[name] > 0, (name, result)
+    rate, share = result["matmul_peak_flops_per_second"], result["share_of_matmul_peak"]
+    if rate is not None or has_onednn():
+        assert abs(share / (result["flops_per_second"] / rate) - 1) < 1e-9, (share, rate)
+    else:
+        assert share is None, share
     assert result["batch_size"] == samples_per_step
     # The rates belong to one time: seconds of all steps.
     seconds = result["steps"] * samples_per_step / result["samples_per_second"]
@@ -60,6 +70,18 @@ def test_fixed_lengths(_):
     assert abs(flops_of_a_step(result, by_name["forward", "attention"]) / attention - 1) < 1e-9
     assert abs(flops_of_a_step(result, by_name["backward", "attention_backward"]) / (2 * attention) - 1) < 1e-9
     assert by_name["forward", "linear"]["calls"] == 2 * 4 + 1 + 2  # the last layer's query apart; pooler, classifier
+
+
+def test_yardstick(_):
+    """fp32 has oneDNN's rate beside it where that is built in, and says so where it is not."""
+    line = ["--shape", "tiny", "--lengths", 10, "--batch-size", 2, "--precision", "fp32"]
+    missing = not has_onednn()
+    result = bench("step", *line, "--steps", 1)
+    assert result["precision"] == "fp32" and (result["matmul_peak_flops_per_second"] is None) is missing, result
+    for text in (succeed("bench", "step", *line, "--steps", 1).out, succeed("bench", "ops", *line).out):
+        assert ("not measured: oneDNN is not built in" in text) is missing, text
+        rows = [row for row in text.splitlines() if row.startswith("  linear")]
+        assert rows and all(row.count("%") == 1 + (not missing) + ("ms a step" in text) for row in rows), text
 
 
 def test_bank_lengths(_):

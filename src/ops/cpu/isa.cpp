@@ -1,7 +1,5 @@
 #include "ops/cpu/isa.h"
 
-#include <dnnl.h>
-
 #include <cstdlib>
 #include <initializer_list>
 
@@ -41,20 +39,6 @@ Isa named_isa(const std::string& name) {
   throw usage_error("FINETUNE_ISA=", name, " is unknown (use avx2, avx512, avx512_bf16 or amx)");
 }
 
-// oneDNN must hear of it before its first primitive.
-void limit(Isa isa) {
-  dnnl_cpu_isa_t most = dnnl_cpu_isa_avx512_core_amx;
-  if (isa == Isa::avx512 || isa == Isa::avx512_bf16) most = dnnl_cpu_isa_avx512_core_bf16;
-  if (isa == Isa::avx2) {
-    most = dnnl_cpu_isa_avx2;
-    hwy::DisableTargets(~int64_t{HWY_AVX2});
-    hwy::GetChosenTarget().DeInit();
-  }
-  if (dnnl_set_max_cpu_isa(most) != dnnl_success) {
-    throw internal_error("oneDNN was in use before the code path was chosen");
-  }
-}
-
 Isa wanted_isa() {
   const char* wish = std::getenv("FINETUNE_ISA");
   if (wish == nullptr || *wish == '\0') return best_isa();
@@ -63,7 +47,10 @@ Isa wanted_isa() {
     throw usage_error("FINETUNE_ISA=", wish, " cannot be: this machine has no ", name_of(isa),
                       " (its best is ", name_of(best_isa()), ")");
   }
-  limit(isa);
+  if (isa == Isa::avx2) {
+    hwy::DisableTargets(~int64_t{HWY_AVX2});
+    hwy::GetChosenTarget().DeInit();
+  }
   return isa;
 }
 

@@ -9,8 +9,8 @@ namespace finetune {
 enum class Isa { avx2, avx512, avx512_bf16, amx };
 
 // The best that this machine has, or what the environment variable FINETUNE_ISA says (avx2, avx512,
-// avx512_bf16, amx). The choice is made once a process, before the first kernel runs, and binds the
-// vector kernels and oneDNN alike. Error(usage) for an unknown value or one that the machine lacks.
+// avx512_bf16, amx). The choice is made once a process, before the first kernel runs.
+// Error(usage) for an unknown value or one that the machine lacks.
 // In fp32 the last two compute as avx512 does.
 Isa select_isa();
 

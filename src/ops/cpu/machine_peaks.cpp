@@ -1,15 +1,11 @@
 #include "ops/cpu/machine_peaks.h"
 
-#include <dnnl.h>
-#include <omp.h>
-
 #include <algorithm>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <vector>
 
-#include "core/error.h"
 #include "core/parallel.h"
 #include "ops/backend.h"
 #include "ops/cpu/isa.h"
@@ -34,40 +30,15 @@ double seconds_of(Clock clock, const std::function<void()>& call) {
 
 }  // namespace
 
-TimedArithmetic time_matmul(Clock clock, DType precision) {
+TimedArithmetic time_bf16_multiplications(Clock clock) {
+  select_isa();  // permits tile registers
   TimedArithmetic timed;
-  if (precision == DType::bf16 && multiplies_bf16(select_isa())) {
-    std::vector<double> done(static_cast<size_t>(threads()));
-    timed.seconds = seconds_of(clock, [&] {
-      parallel_for(threads(), [&](int64_t i) { done[size_t(i)] = cpu::tile_spin(100'000); });
-    });
-    timed.flop = std::accumulate(done.begin(), done.end(), 0.0);
-    return timed;
-  }
-  select_isa();
-  constexpr int64_t n = 2048;
-  // Memory of a backend goes back at once, whatever malloc keeps.
-  const auto memory = make_cpu_backend()->allocate(3 * n * n * sizeof(float));
-  float* const a = static_cast<float*>(memory.get());
-  float *const b = a + n * n, *const c = b + n * n;
-  std::fill(a, c + n * n, 0.5f);
-  omp_set_num_threads(threads());
+  std::vector<double> done(static_cast<size_t>(threads()));
   timed.seconds = seconds_of(clock, [&] {
-    const dnnl_status_t status = dnnl_sgemm('N', 'N', n, n, n, 1.0f, a, n, b, n, 0.0f, c, n);
-    FINETUNE_CHECK(status == dnnl_success);
+    parallel_for(threads(), [&](int64_t i) { done[size_t(i)] = cpu::tile_spin(100'000); });
   });
-  timed.flop = 2.0 * double(n) * double(n) * double(n);
+  timed.flop = std::accumulate(done.begin(), done.end(), 0.0);
   return timed;
-}
-
-double measure_matmul_peak(Clock clock, DType precision) {
-  double flop = 0;  // the same each time
-  const double seconds = fastest([&] {
-    const TimedArithmetic timed = time_matmul(clock, precision);
-    flop = timed.flop;
-    return timed.seconds;
-  });
-  return flop / seconds;
 }
 
 double measure_memory_peak(Clock clock) {

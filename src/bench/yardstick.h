@@ -1,0 +1,20 @@
+// oneDNN's matrix product, which ours are measured beside. The program may be built without it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/clock.h"
+#include "ops/cpu/machine_peaks.h"
+
+namespace finetune {
+
+// "2.6.3"; nothing where oneDNN is not built in.
+std::optional<std::string> onednn_version();
+
+// One fp32 product of 2048 x 2048 matrices on all threads(), with the instructions of select_isa().
+// Takes about a tenth of a second on a few cores; the first call begins threads and counts for
+// nothing. Nothing where oneDNN is not built in.
+std::optional<TimedArithmetic> time_onednn_product(Clock clock);
+
+}  // namespace finetune
