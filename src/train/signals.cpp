@@ -1,12 +1,10 @@
 #include "train/signals.h"
 
 #include <signal.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <memory>
 
 namespace finetune {
 namespace {
@@ -30,24 +28,14 @@ struct SignalGuard::Saved {
   std::array<struct sigaction, kHandled.size()> actions{};
   struct sigaction file_size {
   }, pipe{};
-  stack_t stack{};
-  std::unique_ptr<std::byte[]> handler_stack;
 };
 
 SignalGuard::SignalGuard() : saved_(new Saved) {
   requested = 0;
   interrupts = 0;
-  // oneDNN's sgemm keeps live data below the stack pointer, deeper than the 128 bytes the ABI keeps
-  // handlers from: a handler on the same stack overwrites pointers that the kernel frees later.
-  const size_t size = 65536 + getauxval(AT_MINSIGSTKSZ);
-  saved_->handler_stack.reset(new std::byte[size]);
-  stack_t stack{};
-  stack.ss_sp = saved_->handler_stack.get();
-  stack.ss_size = size;
-  FINETUNE_CHECK(::sigaltstack(&stack, &saved_->stack) == 0);
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART | SA_ONSTACK;  // reads and writes in progress go on
+  action.sa_flags = SA_RESTART;  // reads and writes in progress go on
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < kHandled.size(); ++i) {
     ::sigaction(kHandled[i], &action, &saved_->actions[i]);
@@ -63,7 +51,6 @@ SignalGuard::~SignalGuard() {
   }
   ::sigaction(SIGXFSZ, &saved_->file_size, nullptr);
   ::sigaction(SIGPIPE, &saved_->pipe, nullptr);
-  ::sigaltstack(&saved_->stack, nullptr);
   delete saved_;
 }
 

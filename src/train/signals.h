@@ -12,7 +12,7 @@ namespace finetune {
 
 enum class StopRequest : int { none = 0, checkpointed = 85, interrupted = 130 };
 
-// Installs the handlers for its lifetime, on a stack of their own, and puts the old ones back.
+// Installs the handlers for its lifetime and puts the old ones back.
 // Made and destroyed by the thread that computes; the other threads take no signals
 // (core/parallel.h).
 class SignalGuard {

@@ -58,7 +58,7 @@ int wrong_products(int count) {
 
 }  // namespace
 
-TEST_CASE("handlers do not touch the stack of a matrix product") {
+TEST_CASE("signals in the middle of matrix products harm nothing") {
   const pid_t child = fork();
   if (child == 0) {
     for (int number : {SIGSEGV, SIGABRT, SIGBUS}) ::signal(number, SIG_DFL);
