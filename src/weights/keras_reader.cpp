@@ -2,28 +2,41 @@
 // is a group with an attribute weight_names, and the datasets below it carry the weights' names as
 // their paths. A whole saved model has all of this below model_weights.
 //
-// The attributes' strings are not read. They say nothing that the paths do not, come in several
-// shapes (fixed or variable length, cut into chunks), and reading variable-length strings of a
-// damaged file crashes HDF5 1.10 (H5HG_read copies an object of any size).
+// The attributes' strings are not read. They say nothing that the paths do not, and come in several
+// shapes (fixed or variable length, cut into chunks).
+#include <algorithm>
+
 #include "core/error.h"
-#include "weights/hdf5_file.h"
+#include "weights/hdf5/numbers.h"
+#include "weights/hdf5/reader.h"
 #include "weights/names.h"
 #include "weights/stored_weights.h"
 
 namespace finetune {
 namespace {
 
-// No compression of HDF5's standard filters shrinks more (deflate: 1032 to 1).
-constexpr uint64_t kMostCompression = 1100;
+using hdf5::Dataset;
+using hdf5::Reader;
 
-Hdf5Handle weights_root(hid_t file) {
-  bool nested =
-      H5Aexists(file, "layer_names") <= 0 && H5Lexists(file, "model_weights", H5P_DEFAULT) > 0;
-  return Hdf5Handle(H5Gopen2(file, nested ? "model_weights" : "/", H5P_DEFAULT), H5Gclose);
+// A weight and where its values are.
+struct KerasTensor {
+  StoredTensor tensor;
+  Dataset dataset;
+};
+
+bool has_attribute(Reader& file, const std::string& group, const char* name) {
+  const std::vector<std::string> names = file.attribute_names(group);
+  const std::string first_part = concat(name, "0");  // long lists are cut
+  return std::any_of(names.begin(), names.end(), [&](const std::string& found) {
+    return found == name || found == first_part;
+  });
 }
 
-bool has_layer_names(hid_t root) {
-  return H5Aexists(root, "layer_names") > 0 || H5Aexists(root, "layer_names0") > 0;
+std::string weights_root(Reader& file) {
+  const std::vector<std::string> names = file.names("/");
+  const bool nested = !has_attribute(file, "/", "layer_names") &&
+                      std::find(names.begin(), names.end(), "model_weights") != names.end();
+  return nested ? "/model_weights" : "/";
 }
 
 // (768, 12, 64) and (12, 64, 768): EinsumDense kernels of transformers 4.0 to 4.5, and their
@@ -44,160 +57,93 @@ void flatten_heads(const std::string& name, std::vector<int64_t>& shape) {
 
 class KerasWeights : public StoredWeights {
  public:
-  KerasWeights(const std::filesystem::path& path, std::vector<StoredTensor> tensors)
-      : StoredWeights(path, "tensorflow (h5)", {path}, {}, std::move(tensors)) {
-    std::lock_guard lock(hdf5_mutex());
-    file_ = open_hdf5(path);
-  }
-  ~KerasWeights() override {
-    std::lock_guard lock(hdf5_mutex());
-    file_ = Hdf5Handle();
+  KerasWeights(Reader file, std::vector<KerasTensor> tensors)
+      : StoredWeights(file.path(), "tensorflow (h5)", {file.path()}, {}, descriptions(tensors)),
+        file_(std::move(file)) {
+    for (KerasTensor& tensor : tensors) {
+      std::string name = tensor.tensor.stored_name;
+      datasets_.emplace(std::move(name), std::move(tensor.dataset));
+    }
   }
 
   void read(const WeightInfo& info, float* out) const override {
     StoredTensor tensor = stored(info);
     std::vector<float> values(size_t(element_count(tensor.shape).value_or(0)));
-    {
-      std::lock_guard lock(hdf5_mutex());
-      Hdf5Handle dataset(H5Dopen2(file_, tensor.stored_name.c_str(), H5P_DEFAULT), H5Dclose);
-      if (!dataset.valid() ||
-          H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
-        throw model_error(path().string(), ": tensor ", in_quotes(tensor.stored_name, 200),
-                          " cannot be read: ", hdf5_reason());
-      }
-    }
+    file_.read_floats(datasets_.at(tensor.stored_name), values.data());
     tensor.data = reinterpret_cast<const uint8_t*>(values.data());
     tensor.dtype = DType::f32;
     copy_as_float(tensor, out);
   }
 
  private:
-  Hdf5Handle file_;
+  static std::vector<StoredTensor> descriptions(const std::vector<KerasTensor>& tensors) {
+    std::vector<StoredTensor> all;
+    for (const KerasTensor& tensor : tensors) all.push_back(tensor.tensor);
+    return all;
+  }
+
+  Reader file_;
+  std::map<std::string, Dataset> datasets_;  // by path
 };
 
-std::optional<DType> dtype_of(hid_t type) {
-  const H5T_class_t kind = H5Tget_class(type);
-  const size_t size = H5Tget_size(type);
-  if (kind == H5T_FLOAT) {
-    if (size == 4) return DType::f32;
-    if (size == 8) return DType::f64;
-    if (size == 2) return DType::f16;
-  }
-  if (kind == H5T_INTEGER) {
-    if (size == 4) return DType::i32;
-    if (size == 8) return DType::i64;
-    if (size == 1) return DType::u8;
-  }
+std::optional<DType> dtype_of(const hdf5::Type& type) {
+  if (!hdf5::is_number(type)) return std::nullopt;
+  if (type.kind == hdf5::Type::Kind::brain) return DType::bf16;
+  const bool real = type.kind == hdf5::Type::Kind::real;
+  if (type.size == 8) return real ? DType::f64 : DType::i64;
+  if (type.size == 4) return real ? DType::f32 : DType::i32;
+  if (type.size == 2 && real) return DType::f16;
+  if (type.size == 1) return DType::u8;
   return std::nullopt;
 }
 
-StoredTensor describe(const std::string& file, uint64_t file_bytes, hid_t root,
-                      const std::string& path, const std::string& weight_name) {
-  Hdf5Handle dataset(H5Dopen2(root, path.c_str(), H5P_DEFAULT), H5Dclose);
-  Hdf5Handle type(dataset.valid() ? H5Dget_type(dataset) : -1, H5Tclose);
-  Hdf5Handle space(dataset.valid() ? H5Dget_space(dataset) : -1, H5Sclose);
-  const int rank = space.valid() ? H5Sget_simple_extent_ndims(space) : -1;
-  std::optional<DType> dtype;
-  if (type.valid()) dtype = dtype_of(type);
-  if (rank < 0 || rank > 8 || !dtype) {
-    throw model_error(file, ": dataset ", in_quotes(path, 200),
-                      dataset.valid() ? " is not an array of numbers" : " is missing: ",
-                      dataset.valid() ? "" : hdf5_reason());
+KerasTensor describe(Reader& file, const std::string& path, const std::string& weight_name) {
+  constexpr size_t kMostDimensions = 8;
+  KerasTensor described{{}, file.dataset(path)};
+  const Dataset& dataset = described.dataset;
+  const std::optional<DType> dtype = dtype_of(dataset.type);
+  if (!dtype || dataset.shape.size() > kMostDimensions) {
+    throw model_error(file.path().string(), ": dataset ", in_quotes(path, 200),
+                      " is not an array of numbers (", dataset.type.name, " of ", dataset.type.size,
+                      " bytes, ", dataset.shape.size(), " dimensions)");
   }
-  hsize_t dimensions[8] = {};
-  H5Sget_simple_extent_dims(space, dimensions, nullptr);
-  StoredTensor tensor;
-  tensor.shape.assign(dimensions, dimensions + rank);
-  std::optional<int64_t> count = element_count(tensor.shape);
-  const uint64_t stored_bytes = H5Dget_storage_size(dataset);
-  uint64_t bytes = 0;
-  if (!count || __builtin_mul_overflow(uint64_t(*count), size_of(*dtype), &bytes) ||
-      stored_bytes > file_bytes || bytes / kMostCompression > stored_bytes) {
-    throw model_error(file, ": dataset ", in_quotes(path, 200), " of shape ",
-                      shape_text(tensor.shape), " has only ", stored_bytes, " bytes of data");
-  }
-  TensorflowName name = from_keras_name(weight_name);
+  StoredTensor& tensor = described.tensor;
+  const TensorflowName name = from_keras_name(weight_name);
   tensor.name = name.name;
+  tensor.stored_name = path;
   tensor.dtype = *dtype;
+  tensor.shape = dataset.shape;
   flatten_heads(tensor.name, tensor.shape);
   tensor.strides = row_major_strides(tensor.shape);
   if (name.transpose && tensor.shape.size() == 2) {
     std::swap(tensor.shape[0], tensor.shape[1]);
     std::swap(tensor.strides[0], tensor.strides[1]);
   }
-  return tensor;
+  return described;
 }
 
-std::string path_of(hid_t object) {
-  char name[1024] = {};
-  H5Iget_name(object, name, sizeof name);
-  std::string path = name;
-  return path == "/" ? "" : path;
-}
-
-// Paths of all datasets below `root` by hard links; links into other files are not followed.
-std::vector<std::string> dataset_paths(const std::string& file, hid_t root) {
-  constexpr size_t kMostPaths = 100'000;
-  std::vector<std::string> paths;
-  auto collect = [](hid_t group, const char* name, const H5L_info_t* link, void* out) -> herr_t {
-    if (link->type != H5L_TYPE_HARD) return 0;
-    Hdf5Handle object(H5Oopen(group, name, H5P_DEFAULT), H5Oclose);
-    auto& found = *static_cast<std::vector<std::string>*>(out);
-    if (!object.valid() || found.size() == kMostPaths) return -1;
-    if (H5Iget_type(object) == H5I_DATASET) found.emplace_back(name);
-    return 0;
-  };
-  if (H5Lvisit(root, H5_INDEX_NAME, H5_ITER_INC, collect, &paths) < 0) {
-    throw model_error(file, ": its groups cannot be listed: ", hdf5_reason());
+// The weights below `group`, in order of their paths. A weight's name is the part of its path
+// behind `layer`, the outermost group with an attribute weight_names; what is in none is no weight.
+void collect(Reader& file, const std::string& group, std::string layer,
+             std::vector<KerasTensor>& tensors) {
+  const std::string prefix = group == "/" ? group : group + "/";
+  for (const std::string& name : file.names(group)) {
+    const std::string path = prefix + name;
+    if (file.is_group(path)) {
+      const bool begins = layer.empty() && has_attribute(file, path, "weight_names");
+      collect(file, path, begins ? path + "/" : layer, tensors);
+    } else if (!layer.empty()) {
+      tensors.push_back(describe(file, path, path.substr(layer.size())));
+    }
   }
-  return paths;
-}
-
-bool is_layer(hid_t root, const std::string& group) {
-  for (const char* attribute : {"weight_names", "weight_names0"}) {
-    if (H5Aexists_by_name(root, group.c_str(), attribute, H5P_DEFAULT) > 0) return true;
-  }
-  return false;
-}
-
-// The part of a dataset's path behind its layer's group: the weight's name. Empty: not a weight.
-std::string weight_name(hid_t root, const std::string& path) {
-  for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
-    if (is_layer(root, path.substr(0, slash))) return path.substr(slash + 1);
-  }
-  return "";
-}
-
-std::vector<StoredTensor> list_tensors(const std::filesystem::path& path) {
-  std::lock_guard lock(hdf5_mutex());
-  const std::string file = path.string();
-  Hdf5Handle handle = open_hdf5(path);
-  Hdf5Handle root = weights_root(handle);
-  if (!root.valid()) throw model_error(file, ": has no root group: ", hdf5_reason());
-  if (!has_layer_names(root)) {
-    throw model_error(file,
-                      ": is an HDF5 file, but not weights of a Keras model (it has no attribute "
-                      "layer_names)");
-  }
-  std::vector<StoredTensor> tensors;
-  const uint64_t file_bytes = std::filesystem::file_size(path);
-  for (const std::string& dataset : dataset_paths(file, root)) {
-    std::string weight = weight_name(root, dataset);
-    if (weight.empty()) continue;
-    tensors.push_back(describe(file, file_bytes, root, dataset, weight));
-    tensors.back().stored_name = concat(path_of(root), "/", dataset);
-  }
-  return tensors;
 }
 
 }  // namespace
 
 bool is_keras_file(const std::filesystem::path& path) {
-  std::lock_guard lock(hdf5_mutex());
   try {
-    Hdf5Handle file = open_hdf5(path);
-    Hdf5Handle root = weights_root(file);
-    return root.valid() && has_layer_names(root);
+    Reader file(path);
+    return has_attribute(file, weights_root(file), "layer_names");
   } catch (const Error&) {
     return false;
   }
@@ -208,7 +154,16 @@ std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) {
     throw model_error(path.string(), ": is a directory, a file is needed");
   }
-  return std::make_unique<KerasWeights>(path, list_tensors(path));
+  Reader file(path);
+  const std::string root = weights_root(file);
+  if (!has_attribute(file, root, "layer_names")) {
+    throw model_error(path.string(),
+                      ": is an HDF5 file, but not weights of a Keras model (it has no attribute "
+                      "layer_names)");
+  }
+  std::vector<KerasTensor> tensors;
+  collect(file, root, "", tensors);
+  return std::make_unique<KerasWeights>(std::move(file), std::move(tensors));
 }
 
 }  // namespace finetune

@@ -1,0 +1,30 @@
+// The attributes of an object: small named values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weights/hdf5/bytes.h"
+#include "weights/hdf5/object_header.h"
+#include "weights/hdf5/types.h"
+
+namespace finetune::hdf5 {
+
+struct Attribute {
+  std::string name;
+  std::string message;  // all of it
+};
+
+struct AttributeValue {
+  Type type;
+  std::vector<int64_t> shape;  // empty: one element
+  std::string bytes;           // of all elements
+};
+
+// In order of name; values are not looked at. Fault: damaged, or two of one name.
+std::vector<Attribute> read_attributes(Bytes& bytes, const std::vector<Message>& header);
+
+// Fault: a type that is shared, or a value that is cut short.
+AttributeValue value_of(const Attribute& attribute, Widths widths);
+
+}  // namespace finetune::hdf5

@@ -1,0 +1,15 @@
+// B-trees of version 2: the records of an index, in its order.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "weights/hdf5/bytes.h"
+
+namespace finetune::hdf5 {
+
+// visit(record) for every record of the tree at `address`, which must be of that type.
+void each_record(Bytes& bytes, uint64_t address, uint8_t type,
+                 const std::function<void(std::string_view)>& visit);
+
+}  // namespace finetune::hdf5

@@ -1,0 +1,111 @@
+// The bytes of an HDF5 file. Nothing in them is trusted: every read is checked against the file's
+// size, and all structures together may cost no more than a small multiple of it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "core/descriptor.h"
+#include "core/text.h"
+
+namespace finetune::hdf5 {
+
+// Why a file is refused. Reader makes it an Error(model) that names the file and the object.
+class Fault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <typename... Parts>
+Fault fault(const Parts&... parts) {
+  return Fault(concat(parts...));
+}
+
+constexpr uint64_t kUndefined = ~uint64_t{0};  // the address of what the file does not have
+
+// How wide the file writes its addresses and lengths: 4 or 8 bytes.
+struct Widths {
+  size_t address = 8;
+  size_t length = 8;
+};
+
+// Little-endian fields one after the other; `what` is what they belong to, for messages.
+class Cursor {
+ public:
+  Cursor(std::string_view bytes, Widths widths, const char* what)
+      : bytes_(bytes), widths_(widths), what_(what) {}
+
+  std::string_view take(uint64_t size) {
+    if (size > left()) throw fault("its ", what_, " is cut short");
+    at_ += size_t(size);
+    return bytes_.substr(at_ - size_t(size), size_t(size));
+  }
+  void skip(uint64_t size) { take(size); }
+  // A number of up to 8 bytes.
+  uint64_t number(size_t width) {
+    uint64_t value = 0;
+    std::string_view field = take(width);
+    for (size_t i = width; i-- > 0;) value = value << 8 | uint8_t(field[i]);
+    return value;
+  }
+  uint8_t u8() { return uint8_t(number(1)); }
+  uint16_t u16() { return uint16_t(number(2)); }
+  uint32_t u32() { return uint32_t(number(4)); }
+  uint64_t length() { return number(widths_.length); }
+  uint64_t address() {
+    const uint64_t value = number(widths_.address);
+    const bool undefined = value == kUndefined >> (64 - 8 * widths_.address);
+    return undefined ? kUndefined : value;
+  }
+  void expect(std::string_view signature) {
+    if (take(signature.size()) != signature) throw fault("its ", what_, " is damaged");
+  }
+  void expect_version(uint8_t version) {
+    if (uint8_t found = u8(); found != version) {
+      throw fault("its ", what_, " is of version ", found, ", which is not read");
+    }
+  }
+  size_t left() const { return bytes_.size() - at_; }
+  size_t at() const { return at_; }
+  Widths widths() const { return widths_; }
+
+ private:
+  std::string_view bytes_;
+  Widths widths_;
+  const char* what_;
+  size_t at_ = 0;
+};
+
+class Bytes {
+ public:
+  explicit Bytes(const std::filesystem::path& path);  // Fault: missing, no file, unreadable
+
+  uint64_t size() const { return size_; }
+  Widths widths() const { return widths_; }
+  // What the superblock says: addresses count from `base`.
+  void set_layout(uint64_t base, Widths widths);
+
+  // Where the `size` bytes at `address` lie in the file. Fault: outside of it.
+  uint64_t position(uint64_t address, uint64_t size, const char* what) const;
+  // Copies bytes at a position in the file.
+  void read(uint64_t position, uint64_t size, void* out) const;
+
+  // The bytes of a structure at `address`.
+  std::string structure(uint64_t address, uint64_t size, const char* what);
+  // The same of one that begins with a signature and ends with its checksum, which is left out.
+  std::string sealed(uint64_t address, uint64_t size, std::string_view signature, const char* what);
+  // Counts what reading takes in memory or time. Fault: too much for a file of this size.
+  void charge(uint64_t bytes);
+
+ private:
+  Descriptor descriptor_;
+  uint64_t size_ = 0;
+  uint64_t base_ = 0;
+  uint64_t left_ = 0;  // of what may be charged
+  Widths widths_;
+};
+
+}  // namespace finetune::hdf5

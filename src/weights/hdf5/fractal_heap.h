@@ -1,0 +1,43 @@
+// A fractal heap: where groups and objects with many links or attributes keep them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/hdf5/bytes.h"
+
+namespace finetune::hdf5 {
+
+// Reads all of the heap's direct blocks at once. Fault: damaged, or filtered.
+class FractalHeap {
+ public:
+  FractalHeap(Bytes& bytes, uint64_t address);
+  // The object that an index names by these bytes, valid as long as the heap. Fault: outside of the
+  // heap, or not managed: links and attributes are too large for tiny and too small for huge ones.
+  std::string_view object(std::string_view id) const;
+
+ private:
+  struct Block {
+    uint64_t offset;  // in the heap's own addresses
+    std::string bytes;
+  };
+
+  void read_header();
+  void read_direct(uint64_t address, uint64_t offset, uint64_t size);
+  void read_indirect(uint64_t address, uint64_t offset, uint64_t rows);
+  uint64_t row_size(uint64_t row) const;
+  Cursor open_block(const std::string& bytes, const char* signature, uint64_t offset) const;
+
+  Bytes& bytes_;
+  uint64_t address_;
+  uint64_t first_size_ = 0, most_direct_ = 0, most_object_ = 0;
+  uint64_t width_ = 0;  // blocks in a row
+  uint16_t bits_ = 0;   // of an offset
+  size_t offset_bytes_ = 0;
+  bool has_checksums_ = false;
+  uint64_t root_ = kUndefined, root_rows_ = 0;
+  std::vector<Block> blocks_;  // in order of offset
+};
+
+}  // namespace finetune::hdf5
