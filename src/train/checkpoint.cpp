@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "train/checkpoint_contents.h"
 #include "train/hdf5_store.h"
 #include "train/sealed_file.h"
 
@@ -86,7 +87,7 @@ void write_state(Hdf5Store& file, const CheckpointState& state) {
   file.write_strings("/labels", state.labels);
 }
 
-CheckpointState read_state(const Hdf5Store& file, const fs::path& path) {
+CheckpointState read_state(CheckpointContents& file, const fs::path& path) {
   CheckpointState state;
   for (auto [name, member] : kIntegers) state.*member = file.read_int("/", name);
   for (auto [name, member] : kDoubles) state.*member = file.read_double("/", name);
@@ -152,7 +153,8 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
 
 CheckpointState read_checkpoint_state(const fs::path& path) {
   verify_seal(path);
-  return read_state(Hdf5Store::open(path), path);
+  CheckpointContents file(path);
+  return read_state(file, path);
 }
 
 CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
@@ -164,7 +166,7 @@ CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& tabl
 CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
                                 CheckpointMemory& memory, bool verified) {
   if (!verified) verify_seal(path);
-  Hdf5Store file = Hdf5Store::open(path);
+  CheckpointContents file(path);
   CheckpointState state = read_state(file, path);
   for (auto [group, arena] : kArenas) {
     if (!memory.has(arena)) continue;
@@ -187,7 +189,7 @@ CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& tabl
 
 std::vector<CheckpointTensor> checkpoint_tensors(const fs::path& path) {
   verify_seal(path);
-  Hdf5Store file = Hdf5Store::open(path);
+  CheckpointContents file(path);
   std::vector<CheckpointTensor> tensors;
   for (auto [group, arena] : kArenas) {
     for (const auto& entry : file.datasets(concat("/", group))) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "weights/stored_tensor.h"
 
 namespace finetune {
 namespace {
@@ -17,24 +16,12 @@ void silence_hdf5() {
   (void)once;
 }
 
-std::vector<int64_t> shape_of(hid_t dataset) {
-  Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
-  int rank = H5Sget_simple_extent_ndims(space);
-  std::vector<hsize_t> extent(size_t(std::max(rank, 0)));
-  if (rank > 0) H5Sget_simple_extent_dims(space, extent.data(), nullptr);
-  return {extent.begin(), extent.end()};
-}
-
 Hdf5Handle string_type(size_t size) {
   Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type, std::max<size_t>(size, 1));
   H5Tset_strpad(type, H5T_STR_NULLPAD);
   H5Tset_cset(type, H5T_CSET_UTF8);
   return type;
-}
-
-void cut_padding(std::string& text) {
-  while (!text.empty() && text.back() == '\0') text.pop_back();
 }
 
 // No time stamps: equal content gives equal bytes.
@@ -68,17 +55,6 @@ Hdf5Store Hdf5Store::create(const std::filesystem::path& path, uint64_t user_blo
   file.path_ = path.string();
   file.file_ = file.check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), H5Fclose,
                           "cannot be created");
-  return file;
-}
-
-Hdf5Store Hdf5Store::open(const std::filesystem::path& path) {
-  silence_hdf5();
-  Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_file_locking(access, false, true);
-  Hdf5Store file;
-  file.path_ = path.string();
-  file.file_ = file.check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
-                          "is not a readable HDF5 file");
   return file;
 }
 
@@ -120,49 +96,6 @@ void Hdf5Store::write_attribute(const std::string& group, const std::string& nam
   put_attribute(group, name, string_type(text.size()), text.c_str());
 }
 
-Hdf5Handle Hdf5Store::open_attribute(const std::string& group, const std::string& name) const {
-  return check(H5Aopen_by_name(file_, group.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
-               H5Aclose, concat("has no attribute ", in_quotes(name)));
-}
-
-int64_t Hdf5Store::read_int(const std::string& group, const std::string& name) const {
-  int64_t value = 0;
-  check(H5Aread(open_attribute(group, name), H5T_NATIVE_INT64, &value),
-        concat("attribute ", in_quotes(name), " is not a number"));
-  return value;
-}
-
-double Hdf5Store::read_double(const std::string& group, const std::string& name) const {
-  double value = 0;
-  check(H5Aread(open_attribute(group, name), H5T_NATIVE_DOUBLE, &value),
-        concat("attribute ", in_quotes(name), " is not a number"));
-  return value;
-}
-
-std::string Hdf5Store::read_text(const std::string& group, const std::string& name) const {
-  Hdf5Handle attribute = open_attribute(group, name);
-  Hdf5Handle type(H5Aget_type(attribute), H5Tclose);
-  bool text = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
-  if (!text) throw model_error(path_, ": attribute ", in_quotes(name), " is not a text");
-  std::string value(H5Tget_size(type), '\0');
-  check(H5Aread(attribute, type, value.data()),
-        concat("attribute ", in_quotes(name), " cannot be read"));
-  cut_padding(value);
-  return value;
-}
-
-std::vector<std::string> Hdf5Store::attribute_names(const std::string& group) const {
-  Hdf5Handle owner =
-      check(H5Oopen(file_, group.c_str(), H5P_DEFAULT), H5Oclose, concat("has no group ", group));
-  std::vector<std::string> names;
-  auto collect = [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
-    static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-    return 0;
-  };
-  check(H5Aiterate2(owner, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "cannot be read");
-  return names;
-}
-
 void Hdf5Store::write_strings(const std::string& name, const std::vector<std::string>& values) {
   size_t size = 1;
   for (const auto& value : values) size = std::max(size, value.size());
@@ -177,29 +110,6 @@ void Hdf5Store::write_strings(const std::string& name, const std::vector<std::st
       H5Dclose, failure);
   if (extent == 0) return;
   check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, block.data()), failure);
-}
-
-std::vector<std::string> Hdf5Store::read_strings(const std::string& name) const {
-  Hdf5Handle dataset = check(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose,
-                             concat("has no dataset ", in_quotes(name)));
-  Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
-  std::vector<int64_t> shape = shape_of(dataset);
-  bool text = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
-  if (!text || shape.size() != 1) {
-    throw model_error(path_, ": dataset ", in_quotes(name), " is not a list of texts");
-  }
-  size_t size = H5Tget_size(type);
-  std::string block(size * size_t(shape[0]), '\0');
-  if (shape[0] > 0) {
-    check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, block.data()),
-          concat("dataset ", in_quotes(name), " cannot be read"));
-  }
-  std::vector<std::string> values;
-  for (size_t i = 0; i < size_t(shape[0]); ++i) {
-    values.push_back(block.substr(i * size, size));
-    cut_padding(values.back());
-  }
-  return values;
 }
 
 namespace {
@@ -248,42 +158,6 @@ void Hdf5Store::write_floats(const std::string& name, const std::vector<int64_t>
                    next(first, count)),
           failure);
   });
-}
-
-void Hdf5Store::read_floats(const std::string& name, const std::vector<int64_t>& shape,
-                            const Room& next, const Filled& filled) const {
-  Hdf5Handle dataset =
-      check(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, concat("has no tensor ", name));
-  std::vector<int64_t> found = shape_of(dataset);
-  if (found != shape) {
-    throw model_error(path_, ": tensor ", name, " has shape ", shape_text(found),
-                      ", the model needs ", shape_text(shape));
-  }
-  each_slab(shape, [&](int64_t first, int64_t count) {
-    Slab slab = slab_of(dataset, shape, first, count);
-    float* data = next(first, count);
-    check(H5Dread(dataset, H5T_NATIVE_FLOAT, slab.memory, slab.file, H5P_DEFAULT, data),
-          concat("tensor ", name, " cannot be read"));
-    filled(first, count, data);
-  });
-}
-
-std::vector<Hdf5Store::Entry> Hdf5Store::datasets(const std::string& group) const {
-  Hdf5Handle owner =
-      check(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose, concat("has no group ", group));
-  std::vector<std::string> names;
-  auto collect = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
-    static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-    return 0;
-  };
-  check(H5Literate(owner, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "cannot be read");
-  std::vector<Entry> entries;
-  for (const auto& name : names) {
-    Hdf5Handle dataset = check(H5Dopen2(owner, name.c_str(), H5P_DEFAULT), H5Dclose,
-                               concat("has no dataset ", in_quotes(name)));
-    entries.push_back({name, shape_of(dataset)});
-  }
-  return entries;
 }
 
 }  // namespace finetune

@@ -1,5 +1,5 @@
-// Just enough of HDF5 for checkpoints: attributes, text, floats, read and written. Failures are
-// Error(model) with one line; HDF5's own error stack is never printed.
+// Just enough of HDF5 to write checkpoints: attributes, text, floats. Failures are Error(model)
+// with one line; HDF5's own error stack is never printed. They are read by checkpoint_contents.h.
 #pragma once
 
 #include <hdf5.h>
@@ -28,12 +28,11 @@ void each_slab(const std::vector<int64_t>& shape, Visit&& visit) {
   }
 }
 
-// A file opened for reading, or a new one behind a user block of `user_block` bytes. It holds the
-// library's lock while it exists.
+// A new file behind a user block of `user_block` bytes. It holds the library's lock while it
+// exists.
 class Hdf5Store {
  public:
   static Hdf5Store create(const std::filesystem::path& path, uint64_t user_block);
-  static Hdf5Store open(const std::filesystem::path& path);
   void close();  // Error(model) if something could not be written
 
   void make_group(const std::string& name);
@@ -41,36 +40,18 @@ class Hdf5Store {
   void write_attribute(const std::string& group, const std::string& name, int64_t value);
   void write_attribute(const std::string& group, const std::string& name, double value);
   void write_attribute(const std::string& group, const std::string& name, const std::string& text);
-  int64_t read_int(const std::string& group, const std::string& name) const;
-  double read_double(const std::string& group, const std::string& name) const;
-  std::string read_text(const std::string& group, const std::string& name) const;
-  std::vector<std::string> attribute_names(const std::string& group) const;
 
   // A one-dimensional dataset of strings of fixed size, NUL-padded UTF-8.
   void write_strings(const std::string& name, const std::vector<std::string>& values);
-  std::vector<std::string> read_strings(const std::string& name) const;
 
   // Contiguous little-endian float32, in slabs of whole rows (of the first dimension) one after the
   // other: `next` gives the memory of rows [first, first + count) to write from.
   using Source = std::function<const float*(int64_t first, int64_t count)>;
   void write_floats(const std::string& name, const std::vector<int64_t>& shape, const Source& next);
-  // `next` gives the memory to read into, `filled` is called when it has been. Error(model) if the
-  // dataset is missing or has another shape or type.
-  using Room = std::function<float*(int64_t first, int64_t count)>;
-  using Filled = std::function<void(int64_t first, int64_t count, const float* data)>;
-  void read_floats(const std::string& name, const std::vector<int64_t>& shape, const Room& next,
-                   const Filled& filled) const;
-
-  struct Entry {
-    std::string name;
-    std::vector<int64_t> shape;
-  };
-  std::vector<Entry> datasets(const std::string& group) const;  // in order of name
 
  private:
   Hdf5Handle check(hid_t id, herr_t (*close)(hid_t), const std::string& what) const;
   void check(herr_t status, const std::string& what) const;
-  Hdf5Handle open_attribute(const std::string& group, const std::string& name) const;
   void put_attribute(const std::string& group, const std::string& name, hid_t type,
                      const void* value);
 

@@ -4,6 +4,7 @@
 #include "checkpoint_fixture.h"
 #include "temporary_directory.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_contents.h"
 #include "train/checkpoint_store.h"
 #include "train/hdf5_store.h"
 
@@ -124,7 +125,7 @@ TEST_CASE("a row that is larger than a slab is a slab") {
     file.close();
   }
   std::vector<float> back(data.size(), -1.0f);
-  Hdf5Store::open(directory / "a.h5")
+  CheckpointContents(directory / "a.h5")
       .read_floats(
           "/x", shape, [&](int64_t first, int64_t) { return &back[size_t(first * shape[1])]; },
           [&](int64_t, int64_t count, const float*) { CHECK(count == 1); });
