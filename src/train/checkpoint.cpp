@@ -32,7 +32,8 @@ constexpr std::pair<const char*, std::string CheckpointState::*> kTexts[] = {
     {"model_sha256", &CheckpointState::model_sha256},
     {"version", &CheckpointState::version},
 };
-constexpr const char* kCodePath = "code_path";  // not in every checkpoint of version 0.1.0
+constexpr const char* kCodePath = "code_path";   // not in every checkpoint of version 0.1.0
+constexpr const char* kEvaluated = "evaluated";  // the total that is a step
 
 constexpr std::pair<const char*, Arena> kArenas[] = {
     {"weights", Arena::weights}, {"m", Arena::m}, {"v", Arena::v}};
@@ -87,6 +88,25 @@ void write_state(Hdf5Store& file, const CheckpointState& state) {
   file.write_strings("/labels", state.labels);
 }
 
+// Of updates, epochs, evaluations: every one of them is exact as a double, too.
+constexpr int64_t kMostCounted = int64_t{1} << 53;
+
+// Whoever wrote the file can have sealed any number.
+void check_counts(const CheckpointState& state, const fs::path& path) {
+  for (auto [name, member] : kIntegers) {
+    const int64_t least = member == &CheckpointState::best_step ? -1 : 0;  // -1: none yet
+    const int64_t most = member == &CheckpointState::best_step ? state.step : kMostCounted;
+    if (state.*member >= least && state.*member <= most) continue;
+    throw model_error(path.string(), ": attribute ", in_quotes(name), " is ", state.*member,
+                      ", which no run has");
+  }
+  const auto evaluated = state.totals.find(kEvaluated);
+  if (evaluated == state.totals.end()) return;
+  if (evaluated->second >= 0 && evaluated->second <= double(state.step)) return;
+  throw model_error(path.string(), ": attribute ", in_quotes(kEvaluated), " is ", evaluated->second,
+                    ", which no run has");
+}
+
 CheckpointState read_state(CheckpointContents& file, const fs::path& path) {
   CheckpointState state;
   for (auto [name, member] : kIntegers) state.*member = file.read_int("/", name);
@@ -102,6 +122,7 @@ CheckpointState read_state(CheckpointContents& file, const fs::path& path) {
   if (options.size() != 1) throw model_error(path.string(), ": dataset 'options' is not one text");
   state.options = std::move(options[0]);
   state.labels = file.read_strings("/labels");
+  check_counts(state, path);
   return state;
 }
 
@@ -117,7 +138,7 @@ IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count)
 }
 
 int64_t evaluated_step(const CheckpointState& state) {
-  auto found = state.totals.find("evaluated");
+  auto found = state.totals.find(kEvaluated);
   return found == state.totals.end() ? -1 : int64_t(found->second);
 }
 

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -52,7 +53,7 @@ inline CheckpointState sample_state(int64_t step) {
   state.step_in_epoch = 7;
   state.totals = {{"loss", 1e300}, {"seconds", 12.5}, {"tokens", 123456789.0}};
   state.best_value = 1.0 / 3.0;
-  state.best_step = 50;
+  state.best_step = std::min<int64_t>(step, 50);
   state.evaluations_without_improvement = 1;
   state.options = "# options\nlr = 5e-05\ntext-column = [\"a\", \"Ünï\"]\n";
   state.labels = {"", "Café & bar", "x"};
