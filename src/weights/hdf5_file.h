@@ -1,11 +1,10 @@
-// Reading with the HDF5 C library: handles that close themselves, errors of one line.
+// The HDF5 C library, which only writes: handles that close themselves. Files that are read never
+// reach it (weights/hdf5/reader.h).
 #pragma once
 
 #include <hdf5.h>
 
-#include <filesystem>
 #include <mutex>
-#include <string>
 #include <utility>
 
 namespace finetune {
@@ -34,11 +33,5 @@ class Hdf5Handle {
   hid_t id_ = -1;
   herr_t (*close_)(hid_t) = nullptr;
 };
-
-// What the library's error stack says is wrong, in a few words. Clears the stack.
-std::string hdf5_reason();
-
-// Opens for reading, with the library's own messages off. Error(model).
-Hdf5Handle open_hdf5(const std::filesystem::path& path);
 
 }  // namespace finetune
