@@ -70,10 +70,12 @@ class Output {
  public:
   explicit Output(const std::string& path) {
     if (path == "-") return;
-    if (is_pipe(path))
+    if (is_pipe(path)) {
       stream_.emplace(path);
-    else
+    } else {
+      remove_abandoned_files(path);
       file_.emplace(path);
+    }
   }
   void write(std::string_view text) {
     if (file_)
@@ -82,6 +84,9 @@ class Output {
       stream_->write(text);
     else
       write_standard_output(text);
+  }
+  void complete() {
+    if (file_) file_->complete();
   }
   void commit() {
     if (file_)
@@ -232,17 +237,30 @@ void AnswerPrediction::run(FineTuned& model, Dealer& dealer, const PredictOption
   questions.write_to({&answers, n_best ? &*n_best : nullptr, nullptr});
   dealer.evaluate(questions, model.micro_batch_tokens, [](double) {});
   answers.finish();
-  output.commit();
   if (n_best) {
     n_best->finish();
-    n_best_output->commit();
+    n_best_output->complete();
   }
+  output.complete();  // both or neither
+  output.commit();
+  if (n_best) n_best_output->commit();
   log("answered ", format_rate(questions.questions(), "questions", seconds_now() - start));
 }
 
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code ignored;
   return a != "-" && b != "-" && (a == b || fs::equivalent(a, b, ignored));
+}
+
+// Where a link leads, whose file is replaced in place of the link.
+std::string destination(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || is_pipe(path) || !fs::is_symlink(fs::symlink_status(path, error))) {
+    return path;
+  }
+  const fs::path found = fs::canonical(path, error);
+  if (error) throw usage_error(path, ": is a symbolic link that leads nowhere; name a file");
+  return found;
 }
 
 void check_paths(const PredictOptions& o) {
@@ -269,12 +287,13 @@ void check_model_survives(const PredictOptions& o, const fs::path& model_directo
   }
 }
 
-void run(const PredictOptions& o) {
+void run(PredictOptions& o) {
   Communicator& comm = world();
   FineTuned model;
   std::unique_ptr<Prediction> prediction;
   together(comm, [&] {
     if (comm.rank() != 0) return;
+    for (std::string* path : {&o.output, &o.n_best}) *path = destination(*path);
     check_paths(o);
     model = open_fine_tuned(o.inference);
     check_model_survives(o, model.model.directory.directory);

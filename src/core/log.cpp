@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/files.h"
 
 namespace finetune {
 namespace {
@@ -103,8 +104,13 @@ void open_console(bool quiet) {
 void open_log_file(const std::filesystem::path& path) {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  s.file = std::fopen(path.c_str(), "ae");
-  if (!s.file) throw model_error(path.string(), ": cannot be written: ", std::strerror(errno));
+  const int descriptor = open_for_appending(path, false);
+  s.file = ::fdopen(descriptor, "a");
+  if (!s.file) {
+    const int error = errno;
+    ::close(descriptor);
+    throw model_error(path.string(), ": cannot be written: ", std::strerror(error));
+  }
   for (const auto& line : s.held_file) write_to_file(s, line);
   s.held_file.clear();
 }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/temporary_name.h"
 
 namespace finetune {
 namespace {
@@ -26,8 +27,8 @@ std::optional<int64_t> step_of(std::string_view name) {
 }
 
 bool is_abandoned_temporary(std::string_view name) {
-  size_t mark = name.find(".tmp.");
-  return mark != std::string_view::npos && step_of(name.substr(0, mark)).has_value();
+  const std::string_view target = without_temporary_suffix(name);
+  return target.size() != name.size() && step_of(target).has_value();
 }
 
 template <typename Visit>

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/temporary_name.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -57,22 +58,13 @@ std::string reason(int error) {
   return std::strerror(error);
 }
 
-void sync_directory(const fs::path& directory) {
-  int descriptor =
-      ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);  // best effort: some file systems refuse it on directories
-  ::close(descriptor);
-}
-
 // Removes the temporary directory if the export does not come to its end.
 class TemporaryModel {
  public:
-  explicit TemporaryModel(const fs::path& directory) : path_(directory) {
-    path_ += concat(".tmp.", int64_t(::getpid()));
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-    finetune::create_directories(path_);
+  explicit TemporaryModel(const fs::path& directory) : path_(temporary_name(directory)) {
+    if (::mkdir(path_.c_str(), 0777) != 0) {
+      throw model_error(directory.string(), ": cannot be written: ", reason(errno));
+    }
   }
   ~TemporaryModel() {
     std::error_code ignored;

@@ -1,6 +1,5 @@
 #include "train/metrics_files.h"
 
-#include <fcntl.h>
 #include <simdjson.h>
 #include <unistd.h>
 
@@ -9,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -37,8 +35,7 @@ bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step,
 }
 
 void keep_lines_up_to(const fs::path& path, int64_t step, int64_t evaluated) {
-  std::error_code error;
-  if (!fs::exists(path, error)) return;
+  ::close(open_for_appending(path, false));  // no link: before anything is read from it
   simdjson::dom::parser parser;
   std::string text = read_text_file(path, ExitCode::model), kept;
   for (std::string_view rest = text; !rest.empty();) {
@@ -115,11 +112,7 @@ NamedFacts read_facts(const fs::path& path) {
 MetricsLog::MetricsLog(fs::path path, int64_t resume_step, int64_t evaluated_step)
     : path_(std::move(path)) {
   if (resume_step >= 0) keep_lines_up_to(path_, resume_step, evaluated_step);
-  int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (resume_step >= 0 ? 0 : O_TRUNC);
-  descriptor_ = ::open(path_.c_str(), flags, 0666);
-  if (descriptor_ < 0) {
-    throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
-  }
+  descriptor_ = open_for_appending(path_, resume_step < 0);
 }
 
 MetricsLog::~MetricsLog() {

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/temporary_name.h"
 #include "train/checkpoint_store.h"
 #include "train/export_model.h"
 
@@ -32,12 +33,13 @@ bool is_run_file(std::string_view name) {
   return std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
 }
 
-// "metrics.json.tmp.123" -> "metrics.json"; other names as they are.
-std::string without_temporary_suffix(const std::string& name, bool& temporary) {
-  size_t at = name.rfind(".tmp.");
-  temporary = at != std::string::npos && at + 5 < name.size() &&
-              name.find_first_not_of("0123456789", at + 5) == std::string::npos;
-  return temporary ? name.substr(0, at) : name;
+// What `path` becomes, or would have become had its writer not been killed.
+std::string target_name(const fs::path& path) {
+  return std::string(without_temporary_suffix(path.filename().string()));
+}
+
+bool is_temporary(const fs::path& path) {
+  return target_name(path) != path.filename();
 }
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
@@ -60,12 +62,13 @@ void remove_file(const fs::path& path) {
   if (error) throw model_error(path.string(), ": cannot be removed: ", error.message());
 }
 
-// Removes what an export wrote, then the directory itself if it is empty.
+// Removes what an export wrote, then the directory itself if it is empty. Of a link to a directory
+// elsewhere only the link.
 void remove_model(const fs::path& directory) {
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(directory, error))) return remove_file(directory);
   for (const auto& entry : entries_of(directory)) {
-    bool temporary = false;
-    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
-    if (is_exported_name(name) && !is_link_free_directory(entry)) remove_file(entry);
+    if (is_exported_name(target_name(entry)) && !is_link_free_directory(entry)) remove_file(entry);
   }
   std::error_code not_empty;
   fs::remove(directory, not_empty);
@@ -77,26 +80,21 @@ void remove_checkpoints(const fs::path& directory) {
   fs::remove(directory, not_empty);
 }
 
-// model.tmp.123: an export that was killed half-way.
+// An export that was killed half-way.
 bool is_abandoned_export(const fs::path& path) {
-  bool temporary = false;
-  return without_temporary_suffix(path.filename().string(), temporary) == "model" && temporary &&
-         is_link_free_directory(path);
+  return is_temporary(path) && target_name(path) == "model" && is_link_free_directory(path);
 }
 
 void remove_abandoned(const fs::path& directory) {
   for (const auto& entry : entries_of(directory)) {
-    bool temporary = false;
-    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
     if (is_abandoned_export(entry))
       remove_model(entry);
-    else if (temporary && is_run_file(name) && !is_link_free_directory(entry))
+    else if (is_temporary(entry) && is_run_file(target_name(entry)) &&
+             !is_link_free_directory(entry))
       remove_file(entry);
   }
   for (const auto& entry : entries_of(directory / "checkpoints")) {
-    bool temporary = false;
-    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
-    if (temporary && name.starts_with("step-")) remove_file(entry);
+    if (is_temporary(entry) && target_name(entry).starts_with("step-")) remove_file(entry);
   }
 }
 
@@ -110,6 +108,24 @@ void remove_run(const fs::path& directory) {
     bool ours = is_run_file(name) && name != "config.toml";
     if (ours && !is_link_free_directory(entry)) remove_file(entry);
   }
+}
+
+// Does it begin as the config.toml of a run does?
+bool is_marked(const fs::path& config) {
+  std::error_code error;
+  if (!fs::is_regular_file(config, error)) return false;
+  std::string beginning(kMarker.size(), '\0');
+  std::ifstream file(config, std::ios::binary);
+  return file.read(beginning.data(), std::streamsize(beginning.size())) && beginning == kMarker;
+}
+
+// What a run adds to is found here before anything slow.
+void check_appendable(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  throw model_error(path.string(), fs::is_symlink(status) ? ": is a symbolic link" : ": is no file",
+                    ", a file of the run itself is needed");
 }
 
 void check_writable(const fs::path& directory) {
@@ -134,18 +150,14 @@ std::string config_marker(std::string_view version) {
 }
 
 OutputState output_state(const fs::path& directory) {
-  std::ifstream config(directory / "config.toml");
-  std::string line;
-  if (config && std::getline(config, line) && line.starts_with(kMarker)) return OutputState::run;
   std::error_code error;
+  if (is_marked(directory / "config.toml")) return OutputState::run;
   if (!fs::is_directory(directory, error)) {
     return fs::exists(fs::symlink_status(directory, error)) ? OutputState::other
                                                             : OutputState::absent_or_empty;
   }
   for (const auto& entry : entries_of(directory)) {
-    bool temporary = false;
-    std::string name = without_temporary_suffix(entry.filename().string(), temporary);
-    if (!temporary || name != "config.toml") return OutputState::other;
+    if (!is_temporary(entry) || target_name(entry) != "config.toml") return OutputState::other;
   }
   return OutputState::absent_or_empty;
 }
@@ -189,6 +201,7 @@ RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(d
     } else {
       remove_abandoned(directory);
     }
+    for (const fs::path& file : {log(), metrics_log()}) check_appendable(file);
   } catch (...) {
     ::close(lock_);
     throw;

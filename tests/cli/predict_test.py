@@ -1,11 +1,14 @@
 """Predictions: inputs, outputs, columns, answers."""
 import csv
 import json
+import resource
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, predict, rows_of, write
-from harness import GOLDEN, fail, main, need, succeed
+from harness import BINARY, GOLDEN, fail, main, need, succeed
 
 
 def test_predict_inputs(directory):
@@ -108,6 +111,72 @@ def test_predict_outputs(directory):
     assert succeed(*base, out, "--overwrite", "--quiet").err == ""
     assert out.read_text() == predict(one).out
     fail(4, "predict", "--model", directory / "none", "--input", one, "--output", out, "--overwrite", words=["none"])
+
+
+def test_predict_to_links(directory):
+    """A link's file is replaced, and checked, in place of the link."""
+    need(*MODELS)
+    one = write(directory / "one.csv", "text\nhello\n")
+    link, target = directory / "link.csv", write(directory / "target.csv", "old")
+    base = ["predict", "--model", MODEL, "--input", one, "--output", link]
+    link.symlink_to("target.csv")
+    fail(2, *base, words=["target.csv: exists", "--overwrite"])
+    succeed(*base, "--overwrite")
+    assert link.is_symlink() and target.read_text() == predict(one).out
+    model = shutil.copytree(MODEL, directory / "model")
+    link.unlink()
+    link.symlink_to("model/vocab.txt")
+    fail(2, "predict", "--model", model, "--input", one, "--output", link, "--overwrite", words=["the model's files"])
+    link.unlink()
+    link.symlink_to("nowhere.csv")
+    for more in ([], ["--overwrite"]):
+        fail(2, *base, *more, words=["link.csv", "leads nowhere"])
+    assert link.is_symlink() and not (directory / "nowhere.csv").exists()
+    # Standard output that is a file, by another name such as /dev/stdout: the file is written, the name stays.
+    link.unlink()
+    link.symlink_to("/proc/self/fd/1")
+    with open(directory / "stdout.csv", "w") as file:
+        done = subprocess.run([BINARY, *map(str, base), "--overwrite", "--quiet"], stdout=file, stderr=subprocess.PIPE,
+                              text=True)
+    assert done.returncode == 0 and link.is_symlink(), done
+    assert (directory / "stdout.csv").read_text() == predict(one).out
+
+
+def test_planted_links_are_not_followed(directory):
+    """Nobody can foresee the name of a temporary file: not from the process id, which is foreseen here."""
+    need(*MODELS)
+    one, victim = write(directory / "one.csv", "text\nhello\n"), write(directory / "victim", "precious")
+    with subprocess.Popen(["true"]) as process:
+        for number in range(process.pid, process.pid + 2000):
+            (directory / f"out.csv.tmp.{number}").symlink_to(victim)
+    succeed("predict", "--model", MODEL, "--input", one, "--output", directory / "out.csv")
+    assert victim.read_text() == "precious" and not (directory / "out.csv").is_symlink()
+
+
+def test_predict_clears_away_what_was_killed(directory):
+    need(*MODELS)
+    one = write(directory / "one.csv", "text\nhello\n")
+    write(directory / "out.csv.tmp.0123456789abcdef", "half")
+    others = [write(directory / name, "mine") for name in ("out.csv.tmp.12", "b.csv.tmp.0123456789abcdef")]
+    succeed("predict", "--model", MODEL, "--input", one, "--output", directory / "out.csv")
+    assert sorted(directory.iterdir()) == sorted([one, directory / "out.csv", *others]), list(directory.iterdir())
+
+
+def test_nbest_that_cannot_be_written(directory):
+    """Answers and candidates belong together: both are replaced or neither."""
+    need(*MODELS, "golden/trajectory-qa-train.json")
+    answers, candidates = write(directory / "a.json", "old"), write(directory / "n.json", "old")
+    line = ["predict", "--model", QA_MODEL, "--input", SQUAD, "--output", answers, "--nbest", candidates, "--overwrite"]
+
+    def limit():  # the answers have room in it, the candidates have not
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+    done = subprocess.run([BINARY, *map(str, line)], preexec_fn=limit, capture_output=True, text=True)
+    assert done.returncode == 4 and "n.json" in done.stderr and "File too large" in done.stderr, done
+    assert answers.read_text() == candidates.read_text() == "old"
+    assert sorted(directory.iterdir()) == sorted([answers, candidates])
+    succeed(*line)
+    assert answers.stat().st_size < 100000 < candidates.stat().st_size, "the limit does not part them"
 
 
 def test_predict_columns(directory):

@@ -252,11 +252,12 @@ def test_abandoned_files(directory):
     task leaves nothing of it."""
     need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
     out, _ = unfinished(directory)
-    shutil.copytree(out / "model", out / "model.tmp.77")
-    written = [path for path in out.rglob("*") if path.is_file()]
-    assert len(written) > 12, written
-    for path in written:
-        shutil.copy(path, f"{path}.tmp.77")
+    for suffix in (".tmp.77", ".tmp.0123456789abcdef"):  # the first one is of earlier versions
+        shutil.copytree(out / "model", f"{out / 'model'}{suffix}")
+        written = [path for path in out.rglob("*") if path.is_file() and ".tmp." not in path.name]
+        assert len(written) > 12, written
+        for path in written:
+            shutil.copy(path, f"{path}{suffix}")
     shutil.rmtree(out / "model")
     succeed(*arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9, "--resume"))
     left = [path for path in out.rglob("*") if ".tmp" in path.name]
@@ -270,6 +271,30 @@ def test_abandoned_files(directory):
     (directory / "questions").rename(directory / "labels")
     succeed(*arguments(directory / "labels", "--eval", EVAL, "--overwrite", "--max-steps", 2))
     assert not (directory / "labels/predictions.json").exists()
+
+
+def test_logs_that_are_links(directory):
+    """A run adds to files of its own, never to where a link leads."""
+    need(DATA)
+    out, _ = unfinished(directory)
+    line = arguments(out, "--eval", EVAL, "--eval-every", 5, "--save-every", 5, "--keep-checkpoints", 9)
+    victim = directory / "victim"
+    victim.write_text("precious")
+    for name in ("log.txt", "metrics.jsonl"):
+        (out / name).rename(directory / "kept")
+        (out / name).symlink_to(victim)
+        before = snapshot(directory)
+        fail(4, *line, "--resume", words=[f"{name}: is a symbolic link"])
+        assert snapshot(directory) == before
+        (out / name).unlink()
+        os.mkfifo(out / name)  # nobody reads: opening it would wait
+        fail(4, *line, "--resume", words=[f"{name}: is no file"])
+        (out / name).unlink()
+        (directory / "kept").rename(out / name)
+    (out / "log.txt").unlink()
+    (out / "log.txt").symlink_to(victim)
+    succeed(*line, "--overwrite")
+    assert victim.read_text() == "precious" and not (out / "log.txt").is_symlink()
 
 
 def test_changed_data_and_model(directory):

@@ -1,11 +1,20 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <set>
 #include <string>
 
+#include "core/descriptor.h"
 #include "core/files.h"
+#include "core/log.h"
 #include "core/sha256.h"
+#include "core/temporary_name.h"
 
 using namespace finetune;
 
@@ -70,6 +79,166 @@ TEST_CASE("AtomicFile that cannot be renamed leaves nothing") {
   }
   CHECK(scratch.entries() == 1);
   CHECK_THROWS_AS(AtomicFile(scratch.path / "absent" / "file"), Error);
+}
+
+TEST_CASE("temporary names cannot be guessed, and are known again") {
+  const fs::path target = "runs/a/metrics.json";
+  std::set<std::string> names;
+  for (int i = 0; i < 100; ++i) names.insert(temporary_name(target).string());
+  CHECK(names.size() == 100);
+  for (const std::string& name : names) {
+    CHECK(fs::path(name).parent_path() == "runs/a");
+    const std::string last = fs::path(name).filename();
+    CHECK(last.size() == std::string("metrics.json.tmp.0123456789abcdef").size());
+    CHECK(is_temporary_of(last, target));
+    CHECK_FALSE(is_temporary_of(last, "runs/a/metrics"));
+    CHECK_FALSE(is_temporary_of(last, target, ".old."));
+    CHECK(without_temporary_suffix(last) == "metrics.json");
+  }
+  CHECK(without_temporary_suffix("a.tmp.4711") == "a");  // of earlier versions
+  CHECK_FALSE(is_temporary_of("a.tmp.4711", "a"));
+  for (const char* name : {"a", "a.tmp", "a.tmp.", "a.tmp.0123456789abcdeg", "a.tmp.abcdef",
+                           "a.tmp.0123456789abcdef0", "a.tmp.0123456789abcdef.txt"}) {
+    CAPTURE(name);
+    CHECK(without_temporary_suffix(name) == name);
+    CHECK_FALSE(is_temporary_of(name, "a"));
+  }
+}
+
+TEST_CASE("a file whose name leaves no room for a suffix is written all the same") {
+  Scratch scratch;
+  const fs::path path = scratch.path / std::string(255, 'n');
+  write_file(path, "text");
+  CHECK(read_text_file(path) == "text");
+  CHECK(is_temporary_of(temporary_name(path).filename().string(), path));
+  CHECK(scratch.entries() == 1);
+}
+
+TEST_CASE("a link where a temporary file might come to lie is never followed") {
+  Scratch scratch;
+  const fs::path victim = scratch.path / "victim";
+  write_file(victim, "precious");
+  const fs::path path = scratch.path / "file";
+  for (const std::string& suffix : {concat(int64_t(::getpid())), std::string(16, '0')}) {
+    fs::create_symlink(victim, concat(path.string(), ".tmp.", suffix));
+  }
+  AtomicFile file(path);
+  CHECK_FALSE(fs::is_symlink(file.temporary()));
+  file.write("text");
+  file.commit();
+  CHECK(read_text_file(path) == "text");
+  CHECK(read_text_file(victim) == "precious");
+}
+
+TEST_CASE("files that belong together are complete before the first one is renamed") {
+  Scratch scratch;
+  AtomicFile first(scratch.path / "first"), second(scratch.path / "second");
+  first.write("1");
+  second.write("2");
+  first.complete();
+  second.complete();
+  CHECK_FALSE(fs::exists(scratch.path / "first"));
+  CHECK(read_text_file(first.temporary()) == "1");
+  first.commit();
+  second.commit();
+  CHECK(read_text_file(scratch.path / "second") == "2");
+  CHECK(scratch.entries() == 2);
+}
+
+TEST_CASE("a file that cannot be written whole leaves the old one") {
+  Scratch scratch;
+  const fs::path path = scratch.path / "file";
+  write_file(path, "old");
+  const pid_t child = fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1 << 16, 1 << 16};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file(path, std::string(1 << 20, 'x'));
+    } catch (const Error& error) {
+      ::_exit(int(error.code()));
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == int(ExitCode::model));
+  CHECK(read_text_file(path) == "old");
+  CHECK(scratch.entries() == 1);
+}
+
+TEST_CASE("what killed writers of a file have left is removed, and nothing else") {
+  Scratch scratch;
+  const fs::path path = scratch.path / "answers.json";
+  fs::path dead, other;
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    AtomicFile file(path), other_file(scratch.path / "labels.csv");
+    const std::string names =
+        concat(file.temporary().string(), "\n", other_file.temporary().string());
+    if (!write_all(ready[1], names)) ::_exit(1);
+    ::raise(SIGKILL);
+  }
+  ::close(ready[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFSIGNALED(status));
+  char names[4096];
+  const ssize_t count = ::read(ready[0], names, sizeof names);
+  ::close(ready[0]);
+  REQUIRE(count > 0);
+  const std::string both(names, size_t(count));
+  dead = both.substr(0, both.find('\n'));
+  other = both.substr(both.find('\n') + 1);
+  REQUIRE(fs::exists(dead));
+  REQUIRE(fs::exists(other));
+
+  AtomicFile living(path);
+  write_file(scratch.path / "answers.json.tmp.12", "a user's");
+  fs::create_symlink("answers.json.tmp.12", scratch.path / "answers.json.tmp.0123456789abcdef");
+  remove_abandoned_files(path);
+  CHECK_FALSE(fs::exists(dead));
+  CHECK(fs::exists(other));
+  CHECK(fs::exists(living.temporary()));
+  CHECK(scratch.entries() == 4);
+  living.write("text");
+  living.commit();
+  CHECK(read_text_file(path) == "text");
+}
+
+TEST_CASE("a log is a file of its own, not where a link leads") {
+  Scratch scratch;
+  const fs::path victim = scratch.path / "victim", log = scratch.path / "log.txt";
+  write_file(victim, "precious");
+  fs::create_symlink(victim, log);
+  for (bool fresh : {false, true}) {
+    CHECK_THROWS_WITH_AS(open_for_appending(log, fresh), doctest::Contains("is a symbolic link"),
+                         Error);
+  }
+  CHECK_THROWS_WITH_AS(open_log_file(log), doctest::Contains("is a symbolic link"), Error);
+  CHECK(read_text_file(victim) == "precious");
+  fs::remove(log);
+  fs::create_symlink(scratch.path / "absent", log);
+  CHECK_THROWS_AS(open_for_appending(log, false), Error);
+  CHECK_FALSE(fs::exists(scratch.path / "absent"));
+  fs::remove(log);
+  REQUIRE(::mkfifo(log.c_str(), 0600) == 0);  // nobody reads: opening it would wait forever
+  CHECK_THROWS_WITH_AS(open_for_appending(log, false), doctest::Contains("is not a file"), Error);
+  fs::remove(log);
+  fs::create_directory(log);
+  CHECK_THROWS_AS(open_for_appending(log, false), Error);
+  fs::remove(log);
+  for (const char* expected : {"one\n", "one\none\n"}) {
+    const Descriptor file(open_for_appending(log, false));
+    REQUIRE(write_all(file.number(), "one\n"));
+    CHECK(read_text_file(log) == expected);
+  }
+  const Descriptor fresh(open_for_appending(log, true));
+  CHECK(read_text_file(log) == "");
 }
 
 TEST_CASE("MappedFile and read_text_file name the fault") {

@@ -49,6 +49,8 @@ TEST_CASE("pruning keeps the newest and the best, and strangers' files") {
     touch(checkpoint_path("", step).string());
   }
   touch("step-00000030.h5.tmp.77");
+  touch("step-00000030.h5.tmp.0123456789abcdef");
+  touch("step-00000030.h5.tmp.mine");
   touch("notes.txt");
   touch("step-final.h5");
   prune_checkpoints(directory.path(), 50, 2, 20);
@@ -59,6 +61,8 @@ TEST_CASE("pruning keeps the newest and the best, and strangers' files") {
   };
   CHECK(steps() == std::vector<int64_t>{20, 40, 50});
   CHECK(!fs::exists(directory / "step-00000030.h5.tmp.77"));
+  CHECK(!fs::exists(directory / "step-00000030.h5.tmp.0123456789abcdef"));
+  CHECK(fs::exists(directory / "step-00000030.h5.tmp.mine"));
   CHECK(fs::exists(directory / "notes.txt"));
   CHECK(fs::exists(directory / "step-final.h5"));
   prune_checkpoints(directory.path(), 50, 0, -1);

@@ -77,3 +77,15 @@ TEST_CASE("a log that cannot be written is named") {
   CHECK_THROWS_WITH_AS(MetricsLog(directory / "absent" / "metrics.jsonl", -1),
                        doctest::Contains("metrics.jsonl"), Error);
 }
+
+TEST_CASE("a log that is a link is not followed") {
+  test::TemporaryDirectory directory;
+  const std::string line = "{\"step\":1,\"loss\":1}\n";
+  write_file(directory / "victim", line);
+  fs::create_symlink(directory / "victim", directory / "metrics.jsonl");
+  for (int64_t step : {-1, 0, 1}) {
+    CHECK_THROWS_WITH_AS(MetricsLog(directory / "metrics.jsonl", step),
+                         doctest::Contains("is a symbolic link"), Error);
+  }
+  CHECK(read_text_file(directory / "victim") == line);
+}

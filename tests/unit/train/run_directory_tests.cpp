@@ -93,13 +93,50 @@ TEST_CASE("resuming clears away what a killed process left") {
   fs::create_directories(directory / "model.tmp.99");
   write_file(directory / "model.tmp.99/model.safetensors", "half");
   write_file(directory / "data.tmp.5", "mine");
+  fs::create_directories(directory / "model.tmp.0123456789abcdef");
+  for (const char* name : {"log.txt.tmp.0123456789abcdef", "metrics.json.tmp.fedcba9876543210",
+                           "model.tmp.0123456789abcdef/vocab.txt.tmp.0123456789abcdef",
+                           "checkpoints/step-00000020.h5.tmp.0123456789abcdef"}) {
+    write_file(directory / name, "half");
+  }
   RunDirectory run(directory.path(), OutputMode::resume);
   CHECK(!fs::exists(directory / "model.tmp.99"));
   CHECK(!fs::exists(directory / "metrics.json.tmp.17"));
   CHECK(!fs::exists(directory / "checkpoints/step-00000020.h5.tmp.5"));
+  for (const auto& entry : fs::recursive_directory_iterator(directory.path())) {
+    CHECK_MESSAGE(entry.path().string().find(".tmp.0") == std::string::npos, entry.path().string());
+    CHECK_MESSAGE(entry.path().string().find(".tmp.f") == std::string::npos, entry.path().string());
+  }
   CHECK(fs::exists(directory / "checkpoints/step-00000010.h5"));
   CHECK(fs::exists(directory / "metrics.jsonl"));
   CHECK(fs::exists(directory / "data.tmp.5"));
+}
+
+TEST_CASE("a log that is a link is refused, and removed by --overwrite") {
+  test::TemporaryDirectory directory;
+  for (const char* name : {"log.txt", "metrics.jsonl"}) {
+    CAPTURE(name);
+    const fs::path run = directory / concat("run of ", name), victim = directory / "victim";
+    make_run(run);
+    write_file(victim, "precious");
+    fs::remove(run / name);
+    fs::create_symlink(victim, run / name);
+    CHECK_THROWS_WITH_AS(RunDirectory(run, OutputMode::resume),
+                         doctest::Contains("is a symbolic link"), Error);
+    RunDirectory again(run, OutputMode::overwrite);
+    CHECK_FALSE(fs::is_symlink(run / name));
+    CHECK(read_text_file(victim) == "precious");
+  }
+}
+
+TEST_CASE("--overwrite removes a link to a model, not the model") {
+  test::TemporaryDirectory directory;
+  make_run(directory / "run");
+  fs::rename(directory / "run/model", directory / "elsewhere");
+  fs::create_directory_symlink(directory / "elsewhere", directory / "run/model");
+  RunDirectory run(directory / "run", OutputMode::overwrite);
+  CHECK_FALSE(fs::exists(fs::symlink_status(directory / "run/model")));
+  CHECK(fs::exists(directory / "elsewhere/model.safetensors"));
 }
 
 TEST_CASE("outputs that cannot be") {
