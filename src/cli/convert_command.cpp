@@ -3,13 +3,15 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cli/command.h"
 #include "cli/usage.h"
 #include "core/files.h"
+#include "core/output_directory.h"
 #include "model/config.h"
 #include "model/parameters.h"
+#include "train/export_model.h"
+#include "train/run_directory.h"
 #include "weights/model_directory.h"
 #include "weights/weights.h"
 
@@ -21,7 +23,8 @@ using nlohmann::ordered_json;
 constexpr const char* kConvertExamples =
     R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
 checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
-the tokenizer's files. Encoder, pooler and task heads are kept, pre-training heads are not.
+the tokenizer's files, all at once: a failure leaves what was in --output. Encoder, pooler and task
+heads are kept, pre-training heads are not.
 
 Examples:
   finetune convert --model bert-base-uncased --output bert-base-safetensors
@@ -41,16 +44,15 @@ DType parse_dtype(const std::string& name) {
   return DType::f32;
 }
 
-void check_output(const fs::path& output, bool overwrite) {
-  std::error_code ignored;
-  if (!fs::exists(output, ignored)) return;
-  if (!fs::is_directory(output, ignored)) {
-    throw usage_error("--output ", output.string(), " is not a directory");
-  }
-  if (!overwrite && !fs::is_empty(output, ignored)) {
-    throw usage_error("--output ", output.string(),
-                      " exists and is not empty; choose another, or --overwrite to replace its "
-                      "model");
+// A run's model may be the work of weeks, and belongs to its run.
+void refuse_runs(const fs::path& output) {
+  const fs::path directory = without_trailing_separator(fs::absolute(output));
+  for (const fs::path& place : {directory, directory.parent_path()}) {
+    if (place != directory && directory.filename() != "model") continue;
+    if (output_state(place) != OutputState::run) continue;
+    throw usage_error("--output ", output.string(), ": ",
+                      place == directory ? "holds" : "belongs to",
+                      " a run, whose files would be replaced; choose another directory");
   }
 }
 
@@ -137,45 +139,35 @@ std::string converted_config(const BertConfig& config, const fs::path& path, con
   }
   const char* key = json.contains("dtype") ? "dtype" : "torch_dtype";
   json[key] = dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16";
-  return json.dump(2) + "\n";
-}
-
-// An older model's tokenizer.json would win over the vocab.txt that lies beside it now.
-void remove_stale_tokenizer(const fs::path& output, const std::set<fs::path>& written) {
-  for (const fs::path& file : find_tokenizer_files(output)) {
-    std::error_code error;
-    if (!written.contains(file) && !fs::remove(file, error)) {
-      throw model_error(file.string(), ": cannot be removed: ", error.message());
-    }
-  }
+  return with_version(json.dump());
 }
 
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
-  check_output(output, options.overwrite);
+  if (output.empty()) throw usage_error("--output names no directory");
   const ModelDirectory source = find_model(options.model);
   std::error_code absent;
   if (fs::equivalent(source.directory, output, absent)) {
     throw usage_error("--output ", output.string(),
                       " is the model itself; choose another directory");
   }
+  refuse_runs(output);
+  check_output_directory(output, options.overwrite, kExportedModel);
   const BertConfig config =
       parse_config(read_text_file(source.config, ExitCode::model), source.config);
   auto weights = open_weights(source.weights);
   const Model model(config, *weights);
   const DType dtype = parse_dtype(options.dtype);
   std::string config_text = converted_config(config, source.config, model, dtype);
-  std::set<fs::path> copied;
 
-  finetune::create_directories(output);
-  write_safetensors(output / "model.safetensors", model.views(), dtype);
+  DirectoryReplacement written(output, kExportedModel);
+  write_safetensors(written.path() / "model.safetensors", model.views(), dtype);
   for (const fs::path& file : find_tokenizer_files(source.directory)) {
-    const fs::path copy = output / file.filename();
-    write_file(copy, read_text_file(file, ExitCode::model));
-    copied.insert(copy);
+    write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
   }
-  remove_stale_tokenizer(output, copied);
-  write_file(output / "config.json", config_text);
+  write_file(written.path() / "config.json", config_text);
+  if (written.replaces()) check_replaceable(output, kExportedModel);  // still
+  written.commit();
   std::printf("%s: %zu tensors as %s from %s (%s)\n",
               (output / "model.safetensors").string().c_str(), model.views().size(),
               options.dtype.c_str(), source.weights.string().c_str(),
@@ -195,7 +187,8 @@ void add_convert_command(Subcommand program, int&) {
   one_of(command.add_option("--dtype", options->dtype, "type of the numbers written"),
          {"f32", "f16", "bf16"})
       .default_str("f32");
-  command.add_flag("--overwrite", options->overwrite, "replace the model in --output");
+  command.add_flag("--overwrite", options->overwrite,
+                   "replace a model that finetune wrote in --output");
   command.footer(kConvertExamples);
   command.callback([options] { convert(*options); });
 }

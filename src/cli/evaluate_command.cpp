@@ -1,6 +1,7 @@
 // finetune evaluate
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
@@ -10,8 +11,10 @@
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/output_directory.h"
 #include "tasks/registry.h"
 #include "train/dealing.h"
+#include "train/evaluation_directory.h"
 #include "train/metrics_files.h"
 #include "train/repeats.h"
 #include "train/run_directory.h"
@@ -35,12 +38,8 @@ struct EvaluateOptions {
 
 // Nothing is replaced unasked, and never what a run or the data consists of.
 void check_output(const EvaluateOptions& o) {
-  std::error_code ignored;
+  if (o.output.empty()) return;
   const fs::path output = o.output;
-  if (o.output.empty() || !fs::exists(output, ignored)) return;
-  if (!fs::is_directory(output, ignored)) {
-    throw usage_error("--output ", o.output, ": is a file, a directory is needed");
-  }
   if (output_state(output) == OutputState::run) {
     throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",
                       "choose another directory");
@@ -48,11 +47,7 @@ void check_output(const EvaluateOptions& o) {
   if (find_config(output)) {
     throw usage_error("--output ", o.output, ": holds a model; choose another directory");
   }
-  if (!fs::is_empty(output, ignored) && !o.overwrite) {
-    throw usage_error("--output ", o.output,
-                      ": is not empty; choose another directory, or replace ",
-                      "an earlier evaluation with --overwrite");
-  }
+  check_output_directory(output, o.overwrite, kEvaluation);
   check_inputs_survive(output, {o.data.begin(), o.data.end()});
 }
 
@@ -96,9 +91,10 @@ void run(const EvaluateOptions& o) {
   FineTuned& model = subject->model;
   FileEvaluation* evaluation = subject->evaluation.get();
   load_fine_tuned(model, o.inference, evaluation->head(), evaluation->max_length(), comm);
+  std::optional<DirectoryReplacement> files;
   if (!o.output.empty()) {
-    create_directories(o.output);
-    evaluation->open_files(o.output);
+    files.emplace(o.output, kEvaluation);
+    evaluation->open_files(files->path());
   }
   enable_progress(!o.no_progress);
   open_console(o.quiet);
@@ -115,9 +111,11 @@ void run(const EvaluateOptions& o) {
   if (dealer.repeats() > 0) log(describe_repeats(dealer.repeats()));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
-  if (!o.output.empty()) {
-    evaluation->write_files(o.output);
-    write_metrics(fs::path(o.output) / "metrics.json", metrics);
+  if (files) {
+    evaluation->write_files(files->path());
+    write_metrics(files->path() / "metrics.json", metrics);
+    if (files->replaces()) check_replaceable(o.output, kEvaluation);  // still
+    files->commit();
   }
   if (o.json) {
     write_standard_output(json_line(NamedNumbers(metrics.begin(), metrics.end())) + "\n");

@@ -1,19 +1,13 @@
 #include "train/export_model.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/temporary_name.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -21,6 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kVersionKey = "finetune_version";
 constexpr std::array<std::string_view, 10> kNames{
     "config.json",       "model.safetensors",     "vocab.txt",
     "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
@@ -54,63 +49,9 @@ Json inverse_of(const Json& id2label) {
   return label2id;
 }
 
-std::string reason(int error) {
-  return std::strerror(error);
-}
-
-// Removes the temporary directory if the export does not come to its end.
-class TemporaryModel {
- public:
-  explicit TemporaryModel(const fs::path& directory) : path_(temporary_name(directory)) {
-    if (::mkdir(path_.c_str(), 0777) != 0) {
-      throw model_error(directory.string(), ": cannot be written: ", reason(errno));
-    }
-  }
-  ~TemporaryModel() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 void copy_whole(const fs::path& from, const fs::path& to) {
   MappedFile source(from, ExitCode::model);
   write_file(to, source.text());
-}
-
-// Afterwards `directory` is the new model and `temporary` the old one, if there was one.
-void exchange(const fs::path& temporary, const fs::path& directory) {
-  auto fail = [&](int error) {
-    return model_error(directory.string(), ": cannot be written: ", reason(error));
-  };
-  auto move = [&](const fs::path& from, const fs::path& to) {
-    if (::rename(from.c_str(), to.c_str()) != 0) throw fail(errno);
-  };
-  std::error_code error;
-  if (!fs::exists(fs::symlink_status(directory, error))) return move(temporary, directory);
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, directory.c_str(), RENAME_EXCHANGE) == 0) {
-    return;
-  }
-  if (errno != EINVAL && errno != ENOSYS) throw fail(errno);
-  // A file system that cannot exchange: for a moment there is no model under its name.
-  fs::path old = temporary;
-  old += ".old";
-  move(directory, old);
-  move(temporary, directory);
-  move(old, temporary);
-}
-
-void carry_over(const fs::path& old, const fs::path& directory) {
-  std::error_code error;
-  for (fs::directory_iterator it(old, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (!is_exported_name(it->path().filename().string())) {
-      fs::rename(it->path(), directory / it->path().filename(), ignored);
-    }
-  }
 }
 
 }  // namespace
@@ -123,7 +64,7 @@ std::string exported_config(const ModelExport& model, DType dtype) {
   Json config = parse_object(model.source_config, "the source model's config.json");
   Json task = parse_object(model.task_config, "the task's configuration");
   for (const char* key : {"id2label", "label2id", "num_labels", "_num_labels", "problem_type",
-                          "finetune", "dtype", "torch_dtype", "quantization_config"}) {
+                          "finetune", kVersionKey, "dtype", "torch_dtype", "quantization_config"}) {
     config.erase(key);
   }
   bool sequence = model.table.head().kind == HeadKind::sequence;
@@ -135,7 +76,24 @@ std::string exported_config(const ModelExport& model, DType dtype) {
   if (config.contains("id2label") && !config.contains("label2id")) {
     config["label2id"] = inverse_of(config["id2label"]);
   }
-  return config.dump(2) + "\n";
+  return with_version(config.dump());
+}
+
+std::string with_version(const std::string& config) {
+  Json json = parse_object(config, "config.json");
+  json.erase(kVersionKey);
+  json[kVersionKey] = FINETUNE_VERSION;
+  return json.dump(2) + "\n";
+}
+
+bool is_exported_model(const fs::path& directory) {
+  const fs::path config = directory / kExportedModel.last_file;
+  std::error_code error;
+  if (!fs::exists(config, error)) return false;
+  const Json json = Json::parse(read_text_file(config, ExitCode::model), nullptr, false);
+  if (!json.is_object() || json.empty()) return false;
+  const std::string& last = std::prev(json.end()).key();
+  return last == kVersionKey || last == "finetune";  // the latter of exports without a version
 }
 
 std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights) {
@@ -147,22 +105,16 @@ std::vector<WeightView> weight_views(const ParameterTable& table, const float* w
 }
 
 void export_model(const fs::path& directory, const ModelExport& model, DType dtype) {
-  fs::path target = directory.has_filename() ? directory : directory.parent_path();
-  fs::path parent = target.parent_path();
+  const fs::path target = without_trailing_separator(directory), parent = target.parent_path();
   if (!parent.empty()) finetune::create_directories(parent);
   require_free_space(parent.empty() ? fs::path(".") : parent,
                      uint64_t(model.table.count()) * size_of(dtype) + (1 << 20), "the model");
-  TemporaryModel temporary(target);
-  for (const auto& file : model.tokenizer_files) {
-    copy_whole(file, temporary.path() / file.filename());
-  }
-  write_file(temporary.path() / "config.json", exported_config(model, dtype));
-  write_safetensors(temporary.path() / "model.safetensors",
-                    weight_views(model.table, model.weights), dtype);
-  sync_directory(temporary.path());
-  exchange(temporary.path(), target);
-  sync_directory(parent);
-  carry_over(temporary.path(), target);
+  DirectoryReplacement output(target, kExportedModel);
+  for (const auto& file : model.tokenizer_files) copy_whole(file, output.path() / file.filename());
+  write_file(output.path() / "config.json", exported_config(model, dtype));
+  write_safetensors(output.path() / "model.safetensors", weight_views(model.table, model.weights),
+                    dtype);
+  output.commit();
 }
 
 }  // namespace finetune

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/directory_replacement.h"
 #include "core/dtype.h"
 #include "model/parameters.h"
 #include "weights/weights.h"
@@ -29,11 +30,21 @@ std::string exported_config(const ModelExport& model, DType dtype);
 std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights);
 
 // Writes a directory beside `directory` and exchanges the two: a kill leaves the old or the new
-// model whole. Files of others in an old `directory` are carried over. Error(model).
+// model whole. Files of others in an old `directory` are kept in the new one. Error(model).
 void export_model(const std::filesystem::path& directory, const ModelExport& model,
                   DType dtype = DType::f32);
 
 // Names that an export may write (a run's model/ holds no others of ours).
 bool is_exported_name(std::string_view name);
+
+// `config`, the text of a config.json, with the version of this program as its last key: by that a
+// model that finetune has written is known.
+std::string with_version(const std::string& config);
+// Is that so of its config.json? transformers sorts the keys of what it writes, so that a model
+// which it has trained on and saved is not taken for ours. Error(model): it cannot be read.
+bool is_exported_model(const std::filesystem::path& directory);
+
+inline constexpr DirectoryKind kExportedModel{"a model that finetune wrote", is_exported_name,
+                                              "config.json", is_exported_model};
 
 }  // namespace finetune

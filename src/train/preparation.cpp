@@ -8,6 +8,7 @@
 #include "comm/placement.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/output_directory.h"
 #include "core/parallel.h"
 #include "tasks/registry.h"
 #include "train/checkpoint_transfer.h"

@@ -14,8 +14,10 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/output_directory.h"
 #include "core/temporary_name.h"
 #include "train/checkpoint_store.h"
+#include "train/evaluation_directory.h"
 #include "train/export_model.h"
 
 namespace finetune {
@@ -25,12 +27,10 @@ constexpr std::string_view kMarker = "# finetune ";
 
 // Every name that a run gives to a file in its directory. --overwrite removes these, checkpoints
 // and exported files in model/, and no others.
-constexpr std::array kRunFiles{
-    "config.toml",   "run.json",        "metrics.jsonl",    "metrics.json",
-    "log.txt",       "predictions.csv", "predictions.json", "nbest_predictions.json",
-    "confusion.csv", "per_class.csv",   "null_odds.json"};
+constexpr std::array kRunFiles{"config.toml", "run.json", "metrics.jsonl", "log.txt"};
 bool is_run_file(std::string_view name) {
-  return std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
+  return is_evaluation_file(name) ||
+         std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
 }
 
 // What `path` becomes, or would have become had its writer not been killed.
@@ -80,12 +80,13 @@ void remove_checkpoints(const fs::path& directory) {
   fs::remove(directory, not_empty);
 }
 
-// An export that was killed half-way.
+// An export that was killed half-way, by a version that named it by its process.
 bool is_abandoned_export(const fs::path& path) {
   return is_temporary(path) && target_name(path) == "model" && is_link_free_directory(path);
 }
 
 void remove_abandoned(const fs::path& directory) {
+  recover_directory(directory / "model", kExportedModel);
   for (const auto& entry : entries_of(directory)) {
     if (is_abandoned_export(entry))
       remove_model(entry);
@@ -128,21 +129,6 @@ void check_appendable(const fs::path& path) {
                     ", a file of the run itself is needed");
 }
 
-void check_writable(const fs::path& directory) {
-  fs::path nearest = fs::absolute(directory);
-  std::error_code error;
-  while (!fs::exists(nearest, error) && nearest.has_relative_path())
-    nearest = nearest.parent_path();
-  if (!fs::is_directory(nearest, error)) {
-    throw model_error(directory.string(), ": cannot be created: ", nearest.string(),
-                      " is not a directory");
-  }
-  if (::access(nearest.c_str(), W_OK | X_OK) != 0) {
-    throw model_error(directory.string(), ": cannot be written: ", nearest.string(), ": ",
-                      std::strerror(errno));
-  }
-}
-
 }  // namespace
 
 std::string config_marker(std::string_view version) {
@@ -173,17 +159,6 @@ void check_output(const fs::path& directory, OutputMode mode) {
   if (mode == OutputMode::create) {
     throw usage_error("--output ", directory.string(),
                       ": holds a run already; --resume continues it, --overwrite replaces it");
-  }
-}
-
-void check_inputs_survive(const fs::path& directory, const std::vector<fs::path>& inputs) {
-  std::error_code error;
-  fs::path output = fs::weakly_canonical(directory, error);
-  for (const auto& input : inputs) {
-    fs::path inside = fs::weakly_canonical(input, error).lexically_relative(output);
-    if (inside.empty() || *inside.begin() == "..") continue;
-    throw usage_error("--output ", directory.string(), ": --overwrite would remove ",
-                      input.string(), ", which this run reads");
   }
 }
 

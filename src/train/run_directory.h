@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace finetune {
 
@@ -19,11 +18,6 @@ OutputState output_state(const std::filesystem::path& directory);
 // `mode` is create; it holds something other than a run and `mode` is overwrite or resume.
 // Error(model): it is a file, or nothing can be written there.
 void check_output(const std::filesystem::path& directory, OutputMode mode);
-
-// Error(usage) if one of these files or directories lies in `directory`: to be called before
-// --overwrite.
-void check_inputs_survive(const std::filesystem::path& directory,
-                          const std::vector<std::filesystem::path>& inputs);
 
 // First line of config.toml, without "# ": "finetune 0.1.0: the options of this run".
 std::string config_marker(std::string_view version);

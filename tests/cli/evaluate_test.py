@@ -1,9 +1,12 @@
 """Evaluation of a finished model: what it reads, and that it gives what its run ended with."""
 import json
+import resource
+import signal
+import subprocess
 from pathlib import Path
 
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, evaluate, predict, rows_of, squad, trained, write
-from harness import fail, main, metrics_of, need, succeed
+from harness import BINARY, fail, main, metrics_of, need, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
 
@@ -61,6 +64,51 @@ def test_evaluate_replaces_nothing_unasked(directory):
     # predictions.csv of one evaluation as the data of the next
     fail(2, "evaluate", "--model", run_directory, "--data", out / "predictions.csv", "--output", out, "--overwrite",
          words=["predictions.csv"])
+
+
+def files_in(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_evaluate_replaces_the_whole_directory(directory):
+    need("golden/trajectory-qa-train.json", *MODELS)
+    out = directory / "out"
+    questions = ["evaluate", "--model", QA_MODEL, "--data", SQUAD, "--max-eval-samples", 20, "--quiet", "--output", out]
+    labels = ["evaluate", "--model", MODEL, "--data", write(directory / "v.csv", "text,label\nx,Utilities\n"), "--quiet",
+              "--output", out, "--overwrite"]
+    succeed(*labels)
+    assert set(files_in(out)) == {"predictions.csv", "confusion.csv", "per_class.csv", "metrics.json"}
+    succeed(*questions, "--overwrite")
+    old = files_in(out)
+    assert set(old) == {"predictions.json", "nbest_predictions.json", "metrics.json"}
+    # The answers have room, their candidates have not.
+    limit = len(old["nbest_predictions.json"]) // 2
+    assert len(old["predictions.json"]) < limit and limit < 1 << 20
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    line = [*questions, "--overwrite", "--max-length", 64]
+    done = subprocess.run([BINARY, *map(str, line)], preexec_fn=limited, capture_output=True, text=True)
+    assert done.returncode == 4 and "File too large" in done.stderr and done.stdout == "", done
+    assert files_in(out) == old
+    assert sorted(path.name for path in directory.iterdir()) == ["out", "v.csv"]
+    # What is not an evaluation, or holds anything else, is never replaced.
+    for name in ("notes.txt", "predictions.csv.bak", ".hidden"):
+        write(out / name, "mine")
+        fail(2, *labels, words=[f"holds '{name}'"])
+        (out / name).unlink()
+    for text in ("", "{}", '{"accuracy": 1}', '{"eval_loss": {"a": 1}}'):
+        write(out / "metrics.json", text)
+        fail(2, *labels, words=["is not an evaluation that finetune wrote"])
+    (out / "metrics.json").unlink()
+    fail(2, *labels, words=["is not an evaluation that finetune wrote"])
+    old.pop("metrics.json")
+    assert files_in(out) == old
+    # An empty directory is filled.
+    (directory / "empty").mkdir()
+    succeed(*labels[:-2], directory / "empty")
+    assert "metrics.json" in files_in(directory / "empty")
 
 
 def same_metrics(out, data, *more):

@@ -15,26 +15,11 @@
 #include "core/log.h"
 #include "core/sha256.h"
 #include "core/temporary_name.h"
+#include "scratch.h"
 
 using namespace finetune;
 
-namespace {
-
-// A directory of its own that goes away with the test.
-struct Scratch {
-  fs::path path;
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "finetune-files-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Scratch() { fs::remove_all(path); }
-  size_t entries() const {
-    return size_t(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
-  }
-};
-
-}  // namespace
+using test::Scratch;
 
 TEST_CASE("AtomicFile appears whole on commit") {
   Scratch scratch;

@@ -80,6 +80,29 @@ TEST_CASE("config.json: unknown keys stay, another task's labels go") {
   CHECK(json["id2label"].error() == simdjson::NO_SUCH_FIELD);
 }
 
+TEST_CASE("a model that finetune wrote is known by its config.json") {
+  test::TemporaryDirectory directory;
+  const fs::path config = directory / "config.json";
+  CHECK_FALSE(is_exported_model(directory.path()));
+  auto is_ours = [&](const std::string& text) {
+    write_file(config, text);
+    return is_exported_model(directory.path());
+  };
+  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
+  const ModelExport model{table, nullptr, R"({"finetune_version": "0.0.1", "z": 1})", "{}", {}};
+  const std::string text = exported_config(model, DType::f32);
+  CHECK(is_ours(text));
+  CHECK(text.find("0.0.1") == std::string::npos);
+  CHECK(text == with_version(text));
+  CHECK(is_ours(R"({"hidden_size": 8, "finetune": {"task": "qa"}})"));
+  CHECK_FALSE(is_ours(R"({"finetune": {}, "finetune_version": "0.1.0", "hidden_size": 8})"));
+  for (const char* other :
+       {"", "{}", "[]", "null", "{\"finetune_version\"", "\"finetune_version\""}) {
+    CAPTURE(other);
+    CHECK_FALSE(is_ours(other));
+  }
+}
+
 TEST_CASE("an exported model loads to the same bits; exporting again replaces it whole") {
   if (!test::have_shared(kExported)) return;
   fs::path source = test::shared_path(kExported);

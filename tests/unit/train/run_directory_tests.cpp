@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/output_directory.h"
 #include "temporary_directory.h"
 #include "train/run_directory.h"
 
