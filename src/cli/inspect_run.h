@@ -13,8 +13,8 @@ bool looks_like_checkpoint(const std::filesystem::path& path);
 nlohmann::ordered_json describe_checkpoint(const std::filesystem::path& path);
 void print_checkpoint(const nlohmann::ordered_json& checkpoint, bool tensors);
 
-// Options, facts and final metrics, and the checkpoints: the newest whole one in full, of the others
-// step and name.
+// Options, facts and final metrics, and the checkpoints: the newest whole one in full, of the
+// others step and name.
 nlohmann::ordered_json describe_run(const std::filesystem::path& directory);
 void print_run(const nlohmann::ordered_json& run);
 

@@ -18,7 +18,7 @@ void log(const Parts&... parts) {
 
 void log_to_file(std::string_view line);  // what standard error gets in another way, or not at all
 
-void mute_log();  // of a process that others speak for: lines go nowhere
+void mute_log();                // of a process that others speak for: lines go nowhere
 void open_console(bool quiet);  // from now on lines go to standard error
 // Appends; held-back lines are written too. Error(model).
 void open_log_file(const std::filesystem::path& path);

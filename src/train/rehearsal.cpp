@@ -12,7 +12,7 @@ namespace finetune {
 namespace {
 
 constexpr int kMostPasses = 10;
-constexpr int kStillPasses = 2;  // in which nothing grew
+constexpr int kStillPasses = 2;                     // in which nothing grew
 constexpr int64_t kMostBytes = int64_t{256} << 20;  // of activations
 
 PackedBatch batch_of(const MicroBatchLimits& size) {

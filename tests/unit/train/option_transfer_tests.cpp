@@ -25,19 +25,22 @@ struct Change {
   void operator()(const OptionInfo&, std::optional<double>& member) { member = 1.0 / 3 + number++; }
   void operator()(const OptionInfo&, int64_t& member) { member = (int64_t{1} << 62) + number++; }
   void operator()(const OptionInfo&, std::optional<int64_t>& member) { member = -1 - number++; }
-  void operator()(const OptionInfo&, uint64_t& member) { member = ~uint64_t{0} - uint64_t(number++); }
+  void operator()(const OptionInfo&, uint64_t& member) {
+    member = ~uint64_t{0} - uint64_t(number++);
+  }
   void operator()(const OptionInfo&, bool& member) { member = !member; }
 };
 
-std::string bytes(const std::string& v) { return v; }
+std::string bytes(const std::string& v) {
+  return v;
+}
 std::string bytes(const std::vector<std::string>& v) {
   std::string out;
   for (const auto& one : v) out += std::to_string(one.size()) + ":" + one;
   return out;
 }
 template <typename T>
-  requires std::is_arithmetic_v<T>
-std::string bytes(T v) {
+requires std::is_arithmetic_v<T> std::string bytes(T v) {
   return {reinterpret_cast<const char*>(&v), sizeof v};
 }
 template <typename T>

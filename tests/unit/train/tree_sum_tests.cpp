@@ -86,7 +86,8 @@ std::string sum_of(const std::vector<IndexRange>& ranges, const std::vector<int>
 
 float value(uint32_t i) {
   const PhiloxBlock bits = philox({7, 11}, {i, 3, 0, 0});
-  return float((unit_interval(bits[0]) - 0.5) * std::pow(10.0, 12 * (unit_interval(bits[1]) - 0.5)));
+  return float((unit_interval(bits[0]) - 0.5) *
+               std::pow(10.0, 12 * (unit_interval(bits[1]) - 0.5)));
 }
 
 }  // namespace
