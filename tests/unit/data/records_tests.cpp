@@ -8,7 +8,7 @@
 
 #include "../shared.h"
 #include "data/records.h"
-#include "scratch.h"
+#include "data_fault.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -38,7 +38,7 @@ Cells streamed(const fs::path& path, bool skip_bad_rows = false) {
 }
 
 struct Fixture {
-  Scratch scratch;
+  TemporaryDirectory scratch;
 
   // Reads `text` as a file `name`, whole and row by row: both must agree.
   Table read(const std::string& name, std::string_view text, bool skip = false) {
@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(Fixture, "CSV: quotes, doubled quotes, embedded line ends") {
                               {"", ""},
                               {"", ""}});
   CHECK(lines(table) == Lines{2, 3, 4, 5, 8, 9, 10, 11});
-  CHECK(scratch.plain(table.where(table.rows()[4])) == "a.csv:8");
+  CHECK(scratch.without_path(table.where(table.rows()[4])) == "a.csv:8");
 }
 
 TEST_CASE_FIXTURE(Fixture, "CSV: byte order mark, CRLF, CR, blank lines, no last line end") {
@@ -192,14 +192,14 @@ TEST_CASE_FIXTURE(Fixture, "faults of JSON Lines") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "a file that is missing, a directory, only a header") {
-  CHECK(data_fault(scratch, [&] { read_table({scratch.path("no.csv")}, false, 0); }) ==
+  CHECK(data_fault(scratch, [&] { read_table({scratch / "no.csv"}, false, 0); }) ==
         "no.csv: No such file or directory");
-  CHECK(data_fault(scratch, [&] { RowReader(scratch.path("no.csv")); }) ==
+  CHECK(data_fault(scratch, [&] { RowReader(scratch / "no.csv"); }) ==
         "no.csv: No such file or directory");
-  fs::create_directory(scratch.path("dir.csv"));
-  CHECK(data_fault(scratch, [&] { read_table({scratch.path("dir.csv")}, false, 0); }) ==
+  fs::create_directory(scratch / "dir.csv");
+  CHECK(data_fault(scratch, [&] { read_table({scratch / "dir.csv"}, false, 0); }) ==
         "dir.csv: is a directory, a file is needed");
-  CHECK(data_fault(scratch, [&] { RowReader(scratch.path("dir.csv")); }) ==
+  CHECK(data_fault(scratch, [&] { RowReader(scratch / "dir.csv"); }) ==
         "dir.csv: is a directory, a file is needed");
   fs::path header = scratch.write("header.csv", "text,label\n");
   CHECK(data_fault(scratch, [&] { read_table({header}, false, 0); }) ==
@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(Fixture, "columns by name") {
   CHECK_FALSE(table.has_column("Text"));
   CHECK(data_fault(scratch, [&] { (void)table.column("catgory"); }) ==
         "a.csv: no column 'catgory'; its columns are: text, category,  (did you mean 'category'?)");
-  RowReader reader(scratch.path("a.csv"));
+  RowReader reader(scratch / "a.csv");
   CHECK(reader.column("category") == 1);
   CHECK(data_fault(scratch, [&] { (void)reader.column("zebra"); }) ==
         "a.csv: no column 'zebra'; its columns are: text, category, ");
@@ -239,7 +239,7 @@ TEST_CASE_FIXTURE(Fixture, "skip_bad_rows drops and counts") {
   CHECK(cells(table) == Cells{{"a", "1"}, {"d", "6"}, {"e", "7"}, {"g", "8"}});
   CHECK(lines(table) == Lines{2, 7, 8, 10});
   CHECK(table.skipped_rows() == 5);
-  RowReader reader(scratch.path("a.csv"), true);
+  RowReader reader(scratch / "a.csv", true);
   for (Row row; reader.next(row);) {
   }
   CHECK(reader.skipped_rows() == 5);
@@ -261,20 +261,20 @@ TEST_CASE_FIXTURE(Fixture, "files are joined, up to the limit") {
   Table moved = read_table({a, b, d}, false, 0);
   Table table = std::move(moved);
   CHECK(cells(table) == Cells{{"a", "1"}, {"b", "2"}, {"c", "3\""}, {"e", "5"}});
-  CHECK(scratch.plain(table.where(table.rows()[2])) == "b.csv:2");
+  CHECK(scratch.without_path(table.where(table.rows()[2])) == "b.csv:2");
   CHECK(table.files().size() == 3);
   CHECK(data_fault(scratch, [&] {
           read_table({a, c}, false, 0);
         }) == "c.csv: its columns (label, text) differ from those of a.csv (text, label)");
   CHECK(cells(read_table({a, b}, false, 3)).size() == 3);
-  CHECK(cells(read_table({a, scratch.path("not read.csv")}, false, 2)).size() == 2);
+  CHECK(cells(read_table({a, scratch / "not read.csv"}, false, 2)).size() == 2);
   CHECK(cells(read_table({a, b}, false, 1)) == Cells{{"a", "1"}});
 }
 
 TEST_CASE_FIXTURE(Fixture, "pipes that bring a few bytes at a time") {
   const std::string text = "text,label\r\n\"a\"\"\r\n\",1\r\n\r\n\"\",é\r\nlast,2";
   for (size_t piece : {1, 2, 3, 5, 100}) {
-    fs::path pipe = scratch.path(concat("pipe", piece, ".csv"));
+    fs::path pipe = scratch / concat("pipe", piece, ".csv");
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     std::thread writer([&] {
       std::ofstream out(pipe, std::ios::binary);
@@ -285,7 +285,7 @@ TEST_CASE_FIXTURE(Fixture, "pipes that bring a few bytes at a time") {
     writer.join();
     CHECK(rows == Cells{{"a\"\r\n", "1"}, {"", "é"}, {"last", "2"}});
   }
-  fs::path pipe = scratch.path("whole.csv");
+  fs::path pipe = scratch / "whole.csv";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
   Table table = read_table({pipe}, false, 0);
@@ -296,7 +296,7 @@ TEST_CASE_FIXTURE(Fixture, "pipes that bring a few bytes at a time") {
 TEST_CASE_FIXTURE(Fixture, "pipes to be read again") {
   const fs::path file = scratch.write("a.csv", "text,label\na,1\n");
   CHECK(rereadable(file).content == file);
-  const fs::path pipe = scratch.path("pipe.tsv");
+  const fs::path pipe = scratch / "pipe.tsv";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   const std::string text = "text\tlabel\n" + std::string(700000, 'x') + "\t1\n";
   std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });

@@ -6,7 +6,7 @@
 #include "../shared.h"
 #include "core/text.h"
 #include "data/squad.h"
-#include "scratch.h"
+#include "data_fault.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -14,7 +14,7 @@ using namespace finetune::test;
 namespace {
 
 struct Questions {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   SquadData read(std::string_view text, bool need_answers = true, int64_t limit = 0) {
     return read_squad({scratch.write("a.json", text)}, limit, need_answers);
   }
@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(Questions, "flat: under data, as an array, as JSON Lines") {
     CHECK(data.questions[0].answers[0].start_byte == 4);
     CHECK(data.questions[1].id == "2");
     CHECK(data.questions[1].is_impossible);
-    CHECK(looks_like_squad(scratch.path("a.json")));
+    CHECK(looks_like_squad(scratch / "a.json"));
   }
 }
 
@@ -108,8 +108,8 @@ TEST_CASE_FIXTURE(Questions, "limit keeps the first questions") {
   CHECK(data.questions.size() == 3);
   CHECK(data.questions.back().id == "q3");
   CHECK(data.misplaced_answers == 0);
-  std::filesystem::path absent = scratch.path("not read.json");
-  CHECK(read_squad({scratch.path("a.json"), absent}, 1, true).questions.size() == 1);
+  std::filesystem::path absent = scratch / "not read.json";
+  CHECK(read_squad({scratch / "a.json", absent}, 1, true).questions.size() == 1);
 }
 
 TEST_CASE_FIXTURE(Questions, "misplaced answers are counted, and refused when they are most") {
@@ -167,7 +167,7 @@ TEST_CASE_FIXTURE(Questions, "faults name the file, and the question or the byte
         "a.json:2: not SQuAD JSON: ',' or '}' is expected, not '\"' (byte 13)");
   CHECK(fault("[{\"id\":\"caf\xE9\"}]") == "a.json:1: not UTF-8 at byte 12");
   CHECK(fault(std::string(100000, '[')) == "a.json:1: not SQuAD JSON: nested too deeply (byte 10)");
-  CHECK(data_fault(scratch, [&] { read_squad({scratch.path("no.json")}, 0, true); }) ==
+  CHECK(data_fault(scratch, [&] { read_squad({scratch / "no.json"}, 0, true); }) ==
         "no.json: No such file or directory");
 }
 
@@ -188,7 +188,7 @@ TEST_CASE_FIXTURE(Questions, "looks_like_squad") {
   CHECK_FALSE(looks(R"({"text":"a","label":1})"));
   CHECK_FALSE(looks(R"({"data":"a","label":1})"));
   CHECK_FALSE(looks(R"({"context":"a","label":1})"));
-  CHECK(data_fault(scratch, [&] { looks_like_squad(scratch.path("no.json")); }) ==
+  CHECK(data_fault(scratch, [&] { looks_like_squad(scratch / "no.json"); }) ==
         "no.json: No such file or directory");
 }
 

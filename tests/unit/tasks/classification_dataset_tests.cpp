@@ -36,9 +36,9 @@ BertConfig labelled(std::vector<std::string> labels, std::string problem = "") {
 }  // namespace
 
 TEST_CASE("labels are strings in the order of their code points") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options =
-      training_on(folder.file("t.csv", "text,label\na,10\nb,é\nc,2\nd,Z\ne,NA\nf,10\n"));
+      training_on(folder.write("t.csv", "text,label\na,10\nb,é\nc,2\nd,Z\ne,NA\nf,10\n"));
   ClassificationData data = load(options);
   CHECK(data.labels.names() == std::vector<std::string>{"10", "2", "NA", "Z", "é"});
   CHECK(data.train.labels == std::vector<int32_t>{0, 4, 1, 3, 2, 0});
@@ -50,8 +50,8 @@ TEST_CASE("labels are strings in the order of their code points") {
 }
 
 TEST_CASE("text columns: joined, paired, and the only candidate") {
-  Folder folder;
-  auto file = folder.file("t.csv", "a,b,c,kind\nxx,yyy,zzzz zz,p\nx,,z,q\n");
+  TemporaryDirectory folder;
+  auto file = folder.write("t.csv", "a,b,c,kind\nxx,yyy,zzzz zz,p\nx,,z,q\n");
   TaskOptions options = training_on(file);
   options.label_column = "kind";
   options.text_columns = {"b", "a"};
@@ -66,15 +66,15 @@ TEST_CASE("text columns: joined, paired, and the only candidate") {
   CHECK(ids(pairs.train, 0) == std::vector<int32_t>{101, 202, 102, 204, 202, 102});
   CHECK(pairs.train.set.samples.second == std::vector<uint32_t>{3, 3});
 
-  TaskOptions only = training_on(folder.file("s.tsv", "sentence\tlabel\nab c\t1\nd\t0\n"));
+  TaskOptions only = training_on(folder.write("s.tsv", "sentence\tlabel\nab c\t1\nd\t0\n"));
   CHECK(load(only).text_columns == std::vector<std::string>{"sentence"});
   CHECK(ids(load(only).train, 0) == std::vector<int32_t>{101, 202, 201, 102});
 }
 
 TEST_CASE("texts are cut at max-length and counted, pairs the longer part first") {
-  Folder folder;
+  TemporaryDirectory folder;
   auto file =
-      folder.file("t.csv", "text,pair,label\na bb ccc dddd,e,p\na,e,q\na,e ff ggg hhhh,p\n");
+      folder.write("t.csv", "text,pair,label\na bb ccc dddd,e,p\na,e,q\na,e ff ggg hhhh,p\n");
   TaskOptions options = training_on(file);
   options.max_length = 5;
   ClassificationData single = load(options);
@@ -91,9 +91,9 @@ TEST_CASE("texts are cut at max-length and counted, pairs the longer part first"
 }
 
 TEST_CASE("a model's label map is kept where it covers the data") {
-  Folder folder;
-  TaskOptions options = training_on(folder.file("t.csv", "text,label\na,x\nb,y\n"));
-  options.eval_files = {folder.file("e.csv", "text,label\na,z\nb,y\n")};
+  TemporaryDirectory folder;
+  TaskOptions options = training_on(folder.write("t.csv", "text,label\na,x\nb,y\n"));
+  options.eval_files = {folder.write("e.csv", "text,label\na,z\nb,y\n")};
   ClassificationData kept = load(options, labelled({"z", "y", "x"}), true);
   CHECK(kept.keeps_head);
   CHECK(kept.labels.names() == std::vector<std::string>{"z", "y", "x"});
@@ -121,8 +121,8 @@ TEST_CASE("multi-label values") {
   CHECK(split_labels(" ||", "|").empty());
   CHECK(split_labels("x::y:z", "::") == std::vector<std::string_view>{"x", "y:z"});
 
-  Folder folder;
-  TaskOptions options = training_on(folder.file("t.csv", "text,label\na,q|p\nb,\nc,p|p\n"));
+  TemporaryDirectory folder;
+  TaskOptions options = training_on(folder.write("t.csv", "text,label\na,q|p\nb,\nc,p|p\n"));
   options.multi_label_separator = std::string("|");
   ClassificationData data = load(options);
   CHECK(data.problem == ProblemType::multi_label);
@@ -132,8 +132,8 @@ TEST_CASE("multi-label values") {
 }
 
 TEST_CASE("regression values") {
-  Folder folder;
-  TaskOptions options = training_on(folder.file("t.csv", "text,label\na,1.5\nb, -2 \nc,3e1\n"));
+  TemporaryDirectory folder;
+  TaskOptions options = training_on(folder.write("t.csv", "text,label\na,1.5\nb, -2 \nc,3e1\n"));
   options.regression = true;
   ClassificationData data = load(options);
   CHECK(data.train.targets == std::vector<double>{1.5, -2, 30});
@@ -143,9 +143,9 @@ TEST_CASE("regression values") {
 }
 
 TEST_CASE("unusable rows are dropped and counted on request") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options =
-      training_on(folder.file("t.csv", "text,label\na,x\n,x\n  ,y\nb,\nragged\nc,y\n"));
+      training_on(folder.write("t.csv", "text,label\na,x\n,x\n  ,y\nb,\nragged\nc,y\n"));
   options.skip_bad_rows = true;
   ClassificationData data = load(options);
   CHECK(data.train.labels == std::vector<int32_t>{0, 1});
@@ -153,10 +153,10 @@ TEST_CASE("unusable rows are dropped and counted on request") {
 }
 
 TEST_CASE("caps and hold-out choose samples, never labels") {
-  Folder folder;
+  TemporaryDirectory folder;
   std::string text = "text,label\n";
   for (int i = 0; i < 20; ++i) text += concat(std::string(size_t(i) + 1, 'w'), ",", i, "\n");
-  TaskOptions options = training_on(folder.file("t.csv", text));
+  TaskOptions options = training_on(folder.write("t.csv", text));
   options.max_train_samples = 3;
   ClassificationData capped = load(options);
   CHECK(capped.train.set.samples.size() == 3);
@@ -186,9 +186,9 @@ TEST_CASE("caps and hold-out choose samples, never labels") {
 }
 
 TEST_CASE("unknown evaluation labels get ids behind the known ones on request") {
-  Folder folder;
-  TaskOptions options = training_on(folder.file("t.csv", "text,label\na,x\nb,y\n"));
-  options.eval_files = {folder.file("e.csv", "text,label\na,w\nb,x\nc,z\nd,w\n")};
+  TemporaryDirectory folder;
+  TaskOptions options = training_on(folder.write("t.csv", "text,label\na,x\nb,y\n"));
+  options.eval_files = {folder.write("e.csv", "text,label\na,w\nb,x\nc,z\nd,w\n")};
   options.ignore_unknown_labels = true;
   ClassificationData data = load(options);
   CHECK(data.unknown_labels == std::vector<std::string>{"w", "z"});
@@ -199,13 +199,13 @@ TEST_CASE("unknown evaluation labels get ids behind the known ones on request") 
 }
 
 TEST_CASE("samples do not depend on the number of threads") {
-  Folder folder;
+  TemporaryDirectory folder;
   std::string text = "text,label\n";
   for (int i = 0; i < 3000; ++i) {
     text += concat(std::string(size_t(i % 17) + 1, 'w'), " x", i % 5 == 0 ? " long tail" : "", ",",
                    i % 3, "\n");
   }
-  TaskOptions options = training_on(folder.file("t.csv", text));
+  TaskOptions options = training_on(folder.write("t.csv", text));
   options.max_length = 5;
   int before = threads();
   set_threads(1);
@@ -221,10 +221,10 @@ TEST_CASE("samples do not depend on the number of threads") {
 }
 
 TEST_CASE("bad input: one line that names the place") {
-  Folder folder;
+  TemporaryDirectory folder;
   auto check = [&](std::string_view text, const char* message, auto&& change,
                    ExitCode code = ExitCode::data) {
-    TaskOptions options = training_on(folder.file("t.csv", text));
+    TaskOptions options = training_on(folder.write("t.csv", text));
     change(options);
     Failure failure = failure_of(folder, [&] { load(options); });
     CHECK(failure.message == message);
@@ -302,10 +302,10 @@ TEST_CASE("bad input: one line that names the place") {
 }
 
 TEST_CASE("evaluation labels that training lacks are listed") {
-  Folder folder;
-  TaskOptions options = training_on(folder.file("t.csv", "text,label\na,x\nb,y\n"));
+  TemporaryDirectory folder;
+  TaskOptions options = training_on(folder.write("t.csv", "text,label\na,x\nb,y\n"));
   auto message = [&](std::string_view text) {
-    options.eval_files = {folder.file("e.csv", text)};
+    options.eval_files = {folder.write("e.csv", text)};
     return failure_of(folder, [&] { load(options); }).message;
   };
   CHECK(message("text,label\na,x\nb,w\n") ==
@@ -325,9 +325,9 @@ TEST_CASE("evaluation labels that training lacks are listed") {
 }
 
 TEST_CASE("a finished model can be evaluated without training data") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.eval_files = {folder.file("e.csv", "text,label\na,x\nb,y\n")};
+  options.eval_files = {folder.write("e.csv", "text,label\na,x\nb,y\n")};
   ClassificationData data = load(options, labelled({"y", "w", "x"}), true);
   CHECK(data.eval.labels == std::vector<int32_t>{2, 0});
   CHECK(data.outputs() == 3);

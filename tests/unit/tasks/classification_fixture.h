@@ -1,17 +1,15 @@
-// What the tests of classification share: a tokenizer that needs no files, and files in a folder of
-// their own.
+// What the tests of classification share: a tokenizer that needs no files, and failures.
 #pragma once
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "temporary_directory.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune::test {
@@ -39,33 +37,6 @@ class WordTokenizer final : public Tokenizer {
 
 inline const WordTokenizer kTokenizer;
 
-// A folder that is removed at the end; files are named relative to it in messages.
-class Folder {
- public:
-  Folder() {
-    static int count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            concat("finetune-tasks-", ::getpid(), "-", ++count);
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::filesystem::path path(std::string_view name) const { return path_ / name; }
-  std::filesystem::path file(std::string_view name, std::string_view text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
-  std::string text(std::string_view name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
 struct Failure {
   ExitCode code = ExitCode::done;
   std::string message;
@@ -73,15 +44,11 @@ struct Failure {
 
 // The Error that `body` throws; its message without the folder's path.
 template <typename Body>
-Failure failure_of(const Folder& folder, Body&& body) {
+Failure failure_of(const TemporaryDirectory& folder, Body&& body) {
   try {
     body();
   } catch (const Error& error) {
-    std::string message = error.what(), prefix = folder.path("").string();
-    for (size_t at; (at = message.find(prefix)) != std::string::npos;) {
-      message.erase(at, prefix.size());
-    }
-    return {error.code(), message};
+    return {error.code(), folder.without_path(error.what())};
   }
   return {};
 }

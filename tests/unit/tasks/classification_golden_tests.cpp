@@ -74,9 +74,9 @@ TEST_CASE("golden forward: loss of Hugging Face's logits") {
   if (!have_shared("golden/forward-classification.safetensors")) return;
   Tensors golden(shared_path("golden/forward-classification.safetensors"));
   BertConfig config = tiny_config();
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options = category_options();
-  options.train_files = {folder.file("golden.csv", golden_csv(golden, config))};
+  options.train_files = {folder.write("golden.csv", golden_csv(golden, config))};
   options.eval_files = options.train_files;
   ClassificationTask task(options, WordTokenizer(), config, true);
   REQUIRE(task.keeps_head());
@@ -172,7 +172,7 @@ TEST_CASE("golden trajectory: the model's labels count") {
   CHECK(first == std::vector<int32_t>{11, 9, 11, 3});
 
   // Without the model's head 22 labels are left, and evaluation has one that they lack.
-  Folder folder;
+  TemporaryDirectory folder;
   Failure failure =
       failure_of(folder, [&] { ClassificationTask(options, tokenizer, config, false); });
   CHECK(failure.code == ExitCode::data);

@@ -55,7 +55,7 @@ TEST_CASE("single-label scores are those of scikit-learn") {
   check_class(s.classes[4], 0, 0, 0, 0);
   check_class(s.classes[5], 0, 0, 0, 0);
   // The same sample by sample, and the matrix.
-  Folder folder;
+  TemporaryDirectory folder;
   ClassificationData data;
   data.labels = LabelMap({"a", "b", "c", "d", "e", "f"});
   ClassificationTally tally(data, {}, 0);
@@ -63,8 +63,8 @@ TEST_CASE("single-label scores are those of scikit-learn") {
   CHECK(tally.metrics()["eval_f1_macro"] == s.f1.macro);
   CHECK(tally.metrics()["eval_mcc"] == s.mcc);
   CHECK(tally.metrics()["eval_loss"] == 0.5);
-  tally.write_files(folder.path(""));
-  CHECK(folder.text("confusion.csv") ==
+  tally.write_files(folder.path());
+  CHECK(folder.read("confusion.csv") ==
         "true_label,a,b,c,d,e,f\na,3,1,0,0,1,0\nb,0,4,1,0,0,0\nc,1,1,4,0,0,0\nd,0,0,1,3,0,0\n"
         "e,0,0,0,0,0,0\nf,0,0,0,0,0,0\n");
 }

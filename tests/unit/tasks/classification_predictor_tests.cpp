@@ -40,9 +40,9 @@ std::string predict(const std::filesystem::path& file, const BertConfig& config,
 }  // namespace
 
 TEST_CASE("predictions follow the input's columns") {
-  Folder folder;
+  TemporaryDirectory folder;
   BertConfig config = model({"a", "b, b", "c", "d"});
-  auto file = folder.file("in.csv", "text,n\n\"x, y\",1\n\"say \"\"hi\"\"\",2\n");
+  auto file = folder.write("in.csv", "text,n\n\"x, y\",1\n\"say \"\"hi\"\"\",2\n");
   CHECK(predict(file, config, kSomeLogits) ==
         "text,n,label,probability\n\"x, y\",1,a,0.5\n\"say \"\"hi\"\"\",2,a,0.5\n");
   CHECK(predict(file, config, kSomeLogits, 2) ==
@@ -65,17 +65,17 @@ TEST_CASE("columns that the input has already are renamed") {
 }
 
 TEST_CASE("plain text: one text per line, empty ones too") {
-  Folder folder;
+  TemporaryDirectory folder;
   BertConfig config = model({"a", "b", "c", "d"});
   TaskOptions options = classification_defaults(config);
   options.text_columns = {"merchant", "memo"};  // of the training run
-  CHECK(predict(folder.file("in.txt", "x, y\n\nz\n"), config, kSomeLogits, 1, false, &options) ==
+  CHECK(predict(folder.write("in.txt", "x, y\n\nz\n"), config, kSomeLogits, 1, false, &options) ==
         "text,label,probability\n\"x, y\",a,0.5\n,a,0.5\nz,a,0.5\n");
 }
 
 TEST_CASE("predictions of multi-label and regression models") {
-  Folder folder;
-  auto file = folder.file("in.csv", "text\nx\n");
+  TemporaryDirectory folder;
+  auto file = folder.write("in.csv", "text\nx\n");
   BertConfig multi = model({"a", "b", "c"}, "multi_label_classification");
   CHECK(predict(file, multi, {0, 1.5f, 3}) ==
         "text,label,probability\nx,b|c,0.8175745|0.95257413\n");
@@ -88,8 +88,8 @@ TEST_CASE("predictions of multi-label and regression models") {
 }
 
 TEST_CASE("impossible options and inputs of predict") {
-  Folder folder;
-  auto file = folder.file("in.csv", "title,memo\nx,y\n");
+  TemporaryDirectory folder;
+  auto file = folder.write("in.csv", "title,memo\nx,y\n");
   auto message = [&](const BertConfig& config, int64_t top_k, bool all, ExitCode code) {
     Failure failure = failure_of(folder, [&] { predict(file, config, kSomeLogits, top_k, all); });
     CHECK(failure.code == code);
@@ -108,10 +108,10 @@ TEST_CASE("impossible options and inputs of predict") {
 }
 
 TEST_CASE("chunks hold rows in order, bounded by count and by bytes") {
-  Folder folder;
+  TemporaryDirectory folder;
   std::string text = "text,n\n";
   for (int i = 0; i < 10; ++i) text += concat("word", i, ",", i, "\n");
-  auto file = folder.file("in.csv", text);
+  auto file = folder.write("in.csv", text);
   auto sizes = [&](int64_t rows, size_t bytes) {
     RowReader reader(file);
     RowChunk chunk;

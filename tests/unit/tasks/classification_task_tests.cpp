@@ -70,9 +70,9 @@ Metrics evaluate(ClassificationTask& task, const std::vector<float>& logits) {
 }  // namespace
 
 TEST_CASE("cross-entropy with class weights and label smoothing is torch's") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "text,label\nr,a\ns,b\nt,c\nu,a\n")};
+  options.train_files = {folder.write("t.csv", "text,label\nr,a\ns,b\nt,c\nu,a\n")};
   options.eval_files = options.train_files;
   struct Case {
     bool weights;
@@ -103,9 +103,9 @@ TEST_CASE("cross-entropy with class weights and label smoothing is torch's") {
 }
 
 TEST_CASE("classes without a training sample weigh 1") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "text,label\nr,a\ns,b\nt,b\nu,b\n")};
+  options.train_files = {folder.write("t.csv", "text,label\nr,a\ns,b\nt,b\nu,b\n")};
   options.balanced_class_weights = true;
   BertConfig config;
   config.labels = {"a", "b", "c"};
@@ -117,9 +117,9 @@ TEST_CASE("classes without a training sample weigh 1") {
 }
 
 TEST_CASE("a task whose training arrays were copied and released still evaluates") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "text,label\nr,1\ns,2\nt,.1\nu,1\n")};
+  options.train_files = {folder.write("t.csv", "text,label\nr,1\ns,2\nt,.1\nu,1\n")};
   options.eval_files = options.train_files;
   for (int form : {0, 1, 2}) {
     options.regression = form == 1;
@@ -145,9 +145,9 @@ TEST_CASE("a task whose training arrays were copied and released still evaluates
 }
 
 TEST_CASE("multi-label: binary cross-entropy, metrics and files") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "text,label\nr,a;c\ns,\nt,b;c\nu,a\n")};
+  options.train_files = {folder.write("t.csv", "text,label\nr,a;c\ns,\nt,b;c\nu,a\n")};
   options.eval_files = options.train_files;
   options.multi_label_separator = ";";
   ClassificationTask task(options, kTokenizer, BertConfig{}, false);
@@ -169,22 +169,22 @@ TEST_CASE("multi-label: binary cross-entropy, metrics and files") {
 
   auto evaluation = task.start_evaluation();
   evaluation->add(batch_of({0, 1, 2, 3}), kLogits.data());
-  evaluation->write_files(folder.path(""));
-  CHECK(folder.text("predictions.csv") ==
+  evaluation->write_files(folder.path());
+  CHECK(folder.read("predictions.csv") ==
         "text,label,predicted_label,probability\n"
         "r,a;c,a;c,0.7310586;0.5621765\n"
         "s,,a,0.8807971\n"
         "t,b;c,b;c,0.62245935;0.95257413\n"
         "u,a,c,0.8175745\n");
-  CHECK(folder.text("confusion.csv") ==
+  CHECK(folder.read("confusion.csv") ==
         "label,true_positives,false_positives,false_negatives,true_negatives\n"
         "a,1,1,1,1\nb,1,0,0,3\nc,2,1,0,1\n");
 }
 
 TEST_CASE("regression: squared error, metrics and files") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "text,label\nr,.5\ns,.5\nt,1\nu,-2\n")};
+  options.train_files = {folder.write("t.csv", "text,label\nr,.5\ns,.5\nt,1\nu,-2\n")};
   options.eval_files = options.train_files;
   options.regression = true;
   ClassificationTask task(options, kTokenizer, BertConfig{}, false);
@@ -204,17 +204,17 @@ TEST_CASE("regression: squared error, metrics and files") {
 
   auto evaluation = task.start_evaluation();
   evaluation->add(batch_of({0, 1, 2, 3}), values.data());
-  evaluation->write_files(folder.path(""));
-  CHECK(folder.text("predictions.csv") ==
+  evaluation->write_files(folder.path());
+  CHECK(folder.read("predictions.csv") ==
         "text,label,predicted_label\nr,.5,1\ns,.5,-0.5\nt,1,0.25\nu,-2,3\n");
-  CHECK(!std::filesystem::exists(folder.path("confusion.csv")));
+  CHECK(!std::filesystem::exists(folder / "confusion.csv"));
 }
 
 TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "text,kind\nr,a\ns,\"b, b\"\nt,c\n")};
-  options.eval_files = {folder.file("e.csv", "kind,text\na,r\nz,s\nc,\"a \"\"t\"\"\"\na,u\n")};
+  options.train_files = {folder.write("t.csv", "text,kind\nr,a\ns,\"b, b\"\nt,c\n")};
+  options.eval_files = {folder.write("e.csv", "kind,text\na,r\nz,s\nc,\"a \"\"t\"\"\"\na,u\n")};
   options.label_column = "kind";
   options.ignore_unknown_labels = true;
   ClassificationTask task(options, kTokenizer, BertConfig{}, false);
@@ -234,16 +234,16 @@ TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
 
   auto evaluation = task.start_evaluation();
   evaluation->add(batch_of({0, 1, 2, 3}), kLogits.data());
-  evaluation->write_files(folder.path(""));
-  CHECK(folder.text("predictions.csv") ==
+  evaluation->write_files(folder.path());
+  CHECK(folder.read("predictions.csv") ==
         "kind,text,label,probability\n"
         "a,r,a,0.5897977\n"
         "z,s,a,0.84379476\n"
         "c,\"a \"\"t\"\"\",c,0.90448403\n"
         "a,u,c,0.69143844\n");
-  CHECK(folder.text("confusion.csv") ==
+  CHECK(folder.read("confusion.csv") ==
         "true_label,a,\"b, b\",c,z\na,1,0,1,0\n\"b, b\",0,0,0,0\nc,0,0,1,0\nz,1,0,0,0\n");
-  CHECK(folder.text("per_class.csv") ==
+  CHECK(folder.read("per_class.csv") ==
         "label,precision,recall,f1,support\na,0.5,0.5,0.5,2\n\"b, b\",0,0,0,0\n"
         "c,0.5,1,0.6666666666666666,1\nz,0,0,0,1\n");
   CHECK(
@@ -259,20 +259,20 @@ namespace {
 // Evaluation of a finished model on options.eval_files: by a task, and row by row as files come.
 struct BothWays {
   BothWays(TaskOptions options, const BertConfig& config, const std::vector<float>& logits,
-           const Folder& folder) {
+           const TemporaryDirectory& folder) {
     ClassificationTask task(options, kTokenizer, config, true);
     auto whole = task.start_evaluation();
     size_t outputs = size_t(task.head().outputs);
     std::vector<uint32_t> all(logits.size() / outputs);
     std::iota(all.begin(), all.end(), 0u);
     whole->add(batch_of(all), logits.data());
-    std::filesystem::create_directories(folder.path("whole"));
-    whole->write_files(folder.path("whole"));
+    std::filesystem::create_directories(folder / "whole");
+    whole->write_files(folder / "whole");
     lines_of_task = task.describe();
 
     ClassificationFileEvaluation files(options, kTokenizer, config);
-    std::filesystem::create_directories(folder.path("pieces"));
-    files.open_files(folder.path("pieces"));
+    std::filesystem::create_directories(folder / "pieces");
+    files.open_files(folder / "pieces");
     CHECK(files.head().outputs == task.head().outputs);
     const SampleSet* piece = files.next();
     REQUIRE(piece != nullptr);
@@ -281,9 +281,9 @@ struct BothWays {
     CHECK(files.share() == 1);
     for (uint32_t i : all) files.add(batch_of({i}), logits.data() + i * outputs);
     CHECK(files.metrics() == whole->metrics());
-    files.write_files(folder.path("pieces"));
+    files.write_files(folder / "pieces");
     for (const char* name : {"predictions.csv", "confusion.csv", "per_class.csv"}) {
-      CHECK(folder.text(concat("whole/", name)) == folder.text(concat("pieces/", name)));
+      CHECK(folder.read(concat("whole/", name)) == folder.read(concat("pieces/", name)));
     }
     lines = files.describe();
     for (auto& line : files.describe_samples()) lines.push_back(line);
@@ -294,14 +294,14 @@ struct BothWays {
 }  // namespace
 
 TEST_CASE("evaluation of files gives the metrics and files of the whole") {
-  Folder folder;
+  TemporaryDirectory folder;
   BertConfig config;
   config.labels = {"a", "b, b", "c"};
   config.problem_type = "single_label_classification";
   config.source_json = R"({"finetune":{"label_smoothing":0.1,"class_weights":[2.0,1.0,0.5]}})";
   TaskOptions options = classification_defaults(config);
-  options.eval_files = {folder.file("e.csv", "label,text\na,r\nz,s\nc\n,x\nc,\"a \"\"t\"\"\"\n"),
-                        folder.file("f.csv", "label,text\na,u\nb,\n")};
+  options.eval_files = {folder.write("e.csv", "label,text\na,r\nz,s\nc\n,x\nc,\"a \"\"t\"\"\"\n"),
+                        folder.write("f.csv", "label,text\na,u\nb,\n")};
   options.ignore_unknown_labels = true;
   options.skip_bad_rows = true;
   BothWays both(options, config, kLogits, folder);
@@ -316,14 +316,14 @@ TEST_CASE("evaluation of files gives the metrics and files of the whole") {
   options.multi_label_separator = ";";
   config.problem_type = "multi_label_classification";
   options.ignore_unknown_labels = true;
-  options.eval_files = {folder.file("m.csv", "text,label\nr,a;c\ns,\nt,c;z;b\nu,a;a\n")};
+  options.eval_files = {folder.write("m.csv", "text,label\nr,a;c\ns,\nt,c;z;b\nu,a;a\n")};
   BothWays multi(options, config, kLogits, folder);
 
   options = {};
   options.regression = true;
   config.labels = {"LABEL_0"};
   config.problem_type = "regression";
-  options.eval_files = {folder.file("n.csv", "text,label\nr,.5\ns,.5\nt,1\nu,-2\n")};
+  options.eval_files = {folder.write("n.csv", "text,label\nr,.5\ns,.5\nt,1\nu,-2\n")};
   BothWays regression(options, config, {1, -.5f, .25f, 3}, folder);
   options.max_eval_samples = 3;
   BothWays first(options, config, {1, -.5f, .25f}, folder);
@@ -331,9 +331,9 @@ TEST_CASE("evaluation of files gives the metrics and files of the whole") {
 }
 
 TEST_CASE("config.json takes the options to evaluate and predict") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "merchant,memo,kind\nr,m,b\ns,,a\n")};
+  options.train_files = {folder.write("t.csv", "merchant,memo,kind\nr,m,b\ns,,a\n")};
   options.text_columns = {"merchant", "memo"};
   options.label_column = "kind";
   options.balanced_class_weights = true;
@@ -368,9 +368,9 @@ TEST_CASE("config.json takes the options to evaluate and predict") {
 }
 
 TEST_CASE("config.json of multi-label and regression models") {
-  Folder folder;
+  TemporaryDirectory folder;
   TaskOptions options;
-  options.train_files = {folder.file("t.csv", "text,label\nr,1\ns,2\n")};
+  options.train_files = {folder.write("t.csv", "text,label\nr,1\ns,2\n")};
   options.regression = true;
   ClassificationTask regression(options, kTokenizer, BertConfig{}, false);
   CHECK(regression.config_json() ==

@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 #include "qa_golden.h"
 #include "tasks/qa/prediction_files.h"
 #include "tasks/qa/squad_metrics.h"
+#include "temporary_directory.h"
 
 namespace finetune {
 
@@ -76,8 +76,8 @@ TEST_CASE("published predictions get their official scores, to the last digit") 
 }
 
 TEST_CASE("files of predictions: what is missing, unknown or broken") {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("qa_score_tests_" + std::to_string(::getpid()) + ".json");
+  const test::TemporaryDirectory directory;
+  const auto path = directory / "predictions.json";
   SquadData data;
   data.questions.resize(3);
   for (size_t q = 0; q < 3; ++q) data.questions[q].id = std::string(1, char('a' + q));
@@ -113,7 +113,6 @@ TEST_CASE("files of predictions: what is missing, unknown or broken") {
         std::string::npos);
   write("{");
   CHECK(contains(message_of([&] { read_predictions(path, data); }), "not JSON"));
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include "tasks/qa/file_evaluation.h"
 #include "tasks/qa/qa_task.h"
 #include "tasks/qa/squad_metrics.h"
+#include "temporary_directory.h"
 
 namespace finetune {
 namespace {
@@ -21,14 +21,8 @@ using test::GoldenTensors;
 using test::have_shared;
 using test::read_json;
 using test::shared_path;
+using test::TemporaryDirectory;
 namespace fs = std::filesystem;
-
-// A directory that goes with the test.
-struct Scratch {
-  fs::path path = fs::temp_directory_path() / ("qa_task_tests_" + std::to_string(::getpid()));
-  Scratch() { fs::create_directories(path); }
-  ~Scratch() { fs::remove_all(path); }
-};
 
 TaskOptions golden_options() {
   TaskOptions options;
@@ -162,7 +156,7 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
 
 TEST_CASE("evaluation gives scores and files that score to the same") {
   if (!have_shared("data/squad/v2.0-split-dev.json")) return;
-  Scratch scratch;
+  TemporaryDirectory scratch;
   auto tokenizer = tiny_tokenizer();
   TaskOptions options = golden_options();
   options.eval_files = {shared_path("data/squad/v2.0-split-dev.json")};
@@ -175,10 +169,10 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
   const Metrics metrics = evaluation->metrics();
   CHECK(metrics.at("eval_total") == 150);
   CHECK(metrics.at("eval_loss") > 0);
-  evaluation->write_files(scratch.path);
+  evaluation->write_files(scratch.path());
 
   const SquadData data = read_squad(options.eval_files, 150, false);
-  const auto predictions = read_json(scratch.path / "predictions.json");
+  const auto predictions = read_json(scratch / "predictions.json");
   CHECK(predictions.size() == 150);
   double exact = 0;
   std::vector<std::string> order;
@@ -188,12 +182,11 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
   }
   CHECK(metrics.at("eval_exact_match") == 100.0 * exact / 150);
   // In the order of the data.
-  const auto odds =
-      nlohmann::ordered_json::parse(MappedFile(scratch.path / "null_odds.json").text());
+  const auto odds = nlohmann::ordered_json::parse(MappedFile(scratch / "null_odds.json").text());
   std::vector<std::string> written;
   for (const auto& [id, value] : odds.items()) written.push_back(id);
   CHECK(written == order);
-  CHECK(fs::exists(scratch.path / "nbest_predictions.json"));
+  CHECK(fs::exists(scratch / "nbest_predictions.json"));
 
   const auto config = nlohmann::json::parse(task->config_json());
   CHECK(config["finetune"]["squad_version"] == 2);
@@ -204,27 +197,27 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
 
 TEST_CASE("prediction in pieces gives the answers of the whole, without references") {
   if (!have_shared("data/squad/dev-v1.1.json")) return;
-  Scratch scratch;
+  TemporaryDirectory scratch;
   auto tokenizer = tiny_tokenizer();
   // The first questions of the file, without their answers.
   nlohmann::json file = read_json(shared_path("data/squad/dev-v1.1.json"));
   nlohmann::json article = file["data"][0];
   article["paragraphs"].get_ref<nlohmann::json::array_t&>().resize(20);
   file["data"] = nlohmann::json::array({article});
-  std::ofstream(scratch.path / "references.json") << file;
+  std::ofstream(scratch / "references.json") << file;
   for (auto& paragraph : file["data"][0]["paragraphs"]) {
     for (auto& question : paragraph["qas"]) question.erase("answers");
   }
-  std::ofstream(scratch.path / "questions.json") << file;
+  std::ofstream(scratch / "questions.json") << file;
 
   TaskOptions options;
-  options.eval_files = {scratch.path / "references.json"};
+  options.eval_files = {scratch / "references.json"};
   auto task = make_qa_task(options, *tokenizer, 512);
   auto whole = task->start_evaluation();
   add_all(task->eval_set()->samples, *whole);
-  whole->write_files(scratch.path);
+  whole->write_files(scratch.path());
 
-  options.eval_files = {scratch.path / "questions.json"};
+  options.eval_files = {scratch / "questions.json"};
   CHECK_THROWS_AS(make_qa_task(options, *tokenizer, 512), Error);
   options.squad_version = 1;
   QaFileEvaluation pieces(options, *tokenizer, 512, false, 17);
@@ -234,7 +227,7 @@ TEST_CASE("prediction in pieces gives the answers of the whole, without referenc
   CHECK(add_pieces(pieces) == (pieces.questions() + 16) / 17);
   CHECK(pieces.metrics().empty());
   writer.finish();
-  CHECK(text == MappedFile(scratch.path / "predictions.json").text());
+  CHECK(text == MappedFile(scratch / "predictions.json").text());
 }
 
 TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
@@ -242,7 +235,7 @@ TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
   auto tokenizer = tiny_tokenizer();
   for (int version : {1, 2}) {
     CAPTURE(version);
-    Scratch scratch;
+    TemporaryDirectory scratch;
     TaskOptions options;
     options.eval_files = {shared_path("data/squad/dev-v2.0.json")};
     options.max_eval_samples = 150;
@@ -252,20 +245,20 @@ TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
     auto task = make_qa_task(options, *tokenizer, 512);
     auto whole = task->start_evaluation();
     add_all(task->eval_set()->samples, *whole);
-    fs::create_directories(scratch.path / "whole");
-    whole->write_files(scratch.path / "whole");
+    fs::create_directories(scratch / "whole");
+    whole->write_files(scratch / "whole");
 
     QaFileEvaluation pieces(options, *tokenizer, 512, true, 17);
-    fs::create_directories(scratch.path / "pieces");
-    pieces.open_files(scratch.path / "pieces");
+    fs::create_directories(scratch / "pieces");
+    pieces.open_files(scratch / "pieces");
     CHECK(add_pieces(pieces) == 9);
     CHECK(pieces.metrics() == whole->metrics());
-    pieces.write_files(scratch.path / "pieces");
+    pieces.write_files(scratch / "pieces");
     int files = 0;
-    for (const auto& entry : fs::directory_iterator(scratch.path / "whole")) {
+    for (const auto& entry : fs::directory_iterator(scratch / "whole")) {
       ++files;
       CHECK(MappedFile(entry.path()).text() ==
-            MappedFile(scratch.path / "pieces" / entry.path().filename()).text());
+            MappedFile(scratch / "pieces" / entry.path().filename()).text());
     }
     CHECK(files == version + 1);
     std::vector<std::string> lines = pieces.describe();

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <simdjson.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,29 +13,11 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "shared.h"
+#include "temporary_directory.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune::test {
-
-// A directory of its own that is gone at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "finetune-tokenizer-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryDirectory() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-  void write(const std::string& name, std::string_view text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-  }
-  void copy(const fs::path& file) const { fs::copy_file(file, path_ / file.filename()); }
-
- private:
-  fs::path path_;
-};
 
 using Offsets = std::vector<std::pair<uint32_t, uint32_t>>;
 
