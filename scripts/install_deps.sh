@@ -1,14 +1,22 @@
 #!/usr/bin/env bash
 # Installs what building and testing need, from Debian's packages. Does nothing where all is there.
-# The CUDA toolkit (nvcc, cuBLASLt, cuDNN, NCCL) is optional and not installed here.
+#   scripts/install_deps.sh                 all of it
+#   scripts/install_deps.sh --program       what the program alone needs, without tests
+#   scripts/install_deps.sh --quickstart    the same, and pip, which fetches quickstart.sh's model
+# Optional and not installed here: the CUDA toolkit (nvcc, cuBLASLt, cuDNN, NCCL) and oneDNN (libdnnl-dev).
 set -euo pipefail
 
 packages=(
   g++ meson ninja-build pkg-config python3
   libopenmpi-dev openmpi-bin libhdf5-dev libsentencepiece-dev libhwy-dev
-  libcli11-dev doctest-dev libsimdjson-dev nlohmann-json3-dev zlib1g-dev libssl-dev
-  iproute2
+  libcli11-dev libsimdjson-dev nlohmann-json3-dev zlib1g-dev libssl-dev
 )
+case "${1:-}" in
+  '') packages+=(doctest-dev iproute2 clang-format) ;;
+  --program) ;;
+  --quickstart) command -v pip3 > /dev/null || packages+=(python3-pip) ;;
+  *) echo "install_deps: error: unknown option $1 (known: --program, --quickstart)" >&2; exit 2 ;;
+esac
 
 missing=()
 for package in "${packages[@]}"; do
