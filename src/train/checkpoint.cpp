@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -10,8 +12,10 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "train/checkpoint_contents.h"
-#include "train/hdf5_store.h"
+#include "train/hdf5_writer.h"
+#include "train/read_back.h"
 #include "train/sealed_file.h"
+#include "weights/crc32c.h"
 
 namespace finetune {
 namespace {
@@ -77,7 +81,7 @@ void reserve_blocks(const fs::path& temporary, const fs::path& path, uint64_t by
   }
 }
 
-void write_state(Hdf5Store& file, const CheckpointState& state) {
+void write_state(Hdf5Writer& file, const CheckpointState& state) {
   for (auto [name, member] : kIntegers) file.write_attribute("/", name, state.*member);
   for (auto [name, member] : kDoubles) file.write_attribute("/", name, state.*member);
   for (auto [name, member] : kTexts) file.write_attribute("/", name, state.*member);
@@ -130,6 +134,83 @@ std::string dataset_name(const char* group, const Parameter& parameter) {
   return concat("/", group, "/", parameter.name);
 }
 
+// The first part of a state that is not the same in both, bit for bit; null: none.
+const char* difference(const CheckpointState& a, const CheckpointState& b) {
+  auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
+  auto same_total = [&](const auto& x, const auto& y) {
+    return x.first == y.first && bits(x.second) == bits(y.second);
+  };
+  for (auto [name, member] : kIntegers) {
+    if (a.*member != b.*member) return name;
+  }
+  for (auto [name, member] : kDoubles) {
+    if (bits(a.*member) != bits(b.*member)) return name;
+  }
+  for (auto [name, member] : kTexts) {
+    if (a.*member != b.*member) return name;
+  }
+  if (a.code_path != b.code_path) return kCodePath;
+  if (!std::equal(a.totals.begin(), a.totals.end(), b.totals.begin(), b.totals.end(), same_total)) {
+    return "totals";
+  }
+  if (a.options != b.options) return "options";
+  return a.labels == b.labels ? nullptr : "labels";
+}
+
+std::vector<WrittenTensor> write_content(Hdf5Writer& file, const CheckpointState& state,
+                                         const ParameterTable& table, CheckpointMemory& memory) {
+  std::vector<WrittenTensor> written;
+  write_state(file, state);
+  for (auto [group, arena] : kArenas) {
+    file.make_group(concat("/", group));
+    for (const auto& parameter : table.parameters()) {
+      WrittenTensor tensor{dataset_name(group, parameter), parameter.shape, 0};
+      auto next = [&, a = arena](int64_t first, int64_t count) {
+        const IndexRange range = elements_of(parameter, first, count);
+        const float* data = memory.contents(a, range);
+        const size_t bytes = size_t(range.size()) * sizeof(float);
+        const uint32_t crc = parallel_crc32c(reinterpret_cast<const uint8_t*>(data), bytes);
+        tensor.crc32c = joined_crc32c(tensor.crc32c, crc, bytes);
+        return data;
+      };
+      file.write_floats(tensor.name, tensor.shape, next);
+      written.push_back(std::move(tensor));
+    }
+  }
+  return written;
+}
+
+// The seal of a closed file that holds what was to be written. The tensors come first: the seal is
+// then of bytes that are compared in the same pass, or after it.
+std::string seal_if_whole(const fs::path& path, const CheckpointState& state,
+                          const std::vector<WrittenTensor>& tensors) {
+  try {
+    std::string seal = verified_seal(path, tensors);
+    CheckpointContents contents(path);
+    const char* part = difference(read_state(contents, path), state);
+    if (part) throw model_error(path.string(), ": ", in_quotes(part), " is not as written");
+    return seal;
+  } catch (const Error& error) {
+    std::string_view reason = error.what();
+    const std::string name = concat(path.string(), ": ");
+    if (reason.starts_with(name)) reason.remove_prefix(name.size());
+    throw Error(error.code(), concat(name, "cannot be written: it does not read back: ", reason));
+  }
+}
+
+// What the user is told: the file as it would have been called, and how to go on.
+Error unwritten(const Error& error, const fs::path& temporary, const fs::path& path) {
+  std::string message = error.what();
+  const std::string from = temporary.string(), to = path.string();
+  for (size_t at = 0; (at = message.find(from, at)) != std::string::npos; at += to.size()) {
+    message.replace(at, from.size(), to);
+  }
+  if (error.code() == ExitCode::model) {
+    message += "; --resume goes on from the newest whole checkpoint";
+  }
+  return Error(error.code(), message);
+}
+
 }  // namespace
 
 IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count) {
@@ -152,24 +233,21 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
                       const ParameterTable& table, CheckpointMemory& memory) {
   fs::path directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
   uint64_t bytes = size_estimate(state, table);
-  require_free_space(directory, bytes, "a checkpoint");
-  AtomicFile atomic(path);
-  reserve_blocks(atomic.temporary(), path, bytes);
-  Hdf5Store file = Hdf5Store::create(atomic.temporary(), kSealBytes);
-  reserve_blocks(atomic.temporary(), path, bytes);  // creating it gave the blocks back
-  write_state(file, state);
-  for (auto [group, arena] : kArenas) {
-    file.make_group(concat("/", group));
-    for (const auto& parameter : table.parameters()) {
-      file.write_floats(dataset_name(group, parameter), parameter.shape,
-                        [&, a = arena](int64_t first, int64_t count) {
-                          return memory.contents(a, elements_of(parameter, first, count));
-                        });
-    }
+  fs::path temporary = path;
+  try {
+    require_free_space(directory, bytes, "a checkpoint");
+    AtomicFile atomic(path);
+    temporary = atomic.temporary();
+    reserve_blocks(temporary, path, bytes);
+    Hdf5Writer file(temporary, kSealBytes);
+    reserve_blocks(temporary, path, bytes);  // creating it gave the blocks back
+    const std::vector<WrittenTensor> tensors = write_content(file, state, table, memory);
+    file.close();
+    put_seal(temporary, seal_if_whole(temporary, state, tensors));
+    atomic.commit();
+  } catch (const Error& error) {
+    throw unwritten(error, temporary, path);
   }
-  file.close();
-  seal_file(atomic.temporary());
-  atomic.commit();
 }
 
 CheckpointState read_checkpoint_state(const fs::path& path) {

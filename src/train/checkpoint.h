@@ -69,7 +69,8 @@ class CheckpointMemory {
 };
 
 // Error(model) if the disk is too small (checked before, and reserved) or fails: then nothing is
-// left behind and other checkpoints are as they were.
+// left behind and other checkpoints are as they were. What has been written is read back and
+// compared, all of it, before the file gets its seal and its name.
 void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,
                       const ParameterTable& table, const CheckpointArenas& arenas);
 void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,

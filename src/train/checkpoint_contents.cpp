@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "train/hdf5_store.h"
+#include "train/tensor_slabs.h"
 #include "weights/hdf5/numbers.h"
 #include "weights/stored_tensor.h"
 
@@ -100,13 +100,24 @@ hdf5::Dataset CheckpointContents::floats(const std::string& name) {
   return dataset;
 }
 
-void CheckpointContents::read_floats(const std::string& name, const std::vector<int64_t>& shape,
-                                     const Room& next, const Filled& filled) {
-  const hdf5::Dataset dataset = floats(name);
+hdf5::Dataset CheckpointContents::floats(const std::string& name,
+                                         const std::vector<int64_t>& shape) {
+  hdf5::Dataset dataset = floats(name);
   if (dataset.shape != shape) {
     throw model_error(file_.path().string(), ": tensor ", name, " has shape ",
                       shape_text(dataset.shape), ", the model needs ", shape_text(shape));
   }
+  return dataset;
+}
+
+uint64_t CheckpointContents::floats_at(const std::string& name,
+                                       const std::vector<int64_t>& shape) {
+  return floats(name, shape).position;
+}
+
+void CheckpointContents::read_floats(const std::string& name, const std::vector<int64_t>& shape,
+                                     const Room& next, const Filled& filled) {
+  const hdf5::Dataset dataset = floats(name, shape);
   const uint64_t row = dataset.bytes / uint64_t(std::max<int64_t>(shape[0], 1));
   each_slab(shape, [&](int64_t first, int64_t count) {
     float* data = next(first, count);

@@ -26,13 +26,16 @@ class CheckpointContents {
   // A one-dimensional dataset of strings of fixed size, NUL-padded UTF-8.
   std::vector<std::string> read_strings(const std::string& name);
 
-  // Contiguous little-endian float32, in slabs of whole rows (hdf5_store.h), one after the other:
+  // Contiguous little-endian float32, in slabs of whole rows (tensor_slabs.h), one after the other:
   // `next` gives the memory to read rows [first, first + count) into, `filled` is called when it
   // has been. Error(model) if the dataset is missing or has another shape or type.
   using Room = std::function<float*(int64_t first, int64_t count)>;
   using Filled = std::function<void(int64_t first, int64_t count, const float* data)>;
   void read_floats(const std::string& name, const std::vector<int64_t>& shape, const Room& next,
                    const Filled& filled);
+
+  // Where in the file the floats of such a tensor begin. Errors as of read_floats.
+  uint64_t floats_at(const std::string& name, const std::vector<int64_t>& shape);
 
   struct Entry {
     std::string name;
@@ -44,6 +47,7 @@ class CheckpointContents {
   hdf5::AttributeValue number(const std::string& group, const std::string& name,
                               hdf5::Type::Kind kind);
   hdf5::Dataset floats(const std::string& name);
+  hdf5::Dataset floats(const std::string& name, const std::vector<int64_t>& shape);
 
   hdf5::Reader file_;
 };

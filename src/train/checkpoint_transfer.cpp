@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "train/hdf5_store.h"
+#include "train/tensor_slabs.h"
 #include "train/host_memory.h"
 
 namespace finetune {

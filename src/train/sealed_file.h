@@ -8,13 +8,32 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace finetune {
 
 constexpr uint64_t kSealBytes = 512;
 
-// Writes the seal of a finished file whose first kSealBytes are unused. Error(model) if it cannot.
-void seal_file(const std::filesystem::path& path);
+// Bytes of a file, and their CRC-32C.
+struct FilePart {
+  uint64_t begin, end;
+  uint32_t crc32c = 0;
+};
+constexpr uint64_t kToTheEnd = ~uint64_t{0};  // as the end of a part
+
+// The seal for what a finished file holds after its first kSealBytes, which are unused so far. It
+// is not in the file yet, so that its content can be looked at before it counts as whole. The sums
+// of `parts`, which are in order and apart, are of the same bytes in memory that the seal's are of.
+std::string seal_of(const std::filesystem::path& path, std::span<FilePart> parts = {});
+
+// The sums of parts as they are read now.
+std::vector<uint32_t> crc32c_of(const std::filesystem::path& path, std::span<const FilePart> parts);
+
+// Writes it, reads it back and closes the file with a look at the status. Error(model) if any of it
+// fails, or the file is no longer as long as the seal says.
+void put_seal(const std::filesystem::path& path, const std::string& seal);
 
 // Error(model) naming the file and what is wrong: missing, no seal, cut, or a byte that differs.
 void verify_seal(const std::filesystem::path& path);

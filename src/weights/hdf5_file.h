@@ -5,6 +5,7 @@
 #include <hdf5.h>
 
 #include <mutex>
+#include <string>
 #include <utility>
 
 namespace finetune {
@@ -12,6 +13,11 @@ namespace finetune {
 // The library is not thread-safe: whoever calls it holds this.
 std::mutex& hdf5_mutex();
 
+// Before the library's first call of all: its own messages are off, and it does nothing when the
+// process ends, when it would go on with files that a failed write has left.
+void prepare_hdf5();
+
+// Whoever writes closes it with a look at the status; the destructor is for the way of an error.
 class Hdf5Handle {
  public:
   Hdf5Handle() = default;
@@ -26,6 +32,8 @@ class Hdf5Handle {
     std::swap(close_, other.close_);
     return *this;
   }
+  // What the library says of the closing, by which much of a file is written.
+  [[nodiscard]] herr_t close() { return id_ >= 0 ? close_(std::exchange(id_, -1)) : 0; }
   operator hid_t() const { return id_; }
   bool valid() const { return id_ >= 0; }
 
@@ -33,5 +41,8 @@ class Hdf5Handle {
   hid_t id_ = -1;
   herr_t (*close_)(hid_t) = nullptr;
 };
+
+// What the library's error stack says is wrong, in a few words. Clears the stack.
+std::string hdf5_reason();
 
 }  // namespace finetune

@@ -9,6 +9,7 @@ import time
 from ranks import (BINARY, Job, Skip, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    same_results, succeed_on, wait_for)
 from harness import main, run, succeed
+from faults import Fault, need_module
 from training_jobs import EVAL, LONG, MODEL, SMALL, TRAIN, prepared
 
 
@@ -75,6 +76,23 @@ def test_full_disk(directory):
             shutil.rmtree(out / f"run{hosts}")
     finally:
         subprocess.run(["umount", "-l", out], check=True)
+
+
+def test_a_checkpoint_that_cannot_be_written(directory):
+    """One line of the process that writes it, all end, the one before is kept, and from there it goes on."""
+    prepared()
+    need_module()
+    succeed(*LONG, "--output", directory / "straight")
+    expected = results_of(directory / "straight")
+    for processes, hosts in ((3, 1), (4, 2)):
+        out = directory / f"run-{hosts}"
+        fault = Fault("write", f"{out}/checkpoints/step-00000020", "EIO", nth=50)
+        result = run_on(processes, *LONG, "--output", out, hosts=hosts, env=fault.environment(directory / "calls"))
+        one_error(result, 4, "rank 0", f"{out}/checkpoints/step-00000020.h5: cannot be written: Input/output error")
+        nothing_left(out)
+        assert [path.name for path in (out / "checkpoints").iterdir()] == ["step-00000010.h5"]
+        succeed_on(processes, *LONG, "--output", out, "--resume", hosts=hosts)
+        same_results(out, expected)
 
 
 def test_what_is_for_one_process_is_printed_once(directory):

@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+for folder in ("cli", "faults"):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / folder))
 from harness import BINARY, Result, Skip, facts_of, metrics_of  # noqa: E402
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]

@@ -6,7 +6,8 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_contents.h"
 #include "train/checkpoint_store.h"
-#include "train/hdf5_store.h"
+#include "train/tensor_slabs.h"
+#include "train/hdf5_writer.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -119,7 +120,7 @@ TEST_CASE("a row that is larger than a slab is a slab") {
   std::vector<float> data(size_t(shape[0] * shape[1]));
   for (size_t i = 0; i < data.size(); ++i) data[i] = float(i);
   {
-    Hdf5Store file = Hdf5Store::create(directory / "a.h5", 0);
+    Hdf5Writer file(directory / "a.h5", 0);
     file.write_floats("/x", shape,
                       [&](int64_t first, int64_t) { return &data[size_t(first * shape[1])]; });
     file.close();

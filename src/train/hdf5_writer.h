@@ -1,10 +1,10 @@
-// Just enough of HDF5 to write checkpoints: attributes, text, floats. Failures are Error(model)
-// with one line; HDF5's own error stack is never printed. They are read by checkpoint_contents.h.
+// Writes the HDF5 files of checkpoints: groups, attributes, texts, floats. No status of the library
+// is passed over, that of closing least of all: small data sets reach the file only then. Failures
+// are Error(model) with one line that has the system's reason.
 #pragma once
 
 #include <hdf5.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -16,24 +16,12 @@
 
 namespace finetune {
 
-// Rows (of the first dimension) of a slab, in which tensors of this shape are written and read.
-int64_t checkpoint_rows(const std::vector<int64_t>& shape);
-
-// visit(first row, number of rows) for each slab of such a tensor, in order.
-template <typename Visit>
-void each_slab(const std::vector<int64_t>& shape, Visit&& visit) {
-  const int64_t rows = checkpoint_rows(shape);
-  for (int64_t first = 0; first < shape[0]; first += rows) {
-    visit(first, std::min(rows, shape[0] - first));
-  }
-}
-
-// A new file behind a user block of `user_block` bytes. It holds the library's lock while it
-// exists.
-class Hdf5Store {
+// A new file behind a user block of `user_block` bytes. It holds the library's lock until it is
+// closed. After an error it is of no use: what the library still has is let go, not repaired.
+class Hdf5Writer {
  public:
-  static Hdf5Store create(const std::filesystem::path& path, uint64_t user_block);
-  void close();  // Error(model) if something could not be written
+  Hdf5Writer(const std::filesystem::path& path, uint64_t user_block);
+  void close();  // all of it is in the file then, as far as the system says
 
   void make_group(const std::string& name);
   // Attributes of the group `group` ("/" is the root).
@@ -50,14 +38,21 @@ class Hdf5Store {
   void write_floats(const std::string& name, const std::vector<int64_t>& shape, const Source& next);
 
  private:
-  Hdf5Handle check(hid_t id, herr_t (*close)(hid_t), const std::string& what) const;
-  void check(herr_t status, const std::string& what) const;
+  void check(herr_t status) const;
+  Hdf5Handle check(hid_t id, herr_t (*close)(hid_t)) const;
+  template <typename... Handles>
+  void close_all(Handles&... handles) const {
+    (check(handles.close()), ...);
+  }
+  Hdf5Handle properties_of(hid_t creation) const;
+  Hdf5Handle string_type(size_t size) const;
+  Hdf5Handle create_dataset(const std::string& name, hid_t type, hid_t space) const;
   void put_attribute(const std::string& group, const std::string& name, hid_t type,
                      const void* value);
 
   std::string path_;
   std::unique_lock<std::mutex> lock_{hdf5_mutex()};
-  Hdf5Handle file_;  // closed before the lock is given up
+  Hdf5Handle file_;  // goes before the lock is given up
 };
 
 }  // namespace finetune

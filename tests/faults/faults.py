@@ -1,0 +1,83 @@
+"""Faults in the calls of the C library that a command makes (fail_call.c): count them, fail the n-th, walk over all n.
+
+FINETUNE_FAULTS=all in the environment (scripts/faults.sh) makes a walk whole; else it is a sample, the same each time.
+"""
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from harness import Skip  # noqa: E402
+
+MODULE = os.path.abspath(os.environ.get("FINETUNE_FAIL_CALL", "build/tests/faults/fail_call.so"))
+WHOLE = os.environ.get("FINETUNE_FAULTS") == "all"
+
+
+def need_module():
+    if not os.path.exists(MODULE):
+        raise Skip(f"{MODULE} is absent")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A call of some families on paths that contain `path`: the n-th and those that follow, `times` of them (0: all)."""
+    calls: str
+    path: str = ""
+    kind: str = "EIO"
+    nth: int = 0  # none: calls are counted alone
+    times: int = 1
+    only: str = ""  # NAME=VALUE of the processes that it is for
+
+    def __str__(self):
+        return f"{self.kind} in {self.calls} {self.nth}" + ("" if self.times == 1 else " and after it")
+
+    def environment(self, report):
+        chosen = {"CALLS": self.calls, "PATH": self.path, "KIND": self.kind, "NTH": str(self.nth),
+                  "TIMES": str(self.times), "ONLY": self.only, "REPORT": str(report)}
+        return {"LD_PRELOAD": MODULE, **{f"FAULT_{name}": value for name, value in chosen.items()}}
+
+
+@dataclass(frozen=True)
+class Call:
+    process: int
+    number: int
+    function: str
+    path: str
+    fault: str  # what was done to it; empty: nothing
+
+
+def calls_in(report):
+    """What the processes that had this report did, in order."""
+    calls = []
+    for line in Path(report).read_text().splitlines() if Path(report).exists() else ():
+        done, _, fault = line.partition(" -> ")
+        process, number, function, path = done.split(" ", 3)
+        calls.append(Call(int(process), int(number), function, path, fault))
+    return calls
+
+
+def each(fault, count, most):
+    """The fault at every n up to `count`; of a sample at `most` of them, from the first to the last."""
+    if WHOLE or count <= most:
+        chosen = range(1, count + 1)
+    else:
+        chosen = sorted({1 + i * (count - 1) // (most - 1) for i in range(most)})
+    return [replace(fault, nth=n) for n in chosen]
+
+
+def walk(examine, faults):
+    """examine(fault) of each, several at a time; prints how they ended, and is an error if one is not as it should be."""
+    def ending(fault):
+        try:
+            return examine(fault), ""
+        except Exception as error:
+            return "wrong", f"{fault}: {error}"
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        endings = list(pool.map(ending, faults))
+    names = [name for name, _ in endings]
+    print(f"{len(faults)} faults:", ", ".join(f"{names.count(name)} {name}" for name in sorted(set(names))))
+    wrong = [message for _, message in endings if message]
+    assert not wrong, f"{len(wrong)} of {len(faults)} end wrongly:\n" + "\n".join(wrong[:20])
+    return names
