@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/per_thread.h"
 
 namespace finetune {
 namespace {
@@ -47,7 +48,10 @@ constexpr int kMostDigitBits = 9;  // two passes for every vocabulary up to 262,
 
 // order = token indices sorted by id, equal ids in order: least-significant-digit radix sort.
 void sort_by_id(const std::vector<int32_t>& ids, std::vector<int32_t>& order) {
-  thread_local std::vector<int32_t> other;  // kept: nothing is allocated inside a step
+  struct Kept {  // nothing is allocated inside a step
+    std::vector<int32_t> order;
+  };
+  std::vector<int32_t>& other = per_thread<Kept>().order;
   const size_t count = ids.size();
   order.resize(count);
   other.resize(count);

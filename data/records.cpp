@@ -41,9 +41,9 @@ class TableReader {
     if (table_.columns_.empty()) {
       table_.columns_ = stream.columns();
     } else if (table_.columns_ != stream.columns()) {
-      throw data_error(input_name(path), ": its columns (", join(stream.columns(), ", "),
+      throw data_error(input_name(path), ": its columns (", listed_columns(stream.columns()),
                        ") differ from those of ", input_name(table_.files_.front()), " (",
-                       join(table_.columns_, ", "), ")");
+                       listed_columns(table_.columns_), ")");
     }
     const size_t before = table_.rows_.size();
     while (!full() && stream.next()) add(stream.values(), stream.line());

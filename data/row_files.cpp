@@ -33,9 +33,9 @@ void RowFiles::open(size_t file) {
   const std::vector<std::string>& columns = open_->stream.columns();
   if (columns_.empty()) columns_ = columns;
   if (columns_ != columns) {
-    throw data_error(input_name(inputs_[file].name), ": its columns (", join(columns, ", "),
+    throw data_error(input_name(inputs_[file].name), ": its columns (", listed_columns(columns),
                      ") differ from those of ", input_name(first_file()), " (",
-                     join(columns_, ", "), ")");
+                     listed_columns(columns_), ")");
   }
 }
 

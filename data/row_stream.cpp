@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace finetune {
 namespace {
@@ -61,13 +62,23 @@ RowFormat detect_row_format(const fs::path& path, std::string_view beginning) {
   return RowFormat::plain_text;
 }
 
+std::string listed_columns(const std::vector<std::string>& columns) {
+  constexpr size_t kMost = 20, kLongest = 60;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < columns.size() && i < kMost; ++i) {
+    shown.push_back(printable(columns[i], kLongest));
+  }
+  const size_t more = columns.size() - shown.size();
+  return concat(join(shown, ", "), more > 0 ? concat(" and ", more, " more") : "");
+}
+
 size_t find_column(const std::vector<std::string>& columns, std::string_view name,
                    const fs::path& file) {
   auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return size_t(found - columns.begin());
   auto similar = closest_match(name, columns);
   throw data_error(input_name(file), ": no column ", in_quotes(name),
-                   "; its columns are: ", join(columns, ", "),
+                   "; its columns are: ", listed_columns(columns),
                    similar ? concat(" (did you mean ", in_quotes(*similar), "?)") : std::string());
 }
 
@@ -173,7 +184,7 @@ std::string RowStream::problem_in(const RowScan& row) const {
   }
   if (!in_header_ && !values_.empty() && values_.size() != columns_.size()) {
     return concat(name_, ":", line_, ": ", columns_.size(), " values are expected (",
-                  join(columns_, ", "), "), found: ", values_.size(),
+                  listed_columns(columns_), "), found: ", values_.size(),
                   format_ == RowFormat::csv && values_.size() > columns_.size()
                       ? "; a value with a comma needs quotes"
                       : "");

@@ -82,6 +82,8 @@ class RowStream {
   std::string first_problem_;
 };
 
+// "text, label and 3 more", for messages.
+std::string listed_columns(const std::vector<std::string>& columns);
 size_t find_column(const std::vector<std::string>& columns, std::string_view name,
                    const fs::path& file);
 

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_fault.h"
 #include "core/json_text.h"
 
 namespace finetune {
@@ -23,7 +24,7 @@ class JsonFile {
     auto error = parser_.parse(text).get(root);
     if (error) error = parser_.parse(with_long_integers_as_doubles(text)).get(root);
     if (error) {
-      throw model_error(path.string(), " is not valid JSON (", simdjson::error_message(error), ")");
+      throw model_error(path.string(), " is not valid JSON (", json_fault(error), ")");
     }
     if (root.get(root_)) throw model_error(path.string(), " does not hold a JSON object");
   }

@@ -132,8 +132,10 @@ void SentencePieceTokenizer::read_config(const fs::path& path) {
   name("cls_token", cls_);
   name("sep_token", sep_);
   name("mask_token", mask_);
-  read_added_tokens_decoder(config,
-                            [&](AddedToken token, int64_t id) { add_token(std::move(token), id); });
+  read_added_tokens_decoder(config, [&](AddedToken token, int64_t id) {
+    if (find(token.content) < 0) id = checked_id(path, token.content, id);
+    add_token(std::move(token), id);
+  });
 }
 
 void SentencePieceTokenizer::add_token(AddedToken token, int64_t id) {

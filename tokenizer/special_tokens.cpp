@@ -15,8 +15,6 @@ using Array = simdjson::dom::array;
 using Element = simdjson::dom::element;
 using Object = simdjson::dom::object;
 
-constexpr int64_t kLargestId = 1 << 28;
-
 struct NamedToken : AddedToken {
   bool stated = false;               // by a file, not BERT's own name
   bool described_in_config = false;  // by an object of tokenizer_config.json
@@ -146,8 +144,9 @@ void read_added_tokens(const JsonFile& file, const std::vector<NamedToken>& name
 }  // namespace
 
 int32_t checked_id(const fs::path& path, std::string_view piece, int64_t id) {
-  if (id < 0 || id > kLargestId) {
-    throw model_error(path.string(), ": token ", in_quotes(piece), " has the impossible id ", id);
+  if (id < 0 || id >= kMostTokens) {
+    throw model_error(path.string(), ": token ", in_quotes(piece), " has the impossible id ", id,
+                      "; ids are from 0 to ", kMostTokens - 1);
   }
   return int32_t(id);
 }

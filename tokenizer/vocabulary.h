@@ -9,6 +9,10 @@
 
 namespace finetune {
 
+// Four times what the largest vocabularies of all languages have. Memory grows with the largest id,
+// which a file of a few bytes can name.
+constexpr int64_t kMostTokens = int64_t{1} << 22;
+
 class Vocabulary {
  public:
   // Any order of ids. Where a piece comes twice the last one counts for find(); every id keeps its

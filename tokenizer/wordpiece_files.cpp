@@ -55,6 +55,10 @@ void read_model(const JsonFile& file, WordPieceDefinition& definition) {
   if (!vocabulary || vocabulary->size() == 0) {
     throw model_error(file.path().string(), ": the vocabulary is empty");
   }
+  if (int64_t(vocabulary->size()) > kMostTokens) {
+    throw model_error(file.path().string(), ": the vocabulary has more than ", kMostTokens,
+                      " tokens");
+  }
   for (auto [piece, value] : *vocabulary) {
     int64_t id = -1;
     if (value.get(id)) id = -1;
@@ -200,6 +204,9 @@ void read_vocabulary_lines(const fs::path& path, Vocabulary& vocabulary) {
   }
   int32_t id = 0;
   while (!text.empty()) {
+    if (id == kMostTokens) {
+      throw model_error(path.string(), ": the vocabulary has more than ", kMostTokens, " tokens");
+    }
     size_t end = text.find_first_of("\r\n");
     vocabulary.add(text.substr(0, end), id++);
     if (end == text.npos) break;

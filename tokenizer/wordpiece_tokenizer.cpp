@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/per_thread.h"
 #include "tokenizer/unicode_tables.h"
 #include "tokenizer/utf8.h"
 
@@ -136,7 +137,7 @@ void WordPieceTokenizer::build_added_tokens() {
 }
 
 void WordPieceTokenizer::encode(std::string_view text, TokenBuffer& out) const {
-  thread_local Scratch scratch;
+  Scratch& scratch = per_thread<Scratch>();
   FINETUNE_CHECK(text.size() < UINT32_MAX);
   make_room(out, text.size());
   raw_tokens_.split(

@@ -8,11 +8,13 @@
 #include "cli/usage.h"
 #include "core/files.h"
 #include "core/output_directory.h"
+#include "core/printable.h"
 #include "model/config.h"
 #include "model/parameters.h"
 #include "train/export_model.h"
 #include "train/run_directory.h"
 #include "weights/model_directory.h"
+#include "weights/stored_tensor.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -63,15 +65,17 @@ class Model {
   Model(const BertConfig& config, const WeightSource& source) : source_(source) {
     const WeightInfo* classifier = source.find("classifier.weight");
     const WeightInfo* answers = source.find("qa_outputs.weight");
-    ParameterTable table(config, Head{HeadKind::sequence, rows_of(classifier)});
+    labels_ = classifier ? outputs_of(config, *classifier) : 0;
+    ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
       if (!parameter.head || source.find(parameter.name)) add(parameter.name, parameter.shape);
     }
     if (answers) {
-      add("qa_outputs.weight", {rows_of(answers), config.hidden_size});
-      add("qa_outputs.bias", {rows_of(answers)});
+      const int64_t outputs = outputs_of(config, *answers);
+      add("qa_outputs.weight", {outputs, config.hidden_size});
+      add("qa_outputs.bias", {outputs});
     }
-    labels_ = classifier ? rows_of(classifier) : 0;
+    read();
     architectures_ =
         classifier ? std::vector<std::string>{"BertForSequenceClassification",
                                               "BertForTokenClassification", "BertForMultipleChoice"}
@@ -85,20 +89,36 @@ class Model {
   int64_t labels() const { return labels_; }  // 0: no classifier
 
  private:
-  static int64_t rows_of(const WeightInfo* info) {
-    return info && !info->shape.empty() ? info->shape[0] : 1;
+  // A head's rows, as its shape says: (rows, hidden).
+  int64_t outputs_of(const BertConfig& config, const WeightInfo& head) const {
+    const std::vector<int64_t>& shape = head.shape;
+    const bool fits = shape.size() == 2 && shape[1] == config.hidden_size && shape[0] > 0 &&
+                      shape[0] <= kMostLabels;
+    if (fits) return shape[0];
+    throw model_error(source_.path().string(), ": tensor ", in_quotes(head.stored_name, 200),
+                      " has shape ", shape_text(shape), ", a head for 1 to ", kMostLabels,
+                      " labels and hidden_size ", config.hidden_size, " is expected");
   }
 
   void add(const std::string& name, const std::vector<int64_t>& shape) {
-    size_t count = 1;
-    for (int64_t dimension : shape) count *= size_t(dimension);
-    if (!source_.find(name)) count = 0;  // read_tensor says that it is missing
-    values_.push_back(std::make_unique_for_overwrite<float[]>(count));
-    read_tensor(source_, name, shape, values_.back().get());
-    views_.push_back({name, shape, values_.back().get()});
+    wanted_.push_back(&checked_tensor(source_, name, shape));
+    views_.push_back({name, shape, nullptr});
+  }
+
+  // Memory is taken when it is known that the file has bytes for all of them.
+  void read() {
+    source_.require_own_bytes(wanted_);
+    for (WeightView& view : views_) {
+      size_t count = 1;
+      for (int64_t dimension : view.shape) count *= size_t(dimension);
+      values_.push_back(std::make_unique_for_overwrite<float[]>(count));
+      read_tensor(source_, view.name, view.shape, values_.back().get());
+      view.data = values_.back().get();
+    }
   }
 
   const WeightSource& source_;
+  std::vector<const WeightInfo*> wanted_;
   std::vector<std::unique_ptr<float[]>> values_;
   std::vector<WeightView> views_;
   std::vector<std::string> architectures_;
@@ -109,7 +129,7 @@ ordered_json parse_json(const std::string& text, const fs::path& path) {
   try {
     return ordered_json::parse(text);
   } catch (const ordered_json::exception& error) {
-    throw model_error(path.string(), ": is not JSON: ", error.what());
+    throw model_error(path.string(), ": is not JSON: ", printable(error.what(), 300));
   }
 }
 
@@ -132,6 +152,7 @@ std::string converted_config(const BertConfig& config, const fs::path& path, con
     json["architectures"] = ordered_json::array({model.architectures().front()});
   }
   if (model.labels() > 0 && model.labels() != 2 && config.labels.empty()) {
+    for (const char* key : {"id2label", "label2id"}) json[key] = ordered_json::object();
     for (int64_t i = 0; i < model.labels(); ++i) {  // Hugging Face's names where there are none
       json["id2label"][concat(i)] = concat("LABEL_", i);
       json["label2id"][concat("LABEL_", i)] = i;
@@ -169,8 +190,8 @@ void convert(const ConvertOptions& options) {
   if (written.replaces()) check_replaceable(output, kExportedModel);  // still
   written.commit();
   std::printf("%s: %zu tensors as %s from %s (%s)\n",
-              (output / "model.safetensors").string().c_str(), model.views().size(),
-              options.dtype.c_str(), source.weights.string().c_str(),
+              printable((output / "model.safetensors").string()).c_str(), model.views().size(),
+              options.dtype.c_str(), printable(source.weights.string()).c_str(),
               std::string(weights->format()).c_str());
 }
 

@@ -8,6 +8,7 @@
 #include "cli/inspect_run.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "model/config.h"
 #include "train/run_directory.h"
 #include "weights/model_directory.h"
@@ -133,20 +134,21 @@ std::string grouped(int64_t number) {
 }
 
 void print_tensors(const ordered_json& tensors, const char* name_key) {
+  std::vector<std::string> names;
   size_t width = 0;
   for (const auto& tensor : tensors) {
-    width = std::max(width, tensor[name_key].get_ref<const std::string&>().size());
+    names.push_back(shown(tensor[name_key]));
+    width = std::max(width, names.back().size());
   }
-  for (const auto& tensor : tensors) {
-    std::printf("  %-*s  %-4s  %s\n", int(width),
-                tensor[name_key].get_ref<const std::string&>().c_str(),
-                tensor["dtype"].get_ref<const std::string&>().c_str(), shape_of(tensor).c_str());
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::printf("  %-*s  %-4s  %s\n", int(width), names[i].c_str(),
+                shown(tensors[i]["dtype"]).c_str(), shape_of(tensors[i]).c_str());
   }
 }
 
 void print_weights(const ordered_json& weights) {
-  std::printf("weights: %s (%s)\n", weights["path"].get<std::string>().c_str(),
-              weights["format"].get<std::string>().c_str());
+  std::printf("weights: %s (%s)\n", shown(weights["path"]).c_str(),
+              shown(weights["format"]).c_str());
   print_tensors(weights["tensors"], "name");
   if (!weights["ignored"].empty()) {
     std::printf("not used in fine-tuning:\n");
@@ -158,13 +160,13 @@ void print_weights(const ordered_json& weights) {
 }
 
 void print_config(const ordered_json& config) {
-  std::printf("config: %s\n", config["path"].get<std::string>().c_str());
+  std::printf("config: %s\n", shown(config["path"]).c_str());
   for (const auto& [key, value] : config.items()) {
     if (value.is_number()) std::printf("  %s: %s\n", key.c_str(), value.dump().c_str());
   }
   std::printf("  labels: %zu\n", config["labels"].size());
   for (const auto& label : config["labels"]) {
-    std::printf("    %s\n", label.get<std::string>().c_str());
+    std::printf("    %s\n", shown(label).c_str());
   }
 }
 
@@ -172,12 +174,12 @@ void print_text(const ordered_json& result) {
   if (result.contains("checkpoint")) print_checkpoint(result["checkpoint"], true);
   if (result.contains("run")) print_run(result["run"]);
   if (result.contains("directory")) {
-    std::printf("model: %s\n", result["directory"].get<std::string>().c_str());
+    std::printf("model: %s\n", shown(result["directory"]).c_str());
   }
   if (result.contains("config")) print_config(result["config"]);
   if (result.contains("tokenizer")) {
     std::string names;
-    for (const auto& name : result["tokenizer"]) names += concat(" ", name.get<std::string>());
+    for (const auto& name : result["tokenizer"]) names += concat(" ", shown(name));
     std::printf("tokenizer:%s\n", names.empty() ? " no files" : names.c_str());
   }
   if (result.contains("weights")) print_weights(result["weights"]);
@@ -202,8 +204,8 @@ void add_inspect_command(Subcommand program, int&) {
     ordered_json result = describe(options->path);
     open_console(false);
     if (options->json) {
-      std::printf("%s\n",
-                  result.dump(2, ' ', false, ordered_json::error_handler_t::replace).c_str());
+      const std::string text = result.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+      std::printf("%s\n", printable_json(text).c_str());
     } else {
       print_text(result);
     }

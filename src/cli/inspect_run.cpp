@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/files.h"
+#include "core/printable.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_store.h"
 #include "train/config_file.h"
@@ -15,22 +16,31 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string text_of(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
+constexpr size_t kLongestShown = 1000;
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
 
 // "  name   value" lines.
-void print_members(const ordered_json& object) {
+void print_lines(Lines lines) {
   size_t width = 0;
-  for (const auto& [name, value] : object.items()) width = std::max(width, name.size());
-  for (const auto& [name, value] : object.items()) {
-    std::printf("  %-*s  %s\n", int(width), name.c_str(), text_of(value).c_str());
+  for (auto& line : lines) {
+    line.first = printable(line.first, kLongestShown);
+    width = std::max(width, line.first.size());
   }
+  for (const auto& [name, value] : lines) {
+    std::printf("  %-*s  %s\n", int(width), name.c_str(), value.c_str());
+  }
+}
+
+void print_members(const ordered_json& object) {
+  Lines lines;
+  for (const auto& [name, value] : object.items()) lines.emplace_back(name, shown(value));
+  print_lines(std::move(lines));
 }
 
 ordered_json describe_options(const fs::path& path) {
   ordered_json options = ordered_json::object();
-  for (const ConfigEntry& entry : read_config(path)) {
+  for (const ConfigEntry& entry : read_config(path, ExitCode::model)) {
     if (entry.is_array)
       options[entry.name] = entry.values;
     else
@@ -45,6 +55,13 @@ bool have(const fs::path& path) {
 }
 
 }  // namespace
+
+std::string shown(const ordered_json& value) {
+  const std::string text = value.is_string()
+                               ? value.get<std::string>()
+                               : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return printable(text, kLongestShown);
+}
 
 bool looks_like_checkpoint(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -71,7 +88,8 @@ ordered_json describe_checkpoint(const fs::path& path) {
   out["model_sha256"] = state.model_sha256;
   out["labels"] = state.labels;
   out["options"] = ordered_json::object();
-  for (const ConfigEntry& entry : parse_config_text(state.options, path.string())) {
+  for (const ConfigEntry& entry :
+       parse_config_text(state.options, path.string(), ExitCode::model)) {
     if (entry.is_array)
       out["options"][entry.name] = entry.values;
     else
@@ -85,7 +103,7 @@ ordered_json describe_checkpoint(const fs::path& path) {
 }
 
 void print_checkpoint(const ordered_json& checkpoint, bool tensors) {
-  std::printf("checkpoint: %s\n", text_of(checkpoint["path"]).c_str());
+  std::printf("checkpoint: %s\n", shown(checkpoint["path"]).c_str());
   ordered_json facts = ordered_json::object();
   for (const auto& [name, value] : checkpoint.items()) {
     if (value.is_primitive() && name != "path") facts[name] = value;
@@ -97,14 +115,14 @@ void print_checkpoint(const ordered_json& checkpoint, bool tensors) {
   std::printf("options:\n");
   print_members(checkpoint["options"]);
   std::printf("tensors:\n");
-  ordered_json shapes = ordered_json::object();
+  Lines shapes;
   for (const auto& tensor : checkpoint["tensors"]) {
     std::string shape;
     for (const auto& side : tensor["shape"])
       shape += concat(shape.empty() ? "" : " x ", side.get<int64_t>());
-    shapes[text_of(tensor["name"])] = shape;
+    shapes.emplace_back(tensor["name"].get<std::string>(), shape);
   }
-  print_members(shapes);
+  print_lines(std::move(shapes));
 }
 
 ordered_json describe_run(const fs::path& directory) {
@@ -115,7 +133,8 @@ ordered_json describe_run(const fs::path& directory) {
   if (have(directory / "run.json")) {
     for (const auto& [name, value] : read_facts(directory / "run.json")) run["facts"][name] = value;
   }
-  if (have(directory / "metrics.json")) run["metrics"] = read_metrics(directory / "metrics.json");
+  if (have(directory / "metrics.json"))
+    run["metrics"] = read_metrics(directory / "metrics.json", ExitCode::model);
   run["checkpoints"] = ordered_json::array();
   for (const CheckpointFile& file : find_checkpoints(directory / "checkpoints")) {
     run["checkpoints"].push_back({{"step", file.step}, {"name", file.path.filename().string()}});
@@ -128,7 +147,7 @@ ordered_json describe_run(const fs::path& directory) {
 }
 
 void print_run(const ordered_json& run) {
-  std::printf("run: %s (%s)\n", text_of(run["directory"]).c_str(),
+  std::printf("run: %s (%s)\n", shown(run["directory"]).c_str(),
               run["finished"].get<bool>() ? "finished" : "not finished");
   for (const char* part : {"options", "facts", "metrics"}) {
     if (!run.contains(part)) continue;
@@ -136,7 +155,7 @@ void print_run(const ordered_json& run) {
     print_members(run[part]);
   }
   std::printf("checkpoints: %zu\n", run["checkpoints"].size());
-  for (const auto& file : run["checkpoints"]) std::printf("  %s\n", text_of(file["name"]).c_str());
+  for (const auto& file : run["checkpoints"]) std::printf("  %s\n", shown(file["name"]).c_str());
   if (run.contains("newest_checkpoint")) print_checkpoint(run["newest_checkpoint"], false);
 }
 

@@ -3,8 +3,12 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace finetune {
+
+// A value of what follows as text for a terminal: of what files hold nothing but what can be shown.
+std::string shown(const nlohmann::ordered_json& value);
 
 // A file that begins with a checkpoint's seal, whole or damaged.
 bool looks_like_checkpoint(const std::filesystem::path& path);

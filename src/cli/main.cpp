@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -14,20 +13,18 @@
 #include "cli/world.h"
 #include "comm/agreement.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/log.h"
+#include "core/printable.h"
 
 namespace {
 
 using finetune::ExitCode;
 
+// One line that no terminal obeys, whatever a value or a path in it says.
 void report(const std::string& message) {
-  std::string line = "finetune: error: ";
-  for (char c : message) {  // one line, whatever a value says
-    if (c == '\n' || c == '\r')
-      line += c == '\n' ? "\\n" : "\\r";
-    else
-      line += c;
-  }
+  const std::string line =
+      finetune::concat("finetune: error: ", finetune::printable_message(message));
   finetune::clear_progress();
   std::fprintf(stderr, "%s\n", line.c_str());
   finetune::log_to_file(line);
@@ -127,7 +124,15 @@ int finish(Communicator& world, int code) {
   return code;
 }
 
+// What a command that ran out of memory can do about it.
+const char* memory_advice(const std::vector<std::string>& arguments) {
+  const bool has_micro_batches =
+      !arguments.empty() && (arguments[0] == "train" || arguments[0] == "bench");
+  return has_micro_batches ? "; a smaller --micro-batch-tokens needs less" : "";
+}
+
 int run_and_report(std::vector<std::string> arguments, Communicator& world) {
+  const char* advice = memory_advice(arguments);
   try {
     return finish(world, run(std::move(arguments), world));
   } catch (const ReaderGone&) {
@@ -138,13 +143,9 @@ int run_and_report(std::vector<std::string> arguments, Communicator& world) {
   } catch (const AgreedError& error) {
     report(error.what());
     return finish(world, int(error.code()));
-  } catch (const Error& error) {
+  } catch (const std::exception& failure) {
+    const Error error = error_of(failure, advice);
     return fail(world, error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(world, ExitCode::device,
-                "out of memory; a smaller --micro-batch-tokens needs less");
-  } catch (const std::exception& error) {
-    return fail(world, ExitCode::internal, error.what());
   }
 }
 
@@ -165,7 +166,8 @@ int main(int argc, char** argv) {
     return finetune::run_and_report(std::move(arguments), world);
   } catch (const finetune::PeerFailed& peer) {
     return int(peer.code);
-  } catch (const finetune::Error& error) {  // the processes could not find each other
+  } catch (const std::exception& failure) {  // the processes could not find each other
+    const finetune::Error error = finetune::error_of(failure);
     report(error.what());
     return int(error.code());
   }

@@ -19,6 +19,7 @@
 #include "cli/usage.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_fault.h"
 #include "core/text.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
@@ -125,7 +126,7 @@ std::optional<std::string_view> Command::member(const simdjson::dom::object& obj
 void Command::json_line(const std::string& line) {
   simdjson::dom::element root;
   if (auto code = parser_.parse(line).get(root)) {
-    throw error(concat("not valid JSON (", simdjson::error_message(code), ")"));
+    throw error(concat("not valid JSON (", json_fault(code), ")"));
   }
   simdjson::dom::object object;
   if (root.get(object)) throw error("not a JSON object");

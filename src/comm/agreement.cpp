@@ -1,8 +1,9 @@
 #include "comm/agreement.h"
 
-#include <new>
 #include <optional>
 #include <vector>
+
+#include "core/failure.h"
 
 namespace finetune {
 namespace {
@@ -23,15 +24,11 @@ uint64_t hash_of(std::string_view text) {
 }
 
 // The failure as an error; none for what is not an error of ours (a reader that went away).
-std::optional<Error> error_of(const std::exception_ptr& failure) {
+std::optional<Error> error_in(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return device_error("out of memory");
   } catch (const std::exception& error) {
-    return internal_error(error.what());
+    return error_of(error);
   } catch (...) {
     return std::nullopt;
   }
@@ -54,7 +51,7 @@ void detail::agree(Communicator& communicator, std::exception_ptr failure) {
   Outcome mine;
   std::optional<Error> error;
   if (failure) {
-    error = error_of(failure);
+    error = error_in(failure);
     const std::optional<ExitCode> settled = settled_code(failure);
     mine.kind = settled ? Kind::settled : error ? Kind::error : Kind::other;
     mine.code = int32_t(settled ? *settled : error ? error->code() : ExitCode::internal);

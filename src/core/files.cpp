@@ -96,7 +96,8 @@ MappedFile::MappedFile(const fs::path& path, ExitCode code) : path_(path) {
     if (data == MAP_FAILED) {
       int error = errno;
       ::close(descriptor);
-      throw Error(code, concat(path.string(), ": cannot be mapped: ", reason(error)));
+      throw Error(error == ENOMEM ? ExitCode::device : code,
+                  concat(path.string(), ": cannot be mapped: ", reason(error)));
     }
     data_ = data;
     if (!is_file) std::memcpy(data, piped.data(), size_);

@@ -12,10 +12,12 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/printable.h"
 
 namespace finetune {
 namespace {
 
+constexpr size_t kLongestLine = 4000;
 constexpr double kTerminalInterval = 0.1, kPlainInterval = 5;  // seconds
 
 struct State {
@@ -64,20 +66,22 @@ void to_file(State& s, std::string_view line) {
 
 }  // namespace
 
-void log_to_file(std::string_view line) {
+void log_to_file(std::string_view text) {
+  const std::string line = printable_message(text, kLongestLine);
   State& s = state();
   std::lock_guard lock(s.mutex);
   to_file(s, line);
 }
 
-void log_line(std::string_view line) {
+void log_line(std::string_view text) {
+  const std::string line = printable_message(text, kLongestLine);
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (s.muted) return;
   to_file(s, line);
   if (s.quiet) return;
   if (!s.console_open) {
-    s.held_console.emplace_back(line);
+    s.held_console.push_back(line);
     return;
   }
   erase_line(s);

@@ -1,6 +1,9 @@
+// By libcrypto's plain functions: they allocate nothing and cannot fail. EVP, which is recommended
+// in their place, loads providers at its first use, and crashes there where memory is short.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "core/sha256.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -8,29 +11,27 @@
 namespace finetune {
 
 struct Sha256::Context {
-  EVP_MD_CTX* evp = EVP_MD_CTX_new();
-  ~Context() { EVP_MD_CTX_free(evp); }
+  SHA256_CTX sha;
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  FINETUNE_CHECK(context_->evp && EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr) == 1);
+  FINETUNE_CHECK(SHA256_Init(&context_->sha) == 1);
 }
 
 Sha256::~Sha256() = default;
 
 void Sha256::update(const void* data, size_t size) {
-  FINETUNE_CHECK(EVP_DigestUpdate(context_->evp, data, size) == 1);
+  FINETUNE_CHECK(SHA256_Update(&context_->sha, data, size) == 1);
 }
 
 std::string Sha256::hex() {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int length = 0;
-  FINETUNE_CHECK(EVP_DigestFinal_ex(context_->evp, digest, &length) == 1);
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  FINETUNE_CHECK(SHA256_Final(digest, &context_->sha) == 1);
   std::string out;
-  for (unsigned int i = 0; i < length; ++i) {
+  for (unsigned char byte : digest) {
     constexpr char digits[] = "0123456789abcdef";
-    out += digits[digest[i] >> 4];
-    out += digits[digest[i] & 15];
+    out += digits[byte >> 4];
+    out += digits[byte & 15];
   }
   return out;
 }

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
+
+#include "core/printable.h"
 
 namespace finetune {
 namespace {
@@ -114,9 +115,11 @@ std::string join_some(const std::vector<std::string>& parts, size_t most) {
 
 std::optional<std::string> closest_match(std::string_view word,
                                          const std::vector<std::string>& candidates) {
+  constexpr size_t kLongest = 1000;  // the work grows with the product of two lengths
   std::optional<std::string> best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {
+    if (std::max(word.size(), candidate.size()) > kLongest) continue;
     size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;
@@ -156,32 +159,7 @@ size_t count_code_points(std::string_view valid_utf8) {
 }
 
 std::string in_quotes(std::string_view text, size_t limit) {
-  std::string out = "'";
-  size_t end = std::min(limit, text.size());
-  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;
-  size_t valid_end = 0;  // bytes before it are valid UTF-8
-  for (size_t i = 0; i < end; ++i) {
-    if (i == valid_end) valid_end = i + std::min(end - i, invalid_utf8(text.substr(i, end - i)));
-    char c = text[i];
-    unsigned char u = static_cast<unsigned char>(c);
-    if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\r')
-      out += "\\r";
-    else if (u < 0x20 || u == 0x7F || i == valid_end) {
-      char buffer[8];
-      std::snprintf(buffer, sizeof buffer, "\\x%02x", u);
-      out += buffer;
-      if (i == valid_end) ++valid_end;
-    } else {
-      out += c;
-    }
-  }
-  if (end < text.size()) out += "…";
-  return out + "'";
+  return concat("'", printable(text, limit), "'");
 }
 
 }  // namespace finetune

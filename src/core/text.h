@@ -79,8 +79,8 @@ std::optional<std::string> closest_match(std::string_view word,
 size_t invalid_utf8(std::string_view text);
 size_t count_code_points(std::string_view valid_utf8);
 
-// `text` shortened to at most `limit` bytes for an error message: control bytes and
-// bytes that are not UTF-8 are escaped.
+// `text` shortened to at most `limit` bytes for an error message: control characters and bytes that
+// are not UTF-8 are escaped, as printable() has it.
 std::string in_quotes(std::string_view text, size_t limit = 60);
 
 }  // namespace finetune

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/json_fault.h"
 #include "core/json_text.h"
 
 namespace finetune {
@@ -16,6 +17,9 @@ constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
 constexpr int64_t kMostPositions = int64_t{1} << 16;
 constexpr int64_t kWidest = int64_t{1} << 20;
 constexpr int64_t kMostLayers = 4096;
+constexpr double kMostParameters = 0x1p40;  // a thousand billion
+// What keeps the order of keys compares each with all before it.
+constexpr size_t kMostMembers = size_t{1} << 16;
 
 // Reads keys of one JSON object; every error names the file and the key.
 class ConfigReader {
@@ -129,6 +133,52 @@ std::vector<std::string> read_labels(const ConfigReader& reader) {
   return labels;
 }
 
+// Members of objects, inner ones too.
+void count_members(simdjson::dom::element value, size_t& count) {
+  simdjson::dom::object object;
+  simdjson::dom::array array;
+  if (value.get(object) == simdjson::SUCCESS) {
+    for (auto [key, member] : object) {
+      ++count;
+      count_members(member, count);
+    }
+  } else if (value.get(array) == simdjson::SUCCESS) {
+    for (auto element : array) count_members(element, count);
+  }
+}
+
+void check_length(const ConfigReader& reader, simdjson::dom::object object) {
+  size_t others = 0;
+  for (auto [key, value] : object) {
+    const bool is_labels = key == "id2label" || key == "label2id";
+    size_t count = 0;
+    count_members(value, count);
+    if (is_labels && count > size_t(kMostLabels)) {
+      throw reader.error(key, " has ", count, " entries; ", kMostLabels, " labels are possible");
+    }
+    others += 1 + (is_labels ? 0 : count);
+  }
+  if (others > kMostMembers) {
+    throw reader.error("has ", others, " entries; no config has more than ", kMostMembers);
+  }
+}
+
+double parameters_of(const BertConfig& c) {
+  const double h = double(c.hidden_size);
+  const double embeddings =
+      h * (double(c.vocab_size) + double(c.max_position_embeddings) + double(c.type_vocab_size));
+  return embeddings + double(c.num_hidden_layers) * h * (4 * h + 2 * double(c.intermediate_size));
+}
+
+void check_size(const ConfigReader& reader, const BertConfig& c) {
+  if (parameters_of(c) <= kMostParameters) return;
+  throw reader.error("vocab_size ", c.vocab_size, ", hidden_size ", c.hidden_size,
+                     ", num_hidden_layers ", c.num_hidden_layers, ", intermediate_size ",
+                     c.intermediate_size, " and type_vocab_size ", c.type_vocab_size, " make ",
+                     format_fixed(parameters_of(c) / 1e9, 0),
+                     " billion parameters: more than any machine can hold");
+}
+
 // What this program does not compute must not pass as BERT.
 void check_architecture(const ConfigReader& reader) {
   std::string type = reader.text("model_type", "bert");
@@ -150,16 +200,17 @@ void check_architecture(const ConfigReader& reader) {
 BertConfig parse_config(std::string_view json, const std::filesystem::path& path) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
-  auto fault = parser.parse(simdjson::padded_string(json)).get(root);
+  auto fault = parser.parse(padded_copy(json)).get(root);
   if (fault) fault = parser.parse(with_long_integers_as_doubles(json)).get(root);
   if (fault) {
-    throw model_error(path.string(), ": not valid JSON (", simdjson::error_message(fault), ")");
+    throw model_error(path.string(), ": not valid JSON (", json_fault(fault), ")");
   }
   simdjson::dom::object object;
   if (root.get(object) != simdjson::SUCCESS) {
     throw model_error(path.string(), ": not a JSON object");
   }
   ConfigReader reader(object, path);
+  check_length(reader, object);
   check_architecture(reader);
 
   BertConfig c;
@@ -174,6 +225,7 @@ BertConfig parse_config(std::string_view json, const std::filesystem::path& path
     throw reader.error("hidden_size ", c.hidden_size, " is not a multiple of num_attention_heads ",
                        c.num_attention_heads);
   }
+  check_size(reader, c);
   c.hidden_act = read_activation(reader);
   reader.probability("hidden_dropout_prob", c.hidden_dropout_prob);
   reader.probability("attention_probs_dropout_prob", c.attention_probs_dropout_prob);

@@ -11,6 +11,8 @@
 
 namespace finetune {
 
+constexpr int64_t kMostLabels = int64_t{1} << 18;
+
 struct BertConfig {
   int64_t vocab_size = 30522;
   int64_t hidden_size = 768;
@@ -37,7 +39,9 @@ struct BertConfig {
 };
 
 // Error(model) naming `path` for text that is not JSON, a value that is out of range, heads that
-// do not divide the hidden size, a relative position type, an unknown activation or model_type.
+// do not divide the hidden size, a relative position type, an unknown activation or model_type; and
+// for sizes that no machine has the memory for. Sizes that pass are not to be allocated before
+// weights of these shapes have been found.
 BertConfig parse_config(std::string_view json, const std::filesystem::path& path);
 
 // Shapes without weights, for benchmarks: "tiny" (2 layers, 128 wide), "minilm", "base", "large".

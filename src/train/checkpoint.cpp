@@ -1,12 +1,14 @@
 #include "train/checkpoint.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/error.h"
@@ -79,6 +81,15 @@ void reserve_blocks(const fs::path& temporary, const fs::path& path, uint64_t by
     throw model_error(path.string(), ": cannot be written: ", std::strerror(error), " (it needs ",
                       (bytes >> 20) + 1, " MiB)");
   }
+}
+
+// HDF5 damages the heap where it finds no memory: that there is some is found out before it begins.
+// Nothing is touched, so that it costs nothing.
+void require_memory_for_hdf5() {
+  constexpr size_t kBytes = size_t{32} << 20;  // several times what it takes
+  void* probe = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(probe, kBytes);
 }
 
 void write_state(Hdf5Writer& file, const CheckpointState& state) {
@@ -236,6 +247,7 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
   fs::path temporary = path;
   try {
     require_free_space(directory, bytes, "a checkpoint");
+    require_memory_for_hdf5();
     AtomicFile atomic(path);
     temporary = atomic.temporary();
     reserve_blocks(temporary, path, bytes);

@@ -5,9 +5,13 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/printable.h"
 
 namespace finetune {
 namespace {
+
+constexpr size_t kMostEntries = 1000;  // each is compared with all before it
+constexpr size_t kLongestValue = 200;  // in a message
 
 void append_code_point(std::string& out, uint32_t c) {
   if (c < 0x80) {
@@ -24,7 +28,8 @@ void append_code_point(std::string& out, uint32_t c) {
 
 class ConfigParser {
  public:
-  ConfigParser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  ConfigParser(std::string_view text, const std::string& file, ExitCode code)
+      : text_(text), file_(file), code_(code) {}
 
   std::vector<ConfigEntry> parse() {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
@@ -42,6 +47,7 @@ class ConfigParser {
         }
       }
       entries.push_back(std::move(entry));
+      if (entries.size() > kMostEntries) fail("more options than there are");
     }
     return entries;
   }
@@ -49,7 +55,7 @@ class ConfigParser {
  private:
   template <typename... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    throw usage_error(file_, ":", line_, ": ", parts...);
+    throw Error(code_, concat(file_, ":", line_, ": ", parts...));
   }
 
   bool at_end() const { return at_ >= text_.size(); }
@@ -178,13 +184,17 @@ class ConfigParser {
     auto result = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
     bool valid = digits > 0 && hex.size() == digits && result.ptr == hex.data() + digits &&
                  code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
-    if (!valid) fail("'\\", c, "' is not an escape of TOML (write \\\\ for a backslash)");
+    if (!valid) {
+      fail(in_quotes(std::string{'\\', c}),
+           " is not an escape of TOML (write \\\\ for a backslash)");
+    }
     at_ += digits;
     append_code_point(out, code);
   }
 
   std::string_view text_;
   const std::string& file_;
+  ExitCode code_;
   size_t at_ = 0;
   int line_ = 1;
 };
@@ -252,17 +262,18 @@ bool same_entry(const ConfigEntry* a, const ConfigEntry* b) {
 std::string shown(const ConfigEntry* entry) {
   if (!entry) return "not set";
   if (entry->values.empty()) return "none";
-  return join(entry->values, ", ");
+  return printable(join(entry->values, ", "), kLongestValue);
 }
 
 }  // namespace
 
-std::vector<ConfigEntry> parse_config_text(std::string_view text, const std::string& file_name) {
-  return ConfigParser(text, file_name).parse();
+std::vector<ConfigEntry> parse_config_text(std::string_view text, const std::string& file_name,
+                                           ExitCode code) {
+  return ConfigParser(text, file_name, code).parse();
 }
 
-std::vector<ConfigEntry> read_config(const fs::path& path) {
-  return parse_config_text(read_text_file(path, ExitCode::usage), path.string());
+std::vector<ConfigEntry> read_config(const fs::path& path, ExitCode code) {
+  return parse_config_text(read_text_file(path, code), path.string(), code);
 }
 
 void check_config_names(const std::vector<ConfigEntry>& entries,

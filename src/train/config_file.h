@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/error.h"
+
 namespace finetune {
 
 // One option as read: its values as the command line would take them ("true", "5e-05", "a b").
@@ -20,9 +22,12 @@ struct ConfigEntry {
   int line = 0;
 };
 
-// Error(usage) naming file and line: syntax, a name that occurs twice, invalid UTF-8.
-std::vector<ConfigEntry> read_config(const std::filesystem::path& path);
-std::vector<ConfigEntry> parse_config_text(std::string_view text, const std::string& file_name);
+// Error(code) naming file and line: syntax, a name that occurs twice, invalid UTF-8. What a user
+// has written is a matter of usage, what a run has kept is part of it.
+std::vector<ConfigEntry> read_config(const std::filesystem::path& path,
+                                     ExitCode code = ExitCode::usage);
+std::vector<ConfigEntry> parse_config_text(std::string_view text, const std::string& file_name,
+                                           ExitCode code = ExitCode::usage);
 
 // Error(usage) "file:line: unknown option 'lrr' (did you mean lr?)" for a name not in `known`.
 void check_config_names(const std::vector<ConfigEntry>& entries,

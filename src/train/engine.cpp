@@ -10,6 +10,7 @@
 #include "data/packing.h"
 #include "ops/cuda_backend.h"
 #include "train/host_memory.h"
+#include "train/process_stats.h"
 
 namespace finetune {
 namespace {
@@ -33,6 +34,15 @@ void check_embedding(const PackedBatch& batch, const BertConfig& config) {
                  config.type_vocab_size);
   FINETUNE_CHECK(*std::max_element(batch.positions.begin(), batch.positions.end()) <
                  config.max_position_embeddings);
+}
+
+// The kernel promises memory that it does not have, and ends the program when it is touched.
+void require_memory(const Backend& backend, int64_t bytes) {
+  if (!backend.uses_host_memory()) return;
+  const double needed = double(bytes) / (1 << 20), available = available_memory_mb();
+  if (available <= 0 || needed <= available) return;
+  throw device_error("the model's weights need ", format_fixed(needed, 0), " MiB of memory, ",
+                     format_fixed(available, 0), " MiB are available");
 }
 
 }  // namespace
@@ -99,12 +109,23 @@ int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
   return std::max(micro_batch_tokens, kWholeLayerTokens);
 }
 
+namespace {
+
+std::shared_ptr<void> allocate_weights(Backend& backend, const ParameterTable& table,
+                                       Communicator& comm) {
+  const size_t bytes = size_t(table.size()) * sizeof(float);
+  require_memory(backend, int64_t(bytes));
+  return allocate_for_host(backend, comm, bytes);
+}
+
+}  // namespace
+
 Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
                Communicator& comm)
     : backend_(std::move(backend)),
       config_(config),
       table_(config, head),
-      weights_(allocate_for_host(*backend_, comm, size_t(table_.size()) * sizeof(float))),
+      weights_(allocate_weights(*backend_, table_, comm)),
       bert_(*backend_, config_, table_) {}
 
 std::shared_ptr<const float> Engine::weights_on_host() {

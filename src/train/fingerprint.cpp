@@ -29,7 +29,8 @@ void step_back() {
 
 }  // namespace
 
-Fingerprint::Fingerprint(std::vector<InputFile> files) : files_(std::move(files)) {
+Fingerprint::Fingerprint(std::vector<InputFile> files, ExitCode code)
+    : files_(std::move(files)), code_(code) {
   thread_ = std::thread([this] { work(); });
 }
 
@@ -66,11 +67,11 @@ std::string Fingerprint::hash_file(const InputFile& file) {
   const std::string name = file.name.string();
   // O_NONBLOCK: a pipe has been read already, and nobody may ever write to it again.
   int descriptor = ::open(file.content.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) throw data_error(name, ": ", std::strerror(errno));
+  if (descriptor < 0) throw Error(code_, concat(name, ": ", std::strerror(errno)));
   struct stat info {};
   if (::fstat(descriptor, &info) == 0 && !S_ISREG(info.st_mode)) {
     ::close(descriptor);
-    throw data_error(name, ": is no regular file: it cannot be read a second time");
+    throw Error(code_, concat(name, ": is no regular file: it cannot be read a second time"));
   }
   std::vector<char> piece(kPieceBytes);
   Sha256 hash;
@@ -83,7 +84,7 @@ std::string Fingerprint::hash_file(const InputFile& file) {
     hash.update(piece.data(), size_t(count));
   }
   ::close(descriptor);
-  if (error != 0) throw data_error(name, ": cannot be read: ", std::strerror(error));
+  if (error != 0) throw Error(code_, concat(name, ": cannot be read: ", std::strerror(error)));
   return hash.hex();
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/error.h"
 #include "data/input_file.h"
 
 namespace finetune {
@@ -16,13 +17,14 @@ namespace finetune {
 // `sha256sum FILES | cut -c1-64 | sha256sum` prints). None: empty.
 class Fingerprint {
  public:
-  explicit Fingerprint(std::vector<InputFile> files);  // starts
-  ~Fingerprint();                                      // stops early if still at work
+  // Starts. `code` is that of errors: of data, or of the model.
+  explicit Fingerprint(std::vector<InputFile> files, ExitCode code = ExitCode::data);
+  ~Fingerprint();  // stops early if still at work
   Fingerprint(const Fingerprint&) = delete;
   Fingerprint& operator=(const Fingerprint&) = delete;
 
   bool finished() const { return finished_; }
-  // Waits. Error(data) naming a file that cannot be read, or once only.
+  // Waits. Error(code) naming a file that cannot be read, or once only.
   const std::string& result();
 
  private:
@@ -30,6 +32,7 @@ class Fingerprint {
   std::string hash_file(const InputFile& file);
 
   std::vector<InputFile> files_;
+  ExitCode code_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> finished_{false};
   std::exception_ptr error_;

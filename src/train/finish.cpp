@@ -5,6 +5,7 @@
 
 #include "core/files.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "train/checkpoint_store.h"
 #include "train/checkpoint_transfer.h"
 #include "train/export_model.h"
@@ -14,12 +15,19 @@
 namespace finetune {
 namespace {
 
+constexpr size_t kLongestName = 200;
+
 TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   TrainOutcome outcome;
-  outcome.metrics_json = json_line(NamedNumbers(metrics.begin(), metrics.end())) + "\n";
+  outcome.metrics_json =
+      printable_json(json_line(NamedNumbers(metrics.begin(), metrics.end()))) + "\n";
   size_t width = 0;
-  for (const auto& [name, value] : metrics) width = std::max(width, name.size());
+  std::vector<std::pair<std::string, double>> lines;  // of a run that is read again: any names
   for (const auto& [name, value] : metrics) {
+    lines.emplace_back(printable(name, kLongestName), value);
+    width = std::max(width, lines.back().first.size());
+  }
+  for (const auto& [name, value] : lines) {
     outcome.summary +=
         concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
   }
@@ -101,7 +109,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
 }
 
 TrainOutcome finished_outcome(const Session& session) {
-  return outcome_of(session, read_metrics(session.directory->metrics()));
+  return outcome_of(session, read_metrics(session.directory->metrics(), ExitCode::model));
 }
 
 }  // namespace finetune

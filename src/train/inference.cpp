@@ -80,15 +80,22 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
   together(comm,
            [&] { backend = make_backend(options.device, threads, precision, comm.local_rank()); });
+  std::unique_ptr<WeightSource> source;
+  together(comm, [&] {
+    if (comm.local_rank() > 0) return;
+    source = open_weights(model.model.directory.weights);
+    check_pretrained(ParameterTable(model.model.config, loading.head), *source,
+                     HeadPolicy::require);
+  });
   model.engine =
       std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, comm);
   together(comm, [&] {
     if (comm.local_rank() > 0) return;
-    auto source = open_weights(model.model.directory.weights);
     model.engine->set_weights([&](float* arena) {
       load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,
                       HeadPolicy::require, arena);
     });
+    source.reset();
   });
   model.engine->share_weights(comm);
   // As rank 0 deals them, whatever this process's processor is.

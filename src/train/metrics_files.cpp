@@ -11,9 +11,16 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_fault.h"
 
 namespace finetune {
 namespace {
+
+constexpr size_t kMostEntries = 10'000;  // no run has more metrics or facts
+
+std::string too_many(const fs::path& path) {
+  return concat(path.string(), ": has more than ", kMostEntries, " entries");
+}
 
 std::string json_number(double value) {
   if (value == std::floor(value) && std::abs(value) < 0x1p53) return concat(int64_t(value));
@@ -29,7 +36,11 @@ bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step,
              int64_t evaluated) {
   simdjson::dom::element json, loss;
   int64_t own = 0;
-  if (parser.parse(line.data(), line.size()).get(json) || json["step"].get(own)) return false;
+  if (auto error = parser.parse(line.data(), line.size()).get(json)) {
+    json_fault(error);  // throws where memory is short: that is no reason to lose a line
+    return false;
+  }
+  if (json["step"].get(own)) return false;
   bool is_training = !json["loss"].get(loss);
   return own <= (is_training ? step : std::min(step, evaluated));
 }
@@ -68,20 +79,21 @@ void write_metrics(const fs::path& path, const std::map<std::string, double>& me
   write_file(path, text + "\n}\n");
 }
 
-std::map<std::string, double> read_metrics(const fs::path& path) {
-  std::string text = read_text_file(path, ExitCode::usage);
+std::map<std::string, double> read_metrics(const fs::path& path, ExitCode code) {
+  std::string text = read_text_file(path, code);
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (auto error = parser.parse(text).get(object)) {
-    throw usage_error(path.string(), ": is not a metrics file (a JSON object of numbers): ",
-                      simdjson::error_message(error));
+    throw Error(code, concat(path.string(), ": is not a metrics file (a JSON object of numbers): ",
+                             json_fault(error)));
   }
   std::map<std::string, double> metrics;
   for (auto field : object) {
     double value = 0;
     if (!field.value.get(value)) metrics[std::string(field.key)] = value;
+    if (metrics.size() > kMostEntries) throw Error(code, too_many(path));
   }
-  if (metrics.empty()) throw usage_error(path.string(), ": holds no metric");
+  if (metrics.empty()) throw Error(code, concat(path.string(), ": holds no metric"));
   return metrics;
 }
 
@@ -98,13 +110,14 @@ NamedFacts read_facts(const fs::path& path) {
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (auto error = parser.parse(text).get(object)) {
-    throw model_error(path.string(), ": is not a run's facts (a JSON object of strings): ",
-                      simdjson::error_message(error));
+    throw model_error(path.string(),
+                      ": is not a run's facts (a JSON object of strings): ", json_fault(error));
   }
   NamedFacts facts;
   for (auto field : object) {
     std::string_view value;
     if (!field.value.get(value)) facts.emplace_back(field.key, value);
+    if (facts.size() > kMostEntries) throw model_error(too_many(path));
   }
   return facts;
 }

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+
 namespace finetune {
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
@@ -18,9 +20,10 @@ std::string json_line(const NamedNumbers& numbers);
 
 // Flat, numbers only, one per line, through a temporary file.
 void write_metrics(const std::filesystem::path& path, const std::map<std::string, double>& metrics);
-// Error(usage) naming the file if it is not such a file (numbers in nested objects are passed
+// Error(code) naming the file if it is not such a file (numbers in nested objects are passed
 // over).
-std::map<std::string, double> read_metrics(const std::filesystem::path& path);
+std::map<std::string, double> read_metrics(const std::filesystem::path& path,
+                                           ExitCode code = ExitCode::usage);
 
 // run.json: facts as strings, in the order given.
 using NamedFacts = std::vector<std::pair<std::string, std::string>>;

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/output_directory.h"
 #include "core/parallel.h"
+#include "core/printable.h"
 #include "tasks/registry.h"
 #include "train/checkpoint_transfer.h"
 #include "train/config_file.h"
@@ -61,6 +62,8 @@ class Preparation {
   void sum_data();
   void sum_model();
   void read();
+  void read_data_and_model(int own_threads);
+  void blame_checkpoint(const Error& error) const;
   void resolve_options();
   void share_samples();
   void load();
@@ -74,6 +77,7 @@ class Preparation {
   Communicator& comm_;
   const SignalGuard& signals_;
   std::optional<FoundCheckpoint> found_;
+  std::vector<std::string> adopted_;  // options that are the checkpoint's
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<WeightSource> source_;
   PretrainedReport loaded_;
@@ -108,7 +112,9 @@ void Preparation::look_at_output() {
       return;
     }
     found_ = checkpoint_to_continue(*s_.directory);
-    if (found_) continue_with_options(options, found_->state.options, found_->file.path.string());
+    if (found_) {
+      adopted_ = continue_with_options(options, found_->state.options, found_->file.path.string());
+    }
   });
   comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
   if (!s_.finished) options = options_from_text(from_rank_0(comm_, options_to_text(options)));
@@ -175,34 +181,52 @@ void Preparation::sum_data() {
 
 void Preparation::sum_model() {
   const std::vector<fs::path> files = model_files(s_.model, *source_);
-  s_.model_fingerprint =
-      std::make_unique<Fingerprint>(std::vector<InputFile>(files.begin(), files.end()));
+  s_.model_fingerprint = std::make_unique<Fingerprint>(
+      std::vector<InputFile>(files.begin(), files.end()), ExitCode::model);
 }
 
 void Preparation::read() {
   comm_.note("reading data and model", -1);
-  TrainOptions& options = s_.options;
   const int own_threads = threads();
   together(comm_, [&] {
-    open_model_files();
-    lowest_layer_ = lowest_trained_layer(options, s_.model.config);
-    if (!reads()) return;
-    set_threads(
-        std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
-    open_source();
-    if (s_.leads() && options.overwrite) {
-      std::vector<fs::path> inputs = data_files(options);
-      for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
-      if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
-      check_inputs_survive(options.output, inputs);
-    }
-    open_data_files();
-    s_.task = read_task(options, s_.data, s_.model, *source_);
-    if (s_.leads()) {
-      s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
-      s_.best_metric = checked_best_metric(options, *s_.task);
+    try {
+      read_data_and_model(own_threads);
+    } catch (const Error& error) {
+      blame_checkpoint(error);
+      throw;
     }
   });
+}
+
+void Preparation::read_data_and_model(int own_threads) {
+  const TrainOptions& options = s_.options;
+  open_model_files();
+  lowest_layer_ = lowest_trained_layer(options, s_.model.config);
+  if (!reads()) return;
+  set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
+  open_source();
+  if (s_.leads() && options.overwrite) {
+    std::vector<fs::path> inputs = data_files(options);
+    for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
+    if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
+    check_inputs_survive(options.output, inputs);
+  }
+  open_data_files();
+  s_.task = read_task(options, s_.data, s_.model, *source_);
+  if (s_.leads()) {
+    s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
+    s_.best_metric = checked_best_metric(options, *s_.task);
+  }
+}
+
+// An option that nobody gave, but a checkpoint, is no mistake of usage.
+void Preparation::blame_checkpoint(const Error& error) const {
+  if (error.code() != ExitCode::usage || !found_) return;
+  const std::string_view message = error.what();
+  for (const std::string& name : adopted_) {
+    if (!message.starts_with(concat("--", name, " "))) continue;
+    throw model_error(found_->file.path.string(), ": its options are damaged: ", message);
+  }
 }
 
 // Rank 0 knows the data: what follows from them goes to all.
@@ -245,6 +269,10 @@ void Preparation::share_samples() {
 
 void Preparation::load() {
   comm_.note("loading weights", -1);
+  together(comm_, [&] {
+    if (!reads()) return;
+    check_initial(s_.options, ParameterTable(s_.model.config, arrays_.head), *source_);
+  });
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
   together(comm_, [&] {
     if (!reads()) return;
@@ -340,8 +368,8 @@ void Preparation::open_files() {
   if (found_) {
     log("continuing from ", found_->file.path.string(), ", step ", s_.state.step);
     if (!s_.state.code_path.empty() && s_.state.code_path != code_path_) {
-      log("warning: --resume: the run was computed with ", s_.state.code_path, " so far, now with ",
-          code_path_, ": the result is not that of an undisturbed run");
+      log("warning: --resume: the run was computed with ", printable(s_.state.code_path, 100),
+          " so far, now with ", code_path_, ": the result is not that of an undisturbed run");
     }
   } else if (options.resume) {
     log("--resume: no checkpoint yet, starting from the beginning");

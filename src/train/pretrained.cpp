@@ -6,12 +6,13 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/printable.h"
 #include "weights/stored_tensor.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kNamesShown = 3;
+constexpr size_t kNamesShown = 3, kLongestName = 200;
 
 bool is_pooler(const Parameter& parameter) {
   return parameter.head && parameter.name.starts_with("bert.pooler.");
@@ -89,8 +90,13 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
                              ? concat("the head (", head_module(table), ") of the weights is kept")
                              : concat("the head (", head_module(table), ") is newly initialised"));
   if (report.unused.empty()) return;
+  std::vector<std::string> shown;
+  for (const std::string& name : report.unused) {
+    if (shown.size() > kNamesShown) break;  // that there are more is seen
+    shown.push_back(printable(name, kLongestName));
+  }
   report.lines.push_back(concat("not needed: ", report.unused.size(), " other tensors (",
-                                join_some(report.unused, kNamesShown), ")"));
+                                join_some(shown, kNamesShown), ")"));
 }
 
 }  // namespace
@@ -105,43 +111,70 @@ HeadState head_state(const ParameterTable& table, const WeightSource& source) {
   return fits ? HeadState::fits : HeadState::other_shape;
 }
 
-PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource& source,
-                                 double initializer_range, uint64_t seed, HeadPolicy policy,
-                                 float* arena) {
-  PretrainedReport report;
+namespace {
+
+// What is read and what is made, after all checks that need no values.
+struct Choice {
+  std::vector<const Parameter*> to_load, to_initialize;
+  bool head_kept = false;
+  bool pooler_initialized = false;
+};
+
+Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
+  Choice choice;
   auto encoder = select(table, [](const Parameter& parameter) { return !parameter.head; });
   auto pooler = select(table, is_pooler);
   auto head = select(table, is_task_head);
 
-  std::vector<const Parameter*> to_load = encoder, to_initialize;
+  choice.to_load = encoder;
   auto take = [&](const std::vector<const Parameter*>& group, bool load) {
-    auto& target = load ? to_load : to_initialize;
+    auto& target = load ? choice.to_load : choice.to_initialize;
     target.insert(target.end(), group.begin(), group.end());
   };
   if (count_present(encoder, source) < encoder.size()) throw missing(source, encoder);
 
   size_t pooler_present = count_present(pooler, source);
   if (pooler_present > 0 && pooler_present < pooler.size()) throw missing(source, pooler);
-  report.pooler_initialized = !pooler.empty() && pooler_present == 0;
+  choice.pooler_initialized = !pooler.empty() && pooler_present == 0;
 
   size_t head_present = count_present(head, source);
-  if (policy == HeadPolicy::require && (head_present == 0 || report.pooler_initialized)) {
+  if (policy == HeadPolicy::require && (head_present == 0 || choice.pooler_initialized)) {
     throw model_error(file_of(source), ": has no trained head (",
                       head_present == 0 ? head_module(table) : "bert.pooler",
                       " is missing): train the model first");
   }
-  report.head_kept = policy != HeadPolicy::renew && head_present > 0;
-  if (report.head_kept && head_present < head.size()) throw missing(source, head);
-  take(pooler, !report.pooler_initialized);
-  take(head, report.head_kept);
+  choice.head_kept = policy != HeadPolicy::renew && head_present > 0;
+  if (choice.head_kept && head_present < head.size()) throw missing(source, head);
+  take(pooler, !choice.pooler_initialized);
+  take(head, choice.head_kept);
 
-  for (const Parameter* parameter : to_load) {
+  std::vector<const WeightInfo*> wanted;
+  for (const Parameter* parameter : choice.to_load) {
     check_tensor(source, *parameter,
                  is_task_head(*parameter) && policy == HeadPolicy::keep_or_new
                      ? "; --reinit-head starts a new head"
                      : "");
-    report.loaded.push_back(parameter->name);
+    wanted.push_back(source.find(parameter->name));
   }
+  source.require_own_bytes(wanted);
+  return choice;
+}
+
+}  // namespace
+
+void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
+  choose(table, source, policy);
+}
+
+PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource& source,
+                                 double initializer_range, uint64_t seed, HeadPolicy policy,
+                                 float* arena) {
+  Choice choice = choose(table, source, policy);
+  PretrainedReport report;
+  report.head_kept = choice.head_kept;
+  report.pooler_initialized = choice.pooler_initialized;
+  std::vector<const Parameter*>& to_load = choice.to_load;
+  for (const Parameter* parameter : to_load) report.loaded.push_back(parameter->name);
   // The largest first: threads finish together. The values go straight into the arena.
   std::stable_sort(to_load.begin(), to_load.end(),
                    [](const Parameter* a, const Parameter* b) { return a->size() > b->size(); });
@@ -149,7 +182,7 @@ PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource
     const Parameter& parameter = *to_load[size_t(i)];
     read_tensor(source, parameter.name, parameter.shape, arena + parameter.offset);
   });
-  for (const Parameter* parameter : to_initialize) {
+  for (const Parameter* parameter : choice.to_initialize) {
     initialize(table, *parameter, initializer_range, seed, arena);
     report.initialized.push_back(parameter->name);
   }

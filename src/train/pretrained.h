@@ -30,6 +30,11 @@ struct PretrainedReport {
   std::vector<std::string> lines;  // one sentence each, for the log
 };
 
+// Whether load_pretrained can begin: its errors but those of values, before there is an arena. A
+// config alone can ask for any amount of memory; weights that pass have bytes of the file for each
+// parameter that is read.
+void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy);
+
 // Fills `arena` (table.size() floats, zero before) straight from the file, tensors in parallel; new
 // parameters by initialize(seed). Error(model) naming tensor, file and shapes: a tensor of the
 // encoder is missing, a shape differs (the head's too, unless renewed), integers instead of

@@ -1,12 +1,16 @@
 #include "train/resume.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "train/config_file.h"
 #include "train/metrics_files.h"
 #include "train/option_values.h"
@@ -15,10 +19,52 @@
 namespace finetune {
 namespace {
 
-void adopt(TrainOptions& options, const std::vector<ConfigEntry>& kept) {
+const TrainOptions kDefaults;
+
+Error damaged(const std::string& where, std::string_view fault) {
+  return model_error(where, ": its options are damaged: ", printable(fault, 300));
+}
+
+// Whether an option's member can have what is kept of it.
+bool can_be(const OptionInfo&, const std::vector<std::string>&, const ConfigEntry&) {
+  return true;
+}
+bool can_be(const OptionInfo& info, const std::string&, const ConfigEntry& kept) {
+  if (kept.is_array) return false;
+  if (info.name != "task" && info.name != "precision") return true;
+  const std::vector<std::string_view> words = split(info.choices, '|');
+  return std::find(words.begin(), words.end(), kept.values[0]) != words.end();
+}
+bool can_be(const OptionInfo&, bool, const ConfigEntry& kept) {
+  return !kept.is_array && (kept.values[0] == "true" || kept.values[0] == "false");
+}
+template <typename Number>
+bool can_be(const OptionInfo&, const Number&, const ConfigEntry& kept) {
+  if (kept.is_array) return false;
+  constexpr bool whole =
+      std::is_integral_v<Number> || std::is_same_v<Number, std::optional<int64_t>>;
+  return whole ? parse_int(kept.values[0]).has_value() : parse_double(kept.values[0]).has_value();
+}
+
+// A seal is a checksum that anybody can compute: options behind it may be of any kind.
+std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& where) {
+  std::vector<ConfigEntry> entries = parse_config_text(kept, where, ExitCode::model);
+  for_each_option(std::as_const(kDefaults), [&](const OptionInfo& info, const auto& member) {
+    for (const ConfigEntry& entry : entries) {
+      if (entry.name != info.name || can_be(info, member, entry)) continue;
+      throw damaged(where, concat(info.name, " is ", in_quotes(join(entry.values, ", "))));
+    }
+  });
+  return entries;
+}
+
+std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEntry>& kept) {
+  std::vector<std::string> adopted;
   auto value = [&](std::string_view name) {
     for (const ConfigEntry& entry : kept) {
-      if (entry.name == name && !entry.values.empty()) return entry.values[0];
+      if (entry.name != name || entry.values.empty()) continue;
+      adopted.emplace_back(name);
+      return entry.values[0];
     }
     return std::string();
   };
@@ -34,6 +80,7 @@ void adopt(TrainOptions& options, const std::vector<ConfigEntry>& kept) {
   if (options.best_metric.empty() || concat("eval_", options.best_metric) == best_metric) {
     options.best_metric = best_metric;
   }
+  return adopted;
 }
 
 // Paths may differ: contents are compared by their sums. Those are of all files in one order, so
@@ -53,16 +100,23 @@ void compare_file_counts(const std::vector<ConfigEntry>& there, const TrainOptio
 
 }  // namespace
 
-void continue_with_options(TrainOptions& options, const std::string& kept,
-                           const std::string& kept_where) {
-  std::vector<ConfigEntry> there = parse_config_text(kept, kept_where);
-  adopt(options, there);
+std::vector<std::string> continue_with_options(TrainOptions& options, const std::string& kept,
+                                               const std::string& kept_where) {
+  const std::vector<ConfigEntry> there = read_kept(kept, kept_where);
+  std::vector<std::string> adopted = adopt(options, there);
   auto now = parse_config_text(write_config(config_items(options), ""), "the command line");
   std::vector<std::string> differences = config_differences(there, now, result_option_names());
   compare_file_counts(there, options, differences);
-  if (differences.empty()) return;
-  throw usage_error("--resume: options differ from those of ", kept_where, ": ",
-                    join(differences, ", "), "; give the run's own, or start another --output");
+  if (!differences.empty()) {
+    throw usage_error("--resume: options differ from those of ", kept_where, ": ",
+                      join(differences, ", "), "; give the run's own, or start another --output");
+  }
+  try {
+    validate(options);  // they were valid before
+  } catch (const Error& error) {
+    throw damaged(kept_where, error.what());
+  }
+  return adopted;
 }
 
 std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory) {
@@ -90,7 +144,8 @@ std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainO
   continue_with_options(options, read_text_file(directory.config(), ExitCode::model),
                         directory.config().string());
   std::vector<std::string> available;
-  for (const auto& metric : read_metrics(directory.metrics())) available.push_back(metric.first);
+  for (const auto& metric : read_metrics(directory.metrics(), ExitCode::model))
+    available.push_back(metric.first);
   return read_assertions(options, available);
 }
 

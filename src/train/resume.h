@@ -14,10 +14,11 @@
 namespace finetune {
 
 // Takes over from `kept` (a config.toml's text) what was not given and resolves to the same for the
-// same data and model (task, maximum length, shards, ...). Error(usage) naming each option that
-// changes the result and differs; of --train and --eval the number of files counts.
-void continue_with_options(TrainOptions& options, const std::string& kept,
-                           const std::string& kept_where);
+// same data and model (task, maximum length, shards, ...); gives the names of these options.
+// Error(usage) naming each option that changes the result and differs; of --train and --eval the
+// number of files counts. Error(model) if `kept` is no text that a run has written.
+std::vector<std::string> continue_with_options(TrainOptions& options, const std::string& kept,
+                                               const std::string& kept_where);
 
 // The checkpoint to continue. If the best model's own checkpoint is gone or damaged, the state
 // comes back without a best step, so that evaluation starts over, and the log says so.

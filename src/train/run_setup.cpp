@@ -109,11 +109,24 @@ Schedule make_schedule(const TrainOptions& options, int64_t samples) {
   return schedule;
 }
 
+namespace {
+
+HeadPolicy head_policy(const TrainOptions& options) {
+  return options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new;
+}
+
+}  // namespace
+
+void check_initial(const TrainOptions& options, const ParameterTable& table,
+                   const WeightSource& source) {
+  check_pretrained(table, source, head_policy(options));
+}
+
 PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
                               const ParameterTable& table, const WeightSource& source,
                               float* arena) {
   return load_pretrained(table, source, config.initializer_range, options.seed,
-                         options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new, arena);
+                         head_policy(options), arena);
 }
 
 std::vector<fs::path> data_files(const TrainOptions& options) {

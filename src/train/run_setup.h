@@ -43,6 +43,10 @@ std::string checked_best_metric(const TrainOptions& options, const Task& task);
 int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
 Schedule make_schedule(const TrainOptions& options, int64_t samples);
 
+// Error(model) if they cannot be had from there, whatever their values: to be asked before an arena
+// of the table is allocated.
+void check_initial(const TrainOptions& options, const ParameterTable& table,
+                   const WeightSource& source);
 // The weights that the run begins with, into an arena of the table (pretrained.h).
 PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
                               const ParameterTable& table, const WeightSource& source,

@@ -12,6 +12,8 @@
 namespace finetune {
 namespace {
 
+constexpr size_t kMostVariables = 300'000;  // each weight may have two moments beside it
+
 struct BundleEntry {
   uint64_t dtype = 0;
   std::vector<int64_t> shape;
@@ -100,6 +102,9 @@ class CheckpointReader {
     MappedFile file(index_, ExitCode::model);
     std::vector<TableEntry> table = read_table(index_.string(), file.text());
     if (table.empty() || !table[0].key.empty()) throw fault("has no header");
+    if (table.size() > kMostVariables) {
+      throw fault("holds ", table.size() - 1, " variables; no BERT has more than ", kMostVariables);
+    }
     open_shards(table[0].value);
     std::vector<StoredTensor> tensors;
     std::vector<WeightInfo> skipped;

@@ -68,6 +68,8 @@ class TableReader {
         bytes_.size() - at.offset - at.size < kTrailer) {
       throw fault("a block of its table lies outside the file (truncated?)");
     }
+    block_bytes_ += at.size;
+    if (block_bytes_ > bytes_.size()) throw fault("its table names blocks twice");
     std::string_view block = bytes_.substr(at.offset, at.size);
     std::string_view trailer = bytes_.substr(at.offset + at.size, kTrailer);
     auto* data = reinterpret_cast<const uint8_t*>(block.data());
@@ -106,6 +108,7 @@ class TableReader {
   const std::string& file_;
   std::string_view bytes_;
   size_t key_bytes_ = 0;
+  uint64_t block_bytes_ = 0;  // of all blocks, each of which is read and summed once
 };
 
 }  // namespace

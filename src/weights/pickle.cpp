@@ -10,8 +10,9 @@
 namespace finetune {
 namespace {
 
-// A checkpoint of 24 layers takes some 50,000; the limit bounds memory to a few hundred MB.
-constexpr size_t kMostOperations = 4'000'000;
+// Of torch.Size, whose tuple is copied: any tuple, as often as there are operations, would not be
+// bounded by their number.
+constexpr size_t kMostDimensions = 64;
 
 struct Global {
   std::string_view module;
@@ -63,7 +64,7 @@ void Unpickler::fail(const Parts&... parts) const {
 const PickleValue& Unpickler::run() {
   for (size_t operations = 0;; ++operations) {
     opcode_at_ = position_;
-    if (operations == kMostOperations) fail("more operations than any checkpoint needs");
+    if (operations == most_operations_) fail("more operations than any checkpoint needs");
     uint8_t opcode = uint8_t(take(1)[0]);
     if (opcode == '.') {
       Value* result = pop();
@@ -319,7 +320,7 @@ void Unpickler::construct() {
     case PickleSymbol::rebuild_tensor:
     case PickleSymbol::rebuild_tensor_v2:
       if (items.size() < 4 || items[0]->kind != Kind::storage) fail("a tensor without a storage");
-      make(Kind::tensor).items = items;
+      make(Kind::tensor).items.assign(items.begin(), items.begin() + 4);
       return;
     case PickleSymbol::rebuild_parameter:
     case PickleSymbol::parameter:
@@ -328,6 +329,9 @@ void Unpickler::construct() {
       return;
     case PickleSymbol::size:
       if (items.size() != 1 || items[0]->kind != Kind::tuple) fail("a torch.Size without a tuple");
+      if (items[0]->items.size() > kMostDimensions) {
+        fail("a torch.Size of ", items[0]->items.size(), " dimensions");
+      }
       make(Kind::tuple).items = items[0]->items;
       return;
     case PickleSymbol::storage:

@@ -48,7 +48,7 @@ struct PickleValue {
   double real = 0;
   std::string_view text;  // text; of a big_integer its bytes, little-endian two's complement
   // tuple, list, set: elements; dict: key, value, key, value, ...; storage: the persistent id's
-  // tuple; tensor: the arguments of _rebuild_tensor(_v2): storage, offset, size, stride, ...
+  // tuple; tensor: the first arguments of _rebuild_tensor(_v2): storage, offset, size, stride
   std::vector<const PickleValue*> items;
 
   const PickleValue* get(std::string_view key) const;  // of a dict; nullptr if it is not there
@@ -57,9 +57,16 @@ struct PickleValue {
 // Runs one pickle. Values live as long as the Unpickler; text points into `bytes`.
 class Unpickler {
  public:
+  // A checkpoint of 24 layers takes some 50,000; the limit bounds memory to a few hundred MB.
+  static constexpr size_t kMostOperations = 4'000'000;
+
   // `file` is for messages. The pickle begins at bytes[position].
-  Unpickler(std::string file, std::string_view bytes, size_t position = 0)
-      : file_(std::move(file)), bytes_(bytes), position_(position) {}
+  Unpickler(std::string file, std::string_view bytes, size_t position = 0,
+            size_t most_operations = kMostOperations)
+      : file_(std::move(file)),
+        bytes_(bytes),
+        position_(position),
+        most_operations_(most_operations) {}
 
   const PickleValue& run();                      // Error(model) for anything out of order
   size_t position() const { return position_; }  // after run(): behind the pickle's STOP
@@ -95,6 +102,7 @@ class Unpickler {
   std::string file_;
   std::string_view bytes_;
   size_t position_;
+  size_t most_operations_;
   size_t opcode_at_ = 0;
   std::deque<Value> values_;
   std::vector<Value*> stack_;

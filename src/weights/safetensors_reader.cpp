@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/json_fault.h"
 #include "weights/stored_weights.h"
 
 namespace finetune {
@@ -43,12 +44,12 @@ class HeaderParser {
       : file_(file), header_(header), data_bytes_(data_bytes) {}
 
   std::vector<Entry> parse() {
-    simdjson::padded_string text(header_);
+    simdjson::padded_string text = padded_copy(header_);
     simdjson::dom::parser parser;
     simdjson::dom::object root;
     auto error = parser.parse(text).get(root);
     if (error) {
-      throw fault("the header is not a JSON object: ", simdjson::error_message(error));
+      throw fault("the header is not a JSON object: ", json_fault(error));
     }
     std::vector<Entry> entries;
     std::unordered_set<std::string_view> names;

@@ -1,9 +1,13 @@
 // model.safetensors.index.json: {"metadata": {...}, "weight_map": {tensor: file beside it}}.
 #include <simdjson.h>
+#include <sys/stat.h>
 
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.h"
+#include "core/json_fault.h"
 #include "weights/stored_weights.h"
 
 namespace finetune {
@@ -11,6 +15,19 @@ namespace {
 
 struct Shard {
   std::unordered_map<std::string, StoredTensor> tensors;  // by stored name
+};
+
+// A file may have several names, by links or as ./name: each would be read again, and whole.
+class SeenFiles {
+ public:
+  bool add(const std::filesystem::path& file) {
+    struct stat info {};
+    if (::stat(file.c_str(), &info) != 0) return true;  // opening it says why
+    return seen_.emplace(info.st_dev, info.st_ino).second;
+  }
+
+ private:
+  std::set<std::pair<dev_t, ino_t>> seen_;
 };
 
 // Shards lie beside their index; nothing else may be read through it.
@@ -28,11 +45,11 @@ void check_shard_name(const std::filesystem::path& index, std::string_view name)
 
 std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path) {
   MappedFile index(path, ExitCode::model);
-  simdjson::padded_string text(index.text());
+  simdjson::padded_string text = padded_copy(index.text());
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   if (auto error = parser.parse(text).get(root)) {
-    throw model_error(path.string(), ": is not JSON: ", simdjson::error_message(error));
+    throw model_error(path.string(), ": is not JSON: ", json_fault(error));
   }
   simdjson::dom::object weight_map;
   if (root["weight_map"].get(weight_map)) {
@@ -41,6 +58,7 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
   std::vector<MappedFile> maps;
   std::vector<std::filesystem::path> files{path};
   std::unordered_map<std::string, Shard> shards;
+  SeenFiles seen;
   std::vector<StoredTensor> tensors;
   for (auto field : weight_map) {
     std::string_view shard_name;
@@ -56,6 +74,10 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
       if (!std::filesystem::exists(file)) {
         throw model_error(path.string(), ": shard ", in_quotes(shard_name),
                           " is missing: fetch it, all shards are needed");
+      }
+      if (!seen.add(file)) {
+        throw model_error(path.string(), ": shard ", in_quotes(shard_name),
+                          " is a file that it has under another name too");
       }
       maps.emplace_back(file, ExitCode::model);
       files.push_back(file);

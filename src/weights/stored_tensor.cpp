@@ -102,6 +102,15 @@ std::optional<int64_t> element_count(const std::vector<int64_t>& shape) {
   return count;
 }
 
+size_t bytes_spanned(const StoredTensor& tensor) {
+  if (element_count(tensor.shape).value_or(0) == 0) return 0;
+  int64_t last = 0;
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    last += (tensor.shape[d] - 1) * tensor.strides[d];
+  }
+  return size_t(last + 1) * size_of(tensor.dtype);
+}
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;

@@ -23,6 +23,10 @@ struct StoredTensor {
 // Product of the dimensions; nothing if one is negative or the product exceeds int64.
 std::optional<int64_t> element_count(const std::vector<int64_t>& shape);
 
+// From the first byte of the first element to behind the last element's; its fit into the file has
+// been checked.
+size_t bytes_spanned(const StoredTensor& tensor);
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
 
 // "(4000, 64)"

@@ -14,6 +14,8 @@
 namespace finetune {
 namespace {
 
+constexpr size_t kMostTensors = 100'000;
+
 // The index of the first NaN or infinity, or -1.
 int64_t first_not_finite(const float* values, int64_t count) {
   constexpr uint32_t kExponent = 0x7F800000u;
@@ -33,10 +35,8 @@ int64_t first_not_finite(const float* values, int64_t count) {
 }  // namespace
 
 const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
-  for (const WeightInfo& info : tensors_) {
-    if (info.name == canonical_name) return &info;
-  }
-  return nullptr;
+  auto found = places_.find(canonical_name);
+  return found == places_.end() ? nullptr : &tensors_[found->second];
 }
 
 StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
@@ -46,6 +46,10 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
   path_ = std::move(path);
   format_ = std::move(format);
   files_ = std::move(files);
+  if (tensors.size() > kMostTensors) {
+    throw model_error(path_.string(), ": holds ", tensors.size(),
+                      " tensors; no BERT has more than ", kMostTensors);
+  }
   std::vector<std::string> names;
   for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
   auto canonical = canonical_names(names);
@@ -65,6 +69,32 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
     tensors_.push_back(std::move(info));
     stored_.push_back(std::move(tensors[i]));
   }
+  for (size_t i = 0; i < tensors_.size(); ++i) places_[tensors_[i].name] = i;
+}
+
+// PyTorch saves tensors as views of storages, and what is tied (a pre-training head, which nobody
+// reads, to the word embedding) shares one. So some kilobytes could name tensors of any size.
+void StoredWeights::require_own_bytes(const std::vector<const WeightInfo*>& wanted) const {
+  std::vector<std::pair<const uint8_t*, const uint8_t*>> ranges;
+  uint64_t claimed = 0, held = 0;
+  for (const WeightInfo* info : wanted) {
+    const StoredTensor& tensor = stored(*info);
+    if (tensor.data == nullptr) continue;  // empty, or read by its reader's own ways
+    claimed += uint64_t(element_count(tensor.shape).value_or(0)) * size_of(tensor.dtype);
+    ranges.emplace_back(tensor.data, tensor.data + bytes_spanned(tensor));
+  }
+  std::sort(ranges.begin(), ranges.end());
+  const uint8_t* end = nullptr;
+  for (const auto& [first, last] : ranges) {
+    const uint8_t* begin = std::max(first, end);
+    if (begin < last) held += uint64_t(last - begin);
+    end = std::max(end, last);
+  }
+  if (claimed <= held) return;
+  throw model_error(path_.string(), ": the ", wanted.size(), " tensors that the model needs take ",
+                    claimed, " bytes, but only ", held,
+                    " bytes of the file are theirs: tensors share their data. Save the model with "
+                    "a copy for each of them (in PyTorch: tensor.clone())");
 }
 
 const StoredTensor& StoredWeights::stored(const WeightInfo& info) const {
@@ -85,8 +115,8 @@ void StoredWeights::read(const WeightInfo& info, float* out) const {
   copy_as_float(tensor, out);
 }
 
-void read_tensor(const WeightSource& source, std::string_view name,
-                 const std::vector<int64_t>& shape, float* out) {
+const WeightInfo& checked_tensor(const WeightSource& source, std::string_view name,
+                                 const std::vector<int64_t>& shape) {
   const WeightInfo* info = source.find(name);
   if (!info) {
     throw model_error(source.path().string(), ": tensor ", in_quotes(name, 200), " is missing (",
@@ -97,10 +127,16 @@ void read_tensor(const WeightSource& source, std::string_view name,
                       " has shape ", shape_text(info->shape), ", the config asks for ",
                       shape_text(shape));
   }
-  source.read(*info, out);
+  return *info;
+}
+
+void read_tensor(const WeightSource& source, std::string_view name,
+                 const std::vector<int64_t>& shape, float* out) {
+  const WeightInfo& info = checked_tensor(source, name, shape);
+  source.read(info, out);
   const int64_t fault = first_not_finite(out, element_count(shape).value_or(0));
   if (fault >= 0) {
-    throw model_error(source.path().string(), ": tensor ", in_quotes(info->stored_name, 200),
+    throw model_error(source.path().string(), ": tensor ", in_quotes(info.stored_name, 200),
                       " holds ", out[fault], " at element ", fault,
                       ": these weights cannot be used");
   }

@@ -13,11 +13,13 @@ namespace finetune {
 
 class StoredWeights : public WeightSource {
  public:
-  // Gives every tensor its canonical name. Error(model) if two tensors get the same one. Owns
-  // `maps`, in which the tensors lie; `files` are all that hold the weights.
+  // Gives every tensor its canonical name. Error(model) if two tensors get the same one, or if
+  // there are more than any model has. Owns `maps`, in which the tensors lie; `files` are all that
+  // hold the weights.
   StoredWeights(std::filesystem::path path, std::string format,
                 std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
                 std::vector<StoredTensor> tensors);
+  void require_own_bytes(const std::vector<const WeightInfo*>& wanted) const override;
   void read(const WeightInfo& info, float* out) const override;
 
  protected:

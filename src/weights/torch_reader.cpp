@@ -105,17 +105,18 @@ std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& pat
   maps.emplace_back(path, ExitCode::model);
   std::string_view bytes = maps[0].text();
 
-  Unpickler magic(name, bytes);
+  constexpr size_t kFew = 1000;  // operations: a number, a number, a small dict
+  Unpickler magic(name, bytes, 0, kFew);
   const PickleValue& magic_value = magic.run();
   if (magic_value.kind != Kind::big_integer || magic_value.text != kLegacyMagic) {
     throw model_error(name, ": is a pickle, but not one that torch.save wrote");
   }
-  Unpickler protocol(name, bytes, magic.position());
+  Unpickler protocol(name, bytes, magic.position(), kFew);
   const PickleValue& version = protocol.run();
   if (version.kind != Kind::integer || version.integer != 1001) {
     throw model_error(name, ": has an unknown version of PyTorch's legacy format");
   }
-  Unpickler system(name, bytes, protocol.position());
+  Unpickler system(name, bytes, protocol.position(), kFew);
   const PickleValue* little = system.run().get("little_endian");
   if (!little || little->kind != Kind::boolean || little->integer != 1) {
     throw model_error(name, ": was written on a big-endian machine, which is not supported");

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/dtype.h"
@@ -30,6 +31,10 @@ class WeightSource {
   // What the file holds beside them and fine-tuning never uses: pre-training heads, buffers,
   // optimizer slots. Only stored_name, shape and dtype are set.
   const std::vector<WeightInfo>& ignored() const { return ignored_; }
+  // Error(model) if these tensors (of tensors()), all of which are to be read, would make more
+  // bytes than the file holds for them: if any byte of it were used twice. To be asked before
+  // memory is allocated for them.
+  virtual void require_own_bytes(const std::vector<const WeightInfo*>& wanted) const = 0;
   // Converts tensor `info` (one of tensors()) to float, straight into `out` (its element count).
   virtual void read(const WeightInfo& info, float* out) const = 0;
   const std::filesystem::path& path() const { return path_; }
@@ -39,6 +44,7 @@ class WeightSource {
 
  protected:
   std::vector<WeightInfo> tensors_;
+  std::unordered_map<std::string_view, size_t> places_;  // in tensors_, by canonical name
   std::vector<WeightInfo> ignored_;
   std::filesystem::path path_;
   std::string format_;
@@ -54,8 +60,10 @@ std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path);
 // HDF5 files, such as a run's checkpoints, and for files that are not HDF5.
 bool is_keras_file(const std::filesystem::path& path);
 
-// Reads the tensor of that canonical name into `out`. Error(model) if it is missing, has another
-// shape or holds NaN or Inf.
+// The tensor of that canonical name. Error(model) if it is missing or has another shape.
+const WeightInfo& checked_tensor(const WeightSource& source, std::string_view name,
+                                 const std::vector<int64_t>& shape);
+// Reads it into `out`. Error(model) if it holds NaN or Inf, too.
 void read_tensor(const WeightSource& source, std::string_view name,
                  const std::vector<int64_t>& shape, float* out);
 

@@ -73,6 +73,10 @@ LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType
                                         : concat("one class alone, ", in_quotes(labels.names()[0])),
                      "; training needs at least ", least == 2 ? "two" : "one");
   }
+  if (labels.size() > kMostLabels) {
+    throw data_error(source.file().string(), ": column ", in_quotes(options.label_column), " has ",
+                     labels.size(), " labels; ", kMostLabels, " are possible");
+  }
   return labels;
 }
 

@@ -9,25 +9,26 @@ namespace finetune {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Stored = nlohmann::json;  // finds a key without looking at all others
 
 constexpr const char* kObject = "finetune";
 
 // The object `finetune` of a config.json, or an empty object.
-Json stored_options(const BertConfig& config) {
-  Json json = Json::parse(config.source_json, nullptr, false);
+Stored stored_options(const BertConfig& config) {
+  Stored json = Stored::parse(config.source_json, nullptr, false);
   if (json.is_object() && json.contains(kObject) && json[kObject].is_object()) {
     return json[kObject];
   }
-  return Json::object();
+  return Stored::object();
 }
 
 // The value of `key`, or `otherwise` if it is missing. Error(model) if its type is another.
 template <typename T>
-T value_or(const Json& object, const char* key, T otherwise) {
+T value_or(const Stored& object, const char* key, T otherwise) {
   if (!object.contains(key)) return otherwise;
   try {
     return object[key].get<T>();
-  } catch (const Json::exception&) {
+  } catch (const Stored::exception&) {
     throw model_error("config.json: finetune.", key, " has an unexpected type");
   }
 }
@@ -73,12 +74,17 @@ std::vector<float> stored_class_weights(const BertConfig& config, int64_t classe
 }
 
 TaskOptions classification_defaults(const BertConfig& config) {
-  Json stored = stored_options(config);
+  const Stored stored = stored_options(config);
   TaskOptions options;
   options.text_columns = value_or(stored, "text_column", options.text_columns);
   options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
   options.label_column = value_or(stored, "label_column", options.label_column);
-  options.max_length = value_or(stored, "max_length", options.max_length);
+  const double max_length = value_or(stored, "max_length", double(options.max_length));
+  if (!(max_length >= 0 && max_length <= double(config.max_position_embeddings))) {
+    throw model_error("config.json: finetune.max_length is ", max_length, ", not from 0 to ",
+                      config.max_position_embeddings);
+  }
+  options.max_length = int64_t(max_length);
   options.label_smoothing = value_or(stored, "label_smoothing", options.label_smoothing);
   // A model of others says its problem type alone; as Hugging Face, one output and no word means
   // regression.

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_fault.h"
 
 namespace finetune {
 namespace {
@@ -16,8 +17,8 @@ void for_each_member(const fs::path& path, std::string_view what, Entry entry) {
   MappedFile file(path);
   simdjson::dom::parser parser;
   simdjson::dom::element root;
-  if (auto error = parser.parse(simdjson::padded_string(file.text())).get(root)) {
-    throw data_error(path.string(), ": not JSON: ", simdjson::error_message(error));
+  if (auto error = parser.parse(padded_copy(file.text())).get(root)) {
+    throw data_error(path.string(), ": not JSON: ", json_fault(error));
   }
   simdjson::dom::object object;
   if (root.get(object)) {

@@ -1,5 +1,7 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "tasks/qa/qa_task.h"
 
 namespace finetune {
@@ -10,15 +12,24 @@ TaskOptions qa_defaults(const BertConfig& config) {
   if (!parsed.is_object() || !parsed.contains("finetune")) return options;
   const nlohmann::json& stored = parsed["finetune"];
   if (!stored.is_object()) return options;
-  auto take = [&](const char* name, auto& value) {
-    if (stored.contains(name) && stored[name].is_number()) stored[name].get_to(value);
+  // What a file says is not what a user has asked for: values that no option could have are faults
+  // of the model.
+  auto take = [&](const char* name, auto& value, double least, double most) {
+    if (!stored.contains(name) || !stored[name].is_number()) return;
+    const double number = stored[name].get<double>();
+    if (!(number >= least && number <= most)) {
+      throw model_error("config.json: finetune.", name, " is ", number, ", not from ", least,
+                        " to ", most);
+    }
+    stored[name].get_to(value);
   };
-  take("max_length", options.max_length);
-  take("doc_stride", options.doc_stride);
-  take("n_best", options.n_best);
-  take("max_answer_length", options.max_answer_length);
-  take("null_threshold", options.null_threshold);
-  take("squad_version", options.squad_version);
+  constexpr double kMost = 0x1p62;
+  take("max_length", options.max_length, 0, double(config.max_position_embeddings));
+  take("doc_stride", options.doc_stride, 0, kMost);
+  take("n_best", options.n_best, 1, kMost);
+  take("max_answer_length", options.max_answer_length, 1, kMost);
+  take("null_threshold", options.null_threshold, -HUGE_VAL, HUGE_VAL);
+  take("squad_version", options.squad_version, 0, 2);
   return options;
 }
 

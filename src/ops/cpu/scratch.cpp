@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/per_thread.h"
 #include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
@@ -16,11 +17,14 @@ struct Piece {
   ~Piece() { std::free(data); }
 };
 
+struct Pieces {
+  Piece of[3];
+};
+
 }  // namespace
 
 float* scratch(Scratch use, int64_t floats) {
-  static thread_local Piece pieces[3];
-  Piece& piece = pieces[int(use)];
+  Piece& piece = per_thread<Pieces>().of[int(use)];
   if (floats > piece.size) {
     std::free(piece.data);
     piece.size = 0;

@@ -137,6 +137,14 @@ TEST_CASE_FIXTURE(Fixture, "faults name the file, the line and what to do") {
       "--skip-bad-rows drops such rows");
   CHECK(fault("a.tsv", "text\tlabel\na\n") ==
         "a.tsv:2: 2 values are expected (text, label), found: 1; --skip-bad-rows drops such rows");
+  CHECK(fault("a.tsv", "te\x1bxt\tlab\xE2\x80\xAE" "el\na\n") ==
+        "a.tsv:2: 2 values are expected (te\\x1bxt, lab\\u202eel), found: 1; --skip-bad-rows drops "
+        "such rows");
+  std::string header = std::string(1000, 'x');
+  for (int i = 1; i < 30; ++i) header += concat(",c", i);
+  const std::string message = fault("a.csv", header + "\na\n");
+  CHECK(message.find(", c19 and 10 more), found: 1") != std::string::npos);
+  CHECK(message.size() < 300);
   CHECK(fault("a.csv", "text,label\na,1\n\"b\nc\",\"2\nd,3\n") ==
         "a.csv:4: the quote that opens here is never closed; --skip-bad-rows drops such rows");
   CHECK(fault("a.csv", "text,label\n\"a\" b,1\n") ==

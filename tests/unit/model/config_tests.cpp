@@ -38,6 +38,32 @@ void check_refused(const std::string& json, const std::string& part) {
 
 }  // namespace
 
+TEST_CASE("sizes that no machine has memory for are refused, with their numbers") {
+  check_refused(R"({"vocab_size": 1000000000, "hidden_size": 1000000, "num_attention_heads": 1})",
+                "vocab_size 1000000000, hidden_size 1000000, num_hidden_layers 12");
+  check_refused(R"({"hidden_size": 1048576, "num_attention_heads": 1, "num_hidden_layers": 4096})",
+                "billion parameters");
+  check_refused(
+      R"({"type_vocab_size": 2147483647, "hidden_size": 1024, "num_attention_heads": 16})",
+      "type_vocab_size 2147483647");
+  parse_config(R"({"vocab_size": 500000, "hidden_size": 16384, "num_attention_heads": 128,
+                   "num_hidden_layers": 128, "intermediate_size": 65536})",
+               "config.json");  // 400 billion parameters
+}
+
+TEST_CASE("objects of many keys are refused: time grows with their square") {
+  auto object = [](int members) {
+    std::string out = "{";
+    for (int i = 0; i < members; ++i) out += concat(i ? "," : "", "\"", i, "\":\"", i, "\"");
+    return out + "}";
+  };
+  check_refused(object(70'000), "has 70000 entries");
+  check_refused(concat("{\"x\":[", object(40'000), ",", object(40'000), "]}"), "has 80001 entries");
+  check_refused(concat("{\"id2label\":", object((1 << 18) + 1), "}"),
+                "id2label has 262145 entries");
+  CHECK(parse_config(concat("{\"id2label\":", object(100'000), "}"), "c").labels.size() == 100'000);
+}
+
 TEST_CASE("a configuration of Hugging Face is read whole") {
   if (!have_shared("golden/tiny-bert-classification/config.json")) return;
   BertConfig c = load("golden/tiny-bert-classification/config.json");

@@ -348,4 +348,27 @@ TEST_CASE("options that a model or each other forbid") {
 }
 
 }  // namespace
+TEST_CASE("options that a model keeps are checked as part of it") {
+  BertConfig config;
+  config.source_json =
+      R"({"finetune": {"max_length": 384, "doc_stride": 64, "n_best": 7, "max_answer_length": 9,
+          "null_threshold": -1.5, "squad_version": 2}})";
+  const TaskOptions options = qa_defaults(config);
+  CHECK(options.max_length == 384);
+  CHECK(options.n_best == 7);
+  CHECK(options.null_threshold == -1.5);
+  for (const char* stored :
+       {R"("max_length": 513)", R"("doc_stride": -1)", R"("n_best": 0)", R"("n_best": 1e300)",
+        R"("max_answer_length": -9223372036854775808)", R"("squad_version": 3)"}) {
+    config.source_json = concat(R"({"finetune": {)", stored, "}}");
+    CAPTURE(stored);
+    try {
+      qa_defaults(config);
+      FAIL("accepted");
+    } catch (const Error& error) {
+      CHECK(error.code() == ExitCode::model);
+    }
+  }
+}
+
 }  // namespace finetune

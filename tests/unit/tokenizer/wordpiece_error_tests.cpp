@@ -40,6 +40,7 @@ TEST_CASE("vocab.txt") {
   check("[UNK]\n[SEP]\nhi\n", "[CLS]");
   check("[UNK]\n[CLS]\nhi\n", "[SEP]");
   check("[UNK]\n[CLS]\n[SEP]\n\xFF\n", "UTF-8");
+  check(std::string((1 << 22) + 1, '\n'), "more than 4194304 tokens");
 }
 
 TEST_CASE("tokenizer_config.json") {
@@ -56,6 +57,12 @@ TEST_CASE("tokenizer_config.json") {
   check("{\"word_tokenizer_type\":\"mecab\"}", "mecab");
   check("{\"added_tokens_decoder\":{\"x\":{}}}", "added_tokens_decoder");
   check("{\"added_tokens_decoder\":{\"-4\":{\"content\":\"q\"}}}", "-4");
+  // Memory grows with the largest id: 4 GB for one of some digits.
+  for (const char* id : {"268435456", "2147483648", "9223372036854775807", "4194304"}) {
+    const std::string token =
+        concat("{\"added_tokens_decoder\":{\"", id, "\":{\"content\":\"q\"}}}");
+    check(token, concat("'q' has the impossible id ", id, "; ids are from 0 to 4194303"));
+  }
 }
 
 TEST_CASE("tokenizer.json") {

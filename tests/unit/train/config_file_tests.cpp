@@ -129,6 +129,20 @@ TEST_CASE("syntax errors name file and line") {
   }
 }
 
+TEST_CASE("what a run has kept is part of it, and control bytes are shown as such") {
+  for (ExitCode code : {ExitCode::usage, ExitCode::model}) {
+    try {
+      parse_config_text("\x1b[2J", "step.h5", code);
+      FAIL("accepted");
+    } catch (const Error& error) {
+      CHECK(error.code() == code);
+    }
+  }
+  CHECK(contains(failure("lr = \x1b[31m\a"), "'\\x1b[31m\\x07' is not a value"));
+  CHECK(contains(failure("lr = \"\\\x9b\""), "is not valid UTF-8"));
+  CHECK(contains(failure("lr = \"\\\x1b\""), "'\\\\x1b' is not an escape"));
+}
+
 TEST_CASE("unknown options are refused with the closest name") {
   auto entries = parse_config_text("lr = 1\n\nbatch_sise = 8\n", "run.toml");
   check_config_names(parse_config_text("lr = 1", "run.toml"), {"lr"}, "run.toml");

@@ -94,6 +94,12 @@ TEST_CASE("fingerprints of files") {
   CHECK(both.result() == both.result());
   Fingerprint missing({directory / "a", directory / "absent"});
   CHECK_THROWS_WITH_AS(missing.result(), doctest::Contains("absent"), Error);
+  try {
+    Fingerprint({directory / "absent"}, ExitCode::model).result();
+    FAIL("read");
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::model);  // a vocabulary, say
+  }
   Fingerprint folder({directory.path()});
   CHECK_THROWS_AS(folder.result(), Error);
   REQUIRE(::mkfifo((directory / "pipe").c_str(), 0600) == 0);

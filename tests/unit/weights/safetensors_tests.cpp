@@ -169,6 +169,22 @@ TEST_CASE("shards") {
   }
   CHECK(contains(with_map("[]"), "has no object"));
   CHECK(contains(with_map(R"({"a":1})"), "is not a file name"));
+  // Each name would be read again, and whole.
+  fs::create_symlink("one.safetensors", directory / "link.safetensors");
+  for (std::string alias : {"./two.safetensors", "link.safetensors"}) {
+    const std::string map =
+        concat(R"({"a":"one.safetensors","b":"two.safetensors","c":")", alias, "\"}");
+    CHECK(contains(with_map(map), "under another name too"));
+  }
+}
+
+TEST_CASE("more tensors than a model has are refused") {
+  std::string header = "{";
+  for (int i = 0; i <= 100'000; ++i) {
+    header +=
+        concat(i ? "," : "", "\"t", i, R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+  }
+  CHECK(refused_for(header + "}", "", "holds 100001 tensors"));
 }
 
 TEST_CASE("what is written is read back, and the hash is that of the file") {

@@ -183,6 +183,38 @@ TEST_CASE("a huge dataset without data is refused") {
   CHECK(contains(refusal(path), "has only 0 bytes of data"));
 }
 
+namespace {
+
+std::string block_bytes(const std::string& entries) {
+  std::string block = entries + std::string(4, '\0') + std::string("\1\0\0\0", 4);  // one restart
+  block += '\0';  // no compression
+  uint32_t sum = masked_crc32c(reinterpret_cast<const uint8_t*>(block.data()), block.size());
+  return block.append(reinterpret_cast<const char*>(&sum), 4);
+}
+
+std::string table_entry(const std::string& key, const std::string& value) {
+  return std::string{'\0', char(key.size()), char(value.size())} + key + value;
+}
+
+}  // namespace
+
+TEST_CASE("a table's blocks are read once each") {
+  const std::string data = block_bytes(table_entry("a", "1"));
+  const std::string handle{'\0', char(data.size() - 5)};
+  auto table = [&](int times) {
+    std::string index;
+    for (int i = 0; i < times; ++i) index += table_entry(std::string(1, char('a' + i)), handle);
+    index = block_bytes(index);
+    std::string footer{'\0', '\0', char(data.size()), char(index.size() - 5)};
+    footer.resize(40);
+    return data + index + footer + "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+  };
+  REQUIRE(read_table("x.index", table(1)).size() == 1);
+  // Some megabytes could name one block a million times, and it would be summed as often.
+  CHECK_THROWS_WITH_AS(read_table("x.index", table(10)), "x.index: its table names blocks twice",
+                       Error);
+}
+
 TEST_CASE("CRC-32C") {
   auto of = [](std::string_view s) {
     return crc32c(reinterpret_cast<const uint8_t*>(s.data()), s.size());

@@ -273,3 +273,61 @@ TEST_CASE("memory stays bounded") {
   std::string deep = "\x80\x02" + std::string(1'000'000, ']') + std::string(999'999, 'a') + ".";
   CHECK(pickle_refusal(deep) == "");
 }
+
+namespace {
+
+std::string claims_refusal(const WeightSource& source, const std::vector<std::string>& names) {
+  std::vector<const WeightInfo*> wanted;
+  for (const std::string& name : names) wanted.push_back(source.find(name));
+  try {
+    source.require_own_bytes(wanted);
+  } catch (const Error& error) {
+    return error.code() == ExitCode::model ? error.what() : "wrong exit code";
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("tensors that are read have bytes of their own") {
+  TemporaryDirectory directory;
+  const std::string four = storage("FloatStorage", "0", 4), two = integer(2), one = integer(1);
+  std::string pickle = "\x80\x02}(";
+  auto add = [&](const std::string& name, int offset, int size, int stride) {
+    pickle += text(name) + tensor(four, offset, integer(size), integer(stride));
+  };
+  add("all", 0, 4, 1);
+  add("again", 0, 4, 1);
+  add("low", 0, 2, 1);
+  add("high", 2, 2, 1);
+  add("middle", 1, 2, 1);
+  add("even", 0, 2, 2);
+  add("odd", 1, 2, 2);
+  add("none", 0, 0, 1);
+  add("cls.predictions.decoder.weight", 0, 4, 1);  // tied, and read by nobody
+  write_bytes(directory / "x.bin", zip_of({{"m/data.pkl", pickle + "u."}, {"m/data/0", kFour}}));
+  auto source = open_weights(directory / "x.bin");
+  for (const std::vector<std::string>& names : std::initializer_list<std::vector<std::string>>{
+           {}, {"all"}, {"low", "high"}, {"high", "none", "low"}, {"even", "odd"}}) {
+    CHECK(claims_refusal(*source, names) == "");
+  }
+  std::string message = claims_refusal(*source, {"all", "again"});
+  CHECK(contains(message, "the 2 tensors that the model needs take 32 bytes, but only 16 bytes"));
+  CHECK(contains(message, (directory / "x.bin").string()));
+  CHECK(contains(claims_refusal(*source, {"low", "middle"}), "take 16 bytes, but only 12"));
+  CHECK(contains(claims_refusal(*source, {"low", "high", "middle"}), "take 24 bytes, but only 16"));
+  CHECK(contains(claims_refusal(*source, {"low", "low"}), "take 16 bytes, but only 8"));
+}
+
+TEST_CASE("a pickle's memory is bounded by its operations") {
+  // A tuple of 100,000 and, in the memo, what copies it: seven bytes for each copy of 800 kB.
+  std::string begin = "\x80\x02(" + std::string(100'000, 'N') + "tq\x01";
+  std::string copies;
+  for (int i = 0; i < 20'000; ++i) copies += global("torch", "Size") + "h\x01\x85R";
+  CHECK(contains(pickle_refusal(begin + copies + "."), "a torch.Size of 100000 dimensions"));
+  const std::string rebuild = global("torch._utils", "_rebuild_tensor_v2") + "q\x02";
+  begin = "\x80\x02]((" + storage("FloatStorage", "0", 4) + integer(0) + "))" +
+          std::string(100'000, 'N') + "tq\x01" + rebuild + "e";
+  for (int i = 0; i < 20'000; ++i) begin += "h\x02h\x01Ra";
+  CHECK(pickle_refusal(begin + ".") == "");  // 16 GB if all arguments were kept
+}

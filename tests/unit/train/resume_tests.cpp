@@ -1,0 +1,82 @@
+// What a run has kept of its options, read back: a seal is a checksum, not a proof of who wrote it.
+#include <doctest/doctest.h>
+
+#include "../contains.h"
+#include "core/error.h"
+#include "train/config_file.h"
+#include "train/option_values.h"
+#include "train/resume.h"
+
+using namespace finetune;
+using finetune::test::contains;
+
+namespace {
+
+TrainOptions given() {
+  TrainOptions options;
+  options.model = "m";
+  options.train = {"t.csv"};
+  options.output = "o";
+  return options;
+}
+
+// The options of a run that was given those of given() and resolved the rest.
+std::string kept_with(const std::string& more) {
+  TrainOptions options = given();
+  options.precision = "fp32";
+  return write_config(config_items(options), "finetune 0.1.0") + more;
+}
+
+struct Outcome {
+  ExitCode code = ExitCode::done;
+  std::string message;
+};
+
+Outcome resume_from(const std::string& kept) {
+  TrainOptions options = given();
+  try {
+    continue_with_options(options, kept, "step-00000001.h5");
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a run's own options are taken over") {
+  TrainOptions options = given();
+  auto adopted = continue_with_options(
+      options, kept_with("task = \"classification\"\nmax-length = 64\nvirtual-shards = 3\n"), "c");
+  CHECK(options.task == "classification");
+  CHECK(options.precision == "fp32");
+  CHECK(options.max_length == 64);
+  CHECK(options.virtual_shards == 3);
+  CHECK(adopted == std::vector<std::string>{"task", "precision", "max-length", "virtual-shards"});
+}
+
+TEST_CASE("options that no run has written are the checkpoint's fault") {
+  for (const char* damaged :
+       {"\x01\x02", "lr", "x = \"\xff\"", "[table]", "task = \"chess\"", "max-length = 0",
+        "max-length = -9223372036854775808", "max-length = \"\\u001b[31m\"", "max-length = [3]",
+        "micro-batch-tokens = 0", "micro-batch-tokens = 1e30", "virtual-shards = 1000000000000",
+        "dropout = \"much\"", "max-steps = 1.5", "save-every = true"}) {
+    const Outcome outcome = resume_from(kept_with(damaged));
+    CAPTURE(damaged);
+    CAPTURE(outcome.message);
+    CHECK(outcome.code == ExitCode::model);
+    CHECK(contains(outcome.message, "step-00000001.h5"));
+    CHECK(outcome.message.find('\x1b') == std::string::npos);
+  }
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += concat("option-", i, " = 1\n");
+  CHECK(contains(resume_from(kept_with(many)).message, "more options than there are"));
+}
+
+TEST_CASE("options that differ are the user's choice, and shown harmlessly") {
+  std::string kept = kept_with("");
+  kept.replace(kept.find("label-column = \"label\""), 22, "label-column = \"\\u001b[2Jx\"");
+  const Outcome outcome = resume_from(kept);
+  CHECK(outcome.code == ExitCode::usage);
+  CHECK(contains(outcome.message, "label-column (\\x1b[2Jx there, label now)"));
+}
