@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,8 +21,13 @@ ByteWindow ByteWindow::open(const fs::path& path) {
   ByteWindow window{std::string_view()};
   window.last_ = false;
   window.name_ = input_name(path);
+  require_stream(path);
   window.descriptor_ = path == "-" ? ::dup(0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (window.descriptor_ < 0) throw data_error(window.name_, ": ", std::strerror(errno));
+  struct stat info {};
+  if (window.descriptor_ < 0 || ::fstat(window.descriptor_, &info) != 0) {
+    throw data_error(window.name_, ": ", std::strerror(errno));
+  }
+  if (path != "-" && S_ISREG(info.st_mode)) window.expected_ = uint64_t(info.st_size);
   return window;
 }
 
@@ -34,14 +40,16 @@ ByteWindow::ByteWindow(ByteWindow&& other) noexcept
       descriptor_(std::exchange(other.descriptor_, -1)),
       buffer_(std::move(other.buffer_)),
       capacity_(other.capacity_),
+      expected_(other.expected_),
       bytes_(other.bytes_),
       last_(other.last_) {}
 
 size_t ByteWindow::read_block(size_t at) {
   for (;;) {
     ssize_t count = ::read(descriptor_, buffer_.get() + at, capacity_ - at);
+    if (count > 0) expected_ -= std::min(expected_, uint64_t(count));
+    if (count == 0 && expected_ > 0) throw data_error(name_, ": became shorter while it was read");
     if (count >= 0) return size_t(count);
-    if (errno == EISDIR) throw data_error(name_, ": is a directory, a file is needed");
     if (errno != EINTR) throw data_error(name_, ": cannot be read: ", std::strerror(errno));
   }
 }

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/descriptor.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -19,10 +22,14 @@ namespace {
 
 constexpr size_t kCopyBlock = 256 << 10;
 constexpr int kMostWaitMilliseconds = 200;
+constexpr uint64_t kMostInMemory = uint64_t{1} << 30;
 
-class PipeCopy {
+using Sink = std::function<void(std::string_view)>;
+
+// A file without a name, in $TMPDIR.
+class TemporaryCopy {
  public:
-  explicit PipeCopy(const fs::path& pipe)
+  explicit TemporaryCopy(const fs::path& pipe)
       : source_name_(input_name(pipe)), file_name_(temporary_name()) {
     if (file_.number() < 0) throw write_failure();
     ::unlink(file_name_.c_str());
@@ -48,50 +55,113 @@ class PipeCopy {
   Descriptor file_{::mkostemp(file_name_.data(), O_CLOEXEC)};
 };
 
-// Until there is something to read, or the end. A handled signal ends poll(), but not read().
-void wait_for_bytes(int descriptor, const std::function<void()>& check_stop) {
+class MemoryCopy {
+ public:
+  explicit MemoryCopy(const fs::path& pipe) : source_name_(input_name(pipe)) {
+    if (file_.number() < 0) throw write_failure();
+  }
+
+  void write(std::string_view bytes) {
+    size_ += bytes.size();
+    if (size_ > kMostInMemory) {
+      throw data_error(source_name_, ": brings more than ", kMostInMemory >> 20,
+                       " MiB, too much to be kept in memory; write it to a file first");
+    }
+    if (!write_all(file_.number(), bytes)) throw write_failure();
+  }
+  fs::path path() const { return concat("/proc/self/fd/", file_.number()); }
+
+ private:
+  Error write_failure() const {
+    return device_error(source_name_, ": cannot be kept in memory: ", std::strerror(errno));
+  }
+
+  std::string source_name_;
+  uint64_t size_ = 0;
+  Descriptor file_{::memfd_create("finetune-input", MFD_CLOEXEC)};
+};
+
+// Until there is something to read, or the end. A handled signal ends poll(), but not read(). False
+// after `most_wait` seconds, if that is not 0.
+bool wait_for_bytes(int descriptor, double most_wait, const std::function<void()>& check_stop) {
+  const double begin = seconds_now();
   for (;;) {
     if (check_stop) check_stop();
     pollfd state{descriptor, POLLIN, 0};
     const int ready = ::poll(&state, 1, kMostWaitMilliseconds);
-    if (ready > 0 || (ready < 0 && errno != EINTR)) return;  // read() says what is wrong
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // read() says what is wrong
+    if (most_wait > 0 && seconds_now() - begin >= most_wait) return false;
   }
+}
+
+Descriptor open_stream(const fs::path& path) {
+  // Without O_NONBLOCK the call would wait for the pipe's other end, whatever signal comes.
+  Descriptor source(path == "-"
+                        ? ::dup(STDIN_FILENO)
+                        : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (source.number() < 0) throw data_error(input_name(path), ": ", std::strerror(errno));
+  return source;
+}
+
+// To the stream's end. `most_wait`: as in_memory() has it.
+void copy_stream(const fs::path& path, const Descriptor& source, double most_wait,
+                 const std::function<void()>& check_stop, const Sink& sink) {
+  std::vector<char> block(kCopyBlock);
+  for (;;) {
+    const bool ready = wait_for_bytes(source.number(), most_wait, check_stop);
+    const ssize_t count = ::read(source.number(), block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno != EAGAIN) {
+      throw data_error(input_name(path), ": cannot be read: ", std::strerror(errno));
+    }
+    if (count == 0 && ready) return;
+    if (count == 0) throw data_error(input_name(path), ": is a pipe that nobody writes to");
+    if (count > 0) sink({block.data(), size_t(count)});
+    most_wait = 0;  // somebody has its other end
+  }
+}
+
+template <typename Copy>
+InputFile copied(InputFile file, double most_wait, const std::function<void()>& check_stop) {
+  if (!is_pipe(file.content)) return file;
+  require_stream(file.name);
+  auto copy = std::make_shared<Copy>(file.name);
+  const Descriptor source = open_stream(file.name);
+  copy_stream(file.name, source, most_wait, check_stop,
+              [&](std::string_view bytes) { copy->write(bytes); });
+  file.content = copy->path();
+  file.copy = std::move(copy);
+  return file;
 }
 
 }  // namespace
 
 bool is_pipe(const fs::path& path) {
-  std::error_code ignored;
-  return path == "-" || (fs::exists(path, ignored) && !fs::is_directory(path, ignored) &&
-                         !fs::is_regular_file(path, ignored));
+  if (path == "-") return true;
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode);
 }
 
 std::string input_name(const fs::path& path) {
   return path == "-" ? "standard input" : path.string();
 }
 
-InputFile rereadable(InputFile file, const std::function<void()>& check_stop) {
-  if (!is_pipe(file.content)) return file;
-  const fs::path& path = file.name;
-  auto copy = std::make_shared<PipeCopy>(path);
-  // Without O_NONBLOCK the call would wait for the pipe's other end, whatever signal comes.
-  const Descriptor source(path == "-" ? ::dup(STDIN_FILENO)
-                                      : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (source.number() < 0) throw data_error(input_name(path), ": ", std::strerror(errno));
-  std::vector<char> block(kCopyBlock);
-  for (;;) {
-    wait_for_bytes(source.number(), check_stop);
-    const ssize_t count = ::read(source.number(), block.data(), block.size());
-    if (count == 0) break;
-    if (count > 0) {
-      copy->write({block.data(), size_t(count)});
-    } else if (errno != EINTR && errno != EAGAIN) {
-      throw data_error(input_name(path), ": cannot be read: ", std::strerror(errno));
-    }
+void require_stream(const fs::path& path) {
+  struct stat info {};
+  const bool input = path == "-";
+  if ((input ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info)) != 0) {
+    throw system_failure(input_name(path), errno, ExitCode::data);
   }
-  file.content = copy->path();
-  file.copy = std::move(copy);
-  return file;
+  if (input && S_ISSOCK(info.st_mode)) return;  // what inetd and others connect
+  require_stream(info, input_name(path), ExitCode::data);
+}
+
+InputFile rereadable(InputFile file, const std::function<void()>& check_stop) {
+  return copied<TemporaryCopy>(std::move(file), 0, check_stop);
+}
+
+InputFile in_memory(InputFile file, double most_wait) {
+  return copied<MemoryCopy>(std::move(file), most_wait, nullptr);
 }
 
 }  // namespace finetune

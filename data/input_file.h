@@ -21,9 +21,17 @@ bool is_pipe(const std::filesystem::path& path);
 
 // `file` to be read as often as needed: a pipe is read to its end into a nameless file in $TMPDIR.
 // While a pipe brings nothing (or nobody has opened its other end), `check_stop` is called five
-// times a second and after every signal; it may throw. Error(data) if `file` cannot be read,
-// Error(model) if the copy cannot be written.
+// times a second and after every signal; it may throw. Error(data) if `file` cannot be read (also
+// a device, which may have no end), Error(model) if the copy cannot be written.
 InputFile rereadable(InputFile file, const std::function<void()>& check_stop = nullptr);
+
+// The same in memory, for what is small: Error(data) beyond 1 GiB. Error(data) too if nobody has
+// opened a named pipe's other end after `most_wait` seconds; 0: however long it takes.
+InputFile in_memory(InputFile file, double most_wait = 0);
+constexpr double kSecondsForWriter = 5;  // for inputs that nobody is expected to write later
+
+// Error(data) for a directory, a socket or a device.
+void require_stream(const std::filesystem::path& path);
 
 std::string input_name(const std::filesystem::path& path);  // for messages
 

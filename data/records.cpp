@@ -25,17 +25,48 @@ std::string Table::where(const Row& row) const {
   return concat(input_name(files_[row.file]), ":", row.line);
 }
 
+void Table::keep(const std::vector<uint32_t>& rows) {
+  size_t views = 0;
+  for (uint32_t row : rows) views += rows_[row].values.size();
+  auto values = std::make_unique<std::string_view[]>(views);
+  std::string_view* next = values.get();
+  std::vector<std::span<const std::string_view>> kept;
+  TextArena arena;
+  for (uint32_t row : rows) {
+    std::string_view* first = next;
+    for (std::string_view value : rows_[row].values) *next++ = arena.keep(value);
+    kept.emplace_back(first, next);
+  }
+  check_intact();
+  for (Row& row : rows_) row.values = {};
+  for (size_t i = 0; i < rows.size(); ++i) rows_[rows[i]].values = kept[i];
+  arena_ = std::move(arena);
+  values_.clear();
+  values_.push_back(std::move(values));
+  maps_.clear();
+}
+
+void Table::check_intact() const {
+  for (const MappedFile& map : maps_) map.check_intact();
+}
+
 class TableReader {
  public:
   TableReader(bool skip_bad_rows, int64_t limit) : skip_bad_rows_(skip_bad_rows), limit_(limit) {}
 
   bool full() const { return limit_ > 0 && int64_t(table_.rows_.size()) >= limit_; }
 
-  void read(const InputFile& file) {
-    const fs::path& path = file.name;
-    const std::string_view text =
-        table_.maps_.emplace_back(file.content == "-" ? "/dev/stdin" : file.content).text();
-    table_.files_.push_back(path);
+  void read(const InputFile& input) {
+    const InputFile file = in_memory(input);
+    table_.files_.push_back(file.name);
+    const MappedFile& map = table_.maps_.emplace_back(file.content);
+    map.read_intact([&] { read_rows(file.name, map.text()); });
+  }
+
+  Table take() { return std::move(table_); }
+
+ private:
+  void read_rows(const fs::path& path, std::string_view text) {
     RowStream stream(path, ByteWindow(text),
                      {.skip_bad_rows = skip_bad_rows_, .columns = table_.columns_}, table_.arena_);
     if (table_.columns_.empty()) {
@@ -55,9 +86,6 @@ class TableReader {
     throw data_error(input_name(path), text.empty() ? ": is empty" : ": holds no rows");
   }
 
-  Table take() { return std::move(table_); }
-
- private:
   void add(const Values& values, uint32_t line) {
     if (values.size() > left_) {
       left_ = std::max(kViewsInBlock, values.size());

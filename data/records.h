@@ -50,6 +50,10 @@ class Table {
   bool has_column(std::string_view name) const;
   std::string where(const Row& row) const;  // "train.csv:118"
   int64_t skipped_rows() const { return skipped_rows_; }
+  // Copies the values of these rows and lets go of all others and of the files, whose values can
+  // change or vanish. Error(data) if they have been cut since they were read.
+  void keep(const std::vector<uint32_t>& rows);
+  void check_intact() const;  // that error alone
 
  private:
   friend class TableReader;

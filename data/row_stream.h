@@ -36,6 +36,7 @@ class ByteWindow {
   int descriptor_ = -1;
   std::unique_ptr<char[]> buffer_;
   size_t capacity_ = 0;
+  uint64_t expected_ = 0;  // bytes that a regular file still has, by its size at opening
   std::string_view bytes_;
   bool last_ = false;
 };

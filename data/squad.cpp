@@ -58,25 +58,11 @@ class SquadReader {
  public:
   SquadReader(int64_t limit, bool need_answers) : limit_(limit), need_answers_(need_answers) {}
 
-  void read(const InputFile& input) {
-    MappedFile file(input.content);
+  void read(const InputFile& given) {
+    const InputFile input = in_memory(given);
     file_ = input.name.string();
-    const size_t before = data_.questions.size();
-    std::string_view text = file.text();
-    check_text(text);
-    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    JsonCursor cursor(text);
-    try {
-      while (!cursor.at_end()) value(cursor, 0);  // one document, or a row on each line
-    } catch (const JsonFault& fault) {
-      if (fault.at >= text.size()) {
-        throw too_short(file.text());
-      }
-      throw data_error(file_, ":", line_of(text, fault.at), ": not SQuAD JSON: ", fault.what,
-                       " (byte ", fault.at + (file.size() - text.size()) + 1, ")");
-    }
-    if (data_.questions.size() == before && !full())
-      throw data_error(file_, ": holds no questions");
+    const MappedFile file(input.content);
+    file.read_intact([&] { read_text(file.text()); });
   }
 
   bool full() const { return limit_ > 0 && int64_t(data_.questions.size()) >= limit_; }
@@ -92,6 +78,25 @@ class SquadReader {
   }
 
  private:
+  void read_text(const std::string_view whole) {
+    const size_t before = data_.questions.size();
+    std::string_view text = whole;
+    check_text(text);
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    JsonCursor cursor(text);
+    try {
+      while (!cursor.at_end()) value(cursor, 0);  // one document, or a row on each line
+    } catch (const JsonFault& fault) {
+      if (fault.at >= text.size()) {
+        throw too_short(whole);
+      }
+      throw data_error(file_, ":", line_of(text, fault.at), ": not SQuAD JSON: ", fault.what,
+                       " (byte ", fault.at + (whole.size() - text.size()) + 1, ")");
+    }
+    if (data_.questions.size() == before && !full())
+      throw data_error(file_, ": holds no questions");
+  }
+
   Error too_short(std::string_view text) const {
     return data_error(file_, ": the JSON ends too early, at byte ", text.size(),
                       "; is the file cut short?");
@@ -294,8 +299,9 @@ SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool ne
 
 bool looks_like_squad(const InputFile& file) {
   if (is_pipe(file.content)) return false;
-  MappedFile map(file.content);
-  std::string_view text = map.text().substr(0, 1 << 20);
+  require_readable(file.content);
+  const std::string beginning = read_beginning(file.content, 1 << 20);
+  std::string_view text = beginning;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   bool wrapper = false, context = false, question = false;
   JsonCursor cursor(text);

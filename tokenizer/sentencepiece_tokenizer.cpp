@@ -77,10 +77,11 @@ SentencePieceTokenizer::SentencePieceTokenizer(const fs::path& path) {
   options_ = albert ? SentencePieceOptions{} : SentencePieceOptions{false, false, true};
   files_.push_back(path);
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    if (fs::exists(path.parent_path() / name)) files_.push_back(path.parent_path() / name);
+    const fs::path file = path.parent_path() / name;
+    if (path_exists(file, ExitCode::model)) files_.push_back(file);
   }
   fs::path config = path.parent_path() / "tokenizer_config.json";
-  if (fs::exists(config)) read_config(config);
+  if (path_exists(config, ExitCode::model)) read_config(config);
   special_.cls = find(cls_);
   special_.sep = find(sep_);
   special_.unk = processor_.unk_id();

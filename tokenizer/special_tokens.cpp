@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/file_kind.h"
 #include "core/text.h"
 
 namespace finetune {
@@ -200,11 +201,13 @@ SpecialNames add_configured_tokens(const fs::path& directory, const JsonFile* co
     const auto tokenizer_class = config->get<std::string_view>(config->root(), "tokenizer_class");
     has_own_names = tokenizer_class.value_or("") != "PreTrainedTokenizerFast";
   }
-  if (fs::path path = directory / "special_tokens_map.json"; !decoded && fs::exists(path)) {
+  if (fs::path path = directory / "special_tokens_map.json";
+      !decoded && path_exists(path, ExitCode::model)) {
     names.read(JsonFile(path), false);
   }
   const std::vector<NamedToken> all = names.all();
-  if (fs::path path = directory / "added_tokens.json"; !decoded && fs::exists(path)) {
+  if (fs::path path = directory / "added_tokens.json";
+      !decoded && path_exists(path, ExitCode::model)) {
     read_added_tokens(JsonFile(path), all, added);
   }
   definition.vocabulary.finish();

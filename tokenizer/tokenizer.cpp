@@ -1,6 +1,7 @@
 #include "tokenizer/tokenizer.h"
 
 #include "core/error.h"
+#include "core/file_kind.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/wordpiece_files.h"
 
@@ -9,18 +10,19 @@ namespace finetune {
 namespace fs = std::filesystem;
 
 std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& directory) {
-  if (!fs::exists(directory)) throw model_error(directory.string(), " does not exist");
-  if (!fs::is_directory(directory)) {
-    throw model_error(directory.string(), " is not a directory with a vocabulary");
+  const FileKind kind = kind_of(directory, ExitCode::model);
+  if (kind == FileKind::absent) throw model_error(printable_path(directory), " does not exist");
+  if (kind != FileKind::directory) {
+    throw model_error(printable_path(directory), " is not a directory with a vocabulary");
   }
-  if (fs::exists(directory / "tokenizer.json")) {
+  if (path_exists(directory / "tokenizer.json", ExitCode::model)) {
     return std::make_unique<WordPieceTokenizer>(read_tokenizer_json(directory));
   }
-  if (fs::exists(directory / "vocab.txt")) {
+  if (path_exists(directory / "vocab.txt", ExitCode::model)) {
     return std::make_unique<WordPieceTokenizer>(read_vocab_txt(directory));
   }
   for (const char* name : {"spiece.model", "sentencepiece.bpe.model", "tokenizer.model"}) {
-    if (fs::exists(directory / name)) return load_sentencepiece(directory / name);
+    if (path_exists(directory / name, ExitCode::model)) return load_sentencepiece(directory / name);
   }
   throw model_error(directory.string(),
                     " holds no vocabulary: one of tokenizer.json, vocab.txt, spiece.model, "

@@ -19,7 +19,7 @@ std::vector<fs::path> present_files(const fs::path& directory,
                                     std::initializer_list<const char*> names) {
   std::vector<fs::path> out;
   for (const char* name : names) {
-    if (fs::exists(directory / name)) out.push_back(directory / name);
+    if (path_exists(directory / name, ExitCode::model)) out.push_back(directory / name);
   }
   return out;
 }
@@ -146,7 +146,8 @@ void read_template(const JsonFile& file, WordPieceDefinition& definition) {
 // Null: there is none.
 std::unique_ptr<const JsonFile> open_config(const fs::path& directory) {
   const fs::path path = directory / "tokenizer_config.json";
-  return fs::exists(path) ? std::make_unique<const JsonFile>(path) : nullptr;
+  if (!path_exists(path, ExitCode::model)) return nullptr;
+  return std::make_unique<const JsonFile>(path);
 }
 
 int64_t read_model_max_length(const JsonFile& config) {
@@ -197,8 +198,8 @@ WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
 namespace {
 
 void read_vocabulary_lines(const fs::path& path, Vocabulary& vocabulary) {
-  MappedFile file(path, ExitCode::model);
-  std::string_view text = file.text();
+  const std::string whole = read_text_file(path, ExitCode::model);
+  std::string_view text = whole;
   if (size_t at = invalid_utf8(text); at != text.npos) {
     throw model_error(path.string(), " is not valid UTF-8 at byte ", at);
   }

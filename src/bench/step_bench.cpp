@@ -154,7 +154,7 @@ void check(const StepBenchOptions& o) {
 }
 
 BertConfig shape_config(const std::string& shape) {
-  if (!std::filesystem::is_directory(shape)) {
+  if (!directory_exists(shape, ExitCode::model)) {
     for (const char* name : {"tiny", "minilm", "base", "large"}) {
       if (shape == name) return named_shape(shape);
     }

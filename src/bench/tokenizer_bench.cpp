@@ -1,6 +1,7 @@
 #include "bench/tokenizer_bench.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "core/files.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "data/input_file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {
@@ -40,7 +42,8 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
                                      int64_t thread_count, Clock clock) {
   check_threads(clock, thread_count);
   TokenizerBenchResult result{model, input};
-  const std::string text = read_text_file(input, ExitCode::data);
+  const InputFile file = in_memory(std::filesystem::path(input), kSecondsForWriter);
+  const std::string text = read_text_file(file.content);
   std::vector<std::string_view> lines;
   for (std::string_view line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);

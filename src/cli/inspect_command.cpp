@@ -48,7 +48,8 @@ ordered_json describe_weights(const WeightSource& source) {
   result["format"] = source.format();
   result["files"] = ordered_json::array();
   for (const fs::path& file : source.files()) {
-    result["files"].push_back({{"name", file.filename().string()}, {"bytes", fs::file_size(file)}});
+    result["files"].push_back(
+        {{"name", file.filename().string()}, {"bytes", file_bytes(file, ExitCode::model)}});
   }
   int64_t parameters = 0, bytes = 0;
   result["tensors"] = ordered_json::array();
@@ -97,8 +98,7 @@ ordered_json describe_model(const fs::path& directory) {
 
 ordered_json describe(const fs::path& path) {
   ordered_json result;
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) {
+  if (!directory_exists(path, ExitCode::model)) {
     if (looks_like_checkpoint(path))
       result["checkpoint"] = describe_checkpoint(path);
     else
@@ -107,7 +107,9 @@ ordered_json describe(const fs::path& path) {
   }
   if (output_state(path) == OutputState::run) {
     result["run"] = describe_run(path);
-    if (fs::is_directory(path / "model", ignored)) result.update(describe_model(path / "model"));
+    if (directory_exists(path / "model", ExitCode::model)) {
+      result.update(describe_model(path / "model"));
+    }
     return result;
   }
   result = describe_model(path);

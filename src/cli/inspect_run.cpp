@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <string_view>
 
 #include "core/files.h"
 #include "core/printable.h"
@@ -50,8 +50,7 @@ ordered_json describe_options(const fs::path& path) {
 }
 
 bool have(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  return path_exists(path, ExitCode::model);
 }
 
 }  // namespace
@@ -64,17 +63,15 @@ std::string shown(const ordered_json& value) {
 }
 
 bool looks_like_checkpoint(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string beginning(19, '\0');
-  file.read(beginning.data(), std::streamsize(beginning.size()));
-  return file && beginning == "finetune checkpoint";
+  constexpr std::string_view kTitle = "finetune checkpoint";
+  return read_beginning(path, kTitle.size()) == kTitle;
 }
 
 ordered_json describe_checkpoint(const fs::path& path) {
   const CheckpointState state = read_checkpoint_state(path);
   ordered_json out;
   out["path"] = path.string();
-  out["bytes"] = fs::file_size(path);
+  out["bytes"] = file_bytes(path, ExitCode::model);
   out["version"] = state.version;
   out["code_path"] = state.code_path;
   out["step"] = state.step;

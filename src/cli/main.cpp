@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "comm/agreement.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/file_kind.h"
 #include "core/log.h"
 #include "core/printable.h"
 
@@ -53,12 +56,13 @@ bool is_for_all(const std::string& command) {
 }
 
 // A file must not become the standard output or error of a caller that has closed them, and a
-// reader that goes away must not stop a run.
+// reader that goes away must not stop a run. A limit on the size of files is a write error.
 void prepare_standard_streams() {
   int descriptor = 0;
   while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
   if (descriptor > 2) ::close(descriptor);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 // Long options accept `_` for `-`.

@@ -265,9 +265,8 @@ std::string destination(const std::string& path) {
 
 void check_paths(const PredictOptions& o) {
   for (const std::string& path : {o.output, o.n_best}) {
-    std::error_code ignored;
-    if (path.empty() || is_pipe(path) || !fs::exists(path, ignored)) continue;
-    if (fs::is_directory(path, ignored))
+    if (path.empty() || is_pipe(path) || !path_exists(path, ExitCode::model)) continue;
+    if (directory_exists(path, ExitCode::model))
       throw usage_error(path, ": is a directory, a file is needed");
     if (same_file(path, o.input))
       throw usage_error(path, ": is the input; write the output to another file");
@@ -281,7 +280,7 @@ void check_paths(const PredictOptions& o) {
 void check_model_survives(const PredictOptions& o, const fs::path& model_directory) {
   for (const std::string& path : {o.output, o.n_best}) {
     std::error_code ignored;
-    if (path.empty() || is_pipe(path) || !fs::exists(path, ignored)) continue;
+    if (path.empty() || is_pipe(path) || !path_exists(path, ExitCode::model)) continue;
     if (fs::equivalent(fs::absolute(path).parent_path(), model_directory, ignored))
       throw usage_error(path, ": is one of the model's files; write the output elsewhere");
   }

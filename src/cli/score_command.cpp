@@ -45,7 +45,8 @@ void print(const std::map<std::string, double>& metrics, bool as_json) {
 }
 
 void score(const ScoreOptions& options) {
-  const SquadData data = read_squad({std::filesystem::path(options.data)}, 0, false);
+  const InputFile file = in_memory(std::filesystem::path(options.data), kSecondsForWriter);
+  const SquadData data = read_squad({file}, 0, false);
   if (!data.has_unanswerable &&
       std::all_of(data.questions.begin(), data.questions.end(),
                   [](const SquadQuestion& q) { return q.answers.empty(); })) {

@@ -38,6 +38,8 @@ With --jsonl each line is {"text":...}, {"text":...,"text_pair":...} or
 {"question":...,"context":...}; of the last form every window becomes a line, and offsets outside
 the context are null.)";
 
+constexpr size_t kMostLineBytes = size_t{64} << 20;  // as of a row of data (data/row_stream.cpp)
+
 struct TokenizeOptions {
   std::string model;
   std::string input = "-";
@@ -63,9 +65,7 @@ class Command {
     if (options_.input == "-") {
       read(std::cin, "standard input");
     } else {
-      if (fs::is_directory(options_.input)) {
-        throw data_error(options_.input, " is a directory, not a file");
-      }
+      require_readable(options_.input);
       std::ifstream file(options_.input, std::ios::binary);
       if (!file) throw data_error(options_.input, ": ", std::strerror(errno));
       read(file, options_.input);
@@ -75,6 +75,7 @@ class Command {
   }
 
  private:
+  bool next_line(std::istream& in, std::string& line);
   void read(std::istream& in, const std::string& name);
   void text_line(std::string_view text);
   void json_line(const std::string& line);
@@ -97,14 +98,30 @@ class Command {
   std::string ids_, tokens_, offsets_, out_;
 };
 
+// The next line without its end; false behind the last one.
+bool Command::next_line(std::istream& in, std::string& line) {
+  line.clear();
+  char piece[1 << 14];
+  ++place_.second;
+  for (;;) {
+    in.getline(piece, sizeof piece);
+    const bool ends = in.good();  // at a line's end, which counts as read
+    line.append(piece, size_t(in.gcount()) - size_t(ends));
+    if (line.size() > kMostLineBytes) {
+      throw error(concat("the line is longer than ", kMostLineBytes >> 20, " MiB"));
+    }
+    if (ends) return true;
+    if (in.eof() || in.bad() || in.gcount() == 0) return !line.empty();
+    in.clear();  // the piece is full
+  }
+}
+
 void Command::read(std::istream& in, const std::string& name) {
   place_ = {name, 0};
   std::string line;
-  while (std::getline(in, line)) {
-    ++place_.second;
+  while (next_line(in, line)) {
     if (place_.second == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.size() >= UINT32_MAX) throw error("the line is longer than 4 GiB");
     if (!options_.jsonl) {
       write_texts(line, std::nullopt);
     } else if (!trim(line).empty()) {

@@ -1,8 +1,11 @@
 #include "core/failure.h"
 
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 #include <system_error>
+
+#include "core/file_kind.h"
 
 namespace finetune {
 namespace {
@@ -24,6 +27,9 @@ Error error_of(const std::exception& failure, std::string_view advice) {
   if (auto error = dynamic_cast<const std::system_error*>(&failure);
       error && lacks_memory(error->code())) {
     return device_error("out of memory or threads: ", failure.what(), advice);
+  }
+  if (auto error = dynamic_cast<const std::filesystem::filesystem_error*>(&failure)) {
+    return model_error(printable_path(error->path1()), ": ", error->code().message());
   }
   return internal_error(failure.what());
 }

@@ -1,7 +1,6 @@
 #include "core/files.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -59,99 +58,6 @@ bool is_own_file(int descriptor) {
 }
 
 }  // namespace
-
-MappedFile::MappedFile(const fs::path& path, ExitCode code) : path_(path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw Error(code, concat(path.string(), ": ", reason(errno)));
-  struct stat info {};
-  if (::fstat(descriptor, &info) != 0) {
-    int error = errno;
-    ::close(descriptor);
-    throw Error(code, concat(path.string(), ": ", reason(error)));
-  }
-  if (S_ISDIR(info.st_mode)) {
-    ::close(descriptor);
-    throw Error(code, concat(path.string(), ": is a directory, a file is needed"));
-  }
-  const bool is_file = S_ISREG(info.st_mode);
-  std::string piped;  // a pipe cannot be mapped: it is read to its end
-  if (!is_file) {
-    char block[1 << 16];
-    ssize_t count = 0;
-    while ((count = ::read(descriptor, block, sizeof block)) != 0) {
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) {
-        int error = errno;
-        ::close(descriptor);
-        throw Error(code, concat(path.string(), ": cannot be read: ", reason(error)));
-      }
-      piped.append(block, size_t(count));
-    }
-  }
-  size_ = is_file ? size_t(info.st_size) : piped.size();
-  if (size_ > 0) {
-    void* data = is_file ? ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0)
-                         : ::mmap(nullptr, size_, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) {
-      int error = errno;
-      ::close(descriptor);
-      throw Error(error == ENOMEM ? ExitCode::device : code,
-                  concat(path.string(), ": cannot be mapped: ", reason(error)));
-    }
-    data_ = data;
-    if (!is_file) std::memcpy(data, piped.data(), size_);
-  }
-  ::close(descriptor);
-}
-
-MappedFile::~MappedFile() {
-  if (data_) ::munmap(data_, size_);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-std::string read_text_file(const fs::path& path, ExitCode code) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw Error(code, concat(path.string(), ": ", reason(errno)));
-  std::string text;
-  char block[1 << 16];
-  for (;;) {  // not mapped: this also reads pipes and /dev/stdin
-    ssize_t count = ::read(descriptor, block, sizeof block);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      int error = errno;
-      ::close(descriptor);
-      throw Error(code,
-                  concat(path.string(), ": ",
-                         error == EISDIR ? "is a directory, a file is needed" : reason(error)));
-    }
-    if (count == 0) break;
-    text.append(block, size_t(count));
-  }
-  ::close(descriptor);
-  return text;
-}
-
-void require_readable(const fs::path& path, ExitCode code) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || ::access(path.c_str(), R_OK) != 0) {
-    throw Error(code, concat(path.string(), ": ", reason(errno)));
-  }
-  if (S_ISDIR(info.st_mode)) {
-    throw Error(code, concat(path.string(), ": is a directory, a file is needed"));
-  }
-}
 
 bool write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {

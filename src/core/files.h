@@ -1,41 +1,19 @@
-// Files: mapped for reading, written whole or not at all.
+// Files: read (file_kind.h, mapped_file.h, text_file.h), and written whole or not at all.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/file_kind.h"
+#include "core/mapped_file.h"
+#include "core/text_file.h"
 
 namespace finetune {
 
 namespace fs = std::filesystem;
-
-// A whole file, read-only in memory; a pipe is read to its end. Throws Error(code): missing, a
-// directory, unreadable.
-class MappedFile {
- public:
-  explicit MappedFile(const fs::path& path, ExitCode code = ExitCode::data);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-
-  std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
-  std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(data_), size_}; }
-  size_t size() const { return size_; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-  void* data_ = nullptr;
-  size_t size_ = 0;
-};
-
-std::string read_text_file(const fs::path& path, ExitCode code = ExitCode::data);
-// The same errors, for a file that is read later.
-void require_readable(const fs::path& path, ExitCode code = ExitCode::data);
 
 // False, errno saying why, if not all of it can be written.
 bool write_all(int descriptor, std::string_view bytes);

@@ -43,8 +43,10 @@ std::string sha256_of(std::string_view text) {
 }
 
 std::string sha256_of_file(const std::filesystem::path& path) {
-  MappedFile file(path);
-  return sha256_of(file.text());
+  const MappedFile file(path);
+  std::string sum = sha256_of(file.text());
+  file.check_intact();
+  return sum;
 }
 
 }  // namespace finetune

@@ -273,7 +273,7 @@ std::vector<ConfigEntry> parse_config_text(std::string_view text, const std::str
 }
 
 std::vector<ConfigEntry> read_config(const fs::path& path, ExitCode code) {
-  return parse_config_text(read_text_file(path, code), path.string(), code);
+  return parse_config_text(read_text_input(path, code), path.string(), code);
 }
 
 void check_config_names(const std::vector<ConfigEntry>& entries,

@@ -50,8 +50,7 @@ Json inverse_of(const Json& id2label) {
 }
 
 void copy_whole(const fs::path& from, const fs::path& to) {
-  MappedFile source(from, ExitCode::model);
-  write_file(to, source.text());
+  write_file(to, read_text_file(from, ExitCode::model));
 }
 
 }  // namespace

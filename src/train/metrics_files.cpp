@@ -48,14 +48,17 @@ bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step,
 void keep_lines_up_to(const fs::path& path, int64_t step, int64_t evaluated) {
   ::close(open_for_appending(path, false));  // no link: before anything is read from it
   simdjson::dom::parser parser;
-  std::string text = read_text_file(path, ExitCode::model), kept;
-  for (std::string_view rest = text; !rest.empty();) {
+  std::string kept;
+  const MappedFile file(path, ExitCode::model);  // of any size
+  for (std::string_view rest = file.text(); !rest.empty();) {
     size_t end = rest.find('\n');
     if (end == std::string_view::npos) break;
     if (is_kept(parser, rest.substr(0, end), step, evaluated)) kept.append(rest.substr(0, end + 1));
     rest.remove_prefix(end + 1);
   }
-  if (kept != text) write_file(path, kept);
+  const bool changed = kept != file.text();
+  file.check_intact();
+  if (changed) write_file(path, kept);
 }
 
 }  // namespace
@@ -80,7 +83,7 @@ void write_metrics(const fs::path& path, const std::map<std::string, double>& me
 }
 
 std::map<std::string, double> read_metrics(const fs::path& path, ExitCode code) {
-  std::string text = read_text_file(path, code);
+  std::string text = read_text_input(path, code);
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (auto error = parser.parse(text).get(object)) {

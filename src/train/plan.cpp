@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/file_kind.h"
 #include "core/parallel.h"
 #include "tasks/registry.h"
 #include "train/ownership.h"
@@ -56,8 +57,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   checked_best_metric(o, *p.task);
   p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
   for (const auto& file : source->files()) {
-    std::error_code ignored;
-    p.weight_file_bytes += int64_t(std::filesystem::file_size(file, ignored));
+    p.weight_file_bytes += int64_t(file_bytes(file, ExitCode::model));
   }
   if (!o.virtual_shards) o.virtual_shards = processes;
   if (!o.micro_batch_tokens) {

@@ -163,7 +163,7 @@ void Preparation::open_model_files() {
 
 void Preparation::open_source() {
   source_ = open_weights(s_.model.directory.weights);
-  for (const fs::path& file : source_->files()) require_no_pipe(file);
+  for (const fs::path& file : model_files(s_.model, *source_)) require_file(file, ExitCode::model);
 }
 
 void Preparation::open_data_files() {

@@ -137,7 +137,7 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
 }
 
 bool is_finished(const RunDirectory& directory) {
-  return fs::exists(directory.metrics());
+  return path_exists(directory.metrics(), ExitCode::model);
 }
 
 std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options) {
@@ -151,7 +151,7 @@ std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainO
 
 void take_finished_sums(const RunDirectory& directory, CheckpointState& state) {
   const fs::path path = directory.facts();
-  if (fs::exists(path)) {
+  if (path_exists(path, ExitCode::model)) {
     for (const auto& [name, value] : read_facts(path)) {
       if (name == "data_sha256") state.data_sha256 = value;
       if (name == "model_sha256") state.model_sha256 = value;

@@ -143,7 +143,7 @@ std::vector<fs::path> model_files(const ModelFiles& model, const WeightSource& s
 }
 
 void require_no_pipe(const fs::path& file) {
-  if (!is_pipe(file)) return;
+  if (kind_of(file, ExitCode::model) != FileKind::pipe) return;
   throw model_error(file.string(), ": is a pipe, and training reads its model more than once; ",
                     "write it to a file first");
 }

@@ -27,7 +27,8 @@ constexpr std::string_view kTitle = "finetune checkpoint, format 1\n";
 class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags)
-      : path_(path.string()), descriptor_(::open(path.c_str(), flags | O_CLOEXEC)) {
+      : path_(path.string()),
+        descriptor_(::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor_ >= 0) return;
     if (flags != O_RDONLY) throw unwritten(errno);
     throw model_error(path_, ": ", std::strerror(errno));

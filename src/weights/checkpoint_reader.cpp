@@ -99,8 +99,8 @@ class CheckpointReader {
   explicit CheckpointReader(const std::filesystem::path& index) : index_(index) {}
 
   std::unique_ptr<WeightSource> open() {
-    MappedFile file(index_, ExitCode::model);
-    std::vector<TableEntry> table = read_table(index_.string(), file.text());
+    const std::string index = read_text_file(index_, ExitCode::model);
+    std::vector<TableEntry> table = read_table(index_.string(), index);
     if (table.empty() || !table[0].key.empty()) throw fault("has no header");
     if (table.size() > kMostVariables) {
       throw fault("holds ", table.size() - 1, " variables; no BERT has more than ", kMostVariables);

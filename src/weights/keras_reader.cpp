@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/file_kind.h"
 #include "weights/hdf5/numbers.h"
 #include "weights/hdf5/reader.h"
 #include "weights/names.h"
@@ -150,10 +151,7 @@ bool is_keras_file(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) throw model_error(path.string(), ": no such file");
-  if (std::filesystem::is_directory(path)) {
-    throw model_error(path.string(), ": is a directory, a file is needed");
-  }
+  require_file(path, ExitCode::model);
   Reader file(path);
   const std::string root = weights_root(file);
   if (!has_attribute(file, root, "layer_names")) {

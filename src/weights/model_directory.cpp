@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/file_kind.h"
 
 namespace finetune {
 namespace {
@@ -15,14 +16,14 @@ constexpr std::string_view kTokenizerFiles[] = {
     "vocab.txt",         "tokenizer.json", "tokenizer_config.json",   "special_tokens_map.json",
     "added_tokens.json", "spiece.model",   "sentencepiece.bpe.model", "tokenizer.model"};
 
+// A pipe or a device is taken for the file that it stands in for, and refused where it is opened.
 bool have_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  const FileKind kind = kind_of(path, ExitCode::model);
+  return kind != FileKind::absent && kind != FileKind::directory;
 }
 
 bool have_directory(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return directory_exists(path, ExitCode::model);
 }
 
 std::optional<fs::path> find_checkpoint(const fs::path& directory) {
@@ -76,8 +77,7 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
     bool is_run = !find_config(path) && have_directory(path / "model");
     model.directory = is_run ? path / "model" : path;
   } else {
-    std::error_code ignored;
-    if (fs::exists(path, ignored)) {
+    if (path_exists(path, ExitCode::model)) {
       model.weights = path;
     } else if (have_file(fs::path(path) += ".index")) {
       model.weights = fs::path(path) += ".index";

@@ -9,11 +9,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::unique_ptr<WeightSource> open_by_content(const fs::path& path) {
-  std::string begin;
-  {
-    MappedFile file(path, ExitCode::model);
-    begin = std::string(file.text().substr(0, 512));
-  }
+  require_file(path, ExitCode::model);
+  const std::string begin = read_beginning(path, 512);
   if (begin.starts_with("PK\x03\x04")) return open_torch_zip(path);
   if (begin.starts_with("\x89HDF\r\n\x1a\n")) return open_keras(path);
   if (begin.starts_with('\x80')) return open_torch_legacy(path);
@@ -31,15 +28,16 @@ std::unique_ptr<WeightSource> open_by_content(const fs::path& path) {
 }  // namespace
 
 std::unique_ptr<WeightSource> open_weights(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
+  const FileKind kind = kind_of(path, ExitCode::model);
+  if (kind == FileKind::directory) {
     std::optional<fs::path> weights = find_weights(path);
     if (!weights) throw model_error(path.string(), ": has no weights");
     return open_weights(*weights);
   }
   const std::string name = path.filename().string();
-  if (!fs::exists(path, ignored) && fs::exists(fs::path(path) += ".index", ignored)) {
-    return open_checkpoint(fs::path(path) += ".index");
+  const fs::path index = fs::path(path) += ".index";
+  if (kind == FileKind::absent && path_exists(index, ExitCode::model)) {
+    return open_checkpoint(index);
   }
   if (name.ends_with(".index")) return open_checkpoint(path);
   size_t data = name.rfind(".data-");

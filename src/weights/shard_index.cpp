@@ -2,6 +2,7 @@
 #include <simdjson.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -29,11 +30,20 @@ class SeenFiles {
  private:
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
+constexpr size_t kLongestName = 255;  // of a file, on any file system
 
 // Shards lie beside their index; nothing else may be read through it.
 void check_shard_name(const std::filesystem::path& index, std::string_view name) {
+  const bool is_control =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  if (is_control || name.size() > kLongestName) {
+    throw model_error(
+        printable_path(index), ": shard ", in_quotes(name), " has ",
+        is_control ? "control bytes in its name" : concat("a name of ", name.size(), " bytes"),
+        ", which no shard has");
+  }
   std::filesystem::path shard(name);
-  bool leaves = name.empty() || shard.is_absolute() || name.find('\0') != std::string_view::npos;
+  bool leaves = name.empty() || shard.is_absolute();
   for (const auto& part : shard) leaves |= part == "..";
   if (leaves) {
     throw model_error(index.string(), ": shard ", in_quotes(name),
@@ -44,8 +54,7 @@ void check_shard_name(const std::filesystem::path& index, std::string_view name)
 }  // namespace
 
 std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path) {
-  MappedFile index(path, ExitCode::model);
-  simdjson::padded_string text = padded_copy(index.text());
+  const std::string text = read_text_file(path, ExitCode::model);
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   if (auto error = parser.parse(text).get(root)) {
@@ -71,7 +80,7 @@ std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path
     if (is_new) {
       check_shard_name(path, shard_name);
       std::filesystem::path file = path.parent_path() / shard_name;
-      if (!std::filesystem::exists(file)) {
+      if (!path_exists(file, ExitCode::model)) {
         throw model_error(path.string(), ": shard ", in_quotes(shard_name),
                           " is missing: fetch it, all shards are needed");
       }

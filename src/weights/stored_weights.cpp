@@ -43,6 +43,7 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
                              std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
                              std::vector<StoredTensor> tensors)
     : maps_(std::move(maps)) {
+  for (const MappedFile& map : maps_) map.check_intact();  // their structure has been read
   path_ = std::move(path);
   format_ = std::move(format);
   files_ = std::move(files);
@@ -105,6 +106,13 @@ const StoredTensor& StoredWeights::stored(const WeightInfo& info) const {
 
 void StoredWeights::read(const WeightInfo& info, float* out) const {
   const StoredTensor& tensor = stored(info);
+  for (const MappedFile& map : maps_) {
+    if (map.holds(tensor.data)) return map.read_intact([&] { copy(tensor, out); });
+  }
+  copy(tensor, out);
+}
+
+void StoredWeights::copy(const StoredTensor& tensor, float* out) const {
   if (tensor.crc32c) {
     size_t bytes = size_t(element_count(tensor.shape).value_or(0)) * size_of(tensor.dtype);
     if (masked_crc32c(tensor.data, bytes) != *tensor.crc32c) {

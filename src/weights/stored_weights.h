@@ -26,6 +26,8 @@ class StoredWeights : public WeightSource {
   const StoredTensor& stored(const WeightInfo& info) const;
 
  private:
+  void copy(const StoredTensor& tensor, float* out) const;
+
   std::vector<MappedFile> maps_;
   std::vector<StoredTensor> stored_;  // one for each of tensors()
 };

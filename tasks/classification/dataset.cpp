@@ -15,7 +15,7 @@ namespace {
 
 // A table with its columns found and its unusable rows put aside.
 struct Source {
-  std::shared_ptr<const Table> table;
+  std::shared_ptr<Table> table;
   TextColumns text;
   size_t label = 0;
   std::vector<uint32_t> rows;  // usable ones
@@ -251,6 +251,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   if (train) {
     cut(train->rows, options.max_train_samples);
     data.train = make_side(*train, data, options, tokenizer);
+    train->table->check_intact();
     train.reset();
   }
   if (eval) {
@@ -260,6 +261,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     }
     data.has_eval = true;
     data.eval = make_side(*eval, data, options, tokenizer);
+    eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
     data.eval.table = eval->table;
   }
   return data;

@@ -31,7 +31,7 @@ struct ClassificationSide {
   LabelSets label_sets;                // multi-label: ids likewise
   std::vector<double> targets;         // regression
   int64_t dropped = 0;                 // unusable rows of the files (--skip-bad-rows)
-  std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns
+  std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`
   std::vector<uint32_t> rows;          // the table's row of each sample
 };
 

@@ -92,6 +92,7 @@ void ClassificationFileEvaluation::survey() {
   }
   files_.rewind();
   read_ = faulty_ = 0;
+  options_.max_eval_samples = rows_;  // rows that come after the survey are none of it
 }
 
 std::vector<std::string> ClassificationFileEvaluation::describe() const {
@@ -158,6 +159,11 @@ const SampleSet* ClassificationFileEvaluation::next() {
   while (chunk_.size() < kPredictionChunk && chunk_.bytes() < kMostChunkBytes && next_usable(row)) {
     chunk_.add(row.values);
     waiting_.push_back(waiting(row));
+  }
+  if (chunk_.size() == 0 && read_ < rows_) {
+    throw data_error(files_.first_file().string(), ": the data had ", rows_,
+                     " usable rows at first, now ", read_,
+                     ": they have changed while they were evaluated");
   }
   if (chunk_.size() == 0) return nullptr;
   set_ = encode_rows(tokenizer_, chunk_.rows(), text_, data_.max_length);

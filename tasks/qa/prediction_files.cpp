@@ -14,10 +14,11 @@ namespace {
 // Calls entry(id, value) for each member of the object in `path`, in order.
 template <typename Entry>
 void for_each_member(const fs::path& path, std::string_view what, Entry entry) {
-  MappedFile file(path);
+  const InputFile input = in_memory(path, kSecondsForWriter);
+  const std::string text = read_text_file(input.content);
   simdjson::dom::parser parser;
   simdjson::dom::element root;
-  if (auto error = parser.parse(padded_copy(file.text())).get(root)) {
+  if (auto error = parser.parse(text).get(root)) {
     throw data_error(path.string(), ": not JSON: ", json_fault(error));
   }
   simdjson::dom::object object;

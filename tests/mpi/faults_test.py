@@ -4,6 +4,7 @@ import random
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 from ranks import (BINARY, Job, Skip, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
@@ -46,6 +47,28 @@ def test_errors_are_told_once(directory):
         assert not (directory / "run").exists(), line
     one_error(run_on(4, *SMALL, "--output", directory / "run2", *diverging, hosts=2), 6, "diverged at step")
     one_error(run_on(4, *SMALL, *out, "--train", bad, hosts=2), 3, "bad.csv:71")
+
+
+def test_weights_that_are_cut_while_they_are_read(directory):
+    """They are open before the data come, and read after them."""
+    prepared()
+    model, pipe, out = directory / "model", directory / "train.csv", directory / "run"
+    shutil.copytree(MODEL, model)
+    weights = model / "model.safetensors"
+    weights.chmod(0o644)
+    os.mkfifo(pipe)
+
+    def cut_and_write():
+        with open(pipe, "wb") as writer:  # waits until the job has opened its end
+            os.truncate(weights, weights.stat().st_size // 2)
+            writer.write(TRAIN.read_bytes())
+    writer = threading.Thread(target=cut_and_write, daemon=True)
+    writer.start()
+    line = ["train", "--model", model, "--train", pipe, "--label-column", "category", "--quiet", "--output", out]
+    one_error(run_on(3, *line), 4, "model.safetensors: became shorter while it was read")
+    writer.join(timeout=10)
+    nothing_left(out)
+    assert not out.exists()
 
 
 def test_out_of_memory(directory):

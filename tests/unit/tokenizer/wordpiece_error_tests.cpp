@@ -1,4 +1,6 @@
 // What is wrong with a vocabulary is said in one line that names the file.
+#include <sys/stat.h>
+
 #include "../contains.h"
 #include "support.h"
 
@@ -41,6 +43,28 @@ TEST_CASE("vocab.txt") {
   check("[UNK]\n[CLS]\nhi\n", "[SEP]");
   check("[UNK]\n[CLS]\n[SEP]\n\xFF\n", "UTF-8");
   check(std::string((1 << 22) + 1, '\n'), "more than 4194304 tokens");
+}
+
+TEST_CASE("pipes, devices and links in a circle in place of a vocabulary") {
+  for (const char* name : {"vocab.txt", "tokenizer.json", "spiece.model"}) {
+    TemporaryDirectory directory;
+    const fs::path path = directory.path() / name;
+    fs::create_symlink(name, path);
+    check_error(directory, name, ": Too many levels of symbolic links");
+    fs::remove(path);
+    fs::create_symlink("/dev/zero", path);
+    check_error(directory, name, ": is a device, a file is needed");
+    fs::remove(path);
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    check_error(directory, name, ": is a pipe, a file is needed");
+  }
+  for (const char* name :
+       {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}) {
+    TemporaryDirectory directory;
+    directory.write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n");
+    fs::create_symlink(name, directory.path() / name);
+    check_error(directory, name, ": Too many levels of symbolic links");
+  }
 }
 
 TEST_CASE("tokenizer_config.json") {

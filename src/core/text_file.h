@@ -1,0 +1,26 @@
+// Texts read whole: configurations, vocabularies, small JSON.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "core/error.h"
+
+namespace finetune {
+
+// A regular file of up to 1 GiB. Throws Error(code): missing, no regular file, unreadable, larger,
+// or shorter at its end than when it was opened.
+std::string read_text_file(const std::filesystem::path& path, ExitCode code = ExitCode::data);
+
+// The same, or up to 64 MiB of what the shell connects, `<(...)` or the standard input. A named
+// pipe is refused: nobody may ever write to it.
+std::string read_text_input(const std::filesystem::path& path, ExitCode code);
+
+// The first bytes of a regular file; nothing of what is no such file, or not readable.
+std::string read_beginning(const std::filesystem::path& path, size_t most);
+
+// The errors of a file of data that is read later. A pipe, and what is_readable_device() says, will
+// do.
+void require_readable(const std::filesystem::path& path, ExitCode code = ExitCode::data);
+
+}  // namespace finetune

@@ -1,0 +1,128 @@
+// Paths of every kind: told at once, and refused in a short line.
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "core/descriptor.h"
+#include "core/files.h"
+#include "failure_of.h"
+#include "scratch.h"
+
+using namespace finetune;
+using test::failure_of;
+
+namespace {
+
+FileKind kind(const fs::path& path) {
+  return kind_of(path, ExitCode::model);
+}
+
+void make_pipe(const fs::path& path) {
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+}
+
+void make_socket(const fs::path& path) {
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  REQUIRE(::bind(socket.number(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+}
+
+std::string refusal(const fs::path& path) {
+  return failure_of([&] { open_file(path, ExitCode::model); });
+}
+
+}  // namespace
+
+TEST_CASE("what a path leads to") {
+  test::Scratch scratch;
+  write_file(scratch.path / "file", "text");
+  make_pipe(scratch.path / "pipe");
+  make_socket(scratch.path / "socket");
+  fs::create_symlink("file", scratch.path / "link");
+  fs::create_symlink("nothing", scratch.path / "dangling");
+  CHECK(kind(scratch.path / "file") == FileKind::file);
+  CHECK(kind(scratch.path / "link") == FileKind::file);
+  CHECK(kind(scratch.path) == FileKind::directory);
+  CHECK(kind(scratch.path / "pipe") == FileKind::pipe);
+  CHECK(kind(scratch.path / "socket") == FileKind::socket);
+  CHECK(kind("/dev/zero") == FileKind::device);
+  for (const char* name : {"nothing", "dangling", "file/inside"}) {
+    CHECK(kind(scratch.path / name) == FileKind::absent);
+    CHECK_FALSE(path_exists(scratch.path / name, ExitCode::model));
+  }
+  CHECK(path_exists(scratch.path / "pipe", ExitCode::model));
+  CHECK(directory_exists(scratch.path, ExitCode::model));
+  CHECK_FALSE(directory_exists(scratch.path / "file", ExitCode::model));
+  CHECK(file_bytes(scratch.path / "link", ExitCode::model) == 4);
+}
+
+TEST_CASE("paths that nobody can follow are errors, not absent files") {
+  test::Scratch scratch;
+  fs::create_symlink("loop", scratch.path / "loop");
+  const std::string loop = (scratch.path / "loop").string();
+  const std::string circle = ": Too many levels of symbolic links";
+  CHECK(failure_of([&] { path_exists(loop, ExitCode::data); }) == "3: " + loop + circle);
+  CHECK(failure_of([&] { path_exists(loop + "/x", ExitCode::model); }) ==
+        "4: " + loop + "/x" + circle);
+  for (const std::string& longest : {std::string(256, 'n'), std::string(100'000, 'n')}) {
+    const std::string error = failure_of([&] { kind(scratch.path / longest); });
+    CHECK(error.starts_with("4: " + scratch.path.string() + "/nnn"));
+    CHECK(error.ends_with("nnn: File name too long"));
+    CHECK(error.size() < 400);
+  }
+}
+
+TEST_CASE("a folder that may not be searched is an error") {
+  if (::geteuid() != 0) return;  // needs another user
+  test::Scratch scratch;
+  fs::create_directory(scratch.path / "closed");
+  write_file(scratch.path / "closed/file", "x");
+  ::chmod((scratch.path / "closed").c_str(), 0700);
+  ::chmod(scratch.path.c_str(), 0755);
+  REQUIRE(::seteuid(65534) == 0);
+  const std::string error =
+      failure_of([&] { path_exists(scratch.path / "closed/file", ExitCode::data); });
+  REQUIRE(::seteuid(0) == 0);
+  CHECK(error == "3: " + (scratch.path / "closed/file").string() + ": Permission denied");
+}
+
+TEST_CASE("only files are opened, and nothing is waited for") {
+  test::Scratch scratch;
+  write_file(scratch.path / "file", "text");
+  make_pipe(scratch.path / "pipe");
+  make_socket(scratch.path / "socket");
+  CHECK(open_file(scratch.path / "file", ExitCode::model).number() >= 0);
+  auto at = [&](const char* name) { return "4: " + (scratch.path / name).string(); };
+  CHECK(refusal(scratch.path / "pipe") == at("pipe") + ": is a pipe, a file is needed");
+  CHECK(refusal(scratch.path / "socket") == at("socket") + ": is a socket, a file is needed");
+  CHECK(refusal(scratch.path / "nothing") == at("nothing") + ": No such file or directory");
+  CHECK(refusal("/dev/zero") == "4: /dev/zero: is a device, a file is needed");
+  CHECK(refusal(scratch.path) ==
+        "4: " + scratch.path.string() + ": is a directory, a file is needed");
+}
+
+TEST_CASE("devices that are read like pipes") {
+  const std::string refused = "3: /dev/full: is a device, a file is needed";
+  CHECK(failure_of([] { require_readable("/dev/full"); }) == refused);
+  CHECK(failure_of([] { require_readable("/dev/null"); }) == "no error");
+}
+
+TEST_CASE("paths in messages") {
+  CHECK(printable_path("a b/ü.txt") == "a b/ü.txt");
+  CHECK(printable_path("a\x1b[31m\n.txt") == "a\\x1b[31m\\n.txt");
+  const std::string name = "/begin/" + std::string(5000, 'x') + "/end";
+  const std::string short_name = printable_path(name);
+  CHECK(short_name.size() < 250);
+  CHECK(short_name.starts_with("/begin/xxx"));
+  CHECK(short_name.ends_with("xxx/end"));
+  std::string accents;
+  for (int i = 0; i < 1000; ++i) accents += "é";
+  CHECK(invalid_utf8(printable_path(accents)) == std::string::npos);
+}

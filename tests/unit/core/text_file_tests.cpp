@@ -1,0 +1,75 @@
+// Texts read whole: of bounded size, from files and from what the shell connects.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "core/descriptor.h"
+#include "core/files.h"
+#include "failure_of.h"
+#include "scratch.h"
+
+using namespace finetune;
+using test::failure_of;
+
+namespace {
+
+// A pipe as `<(...)` has it, with a writer that is done.
+struct ShellPipe {
+  explicit ShellPipe(std::string_view text) {
+    int ends[2] = {-1, -1};
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    read_end = Descriptor(ends[0]);
+    const Descriptor write_end(ends[1]);
+    REQUIRE(write_all(write_end.number(), text));
+  }
+  fs::path path() const { return concat("/dev/fd/", read_end.number()); }
+  Descriptor read_end;
+};
+
+}  // namespace
+
+TEST_CASE("files beyond any sense are refused before they are read") {
+  test::Scratch scratch;
+  write_file(scratch.path / "sparse", "");
+  REQUIRE(::truncate((scratch.path / "sparse").c_str(), off_t{1} << 40) == 0);
+  CHECK(failure_of([&] { read_text_file(scratch.path / "sparse", ExitCode::model); }) ==
+        "4: " + (scratch.path / "sparse").string() +
+            ": holds more than 1024 MiB, too much for a file of this kind");
+}
+
+TEST_CASE("read_text_file refuses pipes and devices at once") {
+  test::Scratch scratch;
+  REQUIRE(::mkfifo((scratch.path / "pipe").c_str(), 0600) == 0);
+  const std::string pipe = (scratch.path / "pipe").string() + ": is a pipe, a file is needed";
+  CHECK(failure_of([&] { read_text_file(scratch.path / "pipe"); }) == "3: " + pipe);
+  CHECK(failure_of([&] { read_text_input(scratch.path / "pipe", ExitCode::usage); }) ==
+        "2: " + pipe);
+  const std::string zero = "2: /dev/zero: is a device, a file is needed";
+  CHECK(failure_of([] { read_text_file("/dev/zero", ExitCode::usage); }) == zero);
+  CHECK(failure_of([] { read_text_input("/dev/zero", ExitCode::usage); }) == zero);
+  const ShellPipe connected("text");
+  CHECK(failure_of([&] { read_text_file(connected.path()); }) ==
+        "3: " + connected.path().string() + ": is a pipe, a file is needed");
+}
+
+TEST_CASE("read_text_input reads what the shell connects") {
+  test::Scratch scratch;
+  write_file(scratch.path / "file", "text of a file");
+  CHECK(read_text_input(scratch.path / "file", ExitCode::usage) == "text of a file");
+  CHECK(read_text_input(ShellPipe("seed = 3\n").path(), ExitCode::usage) == "seed = 3\n");
+  CHECK(read_text_input("/dev/null", ExitCode::usage) == "");
+}
+
+TEST_CASE("the beginning of a file, if it is one") {
+  test::Scratch scratch;
+  write_file(scratch.path / "file", "beginning");
+  REQUIRE(::mkfifo((scratch.path / "pipe").c_str(), 0600) == 0);
+  CHECK(read_beginning(scratch.path / "file", 5) == "begin");
+  CHECK(read_beginning(scratch.path / "file", 500) == "beginning");
+  for (const fs::path& path : {scratch.path / "pipe", scratch.path / "nothing", scratch.path}) {
+    CHECK(read_beginning(path, 5) == "");
+  }
+}
