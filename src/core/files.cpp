@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/descriptor.h"
+#include "core/file_kind.h"
 #include "core/temporary_name.h"
 
 namespace finetune {
@@ -154,7 +155,7 @@ void write_file(const fs::path& path, std::string_view text) {
 void create_directories(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw model_error(path.string(), ": cannot be created: ", error.message());
+  if (error) throw model_error(printable_path(path), ": cannot be created: ", error.message());
 }
 
 void sync_directory(const fs::path& directory) {

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/file_kind.h"
 #include "core/files.h"
 #include "core/temporary_name.h"
 
@@ -60,15 +61,14 @@ std::string_view protected_place(const fs::path& directory, const std::vector<st
 
 void check_writable(const fs::path& directory) {
   fs::path nearest = fs::absolute(directory);
-  std::error_code error;
-  while (!fs::exists(nearest, error) && nearest.has_relative_path())
+  while (!path_exists(nearest, ExitCode::model) && nearest.has_relative_path())
     nearest = nearest.parent_path();
-  if (!fs::is_directory(nearest, error)) {
-    throw model_error(directory.string(), ": cannot be created: ", nearest.string(),
+  if (!directory_exists(nearest, ExitCode::model)) {
+    throw model_error(printable_path(directory), ": cannot be created: ", printable_path(nearest),
                       " is not a directory");
   }
   if (::access(nearest.c_str(), W_OK | X_OK) != 0) {
-    throw model_error(directory.string(), ": cannot be written: ", nearest.string(), ": ",
+    throw model_error(printable_path(directory), ": cannot be written: ", printable_path(nearest), ": ",
                       std::strerror(errno));
   }
 }
@@ -76,14 +76,14 @@ void check_writable(const fs::path& directory) {
 void check_replaceable(const fs::path& output, const DirectoryKind& kind) {
   const fs::path target = without_trailing_separator(output);
   auto refuse = [&](const auto&... why) {
-    throw usage_error("--output ", output.string(), ": ", why..., "; choose another directory");
+    throw usage_error("--output ", printable_path(output), ": ", why..., "; choose another directory");
   };
   std::error_code error;
   if (!fs::is_directory(fs::symlink_status(target, error))) {
     refuse("is a symbolic link or no directory, and only a directory is replaced");
   }
   const fs::path directory = fs::canonical(target, error);
-  if (error) throw model_error(output.string(), ": cannot be read: ", error.message());
+  if (error) throw model_error(printable_path(output), ": cannot be read: ", error.message());
   const std::vector<std::string> names = entry_names(directory);
   if (const auto place = protected_place(directory, names); !place.empty()) {
     refuse("is ", place, ", which is never replaced");
@@ -94,7 +94,7 @@ void check_replaceable(const fs::path& output, const DirectoryKind& kind) {
   }
   if (!kind.is_ours(directory)) refuse("is not ", kind.name);
   if (is_mount_point(directory)) {
-    throw usage_error("--output ", output.string(), ": is a mount point, which cannot be replaced ",
+    throw usage_error("--output ", printable_path(output), ": is a mount point, which cannot be replaced ",
                       "as one; name a directory in it");
   }
   check_writable(directory.parent_path());
@@ -103,7 +103,7 @@ void check_replaceable(const fs::path& output, const DirectoryKind& kind) {
 void check_output_directory(const fs::path& output, bool overwrite, const DirectoryKind& kind) {
   const fs::path target = without_trailing_separator(output);
   auto refuse = [&](const auto&... why) {
-    throw usage_error("--output ", output.string(), why...);
+    throw usage_error("--output ", printable_path(output), why...);
   };
   std::error_code error;
   const fs::file_status status = fs::symlink_status(target, error);
@@ -130,8 +130,8 @@ void check_inputs_survive(const fs::path& directory, const std::vector<fs::path>
   for (const auto& input : inputs) {
     fs::path inside = fs::weakly_canonical(input, error).lexically_relative(output);
     if (inside.empty() || *inside.begin() == "..") continue;
-    throw usage_error("--output ", directory.string(), ": --overwrite would remove ",
-                      input.string(), ", which this run reads");
+    throw usage_error("--output ", printable_path(directory), ": --overwrite would remove ",
+                      printable_path(input), ", which this run reads");
   }
 }
 

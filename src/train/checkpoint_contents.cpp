@@ -112,7 +112,11 @@ hdf5::Dataset CheckpointContents::floats(const std::string& name,
 
 uint64_t CheckpointContents::floats_at(const std::string& name,
                                        const std::vector<int64_t>& shape) {
-  return floats(name, shape).position;
+  const hdf5::Dataset dataset = floats(name, shape);
+  if (dataset.layout.kind != hdf5::Layout::Kind::contiguous) {
+    throw model_error(file_.path().string(), ": tensor ", name, " lies in its object's header");
+  }
+  return dataset.position;
 }
 
 void CheckpointContents::read_floats(const std::string& name, const std::vector<int64_t>& shape,

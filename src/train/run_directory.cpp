@@ -110,15 +110,6 @@ void remove_run(const fs::path& directory) {
   }
 }
 
-// Does it begin as the config.toml of a run does?
-bool is_marked(const fs::path& config) {
-  std::error_code error;
-  if (!fs::is_regular_file(config, error)) return false;
-  std::string beginning(kMarker.size(), '\0');
-  std::ifstream file(config, std::ios::binary);
-  return file.read(beginning.data(), std::streamsize(beginning.size())) && beginning == kMarker;
-}
-
 // What a run adds to is found here before anything slow.
 void check_appendable(const fs::path& path) {
   std::error_code error;
@@ -136,7 +127,7 @@ std::string config_marker(std::string_view version) {
 
 OutputState output_state(const fs::path& directory) {
   std::error_code error;
-  if (is_marked(directory / "config.toml")) return OutputState::run;
+  if (read_beginning(directory / "config.toml", kMarker.size()) == kMarker) return OutputState::run;
   if (!fs::is_directory(directory, error)) {
     return fs::exists(fs::symlink_status(directory, error)) ? OutputState::other
                                                             : OutputState::absent_or_empty;

@@ -13,11 +13,12 @@ from collections import Counter
 from faults import Fault, calls_in, each, need_module, walk
 from checkpoint_content import checkpoint_content
 from blank_model import blank_model
-from harness import facts_of, main, run, succeed
+from harness import GOLDEN, facts_of, fail, main, need, run, succeed
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] paid cash card rent tram tea".split()
-TRAIN = ["train", "--model", "../model", "--train", "../train.csv", "--output", "run", "--max-steps", "4", "--save-every",
-         "2", "--keep-checkpoints", "9", "--batch-size", "4", "--lr", "1e-2", "--threads", "1", "--quiet"]
+TRAIN = ["train", "--model", "../model", "--train", "../train.csv", "--output", "run", "--max-steps", "4",
+         "--save-every", "2", "--keep-checkpoints", "9", "--batch-size", "4", "--lr", "1e-2", "--threads", "1",
+         "--quiet"]
 PATH = "/run/checkpoints/step-"
 
 
@@ -155,6 +156,20 @@ def test_other_calls_that_fail(directory):
     undisturbed = Undisturbed(directory)
     for calls, most in {"open": 6, "read": 5, "close": 6, "sync": 2, "rename": 2, "truncate": 4}.items():
         walk(undisturbed.examine, each(Fault(calls, PATH, "EIO"), undisturbed.count(calls), most))
+
+
+def test_a_model_that_was_read_from_hdf5(directory):
+    """The library was at work before the checkpoint's writer: at the exit it must leave alone what has failed."""
+    need_module()
+    need("golden/formats/tensorflow-h5", "golden/trajectory-classification-train.csv")
+    for nth in (30, 60, 120):
+        out = directory / f"run-{nth}"
+        fault = Fault("write", f"{out}/checkpoints/step-", "EIO", nth=nth, times=0)
+        fail(4, "train", "--model", GOLDEN / "formats/tensorflow-h5", "--train",
+             GOLDEN / "trajectory-classification-train.csv", "--label-column", "category", "--reinit-head",
+             "--max-steps", 2, "--output", out, "--quiet", env=fault.environment(directory / "calls"),
+             words=[f"{out}/checkpoints/step-00000002.h5: cannot be written: Input/output error"])
+        assert not list((out / "checkpoints").iterdir())
 
 
 def test_a_process_that_is_killed(directory):

@@ -22,7 +22,7 @@ def need_module():
 
 @dataclass(frozen=True)
 class Fault:
-    """A call of some families on paths that contain `path`: the n-th and those that follow, `times` of them (0: all)."""
+    """A call of some families on paths that contain `path`: the n-th, and with it `times` in a row (0: all)."""
     calls: str
     path: str = ""
     kind: str = "EIO"
@@ -68,7 +68,7 @@ def each(fault, count, most):
 
 
 def walk(examine, faults):
-    """examine(fault) of each, several at a time; prints how they ended, and is an error if one is not as it should be."""
+    """examine(fault) of each, several at a time; prints how they ended, and fails if one did not as it should."""
     def ending(fault):
         try:
             return examine(fault), ""

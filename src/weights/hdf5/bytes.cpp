@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "weights/hdf5/checksums.h"
 
 namespace finetune::hdf5 {
 namespace {
 
-// Each structure is read once or twice, and names are put together to paths.
+// Each structure is read once; names and attributes are kept, too, and names put together to paths.
 constexpr uint64_t kChargePerByte = 2;
 constexpr uint64_t kLeastCharge = 1 << 16;
 constexpr uint64_t kMostCharge = uint64_t{256} << 20;  // 100,000 datasets take less
@@ -57,18 +58,19 @@ void Bytes::read(uint64_t position, uint64_t size, void* out) const {
   }
 }
 
-std::string Bytes::structure(uint64_t address, uint64_t size, const char* what) {
-  const uint64_t at = position(address, size, what);
-  charge(size);
-  std::string bytes(size_t(size), '\0');
-  read(at, size, bytes.data());
-  return bytes;
+std::string Bytes::structure(uint64_t address, uint64_t size, const char* what, std::string front) {
+  const uint64_t at = position(address, size, what), known = front.size();
+  if (size < known) throw fault("its ", what, " is damaged");
+  charge(size - known);
+  front.resize(size_t(size));
+  read(at + known, size - known, front.data() + known);
+  return front;
 }
 
 std::string Bytes::sealed(uint64_t address, uint64_t size, std::string_view signature,
-                          const char* what) {
+                          const char* what, std::string front) {
   constexpr size_t kChecksum = 4;
-  std::string bytes = structure(address, size, what);
+  std::string bytes = structure(address, size, what, std::move(front));
   if (bytes.size() < signature.size() + kChecksum || !bytes.starts_with(signature)) {
     throw fault("its ", what, " is damaged");
   }

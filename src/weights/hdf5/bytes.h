@@ -93,10 +93,12 @@ class Bytes {
   // Copies bytes at a position in the file.
   void read(uint64_t position, uint64_t size, void* out) const;
 
-  // The bytes of a structure at `address`.
-  std::string structure(uint64_t address, uint64_t size, const char* what);
+  // The bytes of a structure at `address`. `front`: those that have been read of it already, since
+  // they tell its size; no byte is read twice.
+  std::string structure(uint64_t address, uint64_t size, const char* what, std::string front = {});
   // The same of one that begins with a signature and ends with its checksum, which is left out.
-  std::string sealed(uint64_t address, uint64_t size, std::string_view signature, const char* what);
+  std::string sealed(uint64_t address, uint64_t size, std::string_view signature, const char* what,
+                     std::string front = {});
   // Counts what reading takes in memory or time. Fault: too much for a file of this size.
   void charge(uint64_t bytes);
 

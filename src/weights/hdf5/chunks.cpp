@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace finetune::hdf5 {
 namespace {
@@ -68,15 +69,15 @@ class ChunkReader {
     constexpr uint8_t kOfChunks = 1;
     const Widths widths = bytes_.widths();
     const uint64_t before = 8 + 2 * widths.address, key = 8 + 8 * (counts_.size() + 1);
-    const std::string front = bytes_.structure(address, before, kIndex);
+    std::string front = bytes_.structure(address, before, kIndex);
     Cursor at(front, widths, kIndex);
     at.expect("TREE");
     at.expect_version(kOfChunks);  // the type
     const int level = at.u8();
     if (expected >= 0 && level != expected) throw fault("its ", kIndex, " is damaged");
     const uint64_t entries = at.u16();
-    const std::string node =
-        bytes_.structure(address, before + entries * (key + widths.address), kIndex);
+    const std::string node = bytes_.structure(address, before + entries * (key + widths.address),
+                                              kIndex, std::move(front));
     Cursor entry(node, widths, kIndex);
     entry.skip(before);
     for (uint64_t i = 0; i < entries; ++i) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "weights/hdf5/checksums.h"
 
@@ -35,11 +36,11 @@ void FractalHeap::read_header() {
   const Widths widths = bytes_.widths();
   const uint64_t size = 22 + 12 * widths.length + 3 * widths.address + kChecksumSize;
   constexpr uint64_t kBeforeFilters = 7;
-  const std::string front = bytes_.structure(address_, kBeforeFilters + 2, kHeap);
+  std::string front = bytes_.structure(address_, kBeforeFilters + 2, kHeap);
   Cursor filters(front, widths, kHeap);
   filters.skip(kBeforeFilters);
   if (filters.u16() != 0) throw fault("its ", kHeap, " is compressed, which is not read");
-  const std::string header = bytes_.sealed(address_, size, "FRHP", kHeap);
+  const std::string header = bytes_.sealed(address_, size, "FRHP", kHeap, std::move(front));
   Cursor at(header, widths, kHeap);
   at.skip(4);
   at.expect_version(0);

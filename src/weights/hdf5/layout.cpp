@@ -102,7 +102,8 @@ Layout read_layout(const std::vector<Message>& header, Widths widths) {
   if (!message) throw fault("is no dataset");
   Cursor at(message->body, widths, kLayout);
   const uint8_t version = at.u8();
-  if (version == 0 || version > 4) throw fault("its ", kLayout, " is of version ", version, ", which is not read");
+  if (version == 0 || version > 4)
+    throw fault("its ", kLayout, " is of version ", version, ", which is not read");
   Layout layout;
   if (version < 3) {
     layout = read_oldest(at);

@@ -1,6 +1,7 @@
 #include "weights/hdf5/links.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weights/hdf5/btree2.h"
 #include "weights/hdf5/fractal_heap.h"
@@ -86,16 +87,16 @@ class LinkReader {
   void read_tree(uint64_t address, const std::string& names, int expected) {
     const Widths widths = bytes_.widths();
     const uint64_t before = 8 + 2 * widths.address;
-    const std::string front = bytes_.structure(address, before, kTable);
+    std::string front = bytes_.structure(address, before, kTable);
     Cursor at(front, widths, kTable);
     at.expect("TREE");
     at.expect_version(0);  // the type, which is that of groups
     const int level = at.u8();
     if (expected >= 0 && level != expected) throw fault("its ", kTable, " is damaged");
     const uint64_t entries = at.u16();
-    const std::string rest = bytes_.structure(
-        address, before + entries * (widths.address + widths.length) + widths.length, kTable);
-    Cursor children(rest, widths, kTable);
+    const uint64_t size = before + entries * (widths.address + widths.length) + widths.length;
+    const std::string whole = bytes_.structure(address, size, kTable, std::move(front));
+    Cursor children(whole, widths, kTable);
     children.skip(before);
     for (uint64_t i = 0; i < entries; ++i) {
       children.length();  // the key
@@ -112,13 +113,14 @@ class LinkReader {
     constexpr uint32_t kSymbolicLink = 2;
     const Widths widths = bytes_.widths();
     const uint64_t entry_size = 2 * widths.address + 24;
-    const std::string front = bytes_.structure(address, 8, kTable);
+    std::string front = bytes_.structure(address, 8, kTable);
     Cursor at(front, widths, kTable);
     at.expect("SNOD");
     at.expect_version(1);
     at.skip(1);
     const uint64_t count = at.u16();
-    const std::string node = bytes_.structure(address, 8 + count * entry_size, kTable);
+    const std::string node =
+        bytes_.structure(address, 8 + count * entry_size, kTable, std::move(front));
     Cursor entries(node, widths, kTable);
     entries.skip(8);
     for (uint64_t i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 #include "weights/hdf5/object_header.h"
 
 #include <deque>
+#include <utility>
 
 namespace finetune::hdf5 {
 namespace {
@@ -14,11 +15,11 @@ class HeaderReader {
   explicit HeaderReader(Bytes& bytes) : bytes_(bytes) {}
 
   std::vector<Message> read(uint64_t address) {
-    const std::string signature = bytes_.structure(address, 4, kHeader);
+    std::string signature = bytes_.structure(address, 4, kHeader);
     if (signature == "OHDR") {
-      read_new(address);
+      read_new(address, std::move(signature));
     } else {
-      read_old(address);
+      read_old(address, std::move(signature));
     }
     return std::move(messages_);
   }
@@ -29,11 +30,11 @@ class HeaderReader {
   };
 
   // Version 1: a prefix, then messages that are padded to 8 bytes.
-  void read_old(uint64_t address) {
+  void read_old(uint64_t address, std::string front) {
     constexpr uint64_t kPrefix = 16;
-    const std::string prefix = bytes_.structure(address, kPrefix, kHeader);
+    const std::string prefix = bytes_.structure(address, kPrefix, kHeader, std::move(front));
     Cursor at(prefix, bytes_.widths(), kHeader);
-    at.expect_version(1);
+    if (at.u8() != 1) throw fault("its ", kHeader, " is damaged");
     at.skip(1 + 2 + 4);  // messages and references are counted here
     take_old({address + kPrefix, at.u32()});
     for (size_t count = 0; !continuations_.empty(); ++count) take_old(next_block(count));
@@ -52,31 +53,33 @@ class HeaderReader {
   }
 
   // Version 2: each block has a signature and a checksum.
-  void read_new(uint64_t address) {
+  void read_new(uint64_t address, std::string front) {
     constexpr uint64_t kFixed = 6, kChecksum = 4;
     constexpr uint8_t kTimes = 0x20, kLimits = 0x10, kOrder = 0x04;
-    const std::string fixed = bytes_.structure(address, kFixed, kHeader);
-    Cursor at(fixed, bytes_.widths(), kHeader);
+    front = bytes_.structure(address, kFixed, kHeader, std::move(front));
+    Cursor at(front, bytes_.widths(), kHeader);
     at.skip(4);
     at.expect_version(2);
     const uint8_t flags = at.u8();
     has_order_ = flags & kOrder;
     const uint64_t before = kFixed + (flags & kTimes ? 16 : 0) + (flags & kLimits ? 4 : 0);
     const size_t width = size_t{1} << (flags & 3);
-    const std::string front = bytes_.structure(address, before + width, kHeader);
+    front = bytes_.structure(address, before + width, kHeader, std::move(front));
     Cursor size(front, bytes_.widths(), kHeader);
     size.skip(before);
     const uint64_t content = size.number(width);
     if (content > bytes_.size()) throw fault("its ", kHeader, " lies outside the file");
-    take_new({address, before + width + content + kChecksum}, "OHDR", before + width);
+    const uint64_t prefix = before + width;
+    take_new({address, prefix + content + kChecksum}, "OHDR", prefix, std::move(front));
     for (size_t count = 0; !continuations_.empty(); ++count) {
       take_new(next_block(count), "OCHK", 4);
     }
   }
 
-  void take_new(Block block, std::string_view signature, uint64_t prefix) {
+  void take_new(Block block, std::string_view signature, uint64_t prefix, std::string front = {}) {
     const size_t message_prefix = has_order_ ? 6 : 4;
-    const std::string messages = bytes_.sealed(block.address, block.size, signature, kHeader);
+    const std::string messages =
+        bytes_.sealed(block.address, block.size, signature, kHeader, std::move(front));
     Cursor at(messages, bytes_.widths(), kHeader);
     at.skip(prefix);
     while (at.left() >= message_prefix) {  // less is a gap

@@ -1,6 +1,7 @@
 #include "weights/hdf5/superblock.h"
 
 #include <optional>
+#include <utility>
 
 #include "weights/hdf5/object_header.h"
 
@@ -41,15 +42,16 @@ Widths read_widths(Cursor& at) {
 }
 
 // Versions 0 and 1: the root group's entry of a symbol table is a part of it.
-Superblock read_old(Bytes& bytes, uint8_t version) {
+Superblock read_old(Bytes& bytes, uint8_t version, std::string start) {
   constexpr uint64_t kBeforeWidths = 13, kBetween = 1 + 2 + 2 + 4, kOfVersion1 = 4;
-  const std::string beginning = bytes.structure(0, kBeforeWidths + 2, kName);
+  std::string beginning = bytes.structure(0, kBeforeWidths + 2, kName, std::move(start));
   Cursor front(beginning, {}, kName);
   front.skip(kBeforeWidths);
   Superblock block;
   block.widths = read_widths(front);
   const uint64_t skip = kBeforeWidths + 2 + kBetween + (version == 1 ? kOfVersion1 : 0);
-  const std::string whole = bytes.structure(0, skip + 6 * block.widths.address, kName);
+  const std::string whole =
+      bytes.structure(0, skip + 6 * block.widths.address, kName, std::move(beginning));
   Cursor at(whole, block.widths, kName);
   at.skip(skip);
   block.base = at.address();
@@ -64,9 +66,9 @@ Superblock read_old(Bytes& bytes, uint8_t version) {
 }
 
 // Versions 2 and 3.
-Superblock read_new(Bytes& bytes, uint8_t version) {
+Superblock read_new(Bytes& bytes, uint8_t version, std::string start) {
   constexpr uint64_t kFixed = 12, kChecksum = 4;
-  const std::string beginning = bytes.structure(0, kFixed, kName);
+  std::string beginning = bytes.structure(0, kFixed, kName, std::move(start));
   Cursor front(beginning, {}, kName);
   front.skip(kVersionEnd);
   Superblock block;
@@ -74,7 +76,7 @@ Superblock read_new(Bytes& bytes, uint8_t version) {
   const bool being_written = front.u8() & 1;
   if (version == 3 && being_written) throw fault("was not closed by the program that wrote it");
   const uint64_t size = kFixed + 4 * block.widths.address + kChecksum;
-  const std::string whole = bytes.sealed(0, size, kSignature, kName);
+  const std::string whole = bytes.sealed(0, size, kSignature, kName, std::move(beginning));
   Cursor at(whole, block.widths, kName);
   at.skip(kFixed);
   block.base = at.address();
@@ -102,9 +104,11 @@ uint64_t read_superblock(Bytes& bytes) {
   const std::optional<uint64_t> start = find_signature(bytes);
   if (!start) throw fault("is not an HDF5 file");
   bytes.set_layout(*start, {});
-  const uint8_t version = uint8_t(bytes.structure(kVersionEnd - 1, 1, kName)[0]);
+  std::string beginning = bytes.structure(0, kVersionEnd, kName);
+  const uint8_t version = uint8_t(beginning.back());
   if (version > 3) throw fault("is HDF5 of superblock version ", version, ", which is not read");
-  const Superblock block = version < 2 ? read_old(bytes, version) : read_new(bytes, version);
+  const Superblock block = version < 2 ? read_old(bytes, version, std::move(beginning))
+                                       : read_new(bytes, version, std::move(beginning));
   bytes.set_layout(*start, block.widths);
   // The end counts from the file's beginning as it was written: a user block may have come or gone.
   if (block.end < block.base || block.end - block.base > bytes.size() - *start) {

@@ -330,7 +330,7 @@ TEST_CASE_FIXTURE(Fixture, "pipes to be read again") {
 TEST_CASE_FIXTURE(Fixture, "pipes kept in memory") {
   const fs::path file = scratch.write("a.csv", "text,label\na,1\n");
   CHECK(in_memory(file).content == file);
-  const fs::path pipe = scratch.path("pipe.csv");
+  const fs::path pipe = scratch / "pipe.csv";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   const std::string text = "text,label\n" + std::string(700000, 'x') + ",1\n";
   std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });

@@ -408,16 +408,16 @@ TEST_CASE("host losses stay finite for large logits") {
 }
 
 TEST_CASE("a file that changes between the readings of an evaluation") {
-  Folder folder;
+  TemporaryDirectory folder;
   BertConfig config;
   config.labels = {"a", "c"};
   config.problem_type = "single_label_classification";
   TaskOptions options = classification_defaults(config);
-  options.eval_files = {folder.file("e.csv", "text,label\nr,a\n"),
-                        folder.file("f.csv", "text,label\ns,c\nt,a\n")};
+  options.eval_files = {folder.write("e.csv", "text,label\nr,a\n"),
+                        folder.write("f.csv", "text,label\ns,c\nt,a\n")};
 
   ClassificationFileEvaluation longer(options, kTokenizer, config);
-  folder.file("f.csv", "text,label\ns,c\nt,a\nu,c\n");  // as a log grows
+  folder.write("f.csv", "text,label\ns,c\nt,a\nu,c\n");  // as a log grows
   const SampleSet* piece = longer.next();
   REQUIRE(piece != nullptr);
   CHECK(piece->samples.size() == 3);
@@ -426,7 +426,7 @@ TEST_CASE("a file that changes between the readings of an evaluation") {
   longer.metrics();
 
   ClassificationFileEvaluation shorter(options, kTokenizer, config);
-  folder.file("f.csv", "text,label\ns,c\n");
+  folder.write("f.csv", "text,label\ns,c\n");
   REQUIRE(shorter.next() != nullptr);
   std::string message;
   try {
@@ -436,7 +436,7 @@ TEST_CASE("a file that changes between the readings of an evaluation") {
     message = error.what();
   }
   CHECK(message ==
-        folder.path("e.csv").string() +
+        (folder / "e.csv").string() +
             ": the data had 4 usable rows at first, now 2: they have changed while they were "
             "evaluated");
 }

@@ -45,7 +45,7 @@ class Forgery {
     REQUIRE(file >= 0);
     change(file);
     REQUIRE(H5Fclose(file) >= 0);
-    seal_file(path_);
+    put_seal(path_, seal_of(path_));
   }
   void replace(uint64_t from, uint64_t to) {
     std::string bytes = read_text_file(path_);
@@ -58,7 +58,7 @@ class Forgery {
     REQUIRE(count > 0);
     mend_headers(bytes);
     write_bytes(path_, bytes);
-    seal_file(path_);
+    put_seal(path_, seal_of(path_));
   }
 
   void check_refused(const std::string& reason) {

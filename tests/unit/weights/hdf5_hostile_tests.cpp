@@ -17,7 +17,8 @@ constexpr const char* kLayer = "/bert";
 constexpr const char* kWeight = "/bert/m/bert/embeddings/word_embeddings/weight:0";
 
 // A Keras file of one layer, to which `add` adds a weight or something else.
-void write_keras(const fs::path& path, Format format, const std::function<void(MadeFile&)>& add) {
+void write_keras(const fs::path& path, Hdf5Format format,
+                 const std::function<void(MadeFile&)>& add) {
   MadeFile made(path, format);
   made.group(kLayer);
   made.mark("/", "layer_names");
@@ -38,7 +39,7 @@ void in_chunks(hid_t properties) {
 void check_refused(const std::string& object, const std::string& reason,
                    const std::function<void(MadeFile&)>& add) {
   TemporaryDirectory directory;
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     const fs::path path = directory / "tf_model.h5";
     write_keras(path, format, add);
     const std::string message = refusal(path);
@@ -71,7 +72,7 @@ std::string refusal_of_patched(uint64_t dimension, uint64_t bytes) {
   constexpr uint64_t kMark = 1000003;
   TemporaryDirectory directory;
   const fs::path path = directory / "tf_model.h5";
-  write_keras(path, Format::oldest, [&](MadeFile& made) {
+  write_keras(path, Hdf5Format::oldest, [&](MadeFile& made) {
     made.dataset(kWeight, {kMark, 4}, H5T_IEEE_F32LE, {});
   });
   std::string content = read_bytes(path);
@@ -100,7 +101,7 @@ TEST_CASE("values in other files: external storage and virtual datasets") {
   for (const std::string& source : {(directory / "other.h5").string(), std::string(".")}) {
     TemporaryDirectory files;
     const fs::path path = files / "tf_model.h5";
-    write_keras(path, Format::newest, [&](MadeFile& made) {
+    write_keras(path, Hdf5Format::newest, [&](MadeFile& made) {
       made.dataset(kWeight, {4, 2}, H5T_IEEE_F32LE, {}, [&](hid_t properties) {
         H5Pset_virtual(properties, space, source.c_str(), "/d", space);
       });
@@ -242,7 +243,7 @@ TEST_CASE("files that are no files, and other beginnings") {
   CHECK(contains(message_of(), "is not an HDF5 file"));
   write_bytes(path, std::string("\x89HDF\r\n\x1a\n\x04", 9));
   CHECK(contains(message_of(), "superblock version 4"));
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     { MadeFile made(path, format); }
     CHECK(message_of().empty());
     const std::string whole = read_bytes(path);

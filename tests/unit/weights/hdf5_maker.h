@@ -27,13 +27,13 @@ class Hdf5Id {
   herr_t (*close_)(hid_t);
 };
 
-enum class Format { oldest, v18, newest };
-constexpr Format kFormats[] = {Format::oldest, Format::v18, Format::newest};
+enum class Hdf5Format { oldest, v18, newest };
+constexpr Hdf5Format kHdf5Formats[] = {Hdf5Format::oldest, Hdf5Format::v18, Hdf5Format::newest};
 
 class MadeFile {
  public:
   // Addresses and lengths take `width` bytes.
-  explicit MadeFile(const std::filesystem::path& path, Format format = Format::oldest,
+  explicit MadeFile(const std::filesystem::path& path, Hdf5Format format = Hdf5Format::oldest,
                     hsize_t user_block = 0, size_t width = 8)
       : file_(create(path, format, user_block, width), H5Fclose) {}
 
@@ -81,16 +81,16 @@ class MadeFile {
   }
 
  private:
-  static hid_t create(const std::filesystem::path& path, Format format, hsize_t user_block,
+  static hid_t create(const std::filesystem::path& path, Hdf5Format format, hsize_t user_block,
                       size_t width) {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
     H5Pset_userblock(creation, user_block);
     H5Pset_sizes(creation, width, width);
     const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    const H5F_libver_t version = format == Format::oldest ? H5F_LIBVER_EARLIEST
-                                 : format == Format::v18  ? H5F_LIBVER_V18
-                                                          : H5F_LIBVER_LATEST;
+    const H5F_libver_t version = format == Hdf5Format::oldest ? H5F_LIBVER_EARLIEST
+                                 : format == Hdf5Format::v18  ? H5F_LIBVER_V18
+                                                              : H5F_LIBVER_LATEST;
     H5Pset_libver_bounds(access, version, std::max(version, H5F_LIBVER_V18));
     return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
   }

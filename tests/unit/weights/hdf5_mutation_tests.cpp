@@ -18,7 +18,7 @@ using namespace finetune::test;
 namespace {
 
 // Old and new groups, few and many links and attributes, every layout and index of chunks.
-void write_subject(const fs::path& path, Format format) {
+void write_subject(const fs::path& path, Hdf5Format format) {
   MadeFile made(path, format, 512);
   made.mark("/", "layer_names");
   made.dataset("/plain", {3, 2}, H5T_IEEE_F32LE, counting_to(6));
@@ -135,7 +135,7 @@ std::vector<Sealed> find_sealed(const std::string& bytes) {
 // A file that is changed in place.
 class Changed {
  public:
-  Changed(const fs::path& path, Format format) : path_(path) {
+  Changed(const fs::path& path, Hdf5Format format) : path_(path) {
     write_subject(path, format);
     whole_ = read_bytes(path);
     sealed_ = find_sealed(whole_);
@@ -202,11 +202,11 @@ class Dice {
 
 TEST_CASE("any byte of an HDF5 file may be any other") {
   TemporaryDirectory directory;
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     Changed file(directory / "a.h5", format);
     CAPTURE(int(format));
     REQUIRE(file.reads({}, false));
-    CHECK(file.sealed_structures() >= (format == Format::oldest ? 0 : 20));
+    CHECK(file.sealed_structures() >= (format == Hdf5Format::oldest ? 0 : 20));
     const std::string& whole = file.whole();
     int refused = 0, changed = 0;
     for (size_t at = 512; at < whole.size(); ++at) {
@@ -225,7 +225,7 @@ TEST_CASE("any byte of an HDF5 file may be any other") {
 TEST_CASE("several bytes of an HDF5 file may be any others") {
   TemporaryDirectory directory;
   uint32_t stream = 0;
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     Changed file(directory / "a.h5", format);
     for (int round = 0; round < rounds(); ++round) {
       Dice dice(stream++);

@@ -50,7 +50,7 @@ TEST_CASE("HDF5's checksums") {
 TEST_CASE("groups of few, many and very many links, in every format") {
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     for (int links : {0, 3, 9, 300, 5000}) {
       CAPTURE(links);
       std::vector<std::string> expected;
@@ -80,7 +80,7 @@ TEST_CASE("groups of few, many and very many links, in every format") {
 TEST_CASE("few and many attributes, in every format") {
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     for (int count : {1, 9, 400}) {
       CAPTURE(count);
       {
@@ -116,7 +116,7 @@ TEST_CASE("every kind of number, as the library converts it") {
       brain,          H5T_STD_I8LE,   H5T_STD_U8LE,   H5T_STD_I16BE,  H5T_STD_U16LE, H5T_STD_I32LE,
       H5T_STD_I32BE,  H5T_STD_U32LE,  H5T_STD_I64LE,  H5T_STD_I64BE,  H5T_STD_U64LE};
   const std::vector<double> values = {0, 1, -1, 100, -100, 0.1, 3e9, -3e9, 1e-6, 6e4, 255, 2.5};
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     const fs::path path = directory / "a.h5";
     std::vector<std::vector<float>> expected;
     {
@@ -149,7 +149,7 @@ TEST_CASE("every layout, chunk size and order of filters") {
   const std::vector<double> values = counting_to(13 * 7 * 24);
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     for (hsize_t user_block : {0, 2048}) {
       std::vector<std::string> names;
       {
@@ -193,7 +193,7 @@ TEST_CASE("datasets that may grow") {
   const fs::path path = directory / "a.h5";
   const hsize_t chunk[] = {2, 3}, bounded[] = {9, 30}, unbounded[] = {H5S_UNLIMITED, 5};
   auto in_chunks = [&](hid_t properties) { H5Pset_chunk(properties, 2, chunk); };
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     {
       MadeFile made(path, format);
       made.dataset("/bounded", {7, 5}, H5T_IEEE_F32LE, counting_to(35), in_chunks, bounded);
@@ -203,7 +203,7 @@ TEST_CASE("datasets that may grow") {
     const std::vector<double> expected = counting_to(35);
     CHECK((floats_of(file, file.dataset("/bounded")) ==
            std::vector<float>(expected.begin(), expected.end())));
-    if (format != Format::newest) {
+    if (format != Hdf5Format::newest) {
       CHECK((floats_of(file, file.dataset("/unbounded")) ==
              std::vector<float>(expected.begin(), expected.end())));
     } else {
@@ -224,7 +224,7 @@ TEST_CASE("addresses of four bytes") {
   auto in_chunks = [&](hid_t properties) { H5Pset_chunk(properties, 2, chunk); };
   const std::vector<double> counted = counting_to(35);
   const std::vector<float> expected(counted.begin(), counted.end());
-  for (Format format : kFormats) {
+  for (Hdf5Format format : kHdf5Formats) {
     {
       MadeFile made(path, format, 512, 4);
       for (int i = 0; i < 30; ++i) made.group(concat("/many/", i));
@@ -232,7 +232,7 @@ TEST_CASE("addresses of four bytes") {
       made.dataset("/plain", {7, 5}, H5T_IEEE_F32LE, counted);
       made.dataset("/bounded", {7, 5}, H5T_IEEE_F32LE, counted, in_chunks, bounded);
       made.dataset("/chunked", {7, 5}, H5T_IEEE_F32LE, counted, in_chunks,
-                   format == Format::newest ? nullptr : unbounded);
+                   format == Hdf5Format::newest ? nullptr : unbounded);
     }
     hdf5::Reader file(path);
     CHECK(file.names("/many").size() == 30);
@@ -247,7 +247,7 @@ TEST_CASE("bytes of a dataset are read piece by piece") {
   TemporaryDirectory directory;
   const fs::path path = directory / "a.h5";
   {
-    MadeFile made(path, Format::v18, 512);
+    MadeFile made(path, Hdf5Format::v18, 512);
     made.dataset("/x", {5, 2}, H5T_IEEE_F32LE, counting_to(10));
   }
   hdf5::Reader file(path);
