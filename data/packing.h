@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/packed_batch.h"
+#include "core/numeric/packed_batch.h"
 #include "data/plan.h"
 
 namespace finetune {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 
 namespace finetune {
 namespace {

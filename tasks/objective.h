@@ -7,14 +7,14 @@
 #include <memory>
 #include <span>
 
-#include "core/packed_batch.h"
+#include "core/numeric/packed_batch.h"
 #include "model/bert.h"
 #include "ops/backend.h"
 #include "tasks/task.h"
 
 namespace finetune {
 
-enum class ProblemType;  // tasks/classification/dataset.h; the first is single-label
+enum class ProblemType;  // tasks/classification/rows/dataset.h; the first is single-label
 
 // Views; who holds the memory is the caller's business. What a task does not have is empty.
 struct TrainingArrays {

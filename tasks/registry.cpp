@@ -3,11 +3,11 @@
 #include "core/text.h"
 #include "data/squad.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/file_evaluation.h"
+#include "tasks/classification/evaluation/file_evaluation.h"
 #include "tasks/classification/objective.h"
 #include "tasks/objective.h"
 #include "tasks/pair_types.h"
-#include "tasks/qa/file_evaluation.h"
+#include "tasks/qa/evaluation/file_evaluation.h"
 #include "tasks/qa/objective.h"
 #include "tasks/qa/qa_task.h"
 

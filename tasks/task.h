@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/packed_batch.h"
+#include "core/numeric/packed_batch.h"
 #include "data/input_file.h"
 #include "model/bert.h"
 #include "tokenizer/tokenizer.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tokenizer/unicode_tables.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/unicode/unicode_tables.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace finetune {
 

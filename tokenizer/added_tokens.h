@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/piece_trie.h"
+#include "tokenizer/sentencepiece/piece_trie.h"
 
 namespace finetune {
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tokenizer/json_file.h"
-#include "tokenizer/wordpiece_tokenizer.h"
+#include "tokenizer/wordpiece/wordpiece_tokenizer.h"
 
 namespace finetune {
 

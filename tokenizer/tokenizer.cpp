@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/file_kind.h"
-#include "tokenizer/sentencepiece_tokenizer.h"
-#include "tokenizer/wordpiece_files.h"
+#include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
+#include "tokenizer/wordpiece/wordpiece_files.h"
 
 namespace finetune {
 

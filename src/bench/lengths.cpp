@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "core/text.h"
 
 namespace finetune {

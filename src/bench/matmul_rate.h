@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/clock.h"
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 #include "ops/cpu/machine_peaks.h"
 
 namespace finetune {

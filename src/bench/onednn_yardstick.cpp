@@ -6,7 +6,7 @@
 
 #include "bench/yardstick.h"
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "core/text.h"
 #include "ops/backend.h"
 #include "ops/cpu/isa.h"

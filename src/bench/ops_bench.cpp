@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "bench/synthetic_task.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "tasks/objective.h"
-#include "train/engine.h"
+#include "engine/engine.h"
 
 namespace finetune {
 namespace {

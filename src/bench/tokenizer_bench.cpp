@@ -10,7 +10,7 @@
 #include "bench/step_bench.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "core/text.h"
 #include "data/input_file.h"
 #include "tokenizer/tokenizer.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cli/usage.h"
-#include "core/parallel.h"
-#include "train/inference.h"
+#include "core/threads/parallel.h"
+#include "inference/fine_tuned_model.h"
 
 namespace finetune {
 

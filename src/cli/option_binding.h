@@ -10,7 +10,7 @@
 #include "cli/parser.h"
 #include "core/text.h"
 #include "tasks/registry.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 namespace finetune {
 

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 
-#include "comm/futex.h"
-#include "comm/process_status.h"
+#include "comm/host/futex.h"
+#include "comm/host/process_status.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/signals_blocked.h"
+#include "core/threads/signals_blocked.h"
 
 namespace finetune {
 namespace {

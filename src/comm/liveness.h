@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/control_block.h"
-#include "core/waiting_time.h"
+#include "comm/host/control_block.h"
+#include "core/threads/waiting_time.h"
 
 namespace finetune {
 

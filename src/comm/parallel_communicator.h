@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/host_group.h"
+#include "comm/host/host_group.h"
 #include "comm/topology.h"
 
 namespace finetune {

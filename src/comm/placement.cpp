@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "core/text.h"
 
 namespace finetune {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "comm/communicator.h"
-#include "comm/shared_memory.h"
+#include "comm/host/shared_memory.h"
 #include "core/error.h"
 
 namespace finetune {

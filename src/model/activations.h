@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 #include "model/config.h"
 #include "model/parameters.h"
 

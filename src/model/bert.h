@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/packed_batch.h"
+#include "core/numeric/packed_batch.h"
 #include "model/config.h"
 #include "model/parameters.h"
 #include "ops/backend.h"

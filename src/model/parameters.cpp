@@ -5,8 +5,8 @@
 #include <numbers>
 
 #include "core/error.h"
-#include "core/parallel.h"
-#include "core/philox.h"
+#include "core/threads/parallel.h"
+#include "core/numeric/philox.h"
 
 namespace finetune {
 namespace {

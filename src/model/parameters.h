@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/numeric/tensor.h"
 #include "model/config.h"
 
 namespace finetune {

@@ -20,17 +20,17 @@
 #include <span>
 #include <string>
 
-#include "core/philox.h"
-#include "core/posted_limits.h"
-#include "core/step_outcome.h"
-#include "core/tensor.h"
+#include "core/numeric/philox.h"
+#include "core/numeric/posted_limits.h"
+#include "core/numeric/step_outcome.h"
+#include "core/numeric/tensor.h"
 #include "ops/device_peers.h"
 
 namespace finetune {
 
 enum class Activation { gelu, gelu_tanh, relu, silu, tanh };
 
-// Names each row of a (rows, cols) tensor for dropout (core/philox.h): its token's position inside
+// Names each row of a (rows, cols) tensor for dropout (core/numeric/philox.h): its token's position inside
 // the sequence and its sample's place in the global batch. Backend memory. Element (r, c) takes
 // dropout_bits(key, position[r], sample[r], step, c). Not read where dropout is off.
 struct RowNames {
@@ -108,7 +108,7 @@ struct AdamW {
 
 // Elements [begin, begin + count) of arenas, with options of their own. With `cols` the parameter
 // is a matrix with so many columns whose gradient nobody reads any more: until that is overwritten
-// its memory is the backend's, for what products read of the new weights (forget_kept).
+// its memory is the backend's, for what products read of the new weights (forget_packed).
 struct AdamWPart {
   AdamW options;
   int64_t begin = 0, count = 0;
@@ -202,7 +202,7 @@ class Backend {
   // Weights, or gradients of AdamWParts with `cols`, are about to be freed, or to be written by
   // others than adamw*, merge, linear_backward_weight, fill_zero and upload: nothing that is kept
   // of them is read any more.
-  virtual void forget_kept() {}
+  virtual void forget_packed() {}
 
   // ---- between devices ----------------------------------------------------------------------
   // What names the device among those of all hosts; empty where processes cannot be connected.
@@ -341,7 +341,7 @@ class Backend {
   // sum = losses (1, B), one after the other in double; with `accumulate` sum +=. Backend memory.
   virtual void add_losses(Tensor losses, bool accumulate, double* sum) = 0;
   // outcome = StepOutcome::of(loss, norm, max_norm), loss = tree_sum(losses) / denominator, norm =
-  // sqrt(tree_sum(squares)) (core/tree_sum.h). Backend memory.
+  // sqrt(tree_sum(squares)) (core/numeric/tree_sum.h). Backend memory.
   virtual void step_outcome(const StepSums& sums, StepOutcome* outcome) = 0;
   // Decoupled weight decay (Loshchilov and Hutter, 2019) with bias correction, as
   // torch.optim.AdamW: p -= lr*wd*p; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2; p -= lr/(1-b1^t) *

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 
 namespace finetune {
 namespace {

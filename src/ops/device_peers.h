@@ -7,7 +7,7 @@
 #include <functional>
 #include <span>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 
 namespace finetune {
 

@@ -1,5 +1,5 @@
 // Which calls of attention go to a GPU library's fused kernels where these are asked for
-// (ops/cuda/fused.h), and the sizes that their plans are made for: the module's calls and the
+// (ops/cuda/attention/fused.h), and the sizes that their plans are made for: the module's calls and the
 // forecast of its memory must agree.
 #pragma once
 

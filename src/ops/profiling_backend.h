@@ -82,7 +82,7 @@ class ProfilingBackend : public Backend {
   }
   bool replays() const override { return !recording_ && inner_->replays(); }
   void fill_zero(Tensor x) override;
-  void forget_kept() override { inner_->forget_kept(); }
+  void forget_packed() override { inner_->forget_packed(); }
   void synchronize() override { inner_->synchronize(); }
   DeviceMemory device_memory() const override { return inner_->device_memory(); }
   std::string device_id() const override { return inner_->device_id(); }

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "train/metrics_files.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {

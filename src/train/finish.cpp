@@ -6,10 +6,10 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/printable.h"
-#include "train/checkpoint_store.h"
-#include "train/checkpoint_transfer.h"
-#include "train/export_model.h"
-#include "train/process_stats.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/checkpoint_transfer.h"
+#include "engine/export_model.h"
+#include "train/run/process_stats.h"
 #include "weights/weights.h"
 
 namespace finetune {

@@ -9,22 +9,22 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/output_directory.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "core/printable.h"
 #include "tasks/registry.h"
-#include "train/checkpoint_transfer.h"
-#include "train/config_file.h"
-#include "train/duration.h"
-#include "train/metrics_files.h"
-#include "train/option_transfer.h"
-#include "train/option_values.h"
-#include "train/pretrained.h"
-#include "train/process_check.h"
-#include "train/process_stats.h"
+#include "train/checkpoint/checkpoint_transfer.h"
+#include "train/options/config_file.h"
+#include "train/options/duration.h"
+#include "train/run/metrics_files.h"
+#include "train/options/option_transfer.h"
+#include "train/options/option_values.h"
+#include "engine/pretrained.h"
+#include "train/run/process_check.h"
+#include "train/run/process_stats.h"
 #include "train/resume.h"
-#include "train/run_setup.h"
+#include "train/run/run_setup.h"
 #include "train/session.h"
-#include "train/sharing.h"
+#include "distributed/rank0_values.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -117,7 +117,7 @@ void Preparation::look_at_output() {
     }
   });
   comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
-  if (!s_.finished) options = options_from_text(from_rank_0(comm_, options_to_text(options)));
+  if (!s_.finished) options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
 }
 
 // A finished run's metrics answer for the data and the model it was trained on, and for no others.
@@ -252,7 +252,7 @@ void Preparation::resolve_options() {
     facts_.found = found_.has_value();
     if (found_) facts_.step = found_->state.step;
   }
-  options = options_from_text(from_rank_0(comm_, options_to_text(options)));
+  options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
   comm_.broadcast(&facts_, sizeof facts_, 0);
   s_.micro_batch_tokens = *options.micro_batch_tokens;
   s_.has_eval = facts_.has_eval != 0;

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "train/checkpoint_contents.h"
-#include "train/sealed_file.h"
+#include "train/checkpoint/sealed_file.h"
 
 namespace finetune {
 namespace {

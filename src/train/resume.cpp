@@ -11,10 +11,10 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/printable.h"
-#include "train/config_file.h"
-#include "train/metrics_files.h"
-#include "train/option_values.h"
-#include "train/sealed_file.h"
+#include "train/options/config_file.h"
+#include "train/run/metrics_files.h"
+#include "train/options/option_values.h"
+#include "train/checkpoint/sealed_file.h"
 
 namespace finetune {
 namespace {

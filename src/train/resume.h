@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "train/assertions.h"
-#include "train/checkpoint_store.h"
-#include "train/options.h"
-#include "train/run_directory.h"
+#include "train/run/gates.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/options/options.h"
+#include "train/run/run_directory.h"
 
 namespace finetune {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/log.h"
-#include "train/dealing.h"
-#include "train/device_forecast.h"
-#include "train/option_values.h"
-#include "train/process_stats.h"
+#include "inference/batch_dispatch.h"
+#include "train/plan/device_forecast.h"
+#include "train/options/option_values.h"
+#include "train/run/process_stats.h"
 
 namespace finetune {
 
@@ -47,10 +47,10 @@ void Session::wait_for_fingerprints() {
 
 std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
                                               const std::function<bool(double)>& poll) {
-  Dealer dealer(*engine, comm);
+  BatchDispatcher dispatcher(*engine, comm);
   step->settle();
   if (!leads()) {
-    dealer.serve();
+    dispatcher.serve();
     return nullptr;
   }
   comm.note("evaluation", state.step);
@@ -58,8 +58,8 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   auto evaluation = task->start_evaluation();
   const SampleSet& set = *task->eval_set();
   const int64_t tokens = evaluation_tokens(engine->backend(), model.config, micro_batch_tokens);
-  const bool whole = dealer.evaluate(set, *evaluation, tokens, poll);
-  dealer.done();
+  const bool whole = dispatcher.evaluate(set, *evaluation, tokens, poll);
+  dispatcher.done();
   if (!whole) return nullptr;
   metrics = evaluation->metrics();
   double seconds = std::max(1e-9, seconds_since_start() - start);

@@ -14,7 +14,7 @@ enum class StopRequest : int { none = 0, checkpointed = 85, interrupted = 130 };
 
 // Installs the handlers for its lifetime and puts the old ones back.
 // Made and destroyed by the thread that computes; the other threads take no signals
-// (core/parallel.h).
+// (core/threads/parallel.h).
 class SignalGuard {
  public:
   SignalGuard();

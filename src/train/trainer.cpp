@@ -9,15 +9,15 @@
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "data/plan.h"
-#include "train/checkpoint_store.h"
-#include "train/checkpoint_transfer.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
-#include "train/process_stats.h"
+#include "train/run/process_stats.h"
 #include "train/session.h"
 #include "train/signals.h"
-#include "train/tree_sum.h"
+#include "distributed/reduce/tree_reduce.h"
 
 namespace finetune {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 #include "core/error.h"
-#include "train/options.h"
+#include "train/options/options.h"
 
 namespace finetune {
 

@@ -37,11 +37,11 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       peers_(connect_devices(engine.backend(), comm, options.comm_timeout)),
       buckets_(peers_ ? backward_buckets(engine.table(), options.lowest_layer, options.bucket_bytes)
                       : std::vector<Bucket>{}),
-      ownership_(engine.table(), comm.hosts(), comm.columns(), ends_of(buckets_)),
+      partition_(engine.table(), comm.hosts(), comm.columns(), ends_of(buckets_)),
       needed_(engine.backend(), word_embeddings(engine.table()).shape[0]),
-      m_(engine.backend(), comm, ownership_),
-      v_(engine.backend(), comm, ownership_),
-      totals_(engine.backend(), comm, peers_.get(), ownership_, options.virtual_shards,
+      m_(engine.backend(), comm, partition_),
+      v_(engine.backend(), comm, partition_),
+      totals_(engine.backend(), comm, peers_.get(), partition_, options.virtual_shards,
               options.max_grad_norm),
       words_(word_embeddings(engine.table())),
       words_move_(words_.layer >= options.lowest_layer) {
@@ -54,13 +54,13 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
   host_streams_ = dropout_streams(engine.config(), options.seed, 0);
   streams_ = engine.backend().allocate(host_streams_.size() * sizeof(DropoutStream));
-  if (words_move_ && owns() && ownership_.rows(own()).size() > 0) {
-    const IndexRange rows = ownership_.rows(own());
+  if (words_move_ && owns() && partition_.rows(own()).size() > 0) {
+    const IndexRange rows = partition_.rows(own());
     lazy_words_ = std::make_unique<LazyRows>(
         engine.backend(),
         engine.table().view(engine.weights(), words_).rows_from(rows.begin, rows.size()),
-        matrix(m_.row(rows.begin), rows.size(), ownership_.cols()),
-        matrix(v_.row(rows.begin), rows.size(), ownership_.cols()));
+        matrix(m_.row(rows.begin), rows.size(), partition_.cols()),
+        matrix(v_.row(rows.begin), rows.size(), partition_.cols()));
   }
   engine.on_weights_wanted([this] {
     if (comm_.size() == 1) settle();
@@ -74,17 +74,17 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   float* weights = engine_.weights();
   if (!peers_) {
     const bool staged = staged_through_host(backend, comm_);
-    sum_ = make_gradient_sum(backend, comm_, ownership_, elements, shards, staged);
-    copies_ = make_weight_copies(backend, comm_, ownership_, weights, words_move_, staged);
+    sum_ = make_gradient_reduce(backend, comm_, partition_, elements, shards, staged);
+    weight_gather_ = make_weight_gather(backend, comm_, partition_, weights, words_move_, staged);
     return;
   }
-  DirectOptions direct;
-  direct.most_rows = most_rows(ownership_, objective_.samples(), batch_size);
+  DeviceExchangeOptions direct;
+  direct.most_rows = most_rows(partition_, objective_.samples(), batch_size);
   direct.deterministic = options_.deterministic;
   direct.buckets = buckets_;
   direct.wire = options_.wire;
-  sum_ = make_direct_gradients(backend, *peers_, comm_, ownership_, elements, shards, direct);
-  copies_ = make_direct_copies(backend, *peers_, comm_, ownership_, weights, words_move_, direct);
+  sum_ = make_device_reduce(backend, *peers_, comm_, partition_, elements, shards, direct);
+  weight_gather_ = make_device_gather(backend, *peers_, comm_, partition_, weights, words_move_, direct);
 }
 
 std::string_view TrainingStep::route() const {
@@ -103,7 +103,7 @@ std::string_view TrainingStep::order() const {
 }
 
 TrainingStep::~TrainingStep() {
-  engine_.backend().forget_kept();  // the gradients' memory goes
+  engine_.backend().forget_packed();  // the gradients' memory goes
   try {
     if (comm_.size() == 1) settle();
     engine_.on_weights_wanted(nullptr);
@@ -129,7 +129,7 @@ void TrainingStep::settle() {
   if (settled_) return;
   communicate("completing the weights", -1, [&] {
     if (lazy_words_) lazy_words_->settle();
-    copies_->complete_all();
+    weight_gather_->all_gather_all();
   });
   settled_ = true;
 }
@@ -142,7 +142,7 @@ void TrainingStep::need_rows(std::span<const uint32_t> batch) {
   }
   needed_.complete();
   if (!lazy_words_) return;
-  const IndexRange rows = ownership_.rows(own());
+  const IndexRange rows = partition_.rows(own());
   own_rows_.clear();
   for (int32_t row : needed_.within(rows)) own_rows_.push_back(row - int32_t(rows.begin));
   lazy_words_->begin_step();
@@ -163,7 +163,7 @@ void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
   }
   bool accumulate = false;  // the first micro-batch overwrites what an earlier step has left
   if (places.empty()) {
-    backend.fill_zero(vector(gradients, ownership_.dense_elements()));
+    backend.fill_zero(vector(gradients, partition_.dense_elements()));
     for (const Bucket& bucket : buckets_) sum_->ready(bucket.layer);
     backend.add_losses(vector(static_cast<float*>(losses_.get()), 0), false, loss);
   }
@@ -203,18 +203,18 @@ void TrainingStep::add_micro_batch_gradient(const DropoutPlan* dropout, float sc
 void TrainingStep::add_up_squares() {
   if (!owns()) return;
   Backend& backend = engine_.backend();
-  const IndexRange rows = ownership_.rows(own());
-  const int64_t cols = ownership_.cols();
+  const IndexRange rows = partition_.rows(own());
+  const int64_t cols = partition_.cols();
   double* sums = totals_.squares();
-  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
-    const IndexRange dense = ownership_.dense(own(), bucket);
+  for (int bucket = 0; bucket < partition_.buckets(); ++bucket) {
+    const IndexRange dense = partition_.dense(own(), bucket);
     backend.block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock, {},
                               sums);
-    sums += ownership_.dense_blocks(own(), bucket);
+    sums += partition_.dense_blocks(own(), bucket);
   }
   backend.block_square_sums(
       vector(sum_->sum() + words_.offset + rows.begin * cols, rows.size() * cols),
-      ownership_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)}, sums);
+      partition_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)}, sums);
 }
 
 void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipping) {
@@ -234,8 +234,8 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
     adamw.weight_decay = parameter.decay ? float(options_.weight_decay) : 0.0f;
     return adamw;
   };
-  for (int bucket = 0; bucket < ownership_.buckets(); ++bucket) {
-    const IndexRange mine = ownership_.dense(own(), bucket);
+  for (int bucket = 0; bucket < partition_.buckets(); ++bucket) {
+    const IndexRange mine = partition_.dense(own(), bucket);
     parts_.clear();
     for (const Parameter& parameter : table.parameters()) {
       if (parameter.layer < options_.lowest_layer || &parameter == &words_) continue;
@@ -255,7 +255,7 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
                         own_part(v_.dense(mine.begin)));
   }
   if (!lazy_words_) return;
-  const IndexRange rows = ownership_.rows(own());
+  const IndexRange rows = partition_.rows(own());
   lazy_words_->update(options_for(words_),
                       table.view(sum_->sum(), words_).rows_from(rows.begin, rows.size()));
 }
@@ -303,7 +303,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   double denominator = objective_.loss_denominator(batch);
   float scale = float(1.0 / denominator);
   need_rows(batch);
-  communicate("waiting for the weights", step + 1, [&] { copies_->complete(needed_); });
+  communicate("waiting for the weights", step + 1, [&] { weight_gather_->all_gather(needed_); });
   comm_.note("forward and backward pass", step + 1);
   double* loss = totals_.losses();
   for (int64_t k = sum_->shards().begin; k < sum_->shards().end; ++k) {
@@ -316,7 +316,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   if (comm_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
-    sum_->reduce(needed_);
+    sum_->reduce_scatter(needed_);
     add_up_squares();
     const double wished = wish();
     backend.upload(totals_.wish(), &wished, sizeof wished);
@@ -333,7 +333,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   if (!result.finite) return;  // the run is over: rows of the sum are not zero
   comm_.note("updating weights", step + 1);
   update(step, learning_rate, clipping);
-  if (comm_.size() > 1) communicate("sending weights", step + 1, [&] { copies_->publish(); });
+  if (comm_.size() > 1) communicate("sending weights", step + 1, [&] { weight_gather_->publish(); });
 }
 
 }  // namespace finetune

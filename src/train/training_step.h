@@ -12,14 +12,14 @@
 
 #include "comm/communicator.h"
 #include "tasks/objective.h"
-#include "train/direct_exchange.h"
-#include "train/engine.h"
-#include "train/gradient_sum.h"
-#include "train/host_arena.h"
+#include "distributed/device/device_exchange.h"
+#include "engine/engine.h"
+#include "distributed/reduce/gradient_reduce.h"
+#include "distributed/host_arena.h"
 #include "train/lazy_rows.h"
-#include "train/needed_rows.h"
-#include "train/step_totals.h"
-#include "train/weight_copies.h"
+#include "distributed/needed_rows.h"
+#include "distributed/step_totals.h"
+#include "distributed/weight_gather.h"
 
 namespace finetune {
 
@@ -82,7 +82,7 @@ class TrainingStep {
   // What this host (on a device: this process) has of the moments.
   const HostArena& first_moments() const { return m_; }
   const HostArena& second_moments() const { return v_; }
-  const Ownership& ownership() const { return ownership_; }
+  const ZeroPartition& partition() const { return partition_; }
   // For the log: how gradients and weights come from device to device; empty on the CPU.
   std::string_view route() const;
   // For the log: what holds of the bits of sums.
@@ -93,7 +93,7 @@ class TrainingStep {
  private:
   void make_exchange(int64_t batch_size);
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
-  int own() const { return ownership_.owner(comm_.host(), comm_.local_rank()); }
+  int own() const { return partition_.owner(comm_.host(), comm_.local_rank()); }
   void need_rows(std::span<const uint32_t> batch);
   // places: of the shard's samples in the global batch.
   void add_shard_gradient(std::span<const uint32_t> batch, std::span<const uint32_t> places,
@@ -111,15 +111,15 @@ class TrainingStep {
   StepOptions options_;
   std::unique_ptr<DevicePeers> peers_;  // null: through memory of the host
   std::vector<Bucket> buckets_;         // of the dense part; empty without peers
-  Ownership ownership_;
+  ZeroPartition partition_;
   NeededRows needed_;
   HostArena m_, v_;
   StepTotals totals_;
   const Parameter& words_;
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
-  std::unique_ptr<GradientSum> sum_;
-  std::unique_ptr<WeightCopies> copies_;
+  std::unique_ptr<GradientReduce> sum_;
+  std::unique_ptr<WeightGather> weight_gather_;
   bool settled_ = true;
   double communication_seconds_ = 0;
   std::deque<StepResult> begun_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 
 namespace finetune {
 

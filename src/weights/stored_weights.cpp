@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/parallel.h"
-#include "weights/crc32c.h"
+#include "core/threads/parallel.h"
+#include "weights/tensorflow/crc32c.h"
 #include "weights/names.h"
 
 namespace finetune {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 
 namespace finetune {
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "tasks/classification/evaluation.h"
+#include "tasks/classification/evaluation/evaluation.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/objective.h"
 

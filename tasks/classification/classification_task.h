@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/classification/dataset.h"
+#include "tasks/classification/rows/dataset.h"
 #include "tasks/task.h"
 
 namespace finetune {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/packed_batch.h"
+#include "core/numeric/packed_batch.h"
 #include "model/bert.h"
 #include "ops/backend.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "tasks/classification/dataset.h"
+#include "tasks/classification/rows/dataset.h"
 #include "tasks/task.h"
 
 namespace finetune {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tasks/classification/dataset.h"
+#include "tasks/classification/rows/dataset.h"
 
 namespace finetune {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/parallel.h"
-#include "tasks/qa/python_text.h"
+#include "core/threads/parallel.h"
+#include "tasks/qa/evaluation/python_text.h"
 #include "tokenizer/encoding.h"
 
 namespace finetune {

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "data/plan.h"
 #include "tasks/objective.h"
-#include "tasks/qa/summary.h"
+#include "tasks/qa/evaluation/summary.h"
 
 namespace finetune {
 namespace {

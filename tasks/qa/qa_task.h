@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/squad.h"
-#include "tasks/qa/evaluation.h"
+#include "tasks/qa/evaluation/evaluation.h"
 #include "tasks/qa/features.h"
 #include "tasks/task.h"
 

@@ -1,4 +1,4 @@
-"""scripts/gpu_bundle.sh: what it makes runs where nothing of the project's is installed."""
+"""scripts/gpu/gpu_bundle.sh: what it makes runs where nothing of the project's is installed."""
 import os
 import shutil
 import subprocess
@@ -23,7 +23,7 @@ def test_bundle(directory):
         raise Skip("xz or mpirun is absent")
     out, empty = directory / "out", directory / "empty"
     empty.mkdir()
-    made = call("bash", PROJECT / "scripts/gpu_bundle.sh", BUILD, out, FINETUNE_SHARED=str(empty), XZ_OPT="-0")
+    made = call("bash", PROJECT / "scripts/gpu/gpu_bundle.sh", BUILD, out, FINETUNE_SHARED=str(empty), XZ_OPT="-0")
     assert made.returncode == 0, made
     assert sorted(file.name for file in out.iterdir()) == ["bundle.tar.xz", "run.sh"]
     assert sum(file.stat().st_size for file in out.iterdir()) < LIMIT

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "comm/agreement.h"
-#include "comm/control_block.h"
+#include "comm/host/control_block.h"
 #include "comm/placement.h"
 #include "core/clock.h"
 #include "core/log.h"

@@ -2,7 +2,7 @@
 // the functions of nccl.h that peers.cu calls; each calls the library's function of its name.
 #include <nccl.h>
 
-#include "ops/cuda/optional_library.h"
+#include "ops/cuda/module/optional_library.h"
 
 namespace {
 

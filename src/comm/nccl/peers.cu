@@ -13,10 +13,10 @@
 #include <span>
 #include <vector>
 
-#include "core/waiting_time.h"
-#include "ops/cuda/graphs.h"
+#include "core/threads/waiting_time.h"
+#include "ops/cuda/module/graphs.h"
 #include "ops/cuda/ops.h"
-#include "ops/cuda/rounded.h"
+#include "ops/cuda/kernels/rounded.h"
 
 namespace finetune::cuda {
 

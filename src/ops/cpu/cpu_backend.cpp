@@ -36,7 +36,7 @@ std::shared_ptr<void> CpuBackend::allocate(size_t bytes) {
 
 void CpuBackend::upload(void* to, const void* host, size_t bytes) {
   if (bytes == 0) return;  // an empty list may be null
-  kept_.written(to, bytes);
+  packed_.written(to, bytes);
   std::memcpy(to, host, bytes);
 }
 
@@ -45,7 +45,7 @@ void CpuBackend::download(void* host, const void* from, size_t bytes) {
 }
 
 void CpuBackend::fill_zero(Tensor x) {
-  kept_.written(x);
+  packed_.written(x);
   const size_t size = size_of(x.dtype);
   if (x.contiguous()) x = {x.data, x.dtype, 1, x.size(), x.size()};
   constexpr int64_t kPiece = 1 << 20;

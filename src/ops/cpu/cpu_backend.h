@@ -1,4 +1,4 @@
-// The CPU backend: matrix products (gemm.h, tile_gemm.h) and, for all else, vector kernels
+// The CPU backend: matrix products (gemm.h, bf16_gemm.h) and, for all else, vector kernels
 // compiled for AVX2 and AVX-512 and chosen at run time (isa.h). One file an operation or a small
 // family of them.
 #pragma once
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "ops/backend.h"
-#include "ops/cpu/gemm.h"
-#include "ops/cpu/kept_weights.h"
-#include "ops/cpu/optimizer.h"
+#include "ops/cpu/gemm/gemm.h"
+#include "ops/cpu/gemm/packed_weights.h"
+#include "ops/cpu/kernels/optimizer.h"
 #include "ops/posted.h"
 
 namespace finetune {
@@ -30,7 +30,7 @@ class CpuBackend : public Backend {
   void collect(void* host, size_t bytes) override { posted_.collect(host, bytes); }
   void fill_zero(Tensor x) override;
   void synchronize() override {}
-  void forget_kept() override { kept_.forget(); }
+  void forget_packed() override { packed_.forget(); }
 
   // linear.cpp
   void linear(Tensor x, Tensor w, Tensor bias, Tensor y) override;
@@ -107,7 +107,7 @@ class CpuBackend : public Backend {
 
   DType compute_;
   Posted posted_;
-  cpu::KeptWeights kept_;
+  cpu::PackedWeights packed_;
   std::vector<cpu::UpdatedPart> updated_parts_;  // of adamw_parts, kept for its memory
   std::vector<cpu::AdamWFactors> missed_steps_;  // of adamw_catch_up, kept for its memory
 };

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "hwy/targets.h"
-#include "ops/cpu/tile_gemm.h"
+#include "ops/cpu/gemm/bf16_gemm.h"
 
 namespace finetune {
 namespace {

@@ -14,7 +14,7 @@ enum class Isa { avx2, avx512, avx512_bf16, amx };
 // In fp32 the last two compute as avx512 does.
 Isa select_isa();
 
-// Whether bf16 is multiplied as such, in tiles (tile_gemm.h), and not rounded and multiplied in
+// Whether bf16 is multiplied as such, in tiles (bf16_gemm.h), and not rounded and multiplied in
 // fp32.
 bool multiplies_bf16(Isa isa);
 // Whether that is faster than fp32: with AMX, and on AMD's processors, whose products of pairs come

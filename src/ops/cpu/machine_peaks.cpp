@@ -6,10 +6,10 @@
 #include <numeric>
 #include <vector>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "ops/backend.h"
 #include "ops/cpu/isa.h"
-#include "ops/cpu/tile_gemm.h"
+#include "ops/cpu/gemm/bf16_gemm.h"
 
 namespace finetune {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/cpu/tasks.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 namespace finetune::cpu {
 

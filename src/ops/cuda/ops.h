@@ -2,7 +2,7 @@
 // ops/backend.h, with the shapes and formulas written there. They throw Failure.
 #pragma once
 
-#include "ops/cuda/context.h"
+#include "ops/cuda/module/context.h"
 
 namespace finetune::cuda {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 #include "ops/reference/reference_backend.h"
 
 namespace finetune {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/tree_sum.h"
+#include "core/numeric/tree_sum.h"
 #include "ops/reference/reference_backend.h"
 
 namespace finetune {

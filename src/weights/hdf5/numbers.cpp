@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 #include "core/error.h"
 
 namespace finetune::hdf5 {

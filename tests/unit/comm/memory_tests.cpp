@@ -6,9 +6,9 @@
 #include <string>
 
 #include "../contains.h"
-#include "comm/control_block.h"
-#include "comm/process_status.h"
-#include "comm/shared_memory.h"
+#include "comm/host/control_block.h"
+#include "comm/host/process_status.h"
+#include "comm/host/shared_memory.h"
 #include "core/error.h"
 
 using namespace finetune;

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 
 using namespace finetune;
 

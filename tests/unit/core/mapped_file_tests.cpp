@@ -15,7 +15,7 @@
 
 #include "core/descriptor.h"
 #include "core/files.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "core/sha256.h"
 #include "failure_of.h"
 #include "scratch.h"

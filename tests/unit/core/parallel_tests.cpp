@@ -9,7 +9,7 @@
 
 #include "../contains.h"
 #include "core/error.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 
 using namespace finetune;
 

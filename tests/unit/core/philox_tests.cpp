@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 
 using namespace finetune;
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "core/text.h"
 #include "data/json_cursor.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "data/packing.h"
 
 using namespace finetune;

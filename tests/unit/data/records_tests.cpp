@@ -10,7 +10,7 @@
 
 #include "../shared.h"
 #include "core/descriptor.h"
-#include "data/records.h"
+#include "data/rows/records.h"
 #include "data_fault.h"
 
 using namespace finetune;

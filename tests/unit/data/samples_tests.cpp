@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/labels.h"
-#include "data/records.h"
+#include "data/rows/records.h"
 #include "data/squad.h"
 
 using namespace finetune;

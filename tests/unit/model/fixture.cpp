@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "op_case.h"
 
 namespace finetune::test {

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 #include "op_case.h"
 #include "shared.h"
 

@@ -8,12 +8,12 @@
 #include <map>
 #include <set>
 
-#include "core/dtype.h"
-#include "core/parallel.h"
+#include "core/numeric/dtype.h"
+#include "core/threads/parallel.h"
 #include "core/text.h"
 #include "op_case.h"
 #include "ops/cpu/isa.h"
-#include "ops/cpu/tile_gemm.h"
+#include "ops/cpu/gemm/bf16_gemm.h"
 #include "shared.h"
 
 namespace finetune::test {

@@ -2,13 +2,13 @@
 #include <stdexcept>
 
 #include "op_case.h"
-#include "ops/cuda_backend.h"
-#include "ops/cuda_module.h"
+#include "ops/cuda/host/cuda_backend.h"
+#include "ops/cuda/host/cuda_module.h"
 
 namespace finetune::test {
 namespace {
 
-// With FINETUNE_DEVICE=cuda in the environment (scripts/gpu_check.sh) a GPU that cannot be used is
+// With FINETUNE_DEVICE=cuda in the environment (scripts/gpu/gpu_check.sh) a GPU that cannot be used is
 // no skip.
 std::unique_ptr<Backend> cuda_backend(DType compute) {
   if (!gpu_may_be_present()) return nullptr;

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/parallel.h"
+#include "core/numeric/dtype.h"
+#include "core/threads/parallel.h"
 #include "ops/backend.h"
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/gemm/gemm.h"
 
 namespace finetune::test {
 namespace {
@@ -40,7 +40,7 @@ struct ProductCase {
   bool bias() const { return !accumulate && !transpose_a; }
 };
 
-// c after multiply(), and what gemm.h says of it, bit by bit. Gaps between c's rows are part of
+// c after fp32_gemm(), and what gemm.h says of it, bit by bit. Gaps between c's rows are part of
 // both.
 std::pair<std::vector<float>, std::vector<float>> product_and_chains(const ProductCase& s) {
   Operand a = s.transpose_a ? Operand(s.depth, s.rows, s.gap) : Operand(s.rows, s.depth, s.gap);
@@ -65,7 +65,7 @@ std::pair<std::vector<float>, std::vector<float>> product_and_chains(const Produ
   p.c = c.view();
   p.accumulate = s.accumulate;
   if (s.bias()) p.bias = vector(bias.values.data(), s.cols);
-  cpu::multiply(p);
+  cpu::fp32_gemm(p);
   return {c.values, expected};
 }
 

@@ -1,4 +1,4 @@
-// The plans of src/ops/cuda/cudnn_attention.cu, made by cuDNN itself for an H100 that is not there:
+// The plans of src/ops/cuda/attention/cudnn_attention.cu, made by cuDNN itself for an H100 that is not there:
 // cuDNN takes a description of a device in place of one, finds an engine for the graph and compiles
 // its kernels. host_driver has the driver's part. What the kernels compute only a GPU can show.
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ops/cuda/cudnn_attention.h"
+#include "ops/cuda/attention/cudnn_attention.h"
 #include "shared.h"
 
 namespace finetune::test {

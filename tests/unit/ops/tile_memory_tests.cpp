@@ -1,4 +1,4 @@
-// Matrix products, attention and whole layers (ops/cpu/tile_layer.h) on memory that ends where
+// Matrix products, attention and whole layers (ops/cpu/encoder_layer/tile_layer.h) on memory that ends where
 // nobody may read or write: tiles reach beyond what they are asked for, and no sanitizer sees those
 // of AMX. All scratch memory is NaN at first, so that what is read before it is written shows.
 #include <doctest/doctest.h>
@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "../shared.h"
-#include "core/dtype.h"
-#include "core/parallel.h"
-#include "ops/cpu/gemm.h"
+#include "core/numeric/dtype.h"
+#include "core/threads/parallel.h"
+#include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/tasks.h"
-#include "ops/cpu/tile_attention.h"
-#include "ops/cpu/tile_gemm.h"
-#include "ops/cpu/tile_layer.h"
+#include "ops/cpu/attention/bf16_attention.h"
+#include "ops/cpu/gemm/bf16_gemm.h"
+#include "ops/cpu/encoder_layer/tile_layer.h"
 
 namespace finetune {
 namespace {
@@ -265,8 +265,8 @@ static void check_attention() {
           INFO("heads of ", size, ", ", tokens, " tokens, ", threads, " threads",
                first_only ? ", first queries" : "");
           set_threads(threads);
-          cpu::tile_attention(shape, dropout, factors, q.view, k.view, v.view, out.view, lse.view);
-          cpu::tile_attention_backward(shape, dropout, factors, q.view, k.view, v.view, lse.view,
+          cpu::bf16_attention(shape, dropout, factors, q.view, k.view, v.view, out.view, lse.view);
+          cpu::bf16_attention_backward(shape, dropout, factors, q.view, k.view, v.view, lse.view,
                                        dout.view, dq.view, dk.view, dv.view);
           for (Bf16Matrix* x : {&out, &dq, &dk, &dv}) CHECK(not_finite(*x) == 0);
         }
@@ -279,7 +279,7 @@ static void check_attention() {
 static void check_product(const cpu::Product& p, const Matrix& c) {
   std::memset(p.c.data, 0xFF, size_t(p.c.size()) * sizeof(float));
   if (p.accumulate) std::fill_n(p.c.f32(), p.c.size(), 1.0f);
-  cpu::multiply(p);
+  cpu::fp32_gemm(p);
   int64_t wrong = 0;
   const int64_t across = p.transpose_a ? p.a.stride : 1, along = p.transpose_a ? 1 : p.a.stride;
   const int64_t b_across = p.transpose_b ? 1 : p.b.stride, b_along = p.transpose_b ? p.b.stride : 1;

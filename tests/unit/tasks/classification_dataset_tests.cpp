@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"
-#include "core/parallel.h"
-#include "tasks/classification/dataset.h"
-#include "tasks/classification/text_columns.h"
+#include "core/threads/parallel.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/text_columns.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -13,8 +13,8 @@
 #include "model/bert.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/logits.h"
-#include "tasks/classification/predictions.h"
-#include "tasks/classification/predictor.h"
+#include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/evaluation/predictor.h"
 #include "tasks/objective.h"
 
 using namespace finetune;

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "classification_fixture.h"
-#include "tasks/classification/metrics.h"
-#include "tasks/classification/tally.h"
+#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/classification/evaluation/tally.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -2,8 +2,8 @@
 
 #include "classification_fixture.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/predictor.h"
-#include "tasks/classification/row_chunk.h"
+#include "tasks/classification/evaluation/predictor.h"
+#include "tasks/classification/rows/row_chunk.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -8,7 +8,7 @@
 #include "classification_fixture.h"
 #include "data/packing.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/file_evaluation.h"
+#include "tasks/classification/evaluation/file_evaluation.h"
 #include "tasks/classification/losses.h"
 #include "tasks/objective.h"
 

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "data/packing.h"
-#include "tasks/classification/dataset.h"
+#include "tasks/classification/rows/dataset.h"
 #include "tasks/objective.h"
 
 using namespace finetune;

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "tasks/qa/python_text.h"
-#include "tasks/qa/squad_metrics.h"
+#include "tasks/qa/evaluation/python_text.h"
+#include "tasks/qa/evaluation/squad_metrics.h"
 
 namespace finetune {
 namespace {

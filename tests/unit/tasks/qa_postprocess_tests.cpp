@@ -3,11 +3,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "data/packing.h"
 #include "qa_golden.h"
-#include "tasks/qa/evaluation.h"
-#include "tasks/qa/postprocess.h"
+#include "tasks/qa/evaluation/evaluation.h"
+#include "tasks/qa/evaluation/postprocess.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {

@@ -6,8 +6,8 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "qa_golden.h"
-#include "tasks/qa/prediction_files.h"
-#include "tasks/qa/squad_metrics.h"
+#include "tasks/qa/evaluation/prediction_files.h"
+#include "tasks/qa/evaluation/squad_metrics.h"
 #include "temporary_directory.h"
 
 namespace finetune {

@@ -9,9 +9,9 @@
 #include "data/packing.h"
 #include "qa_golden.h"
 #include "tasks/objective.h"
-#include "tasks/qa/file_evaluation.h"
+#include "tasks/qa/evaluation/file_evaluation.h"
 #include "tasks/qa/qa_task.h"
-#include "tasks/qa/squad_metrics.h"
+#include "tasks/qa/evaluation/squad_metrics.h"
 #include "temporary_directory.h"
 
 namespace finetune {

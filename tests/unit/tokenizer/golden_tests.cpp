@@ -1,7 +1,7 @@
 // Ids and offsets against those of Hugging Face tokenizers 0.22.2 and transformers 4.57.1.
 #include <map>
 
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "support.h"
 
 namespace finetune {

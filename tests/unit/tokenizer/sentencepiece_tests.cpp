@@ -1,6 +1,6 @@
 #include "../contains.h"
 #include "support.h"
-#include "tokenizer/sentencepiece_text.h"
+#include "tokenizer/sentencepiece/sentencepiece_text.h"
 
 namespace finetune {
 

@@ -1,11 +1,11 @@
 #include <map>
 
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "support.h"
-#include "tokenizer/piece_trie.h"
-#include "tokenizer/unicode_tables.h"
-#include "tokenizer/utf8.h"
-#include "tokenizer/word_table.h"
+#include "tokenizer/sentencepiece/piece_trie.h"
+#include "tokenizer/unicode/unicode_tables.h"
+#include "tokenizer/unicode/utf8.h"
+#include "tokenizer/wordpiece/word_table.h"
 
 namespace finetune {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/philox.h"
-#include "train/checkpoint.h"
+#include "core/numeric/philox.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace finetune::test {
 

@@ -8,7 +8,7 @@
 #include "../shared.h"
 #include "checkpoint_fixture.h"
 #include "temporary_directory.h"
-#include "train/checkpoint_store.h"
+#include "train/checkpoint/checkpoint_store.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -3,9 +3,9 @@
 #include "../contains.h"
 #include "checkpoint_fixture.h"
 #include "temporary_directory.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint_contents.h"
-#include "train/checkpoint_store.h"
+#include "train/checkpoint/checkpoint_store.h"
 #include "train/tensor_slabs.h"
 #include "train/hdf5_writer.h"
 

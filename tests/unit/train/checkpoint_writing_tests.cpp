@@ -5,12 +5,12 @@
 #include "../contains.h"
 #include "checkpoint_fixture.h"
 #include "temporary_directory.h"
-#include "train/checkpoint_store.h"
+#include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint_contents.h"
 #include "train/hdf5_writer.h"
 #include "train/read_back.h"
-#include "train/sealed_file.h"
-#include "weights/crc32c.h"
+#include "train/checkpoint/sealed_file.h"
+#include "weights/tensorflow/crc32c.h"
 
 using namespace finetune;
 using namespace finetune::test;

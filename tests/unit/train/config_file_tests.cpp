@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "temporary_directory.h"
-#include "train/config_file.h"
+#include "train/options/config_file.h"
 
 using namespace finetune;
 using finetune::test::contains;

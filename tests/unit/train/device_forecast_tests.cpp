@@ -6,8 +6,8 @@
 #include "../contains.h"
 #include "data/packing.h"
 #include "model/activations.h"
-#include "train/device_forecast.h"
-#include "train/engine.h"
+#include "train/plan/device_forecast.h"
+#include "engine/engine.h"
 
 namespace finetune {
 

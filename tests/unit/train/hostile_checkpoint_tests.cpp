@@ -8,8 +8,8 @@
 #include "../contains.h"
 #include "checkpoint_fixture.h"
 #include "temporary_directory.h"
-#include "train/checkpoint_store.h"
-#include "train/sealed_file.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/checkpoint/sealed_file.h"
 #include "weights/hdf5/checksums.h"
 
 using namespace finetune;

@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-#include "train/option_transfer.h"
+#include "train/options/option_transfer.h"
 
 using namespace finetune;
 

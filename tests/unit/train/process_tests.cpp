@@ -14,9 +14,9 @@
 #include "core/files.h"
 #include "core/sha256.h"
 #include "temporary_directory.h"
-#include "train/duration.h"
-#include "train/fingerprint.h"
-#include "train/process_stats.h"
+#include "train/options/duration.h"
+#include "train/run/fingerprint.h"
+#include "train/run/process_stats.h"
 #include "train/signals.h"
 
 using namespace finetune;

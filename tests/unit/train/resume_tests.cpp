@@ -3,8 +3,8 @@
 
 #include "../contains.h"
 #include "core/error.h"
-#include "train/config_file.h"
-#include "train/option_values.h"
+#include "train/options/config_file.h"
+#include "train/options/option_values.h"
 #include "train/resume.h"
 
 using namespace finetune;

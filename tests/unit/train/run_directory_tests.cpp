@@ -8,7 +8,7 @@
 #include "core/files.h"
 #include "core/output_directory.h"
 #include "temporary_directory.h"
-#include "train/run_directory.h"
+#include "train/run/run_directory.h"
 
 using namespace finetune;
 

@@ -6,11 +6,11 @@
 #include "../contains.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/parallel.h"
+#include "core/threads/parallel.h"
 #include "core/sha256.h"
 #include "temporary_directory.h"
-#include "train/sealed_file.h"
-#include "weights/crc32c.h"
+#include "train/checkpoint/sealed_file.h"
+#include "weights/tensorflow/crc32c.h"
 
 using namespace finetune;
 using finetune::test::contains;

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/parallel.h"
-#include "ops/cpu/gemm.h"
+#include "core/threads/parallel.h"
+#include "ops/cpu/gemm/gemm.h"
 #include "train/signals.h"
 
 using namespace finetune;
@@ -45,7 +45,7 @@ int wrong_products(int count) {
     const bool transpose_a = i % 3 == 0, transpose_b = i % 3 == 1;
     auto filler = std::make_unique<char[]>(1000 + size_t(random % 9000));
     std::fill(c.begin(), c.end(), 1.0f);
-    cpu::multiply({.a = transpose_a ? matrix(ones.data(), k, m) : matrix(ones.data(), m, k),
+    cpu::fp32_gemm({.a = transpose_a ? matrix(ones.data(), k, m) : matrix(ones.data(), m, k),
                    .transpose_a = transpose_a,
                    .b = transpose_b ? matrix(ones.data(), n, k) : matrix(ones.data(), k, n),
                    .transpose_b = transpose_b,

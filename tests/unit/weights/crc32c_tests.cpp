@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/parallel.h"
-#include "weights/crc32c.h"
+#include "core/threads/parallel.h"
+#include "weights/tensorflow/crc32c.h"
 
 using namespace finetune;
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "core/text.h"
 #include "unit/shared.h"
 #include "unit/weights/weights_test.h"

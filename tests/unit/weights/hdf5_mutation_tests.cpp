@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "core/philox.h"
+#include "core/numeric/philox.h"
 #include "unit/weights/hdf5_maker.h"
 #include "unit/weights/weights_test.h"
 #include "weights/hdf5/checksums.h"

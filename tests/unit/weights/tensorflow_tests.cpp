@@ -5,8 +5,8 @@
 #include "../contains.h"
 #include "unit/shared.h"
 #include "unit/weights/weights_test.h"
-#include "weights/crc32c.h"
-#include "weights/leveldb_table.h"
+#include "weights/tensorflow/crc32c.h"
+#include "weights/tensorflow/leveldb_table.h"
 #include "weights/names.h"
 
 using namespace finetune;

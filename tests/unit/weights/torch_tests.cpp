@@ -5,7 +5,7 @@
 
 #include "../contains.h"
 #include "unit/weights/weights_test.h"
-#include "weights/pickle.h"
+#include "weights/torch/pickle.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -1,7 +1,7 @@
 // CUDA's bf16 as far as src/ops/cuda uses it.
 #pragma once
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 
 struct __nv_bfloat16 {
   unsigned short bits;

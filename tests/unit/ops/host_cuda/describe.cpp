@@ -1,5 +1,5 @@
-// In place of src/ops/cuda/describe.cu, which asks libraries that are not there.
-#include "ops/cuda/describe.h"
+// In place of src/ops/cuda/module/describe.cu, which asks libraries that are not there.
+#include "ops/cuda/module/describe.h"
 
 #include <cuda_runtime.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_INVALID_VALUE ? "invalid value" : "failed";

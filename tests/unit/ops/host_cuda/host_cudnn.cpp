@@ -1,4 +1,4 @@
-// In place of cuDNN (src/ops/cuda/fused_attention.h): the same attention by plain loops, with masks
+// In place of cuDNN (src/ops/cuda/attention/fused_attention.h): the same attention by plain loops, with masks
 // of its own. It reads lengths and offsets as a plan does, whatever lies in between.
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/philox.h"
-#include "ops/cuda/fused_attention.h"
+#include "core/numeric/dtype.h"
+#include "core/numeric/philox.h"
+#include "ops/cuda/attention/fused_attention.h"
 
 namespace finetune::cuda {
 namespace {

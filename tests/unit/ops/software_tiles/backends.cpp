@@ -1,5 +1,5 @@
 // In place of ../backends.cpp: what has tile registers.
-#include "../op_case.h"
+#include "op_case.h"
 
 namespace finetune::test {
 

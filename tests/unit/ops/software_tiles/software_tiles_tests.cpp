@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "../../shared.h"
-#include "core/dtype.h"
-#include "core/parallel.h"
+#include "core/numeric/dtype.h"
+#include "core/threads/parallel.h"
 #include "ops/backend.h"
 #include "ops/cpu/isa.h"
-#include "ops/cpu/tile_instructions.h"
+#include "ops/cpu/bf16_tiles/tile_instructions.h"
 
 namespace finetune::test {
 

@@ -1,0 +1,74 @@
+#include "data/rows/row_files.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "data/rows/row_stream.h"
+
+namespace finetune {
+
+struct RowFiles::Open {
+  Open(const InputFile& input, bool skip_bad_rows, const std::vector<std::string>& columns,
+       uint32_t index)
+      : stream(input.name, ByteWindow::open(input.content),
+               {.skip_bad_rows = skip_bad_rows, .columns = columns, .recycle = true}, arena),
+        file(index) {}
+  TextArena arena;
+  RowStream stream;
+  uint32_t file;
+  int64_t rows = 0;
+};
+
+RowFiles::RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows)
+    : skip_bad_rows_(skip_bad_rows) {
+  FINETUNE_CHECK(!files.empty());
+  for (const InputFile& file : files) inputs_.push_back(rereadable(file));
+  open(0);
+}
+
+RowFiles::~RowFiles() = default;
+
+void RowFiles::open(size_t file) {
+  open_ = std::make_unique<Open>(inputs_[file], skip_bad_rows_, columns_, uint32_t(file));
+  const std::vector<std::string>& columns = open_->stream.columns();
+  if (columns_.empty()) columns_ = columns;
+  if (columns_ != columns) {
+    throw data_error(input_name(inputs_[file].name), ": its columns (", listed_columns(columns),
+                     ") differ from those of ", input_name(first_file()), " (",
+                     listed_columns(columns_), ")");
+  }
+}
+
+bool RowFiles::next(Row& row) {
+  for (;;) {
+    RowStream& stream = open_->stream;
+    if (stream.next()) {
+      ++open_->rows;
+      row = {stream.values(), open_->file, stream.line()};
+      return true;
+    }
+    if (open_->rows == 0 && stream.skipped_rows() > 0) {
+      throw data_error(stream.first_problem(), " (and no other row can be used)");
+    }
+    if (open_->rows == 0)
+      throw data_error(input_name(inputs_[open_->file].name), ": holds no rows");
+    if (open_->file + 1 == inputs_.size()) return false;
+    skipped_before_ += stream.skipped_rows();
+    open(open_->file + 1);
+  }
+}
+
+void RowFiles::rewind() {
+  skipped_before_ = 0;
+  open(0);
+}
+
+std::string RowFiles::where(const Row& row) const {
+  return concat(input_name(inputs_[row.file].name), ":", row.line);
+}
+
+int64_t RowFiles::skipped_rows() const {
+  return skipped_before_ + open_->stream.skipped_rows();
+}
+
+}  // namespace finetune

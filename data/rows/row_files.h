@@ -1,0 +1,43 @@
+// The rows of several files with equal columns, one after the other and as often as needed, in
+// memory that does not grow with them (RowReader's limits). A pipe is copied to a nameless file in
+// $TMPDIR first, since it can be read once only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/input_file.h"
+#include "data/rows/records.h"
+
+namespace finetune {
+
+class RowFiles {
+ public:
+  // Opens the first file and reads its columns.
+  RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows);
+  ~RowFiles();
+
+  // False at the end; the row's values live until the next call. The errors are read_table's: a
+  // file without rows, or with other columns than the first, is one.
+  bool next(Row& row);
+  void rewind();  // next() begins again with the first row
+
+  const std::vector<std::string>& columns() const { return columns_; }
+  const fs::path& first_file() const { return inputs_.front().name; }
+  std::string where(const Row& row) const;  // "test.csv:118"
+  int64_t skipped_rows() const;             // since the first row
+
+ private:
+  struct Open;
+  void open(size_t file);
+
+  std::vector<InputFile> inputs_;
+  bool skip_bad_rows_;
+  std::vector<std::string> columns_;
+  std::unique_ptr<Open> open_;  // the file that is being read
+  int64_t skipped_before_ = 0;  // in the files before it
+};
+
+}  // namespace finetune

@@ -1,0 +1,133 @@
+#include "data/rows/row_grammar.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/text.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::array<bool, 256> kFieldEnd = [] {
+  std::array<bool, 256> table{};
+  table[','] = table['\n'] = table['\r'] = true;
+  return table;
+}();
+
+RowScan incomplete() {
+  return {.state = RowScan::State::incomplete};
+}
+
+const char* find(const char* begin, const char* end, char c) {
+  return static_cast<const char*>(std::memchr(begin, c, size_t(end - begin)));
+}
+
+// `field` holds doubled quotes.
+std::string_view undouble(std::string_view field, TextArena& arena) {
+  char* begin = arena.allocate(field.size());
+  char* out = begin;
+  for (size_t i = 0; i < field.size(); ++i) {
+    *out++ = field[i];
+    i += field[i] == '"';
+  }
+  return {begin, size_t(out - begin)};
+}
+
+// The line at the beginning of `text`, without its end; `size` and `lines` of the scan are set.
+std::string_view take_line(std::string_view text, bool last, RowScan& scan) {
+  const char* end = find(text.data(), text.data() + text.size(), '\n');
+  if (!end && !last) {
+    scan.state = RowScan::State::incomplete;
+    return {};
+  }
+  std::string_view line = text.substr(0, end ? size_t(end - text.data()) : text.size());
+  scan.size = line.size() + (end != nullptr);
+  scan.lines = 1;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+}  // namespace
+
+RowScan scan_csv(std::string_view text, bool last, Values& values, TextArena& arena) {
+  values.clear();
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const char* p = begin;
+  RowScan scan;
+  auto bad = [&](std::string problem) {
+    return RowScan{RowScan::State::bad, 0, 0, std::move(problem), scan.lines};
+  };
+  for (;;) {  // p is at the beginning of a field
+    if (p < end && *p == '"') {
+      const char* field = ++p;
+      bool doubled = false;
+      for (;;) {
+        p = find(p, end, '"');
+        if (!p) {
+          if (!last) return incomplete();
+          return bad("the quote that opens here is never closed");
+        }
+        if (p + 1 == end && !last) return incomplete();
+        if (p + 1 == end || p[1] != '"') break;
+        doubled = true;
+        p += 2;
+      }
+      std::string_view value(field, size_t(p - field));
+      scan.lines += uint32_t(std::count(value.begin(), value.end(), '\n'));
+      values.push_back(doubled ? undouble(value, arena) : value);
+      ++p;
+      if (p < end && !kFieldEnd[static_cast<unsigned char>(*p)]) {
+        std::string_view rest(p, size_t(end - p));
+        rest = rest.substr(0, rest.find_first_of("\r\n"));
+        return bad(concat("text after a closing quote: ", in_quotes(rest, 20),
+                          " (a quote inside a quoted value is written twice)"));
+      }
+    } else {
+      const char* field = p;
+      while (p < end && !kFieldEnd[static_cast<unsigned char>(*p)]) ++p;
+      values.emplace_back(field, size_t(p - field));
+    }
+    if (p < end && *p == ',') {
+      ++p;
+      continue;
+    }
+    if (p == end) {
+      if (!last) return incomplete();
+    } else {
+      if (*p == '\r' && p + 1 == end && !last) return incomplete();  // LF may follow
+      p += *p == '\r' && p + 1 < end && p[1] == '\n' ? 2 : 1;
+    }
+    ++scan.lines;
+    scan.size = size_t(p - begin);
+    // Nothing on the line, as opposed to an empty value in quotes.
+    if (values.size() == 1 && values[0].empty() && *begin != '"') values.clear();
+    return scan;
+  }
+}
+
+RowScan scan_tsv(std::string_view text, bool last, Values& values) {
+  values.clear();
+  RowScan scan;
+  std::string_view line = take_line(text, last, scan);
+  if (line.empty()) return scan;
+  const char* p = line.data();
+  const char* const end = p + line.size();
+  for (;;) {
+    const char* tab = find(p, end, '\t');
+    values.emplace_back(p, size_t((tab ? tab : end) - p));
+    if (!tab) return scan;
+    p = tab + 1;
+  }
+}
+
+RowScan scan_plain_text(std::string_view text, bool last, Values& values) {
+  values.clear();
+  RowScan scan;
+  std::string_view line = take_line(text, last, scan);
+  if (scan.state == RowScan::State::row) values.push_back(line);
+  return scan;
+}
+
+}  // namespace finetune

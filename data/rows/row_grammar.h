@@ -1,0 +1,39 @@
+// Where a row ends and what its values are: one pure function a format. Used by the readers of
+// data/rows/records.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text_arena.h"
+
+namespace finetune {
+
+struct RowScan {
+  enum class State { row, incomplete, bad };
+  State state = State::row;
+  size_t size = 0;            // bytes of the row with its line end
+  uint32_t lines = 0;         // line ends among them
+  std::string problem{};      // bad: what is wrong, for the user
+  uint32_t problem_line = 0;  // bad: how many lines below the beginning of the row
+};
+
+// Each reads the row at the beginning of `text` (not empty) into `values`; a blank line gives no
+// values. `last`: nothing follows `text`; otherwise a row that might go on is incomplete.
+using Values = std::vector<std::string_view>;
+// RFC 4180, and a lone CR ends a row too. A quote counts only at the beginning of a field.
+RowScan scan_csv(std::string_view text, bool last, Values& values, TextArena& arena);
+// Values between tabs as they are: quotes mean nothing (GLUE's files hold unpaired ones).
+RowScan scan_tsv(std::string_view text, bool last, Values& values);
+// The line is the one value, also if it is empty.
+RowScan scan_plain_text(std::string_view text, bool last, Values& values);
+// An object on one line; values in the order of `columns`. Strings are unescaped, numbers and
+// booleans as written, null is empty. Other keys are ignored; nested values of `columns` are bad.
+RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
+                       Values& values, TextArena& arena);
+// The keys of the object on the line, or none on a blank line.
+RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys);
+
+}  // namespace finetune

@@ -1,0 +1,190 @@
+"""Commands, models and the lines that every section shares."""
+import datetime
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import namedtuple
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+PROJECT = BENCH.parents[1]
+SCRIPT = Path(sys.argv[0]).stem  # compare_hf or compare_gpu
+
+Finished = namedtuple("Finished", "output memory_mb seconds")  # of a process: highest resident MiB, wall time
+
+
+def fail(message):
+    sys.exit(f"{SCRIPT}: error: {message}")
+
+
+def names_of(option, text, known):
+    """The known names that an option lists, in its order."""
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            fail(f"{option} {name}: known are {', '.join(known)}")
+    if not names:
+        fail(f"{option}: names nothing; known are {', '.join(known)}")
+    return names
+
+
+def require(*paths):
+    for path in paths:
+        if not path.exists():
+            fail(f"{path}: not found")
+
+
+def matmul_rate(result):
+    """Operations a second of large matrix products, from a result of `finetune bench step`."""
+    rate = result["matmul_peak_flops_per_second"]
+    if rate is None:
+        fail("finetune is built without oneDNN, whose rate results are set beside: install it (libdnnl-dev) and build "
+             "anew with -Donednn=enabled")
+    return rate
+
+
+def progress(message):
+    print(message, file=sys.stderr, flush=True)
+
+
+def call(command, environment=None):
+    """Runs a command that must succeed."""
+    command = [str(part) for part in command]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
+        start = time.perf_counter()
+        try:
+            process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, **(environment or {})})
+        except OSError as error:
+            fail(f"{command[0]}: {error.strerror}")
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            raise
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        if process.returncode != 0:
+            err.seek(0)
+            said = [line.strip() for line in err if line.strip()]
+            fail(f"{' '.join(command)}: exit {process.returncode}: {said[-1] if said else 'no message'}")
+        return Finished(out.read(), usage.ru_maxrss / 1024, seconds)
+
+
+def spread(values, digits):
+    values = sorted(values)
+    return " / ".join(f"{v:,.{digits}f}" for v in (values[0], statistics.median(values), values[-1]))
+
+
+class Bench:
+    """The options, the models, and a directory for what the runs write."""
+
+    def __init__(self, options, temporary):
+        self.options, self.temporary = options, temporary
+        self.scratch = options.scratch or temporary
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        self.heads = {}
+
+    def model(self, name):
+        """The directory of --model, or that of random weights in another shape, made at first use."""
+        if name not in self.options.random_shapes:
+            return self.options.model
+        made = self.scratch / f"{name}-random"
+        if not (made / "config.json").exists():
+            unfinished = self.scratch / f"{name}-random.unfinished"
+            call([self.options.peer_python, BENCH / "hf_peer.py", "--model", self.options.model,
+                  "--make-shape", name, "--output", unfinished])
+            unfinished.rename(made)
+        return made
+
+    def training_data(self, kind):
+        return self.options.bank if kind == "bank" else self.options.squad
+
+    def model_with_head(self, work):
+        """A directory that both sides load for evaluation: the model after one step of training."""
+        if work.name not in self.heads:
+            run = self.temporary / f"head-{work.name}"
+            self.train_ours(self.model(work.model), work, run, "fp32",
+                            ["--max-train-samples", 64, "--max-steps", 1, "--reinit-head"])
+            self.heads[work.name] = self.temporary / f"model-{work.name}"
+            (run / "model").rename(self.heads[work.name])
+            shutil.rmtree(run)
+        return self.heads[work.name]
+
+    def ours(self, arguments, environment=None):
+        return call([self.options.binary, *arguments], environment)
+
+    def train_ours(self, model, work, run, precision, more, data=None):
+        """finetune train of one epoch; `more` are further arguments."""
+        shutil.rmtree(run, ignore_errors=True)
+        command = ["train", "--model", model, "--train", data or self.training_data(work.kind), "--output", run,
+                   "--batch-size", work.batch_size, "--epochs", 1, "--warmup-ratio", 0.1, "--weight-decay", 0.01,
+                   "--save-every", 10**9, "--no-progress", "--precision", precision, *self.device(), *more]
+        if work.kind == "bank":
+            command += ["--task", "classification", "--text-column", self.options.text_column,
+                        "--label-column", self.options.label_column]
+        return self.ours([*command, *self.threads(more)])
+
+    def rate(self, precision):
+        """Operations a second of large matrix products on this machine now, with all threads."""
+        command = ["bench", "step", "--shape", "minilm", "--lengths", "bank", "--steps", 3, "--json",
+                   "--precision", precision, *self.device(), *self.threads()]
+        return matmul_rate(json.loads(self.ours(command).output))
+
+    def peer(self, script, arguments, environment=None):
+        """A script of the peer and the JSON object of its last line."""
+        finished = call([self.options.peer_python, BENCH / script, *arguments, *self.threads(arguments)], environment)
+        lines = finished.output.splitlines()
+        try:
+            return finished, json.loads(lines[-1])
+        except (IndexError, ValueError):
+            fail(f"{script}: printed no result")
+
+    def device(self):
+        return ["--device", self.options.device]
+
+    def peer_machine(self, side):
+        """How the peer computes."""
+        return [*self.device(), *(["--bf16"] if side.precision == "bf16" else []),
+                *(["--compile"] if side.compiled else [])]
+
+    def columns(self):
+        return ["--text-column", self.options.text_column, "--label-column", self.options.label_column]
+
+    def threads(self, given=()):
+        if not self.options.threads or "--threads" in given:
+            return []
+        return ["--threads", self.options.threads]
+
+    def section(self, title, notes, versions, tables):
+        """A section's text: what it was measured on and how, and its tables."""
+        doctor = call([self.options.binary, "doctor"]).output
+        path = next((line for line in doctor.splitlines() if line.startswith("code path")), "")
+        # Without the precision of `auto`: tables say which is whose.
+        path = path.replace(", fp32", "").replace(", bf16", "")
+        version = call([self.options.binary, "--version"]).output.strip()
+        load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+        held = f", held to {self.options.isa.upper()}" if self.options.isa else ""
+        lines = [f"## {title}{held}", "",
+                 f"Written by `bench/{SCRIPT}.sh` on {datetime.date.today()}; no figure by hand.", "",
+                 f"* Machine: {cpu_model()}, {len(os.sched_getaffinity(0))} cores; {' '.join(path.split()[2:])}; "
+                 f"load average at the end {load}",
+                 f"* finetune {version}{'; ' + versions if versions else ''}",
+                 *(f"* {note}" for note in notes), ""]
+        for table in tables:
+            lines += [*table, ""]
+        return "\n".join(lines)
+
+
+def cpu_model():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()

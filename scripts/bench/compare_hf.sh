@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Measures finetune beside Hugging Face on the same rows, in turn, and writes its sections of
+# docs/benchmarks.md. The peer lives in build/peer, a virtual environment made here once, or in
+# PEER_PYTHON's. Options are compare_hf.py's:
+#   scripts/bench/compare_hf.sh --model DIR                     all parts, three runs a side
+#   scripts/bench/compare_hf.sh --model DIR --parts tokenizer,shares
+#   scripts/bench/compare_hf.sh --model DIR --parts training --works minilm-bank --steps 10 --runs 1 --output /dev/stdout
+set -euo pipefail
+project=$(cd "$(dirname "$0")/../.." && pwd)
+
+if [ -z "${PEER_PYTHON:-}" ]; then
+  venv=$project/build/peer
+  if [ ! -e "$venv/complete" ]; then
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet torch transformers==4.57.1 tokenizers==0.22.2 accelerate >&2
+    touch "$venv/complete"
+  fi
+  PEER_PYTHON=$venv/bin/python
+fi
+exec "$PEER_PYTHON" "$project/scripts/bench/compare_hf.py" --peer-python "$PEER_PYTHON" "$@"

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Training on several processes beside one process with as many threads, in turn, on this machine:
+#   scripts/bench/scaling.sh [--processes N] [--runs N] [--steps N] [--shapes minilm,base] [--precision auto|fp32|bf16]
+# Prints samples per second and ratios (median of runs), and writes them into docs/scaling.md.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+exec python3 scripts/bench/scaling.py "$@"

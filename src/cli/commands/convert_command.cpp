@@ -1,0 +1,217 @@
+// finetune convert: a BERT of any format becomes a Hugging Face directory with safetensors.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/usage.h"
+#include "core/files.h"
+#include "core/output_directory.h"
+#include "core/printable.h"
+#include "model/config.h"
+#include "model/parameters.h"
+#include "engine/export_model.h"
+#include "train/run/run_directory.h"
+#include "weights/model_directory.h"
+#include "weights/stored_tensor.h"
+#include "weights/weights.h"
+
+namespace finetune {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kConvertExamples =
+    R"(Reads model.safetensors (also sharded), pytorch_model.bin, tf_model.h5 or a TensorFlow 1
+checkpoint; nothing in the files is executed. Writes config.json, model.safetensors and copies of
+the tokenizer's files, all at once: a failure leaves what was in --output. Encoder, pooler and task
+heads are kept, pre-training heads are not.
+
+Examples:
+  finetune convert --model bert-base-uncased --output bert-base-safetensors
+  finetune convert --model uncased_L-12_H-768_A-12 --output bert-base --dtype bf16
+)";
+
+struct ConvertOptions {
+  std::string model;
+  std::string output;
+  std::string dtype = "f32";
+  bool overwrite = false;
+};
+
+DType parse_dtype(const std::string& name) {
+  if (name == "f16") return DType::f16;
+  if (name == "bf16") return DType::bf16;
+  return DType::f32;
+}
+
+// A run's model may be the work of weeks, and belongs to its run.
+void refuse_runs(const fs::path& output) {
+  const fs::path directory = without_trailing_separator(fs::absolute(output));
+  for (const fs::path& place : {directory, directory.parent_path()}) {
+    if (place != directory && directory.filename() != "model") continue;
+    if (output_state(place) != OutputState::run) continue;
+    throw usage_error("--output ", output.string(), ": ",
+                      place == directory ? "holds" : "belongs to",
+                      " a run, whose files would be replaced; choose another directory");
+  }
+}
+
+// The tensors of a BERT that the output gets, in memory.
+class Model {
+ public:
+  // Every tensor of the encoder must be there in the config's shape; pooler and heads may be.
+  Model(const BertConfig& config, const WeightSource& source) : source_(source) {
+    const WeightInfo* classifier = source.find("classifier.weight");
+    const WeightInfo* answers = source.find("qa_outputs.weight");
+    labels_ = classifier ? outputs_of(config, *classifier) : 0;
+    ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
+    for (const Parameter& parameter : table.parameters()) {
+      if (!parameter.head || source.find(parameter.name)) add(parameter.name, parameter.shape);
+    }
+    if (answers) {
+      const int64_t outputs = outputs_of(config, *answers);
+      add("qa_outputs.weight", {outputs, config.hidden_size});
+      add("qa_outputs.bias", {outputs});
+    }
+    read();
+    architectures_ =
+        classifier ? std::vector<std::string>{"BertForSequenceClassification",
+                                              "BertForTokenClassification", "BertForMultipleChoice"}
+        : answers  ? std::vector<std::string>{"BertForQuestionAnswering"}
+                   : std::vector<std::string>{"BertModel"};
+  }
+
+  const std::vector<WeightView>& views() const { return views_; }
+  // Hugging Face's classes with these tensors, the usual one first.
+  const std::vector<std::string>& architectures() const { return architectures_; }
+  int64_t labels() const { return labels_; }  // 0: no classifier
+
+ private:
+  // A head's rows, as its shape says: (rows, hidden).
+  int64_t outputs_of(const BertConfig& config, const WeightInfo& head) const {
+    const std::vector<int64_t>& shape = head.shape;
+    const bool fits = shape.size() == 2 && shape[1] == config.hidden_size && shape[0] > 0 &&
+                      shape[0] <= kMostLabels;
+    if (fits) return shape[0];
+    throw model_error(source_.path().string(), ": tensor ", in_quotes(head.stored_name, 200),
+                      " has shape ", shape_text(shape), ", a head for 1 to ", kMostLabels,
+                      " labels and hidden_size ", config.hidden_size, " is expected");
+  }
+
+  void add(const std::string& name, const std::vector<int64_t>& shape) {
+    wanted_.push_back(&checked_tensor(source_, name, shape));
+    views_.push_back({name, shape, nullptr});
+  }
+
+  // Memory is taken when it is known that the file has bytes for all of them.
+  void read() {
+    source_.require_own_bytes(wanted_);
+    for (WeightView& view : views_) {
+      size_t count = 1;
+      for (int64_t dimension : view.shape) count *= size_t(dimension);
+      values_.push_back(std::make_unique_for_overwrite<float[]>(count));
+      read_tensor(source_, view.name, view.shape, values_.back().get());
+      view.data = values_.back().get();
+    }
+  }
+
+  const WeightSource& source_;
+  std::vector<const WeightInfo*> wanted_;
+  std::vector<std::unique_ptr<float[]>> values_;
+  std::vector<WeightView> views_;
+  std::vector<std::string> architectures_;
+  int64_t labels_ = 0;
+};
+
+ordered_json parse_json(const std::string& text, const fs::path& path) {
+  try {
+    return ordered_json::parse(text);
+  } catch (const ordered_json::exception& error) {
+    throw model_error(path.string(), ": is not JSON: ", printable(error.what(), 300));
+  }
+}
+
+// True if the config names a class that has the tensors written, no head more and none less.
+bool names_one_of(const ordered_json& json, const std::vector<std::string>& architectures) {
+  if (!json.contains("architectures")) return false;
+  const ordered_json& named = json["architectures"];
+  return named.is_array() && named.size() == 1 && named[0].is_string() &&
+         std::find(architectures.begin(), architectures.end(), named[0].get<std::string>()) !=
+             architectures.end();
+}
+
+// config.json of the output: unknown keys stay, in their order; what Google's bert_config.json
+// lacks is added, and the class of the model and the type of the stored numbers are stated.
+std::string converted_config(const BertConfig& config, const fs::path& path, const Model& model,
+                             DType dtype) {
+  ordered_json json = parse_json(config.source_json, path);
+  if (!json.contains("model_type")) json["model_type"] = "bert";
+  if (!names_one_of(json, model.architectures())) {
+    json["architectures"] = ordered_json::array({model.architectures().front()});
+  }
+  if (model.labels() > 0 && model.labels() != 2 && config.labels.empty()) {
+    for (const char* key : {"id2label", "label2id"}) json[key] = ordered_json::object();
+    for (int64_t i = 0; i < model.labels(); ++i) {  // Hugging Face's names where there are none
+      json["id2label"][concat(i)] = concat("LABEL_", i);
+      json["label2id"][concat("LABEL_", i)] = i;
+    }
+  }
+  const char* key = json.contains("dtype") ? "dtype" : "torch_dtype";
+  json[key] = dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16";
+  return with_version(json.dump());
+}
+
+void convert(const ConvertOptions& options) {
+  const fs::path output = options.output;
+  if (output.empty()) throw usage_error("--output names no directory");
+  const ModelDirectory source = find_model(options.model);
+  std::error_code absent;
+  if (fs::equivalent(source.directory, output, absent)) {
+    throw usage_error("--output ", output.string(),
+                      " is the model itself; choose another directory");
+  }
+  refuse_runs(output);
+  check_output_directory(output, options.overwrite, kExportedModel);
+  const BertConfig config =
+      parse_config(read_text_file(source.config, ExitCode::model), source.config);
+  auto weights = open_weights(source.weights);
+  const Model model(config, *weights);
+  const DType dtype = parse_dtype(options.dtype);
+  std::string config_text = converted_config(config, source.config, model, dtype);
+
+  DirectoryReplacement written(output, kExportedModel);
+  write_safetensors(written.path() / "model.safetensors", model.views(), dtype);
+  for (const fs::path& file : find_tokenizer_files(source.directory)) {
+    write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
+  }
+  write_file(written.path() / "config.json", config_text);
+  if (written.replaces()) check_replaceable(output, kExportedModel);  // still
+  written.commit();
+  std::printf("%s: %zu tensors as %s from %s (%s)\n",
+              printable((output / "model.safetensors").string()).c_str(), model.views().size(),
+              options.dtype.c_str(), printable(source.weights.string()).c_str(),
+              std::string(weights->format()).c_str());
+}
+
+}  // namespace
+
+void add_convert_command(Subcommand program, int&) {
+  auto options = std::make_shared<ConvertOptions>();
+  const Subcommand command = program.add_subcommand(
+      "convert", "Weights of any format to a Hugging Face directory with safetensors");
+  command.add_option("--model", options->model, "model directory, or a weight file in it")
+      .required()
+      .type_name("DIR|FILE");
+  command.add_option("--output", options->output, "directory to write").required().type_name("DIR");
+  one_of(command.add_option("--dtype", options->dtype, "type of the numbers written"),
+         {"f32", "f16", "bf16"})
+      .default_str("f32");
+  command.add_flag("--overwrite", options->overwrite,
+                   "replace a model that finetune wrote in --output");
+  command.footer(kConvertExamples);
+  command.callback([options] { convert(*options); });
+}
+
+}  // namespace finetune

@@ -1,0 +1,92 @@
+// finetune doctor: hardware, libraries, code paths, MPI placement.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "bench/yardstick.h"
+#include "cli/command.h"
+#include "core/threads/parallel.h"
+#include "core/text.h"
+#include "ops/backend.h"
+#include "ops/cuda/host/cuda_module.h"
+
+namespace finetune {
+namespace {
+
+void line(std::string_view name, std::string_view value) {
+  std::printf("%-18s %.*s\n", std::string(name).c_str(), int(value.size()), value.data());
+}
+
+std::string first_value(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string text; std::getline(file, text);) {
+    if (text.rfind(key, 0) != 0) continue;
+    size_t colon = text.find(':');
+    if (colon != std::string::npos)
+      return std::string(trim(std::string_view(text).substr(colon + 1)));
+  }
+  return "unknown";
+}
+
+std::string cpu_features() {
+  std::string flags = " " + first_value("/proc/cpuinfo", "flags") + " ";
+  std::string out;
+  for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_bf16"}) {
+    if (flags.find(concat(" ", flag, " ")) != std::string::npos)
+      out += concat(out.empty() ? "" : " ", flag);
+  }
+  return out;
+}
+
+std::string placement() {
+  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (!size || !rank) return "not started by mpirun: one process";
+  return concat("rank ", rank, " of ", size, ", ", available_cores(), " core(s) of this host");
+}
+
+void run() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  line("finetune", FINETUNE_VERSION);
+  line("host", host);
+  line("CPU", first_value("/proc/cpuinfo", "model name"));
+  line("CPU features", cpu_features());
+  line("cores", concat(available_cores(), " usable by this process"));
+  line("memory", first_value("/proc/meminfo", "MemTotal"));
+  // In the precision that --precision auto takes.
+  line("code path",
+       make_cpu_backend(cpu_multiplies_bf16_fast() ? DType::bf16 : DType::f32)->description());
+  line("oneDNN", onednn_version().value_or("not built in (bench compares with it)"));
+  line("processes", placement());
+  const CudaModule& module = cuda_module();
+  if (!module.functions) {
+    line("CUDA module", module.problem);
+    return;
+  }
+  char text[4096];
+  bool usable = module.functions->describe(text, sizeof text) == 0;
+  for (std::string_view part : split(text, '\n')) {
+    size_t colon = part.find(": ");
+    if (colon != std::string_view::npos) line(part.substr(0, colon), part.substr(colon + 2));
+  }
+  if (usable) {
+    char message[256];
+    module.functions->self_test(message, sizeof message);
+    line("GPU self-test", message);
+  }
+}
+
+}  // namespace
+
+void add_doctor_command(Subcommand program, int&) {
+  const Subcommand command =
+      program.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
+  command.footer("Example:\n  finetune doctor");
+  command.callback(run);
+}
+
+}  // namespace finetune

@@ -1,0 +1,167 @@
+// finetune evaluate
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/inference_binding.h"
+#include "cli/standard_output.h"
+#include "cli/world.h"
+#include "comm/agreement.h"
+#include "core/clock.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "core/output_directory.h"
+#include "tasks/registry.h"
+#include "inference/batch_dispatch.h"
+#include "train/evaluation_directory.h"
+#include "train/run/metrics_files.h"
+#include "inference/logits_cache.h"
+#include "train/run/run_directory.h"
+#include "weights/model_directory.h"
+
+namespace finetune {
+namespace {
+
+struct EvaluateOptions {
+  InferenceOptions inference;
+  std::vector<std::string> data;
+  std::string output;
+  int64_t max_samples = 0;
+  bool skip_bad_rows = false;
+  bool ignore_unknown_labels = false;
+  bool overwrite = false;
+  bool json = false;
+  bool quiet = false;
+  bool no_progress = false;
+};
+
+// Nothing is replaced unasked, and never what a run or the data consists of.
+void check_output(const EvaluateOptions& o) {
+  if (o.output.empty()) return;
+  const fs::path output = o.output;
+  if (output_state(output) == OutputState::run) {
+    throw usage_error("--output ", o.output, ": holds a run, whose files would be replaced; ",
+                      "choose another directory");
+  }
+  if (find_config(output)) {
+    throw usage_error("--output ", o.output, ": holds a model; choose another directory");
+  }
+  check_output_directory(output, o.overwrite, kEvaluation);
+  check_inputs_survive(output, {o.data.begin(), o.data.end()});
+}
+
+// What is to be evaluated: the model without its weights, and its data.
+struct Subject {
+  FineTuned model;
+  std::unique_ptr<FileEvaluation> evaluation;
+};
+
+std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
+  check_output(o);
+  auto subject = std::make_unique<Subject>();
+  FineTuned& model = subject->model;
+  model = open_fine_tuned(o.inference);
+  if (model.kind == TaskKind::classification && task_of_data(fs::path(o.data[0])) == TaskKind::qa) {
+    throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
+  }
+  if (model.kind == TaskKind::qa && (o.skip_bad_rows || o.ignore_unknown_labels)) {
+    throw usage_error(o.skip_bad_rows ? "--skip-bad-rows" : "--ignore-unknown-labels", ": ",
+                      o.inference.model, " was trained for ", name_of(model.kind));
+  }
+  TaskOptions options = model.options;
+  options.eval_files = {o.data.begin(), o.data.end()};
+  // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
+  if (!o.inference.squad_version) options.squad_version = 0;
+  options.max_eval_samples = o.max_samples;
+  options.skip_bad_rows = o.skip_bad_rows;
+  options.ignore_unknown_labels = o.ignore_unknown_labels;
+  subject->evaluation =
+      make_file_evaluation(model.kind, options, *model.model.tokenizer, model.model.config);
+  return subject;
+}
+
+void run(const EvaluateOptions& o) {
+  Communicator& comm = world();
+  std::unique_ptr<Subject> subject;
+  together(comm, [&] {
+    if (comm.rank() == 0) subject = open_subject(o);
+  });
+  if (comm.rank() != 0) return serve_inference(o.inference, comm);
+  FineTuned& model = subject->model;
+  FileEvaluation* evaluation = subject->evaluation.get();
+  load_fine_tuned(model, o.inference, evaluation->head(), evaluation->max_length(), comm);
+  std::optional<DirectoryReplacement> files;
+  if (!o.output.empty()) {
+    files.emplace(o.output, kEvaluation);
+    evaluation->open_files(files->path());
+  }
+  enable_progress(!o.no_progress);
+  open_console(o.quiet);
+  for (const auto& line : evaluation->describe()) log(line);
+  BatchDispatcher dispatcher(*model.engine, comm);
+  const double start = seconds_now();
+  const int64_t sequences =
+      dispatcher.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
+        if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
+      });
+  dispatcher.done();
+  clear_progress();
+  log("evaluated ", format_rate(sequences, "sequences", seconds_now() - start));
+  if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
+  for (const auto& line : evaluation->describe_samples()) log(line);
+  Metrics metrics = evaluation->metrics();
+  if (files) {
+    evaluation->write_files(files->path());
+    write_metrics(files->path() / "metrics.json", metrics);
+    if (files->replaces()) check_replaceable(o.output, kEvaluation);  // still
+    files->commit();
+  }
+  if (o.json) {
+    write_standard_output(json_line(NamedNumbers(metrics.begin(), metrics.end())) + "\n");
+    return;
+  }
+  for (const auto& [name, value] : metrics) {
+    std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');
+    write_standard_output(concat(name, padding, " ", format_number(value), "\n"));
+  }
+}
+
+}  // namespace
+
+void add_evaluate_command(Subcommand program, int&) {
+  const Subcommand command = program.add_subcommand(
+      "evaluate", "Metrics of a fine-tuned model on data with labels or answers");
+  auto o = std::make_shared<EvaluateOptions>();
+  bind_inference_options(command, o->inference);
+  command.add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")
+      .required()
+      .type_name("FILE...")
+      .expected(1, 1 << 20)
+      .group("Data");
+  whole_number(command.add_option("--max-eval-samples", o->max_samples,
+                                  "use the first N examples (qa: questions)"),
+               1)
+      .group("Data");
+  command.add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")
+      .group("Data");
+  command
+      .add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
+                "count labels the model lacks as wrong")
+      .group("Data");
+  command.add_option("--output", o->output, "directory for metrics.json and the predictions")
+      .type_name("DIR")
+      .group("Output");
+  command.add_flag("--overwrite", o->overwrite, "replace an earlier evaluation in --output")
+      .group("Output");
+  command.add_flag("--json", o->json, "print the metrics as one JSON object").group("Output");
+  command.add_flag("--quiet", o->quiet, "no log on standard error").group("Output");
+  command.add_flag("--no-progress", o->no_progress, "no progress line").group("Output");
+  command.footer(
+      "Examples:\n"
+      "  finetune evaluate --model runs/a/model --data test.csv\n"
+      "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json");
+  command.callback([o] { run(*o); });
+}
+
+}  // namespace finetune

@@ -1,0 +1,217 @@
+// finetune inspect: what a weight file, a checkpoint, a model or a run's directory holds.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/commands/inspect_run.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "core/printable.h"
+#include "model/config.h"
+#include "train/run/run_directory.h"
+#include "weights/model_directory.h"
+#include "weights/weights.h"
+
+namespace finetune {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kInspectExamples = R"(Examples:
+  finetune inspect model.safetensors
+  finetune inspect bert-base-uncased/ --json
+  finetune inspect uncased_L-12_H-768_A-12/bert_model.ckpt
+  finetune inspect runs/a
+  finetune inspect runs/a/checkpoints/step-00000100.h5
+)";
+
+int64_t elements_of(const WeightInfo& info) {
+  int64_t count = 1;
+  for (int64_t dimension : info.shape) count *= dimension;
+  return count;
+}
+
+ordered_json describe_tensor(const WeightInfo& info) {
+  ordered_json tensor;
+  tensor["name"] = info.name;
+  tensor["stored_name"] = info.stored_name;
+  tensor["dtype"] = name_of(info.dtype);
+  tensor["shape"] = info.shape;
+  return tensor;
+}
+
+ordered_json describe_weights(const WeightSource& source) {
+  ordered_json result;
+  result["path"] = source.path().string();
+  result["format"] = source.format();
+  result["files"] = ordered_json::array();
+  for (const fs::path& file : source.files()) {
+    result["files"].push_back(
+        {{"name", file.filename().string()}, {"bytes", file_bytes(file, ExitCode::model)}});
+  }
+  int64_t parameters = 0, bytes = 0;
+  result["tensors"] = ordered_json::array();
+  for (const WeightInfo& info : source.tensors()) {
+    result["tensors"].push_back(describe_tensor(info));
+    parameters += elements_of(info);
+    bytes += elements_of(info) * int64_t(size_of(info.dtype));
+  }
+  result["ignored"] = ordered_json::array();
+  for (const WeightInfo& info : source.ignored()) {
+    result["ignored"].push_back(describe_tensor(info));
+    result["ignored"].back().erase("name");
+  }
+  result["parameters"] = parameters;
+  result["bytes"] = bytes;
+  return result;
+}
+
+ordered_json describe_config(const fs::path& path) {
+  BertConfig config = parse_config(read_text_file(path, ExitCode::model), path);
+  ordered_json result;
+  result["path"] = path.string();
+  result["num_hidden_layers"] = config.num_hidden_layers;
+  result["hidden_size"] = config.hidden_size;
+  result["num_attention_heads"] = config.num_attention_heads;
+  result["intermediate_size"] = config.intermediate_size;
+  result["vocab_size"] = config.vocab_size;
+  result["max_position_embeddings"] = config.max_position_embeddings;
+  result["labels"] = config.labels;
+  return result;
+}
+
+ordered_json describe_model(const fs::path& directory) {
+  ordered_json result;
+  result["directory"] = directory.string();
+  if (auto config = find_config(directory)) result["config"] = describe_config(*config);
+  result["tokenizer"] = ordered_json::array();
+  for (const fs::path& file : find_tokenizer_files(directory)) {
+    result["tokenizer"].push_back(file.filename().string());
+  }
+  if (auto weights = find_weights(directory)) {
+    result["weights"] = describe_weights(*open_weights(*weights));
+  }
+  return result;
+}
+
+ordered_json describe(const fs::path& path) {
+  ordered_json result;
+  if (!directory_exists(path, ExitCode::model)) {
+    if (looks_like_checkpoint(path))
+      result["checkpoint"] = describe_checkpoint(path);
+    else
+      result["weights"] = describe_weights(*open_weights(path));
+    return result;
+  }
+  if (output_state(path) == OutputState::run) {
+    result["run"] = describe_run(path);
+    if (directory_exists(path / "model", ExitCode::model)) {
+      result.update(describe_model(path / "model"));
+    }
+    return result;
+  }
+  result = describe_model(path);
+  if (!result.contains("config") && !result.contains("weights") && result["tokenizer"].empty()) {
+    throw model_error(path.string(),
+                      ": holds no run, no config.json, no vocabulary and no weights");
+  }
+  return result;
+}
+
+std::string shape_of(const ordered_json& tensor) {
+  std::string text;
+  for (const auto& dimension : tensor["shape"]) {
+    text += concat(text.empty() ? "" : " x ", dimension.get<int64_t>());
+  }
+  return text.empty() ? "scalar" : text;
+}
+
+// 22713216 -> "22,713,216"
+std::string grouped(int64_t number) {
+  std::string digits = concat(number);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+void print_tensors(const ordered_json& tensors, const char* name_key) {
+  std::vector<std::string> names;
+  size_t width = 0;
+  for (const auto& tensor : tensors) {
+    names.push_back(shown(tensor[name_key]));
+    width = std::max(width, names.back().size());
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::printf("  %-*s  %-4s  %s\n", int(width), names[i].c_str(),
+                shown(tensors[i]["dtype"]).c_str(), shape_of(tensors[i]).c_str());
+  }
+}
+
+void print_weights(const ordered_json& weights) {
+  std::printf("weights: %s (%s)\n", shown(weights["path"]).c_str(),
+              shown(weights["format"]).c_str());
+  print_tensors(weights["tensors"], "name");
+  if (!weights["ignored"].empty()) {
+    std::printf("not used in fine-tuning:\n");
+    print_tensors(weights["ignored"], "stored_name");
+  }
+  std::printf("total: %s parameters in %zu tensors, %s bytes\n",
+              grouped(weights["parameters"].get<int64_t>()).c_str(), weights["tensors"].size(),
+              grouped(weights["bytes"].get<int64_t>()).c_str());
+}
+
+void print_config(const ordered_json& config) {
+  std::printf("config: %s\n", shown(config["path"]).c_str());
+  for (const auto& [key, value] : config.items()) {
+    if (value.is_number()) std::printf("  %s: %s\n", key.c_str(), value.dump().c_str());
+  }
+  std::printf("  labels: %zu\n", config["labels"].size());
+  for (const auto& label : config["labels"]) {
+    std::printf("    %s\n", shown(label).c_str());
+  }
+}
+
+void print_text(const ordered_json& result) {
+  if (result.contains("checkpoint")) print_checkpoint(result["checkpoint"], true);
+  if (result.contains("run")) print_run(result["run"]);
+  if (result.contains("directory")) {
+    std::printf("model: %s\n", shown(result["directory"]).c_str());
+  }
+  if (result.contains("config")) print_config(result["config"]);
+  if (result.contains("tokenizer")) {
+    std::string names;
+    for (const auto& name : result["tokenizer"]) names += concat(" ", shown(name));
+    std::printf("tokenizer:%s\n", names.empty() ? " no files" : names.c_str());
+  }
+  if (result.contains("weights")) print_weights(result["weights"]);
+}
+
+}  // namespace
+
+void add_inspect_command(Subcommand program, int&) {
+  struct Options {
+    std::string path;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  const Subcommand command = program.add_subcommand(
+      "inspect", "What weights, a checkpoint, a model or a run's directory hold");
+  command.add_option("path", options->path, "weight file of any format, checkpoint, model or run")
+      .required()
+      .type_name("FILE|DIR");
+  command.add_flag("--json", options->json, "one JSON object");
+  command.footer(kInspectExamples);
+  command.callback([options] {
+    ordered_json result = describe(options->path);
+    open_console(false);
+    if (options->json) {
+      const std::string text = result.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+      std::printf("%s\n", printable_json(text).c_str());
+    } else {
+      print_text(result);
+    }
+  });
+}
+
+}  // namespace finetune

@@ -1,0 +1,262 @@
+// finetune plan: memory and time of a training run, without running it.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/option_binding.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
+#include "train/run/metrics_files.h"
+#include "train/plan/plan.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kPlanExamples =
+    "Examples:\n"
+    "  finetune plan --model minilm --train train.csv --eval dev.csv --label-column category\n"
+    "  finetune plan --config runs/a/config.toml --recompute --micro-batch-tokens 2048\n"
+    "  finetune plan ... --processes 4 --json\n"
+    "  finetune plan ... --device cuda --no-time\n"
+    "\n"
+    "Options are those of train; --output is not needed. Data and model are read and checked as\n"
+    "train does. Some steps are computed to measure their time, in the memory of the run itself:\n"
+    "--no-time leaves that out. --device cuda forecasts the GPU's memory and says which\n"
+    "--micro-batch-tokens would fit.";
+
+struct PlanOptions {
+  TrainOptions train;
+  std::string config;
+  int64_t processes = 1;
+  bool no_time = false;
+};
+
+double mb(int64_t bytes) {
+  return double(bytes) / (1024.0 * 1024.0);
+}
+
+void add_device_numbers(const DevicePlan& device, NamedNumbers& out) {
+  const DeviceForecast& m = device.memory;
+  for (const auto& [name, bytes] : {std::pair("weights", m.weights),
+                                    {"gradients", m.gradients},
+                                    {"optimizer", m.optimizer},
+                                    {"activations", m.activations},
+                                    {"scratch", m.scratch},
+                                    {"program", device.program},
+                                    {"peak_memory", device.program + m.total()},
+                                    {"available", device.available}}) {
+    out.emplace_back(concat("device_", name, "_mb"), mb(bytes));
+  }
+  out.emplace_back("device_fits", device.fits ? 1 : 0);
+  out.emplace_back("device_fitting_micro_batch_tokens", double(device.fitting_tokens));
+  out.emplace_back("device_fitting_micro_batch_tokens_recomputed",
+                   double(device.fitting_tokens_recomputed));
+}
+
+NamedNumbers numbers_of(const RunPlan& plan) {
+  const MemoryForecast& m = plan.memory;
+  NamedNumbers out = {
+      {"processes", double(plan.processes)},
+      {"parameters", double(plan.parameters)},
+      {"samples", double(plan.samples)},
+      {"eval_samples", double(plan.eval_samples)},
+      {"train_tokens", double(plan.train_tokens)},
+      {"eval_tokens", double(plan.eval_tokens)},
+      {"steps", double(plan.work.steps)},
+      {"evaluations", double(plan.work.evaluations)},
+      {"step_tokens", plan.work.step_tokens},
+      {"micro_batch_tokens", double(plan.micro_batch_tokens)},
+      {"largest_micro_batch_tokens", double(plan.work.training.tokens)},
+      {"largest_evaluation_tokens", double(plan.work.evaluation.tokens)},
+      {"virtual_shards", double(plan.shards)},
+      {"weights_mb", mb(m.weights)},
+      {"gradients_mb", mb(m.gradients)},
+      {"optimizer_mb", mb(m.optimizer)},
+      {"activations_mb", mb(m.activations)},
+      {"data_mb", mb(m.data)},
+      {"program_mb", mb(m.program)},
+      {"peak_memory_mb", mb(m.peak)},
+      {"all_processes_mb", mb(m.host)},
+      {"available_mb", plan.available_mb},
+  };
+  if (plan.device) add_device_numbers(*plan.device, out);
+  for (const Alternative& other : plan.alternatives) {
+    const std::string size = other.divisor == 1 ? "" : other.divisor == 2 ? "half_" : "quarter_";
+    if (other.divisor > 1)
+      out.emplace_back(size + "micro_batch_tokens", double(other.micro_batch_tokens));
+    out.emplace_back(size + "kept_peak_mb", mb(other.kept.host));
+    out.emplace_back(size + "recomputed_peak_mb", mb(other.recomputed.host));
+    if (!plan.device) continue;
+    out.emplace_back(size + "kept_device_peak_mb", mb(other.kept_on_device));
+    out.emplace_back(size + "recomputed_device_peak_mb", mb(other.recomputed_on_device));
+  }
+  if (!plan.timed) return out;
+  out.emplace_back("startup_seconds", plan.time.startup);
+  out.emplace_back("step_seconds", plan.time.step);
+  out.emplace_back("evaluation_seconds", plan.time.evaluation);
+  out.emplace_back("total_seconds", plan.time.total);
+  return out;
+}
+
+std::string duration(double seconds) {
+  if (seconds < 60) return format_fixed(seconds, seconds < 10 ? 1 : 0) + " s";
+  const int64_t minutes = int64_t(seconds / 60 + 0.5);
+  if (minutes < 60) return concat(minutes, " min");
+  return concat(minutes / 60, " h ", minutes % 60, " min");
+}
+
+// "  name      value  remark"
+std::string line(const std::string& name, const std::string& value, const std::string& remark) {
+  std::string out = concat("  ", name, std::string(name.size() < 14 ? 14 - name.size() : 1, ' '),
+                           std::string(value.size() < 10 ? 10 - value.size() : 0, ' '), value);
+  if (!remark.empty()) out += "  " + remark;
+  return out + "\n";
+}
+
+std::string megabytes(int64_t bytes) {
+  return format_fixed(mb(bytes), 1);
+}
+
+// The run's memory with other micro-batches, in MiB, by two functions of an alternative.
+template <typename Kept, typename Recomputed>
+std::string alternatives_text(const RunPlan& plan, const std::string& what, Kept kept,
+                              Recomputed recomputed) {
+  std::string out = "\n" + what + " with other settings, MiB\n";
+  out += "  --micro-batch-tokens                --recompute\n";
+  for (const Alternative& other : plan.alternatives) {
+    out += line(concat(other.micro_batch_tokens), megabytes(kept(other)),
+                std::string(10, ' ') + megabytes(recomputed(other)));
+  }
+  return out + "--recompute keeps the result bit for bit; other micro-batches do not.\n";
+}
+
+std::string device_text(const RunPlan& plan) {
+  const DevicePlan& device = *plan.device;
+  const DeviceForecast& m = device.memory;
+  std::string out = "memory of the GPU, MiB\n";
+  out += line("weights", megabytes(m.weights), "");
+  out += line("gradients", megabytes(m.gradients), "");
+  out += line("optimizer", megabytes(m.optimizer), "m and v");
+  out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
+  out += line("scratch", megabytes(m.scratch), "rounded operands, partial sums");
+  out += line("program", megabytes(device.program), "for matrix products and uploads");
+  out += line("peak", megabytes(device.program + m.total()), "forecast of device_peak_memory_mb");
+  out += line("available", megabytes(device.available), "on this GPU now");
+  if (device.fits) {
+    out += "The run fits.\n";
+  } else if (device.fitting_tokens > 0) {
+    out += concat("The run does not fit; it would with --micro-batch-tokens ",
+                  device.fitting_tokens, ".\n");
+  } else if (device.fitting_tokens_recomputed > 0) {
+    out += concat("The run does not fit; it would with --recompute --micro-batch-tokens ",
+                  device.fitting_tokens_recomputed, ".\n");
+  } else {
+    out += "The run does not fit, whatever its --micro-batch-tokens.\n";
+  }
+  out +=
+      "Not counted: the driver's context, kernels and CUDA graphs, for which a 256th is left "
+      "free.\n";
+  return out + alternatives_text(
+                   plan, "peak", [](const Alternative& a) { return a.kept_on_device; },
+                   [](const Alternative& a) { return a.recomputed_on_device; });
+}
+
+// Of a process beside its GPU.
+std::string host_text(const RunPlan& plan) {
+  const MemoryForecast& m = plan.memory;
+  std::string out = "\nmemory of the host, MiB\n";
+  out += line("weights", megabytes(m.weights), "while they are read and written");
+  out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
+  out += line("program", megabytes(m.program), "and its libraries, as measured here");
+  out += line("peak", megabytes(m.peak), "with the weights' file; forecast of peak_memory_mb");
+  if (plan.available_mb > 0) {
+    out += line("available", format_fixed(plan.available_mb, 1), "on this machine now");
+  }
+  return out;
+}
+
+std::string memory_text(const RunPlan& plan) {
+  if (plan.device) return device_text(plan) + host_text(plan);
+  const MemoryForecast& m = plan.memory;
+  std::string out =
+      plan.processes == 1 ? "memory, MiB\n" : "memory of the process that reads the data, MiB\n";
+  out += line("weights", megabytes(m.weights), "");
+  out += line("gradients", megabytes(m.gradients), "");
+  out += line("optimizer", megabytes(m.optimizer),
+              plan.processes == 1 ? "m and v" : "m and v, once for all processes");
+  out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
+  out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
+  out += line("program", megabytes(m.program), "and its libraries, as measured here");
+  out += line("peak", megabytes(m.peak), "forecast of peak_memory_mb");
+  if (plan.processes > 1) {
+    out += line("all", megabytes(m.host),
+                concat(plan.processes, " processes, what they share counted once"));
+  }
+  if (plan.available_mb > 0) {
+    out += line("available", format_fixed(plan.available_mb, 1), "on this machine now");
+  }
+  return out + alternatives_text(
+                   plan, plan.processes == 1 ? "peak" : "all processes",
+                   [](const Alternative& a) { return a.kept.host; },
+                   [](const Alternative& a) { return a.recomputed.host; });
+}
+
+std::string text_of(const RunPlan& plan) {
+  const Workload& work = plan.work;
+  std::string out = concat(plan.task, ": ", plan.samples, " samples, ", plan.train_tokens,
+                           " tokens; ", plan.parameters, " parameters on ", plan.backend, "\n");
+  out += concat(
+      work.steps, " steps of ",
+      format_fixed(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),
+      " samples, ", format_fixed(work.step_tokens, 0), " tokens each; micro-batches of up to ",
+      plan.micro_batch_tokens, " tokens, the largest has ", work.training.tokens, "\n");
+  if (plan.eval_samples > 0) {
+    out += concat(work.evaluations, work.evaluations == 1 ? " evaluation of " : " evaluations of ",
+                  plan.eval_samples, " samples, ", plan.eval_tokens, " tokens, up to ",
+                  work.evaluation.tokens, " at once\n");
+  }
+  out += "\n" + memory_text(plan);
+  if (plan.too_large)
+    out += "\nNo time is measured: the run does not fit into the memory available.\n";
+  if (!plan.timed) return out;
+  out += "\ntime\n";
+  out += line("start", duration(plan.time.startup), "");
+  out += line("step", format_fixed(1000 * plan.time.step, 1) + " ms",
+              concat(format_fixed(work.step_tokens / plan.time.step, 0), " tokens/s, ",
+                     format_fixed(work.step_samples / plan.time.step, 1), " samples/s"));
+  if (plan.eval_samples > 0) out += line("evaluation", duration(plan.time.evaluation), "");
+  out += line("in all", duration(plan.time.total), "without writing checkpoints");
+  return out;
+}
+
+}  // namespace
+
+void add_plan_command(Subcommand program, int&) {
+  const Subcommand command =
+      program.add_subcommand("plan", "Memory and time of a training run, without running it");
+  auto options = std::make_shared<PlanOptions>();
+  OptionBinder bind(command);
+  for_each_option(options->train, bind);
+  command
+      .add_option("--config", options->config,
+                  "TOML file with the same names; the command line wins")
+      .type_name("FILE")
+      .group("Data");
+  whole_number(command.add_option("--processes", options->processes,
+                                  "processes on one host, as mpirun -n N would start them"),
+               1, 4096)
+      .capture_default_str()
+      .group("Machine");
+  command.add_flag("--no-time", options->no_time, "do not compute any step to measure its time")
+      .group("Machine");
+  command.footer(kPlanExamples);
+  command.callback([options] {
+    const RunPlan plan = plan_run(options->train, options->processes, !options->no_time);
+    write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
+  });
+}
+
+}  // namespace finetune

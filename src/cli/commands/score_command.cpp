@@ -1,0 +1,120 @@
+// finetune score: official SQuAD scores of a file of predictions.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/usage.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/squad.h"
+#include "tasks/qa/evaluation/prediction_files.h"
+#include "tasks/qa/evaluation/squad_metrics.h"
+
+namespace finetune {
+namespace {
+
+struct ScoreOptions {
+  std::string data;
+  std::string predictions;
+  std::string no_answer;
+  double no_answer_threshold = 1.0;
+  std::string version = "auto";
+  bool json = false;
+};
+
+void print(const std::map<std::string, double>& metrics, bool as_json) {
+  if (as_json) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : metrics) {
+      // Counts are written as whole numbers.
+      if (name.ends_with("_total"))
+        out[name] = int64_t(value);
+      else
+        out[name] = value;
+    }
+    std::printf("%s\n", out.dump().c_str());
+    return;
+  }
+  size_t width = 0;
+  for (const auto& [name, value] : metrics) width = std::max(width, name.size());
+  for (const auto& [name, value] : metrics) {
+    std::printf("%-*s  %s\n", int(width), name.c_str(), format_number(value).c_str());
+  }
+}
+
+void score(const ScoreOptions& options) {
+  const InputFile file = in_memory(std::filesystem::path(options.data), kSecondsForWriter);
+  const SquadData data = read_squad({file}, 0, false);
+  if (!data.has_unanswerable &&
+      std::all_of(data.questions.begin(), data.questions.end(),
+                  [](const SquadQuestion& q) { return q.answers.empty(); })) {
+    throw data_error(options.data, ": no question has a reference answer to score against");
+  }
+  const bool version_2 =
+      options.version == "2" || (options.version == "auto" && data.has_unanswerable);
+  if (!version_2 && !options.no_answer.empty()) {
+    throw usage_error("--na-prob applies to version 2; ", options.data,
+                      " has no unanswerable questions (--squad-version 2 scores it so)");
+  }
+  const PredictionFile predictions = read_predictions(options.predictions, data);
+  SquadPredictions scored;
+  scored.answers = predictions.answers;
+  scored.no_answer_threshold = options.no_answer_threshold;
+  if (!options.no_answer.empty()) {
+    scored.no_answer = read_no_answer_scores(options.no_answer, data, predictions);
+  }
+  const auto metrics = squad_scores(data, scored, version_2 ? 2 : 1);
+  open_console(false);
+  if (predictions.missing > 0) {
+    log("warning: ", options.predictions, " has no prediction for ", predictions.missing, " of ",
+        data.questions.size(), " questions; they ",
+        version_2 ? "are left out, as in the official script of version 2"
+                  : "count as wrong, as in the official script");
+  }
+  if (predictions.unknown > 0) {
+    log("warning: ", options.predictions, ": ", predictions.unknown, " ids are not questions of ",
+        options.data, " and are ignored");
+  }
+  print(metrics, options.json);
+}
+
+}  // namespace
+
+void add_score_command(Subcommand program, int& exit_code) {
+  auto options = std::make_shared<ScoreOptions>();
+  const Subcommand command = program.add_subcommand(
+      "score", "Official SQuAD scores (exact match and F1) of a file of predictions");
+  command.add_option("--data", options->data, "SQuAD file with the reference answers")
+      .required()
+      .type_name("FILE");
+  command.add_option("--predictions", options->predictions, "JSON object: id to answer")
+      .required()
+      .type_name("FILE");
+  command
+      .add_option("--na-prob", options->no_answer,
+                  "JSON object: id to no-answer probability or null odds (version 2)")
+      .type_name("FILE");
+  command
+      .add_option("--na-prob-threshold", options->no_answer_threshold,
+                  "above it an answer counts as \"\"")
+      .type_name("X")
+      .default_str("1");
+  one_of(command.add_option("--squad-version", options->version,
+                            "rules of scoring; auto: 2 if the data has unanswerable questions"),
+         {"auto", "1", "2"})
+      .default_str("auto");
+  command.add_flag("--json", options->json, "one JSON object on standard output");
+  command.footer(
+      "Examples:\n"
+      "  finetune score --data dev-v1.1.json --predictions runs/b/predictions.json\n"
+      "  finetune score --data dev-v2.0.json --predictions predictions.json "
+      "--na-prob null_odds.json --json");
+  command.callback([options, &exit_code] {
+    score(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace finetune

@@ -1,0 +1,289 @@
+// finetune tokenize: text to ids, tokens and offsets, one JSON line for each input line (with
+// windows: for each window). Memory does not grow with the input.
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_fault.h"
+#include "core/text.h"
+#include "tokenizer/encoding.h"
+#include "tokenizer/tokenizer.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kTokenizeExamples = R"(Examples:
+  finetune tokenize --model bert-base-uncased reviews.txt
+  echo "A naive café" | finetune tokenize --model bert-base-uncased
+  finetune tokenize --model DIR --jsonl --max-length 384 --doc-stride 128 questions.jsonl
+
+Each line of the input is one text. Output: {"ids":[...],"tokens":[...],"offsets":[[begin,end],...]}
+with [CLS] and [SEP]; offsets count code points of the text.
+With --jsonl each line is {"text":...}, {"text":...,"text_pair":...} or
+{"question":...,"context":...}; of the last form every window becomes a line, and offsets outside
+the context are null.)";
+
+constexpr size_t kMostLineBytes = size_t{64} << 20;  // as of a row of data (data/rows/row_stream.cpp)
+
+struct TokenizeOptions {
+  std::string model;
+  std::string input = "-";
+  bool jsonl = false;
+  int64_t max_length = 0;  // 0: no truncation
+  int64_t doc_stride = 128;
+};
+
+// One part of an output line: tokens [begin, end) of a tokenized text.
+struct Part {
+  const TokenBuffer* tokens;
+  const CodePointIndex* index;  // nullptr: offsets are null
+  int64_t begin;
+  int64_t end;
+};
+
+class Command {
+ public:
+  explicit Command(const TokenizeOptions& options)
+      : options_(options), tokenizer_(Tokenizer::load(options.model)) {}
+
+  void run() {
+    if (options_.input == "-") {
+      read(std::cin, "standard input");
+    } else {
+      require_readable(options_.input);
+      std::ifstream file(options_.input, std::ios::binary);
+      if (!file) throw data_error(options_.input, ": ", std::strerror(errno));
+      read(file, options_.input);
+    }
+    flush();
+    flush_standard_output();
+  }
+
+ private:
+  bool next_line(std::istream& in, std::string& line);
+  void read(std::istream& in, const std::string& name);
+  void text_line(std::string_view text);
+  void json_line(const std::string& line);
+  Error error(const std::string& message) const {
+    return data_error(place_.first, ":", place_.second, ": ", message);
+  }
+  std::optional<std::string_view> member(const simdjson::dom::object& object,
+                                         const char* key) const;
+  void write_texts(std::string_view text, std::optional<std::string_view> pair);
+  void write_windows(std::string_view question, std::string_view context);
+  void write_line(std::initializer_list<Part> parts, bool null_specials);
+  void append_token(int32_t id);
+  void flush();
+
+  TokenizeOptions options_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  simdjson::dom::parser parser_;
+  std::pair<std::string, int64_t> place_;
+  TokenBuffer first_, second_;
+  std::string ids_, tokens_, offsets_, out_;
+};
+
+// The next line without its end; false behind the last one.
+bool Command::next_line(std::istream& in, std::string& line) {
+  line.clear();
+  char piece[1 << 14];
+  ++place_.second;
+  for (;;) {
+    in.getline(piece, sizeof piece);
+    const bool ends = in.good();  // at a line's end, which counts as read
+    line.append(piece, size_t(in.gcount()) - size_t(ends));
+    if (line.size() > kMostLineBytes) {
+      throw error(concat("the line is longer than ", kMostLineBytes >> 20, " MiB"));
+    }
+    if (ends) return true;
+    if (in.eof() || in.bad() || in.gcount() == 0) return !line.empty();
+    in.clear();  // the piece is full
+  }
+}
+
+void Command::read(std::istream& in, const std::string& name) {
+  place_ = {name, 0};
+  std::string line;
+  while (next_line(in, line)) {
+    if (place_.second == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!options_.jsonl) {
+      write_texts(line, std::nullopt);
+    } else if (!trim(line).empty()) {
+      json_line(line);
+    }
+  }
+  if (in.bad()) throw data_error(name, ": cannot be read: ", std::strerror(errno));
+}
+
+std::optional<std::string_view> Command::member(const simdjson::dom::object& object,
+                                                const char* key) const {
+  simdjson::dom::element value;
+  if (object.at_key(key).get(value)) return std::nullopt;
+  std::string_view text;
+  if (value.get(text)) throw error(concat("\"", key, "\" is not a string"));
+  return text;
+}
+
+void Command::json_line(const std::string& line) {
+  simdjson::dom::element root;
+  if (auto code = parser_.parse(line).get(root)) {
+    throw error(concat("not valid JSON (", json_fault(code), ")"));
+  }
+  simdjson::dom::object object;
+  if (root.get(object)) throw error("not a JSON object");
+  auto text = member(object, "text");
+  auto question = member(object, "question");
+  auto context = member(object, "context");
+  if (text) return write_texts(*text, member(object, "text_pair"));
+  if (!question || !context) {
+    throw error("neither \"text\" nor both \"question\" and \"context\"");
+  }
+  write_windows(*question, *context);
+}
+
+void Command::write_texts(std::string_view text, std::optional<std::string_view> pair) {
+  first_.clear();
+  second_.clear();
+  tokenizer_->encode(text, first_);
+  CodePointIndex index(text);
+  CodePointIndex pair_index(pair.value_or(""));
+  if (pair) tokenizer_->encode(*pair, second_);
+  PairLengths lengths{int64_t(first_.size()), int64_t(second_.size())};
+  if (options_.max_length > 0) {
+    int64_t budget = options_.max_length - (pair ? kSpecialPair : kSpecialSingle);
+    lengths = pair ? truncate_longest_first(lengths.first, lengths.second, budget)
+                   : PairLengths{std::min(lengths.first, budget), 0};
+  }
+  if (pair) {
+    write_line({{&first_, &index, 0, lengths.first}, {&second_, &pair_index, 0, lengths.second}},
+               false);
+  } else {
+    write_line({{&first_, &index, 0, lengths.first}}, false);
+  }
+}
+
+void Command::write_windows(std::string_view question, std::string_view context) {
+  first_.clear();
+  second_.clear();
+  tokenizer_->encode(question, first_);
+  tokenizer_->encode(context, second_);
+  CodePointIndex index(context);
+  int64_t question_length = int64_t(first_.size());
+  int64_t length = int64_t(second_.size());
+  std::vector<TokenRange> ranges{{0, length}};
+  int64_t room = options_.max_length - question_length - kSpecialPair;
+  if (options_.max_length > 0 && length > room) {
+    if (room <= options_.doc_stride) {
+      throw error(concat("the question has ", question_length, " tokens, so --max-length ",
+                         options_.max_length, " leaves ", std::max<int64_t>(room, 0),
+                         " for the context; it must leave more than --doc-stride ",
+                         options_.doc_stride));
+    }
+    ranges = windows(length, room, options_.doc_stride);
+  }
+  for (const TokenRange& range : ranges) {
+    write_line({{&first_, nullptr, 0, question_length}, {&second_, &index, range.begin, range.end}},
+               true);
+  }
+}
+
+void Command::append_token(int32_t id) {
+  char number[16];
+  auto end = std::to_chars(number, number + sizeof number, id).ptr;
+  ids_.append(number, end);
+  ids_ += ',';
+  // replace: a vocabulary may hold bytes that are not UTF-8
+  tokens_ += nlohmann::json(tokenizer_->token(id))
+                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  tokens_ += ',';
+}
+
+void Command::write_line(std::initializer_list<Part> parts, bool null_specials) {
+  const char* special_offset = null_specials ? "null," : "[0,0],";
+  ids_.clear();
+  tokens_.clear();
+  offsets_.clear();
+  append_token(tokenizer_->special().cls);
+  offsets_ += special_offset;
+  char number[32];
+  for (const Part& part : parts) {
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      append_token(part.tokens->ids[size_t(i)]);
+      if (!part.index) {
+        offsets_ += "null,";
+        continue;
+      }
+      char* at = number;
+      *at++ = '[';
+      at = std::to_chars(at, number + 31, (*part.index)(part.tokens->begins[size_t(i)])).ptr;
+      *at++ = ',';
+      at = std::to_chars(at, number + 31, (*part.index)(part.tokens->ends[size_t(i)])).ptr;
+      *at++ = ']';
+      *at++ = ',';
+      offsets_.append(number, at);
+    }
+    append_token(tokenizer_->special().sep);
+    offsets_ += special_offset;
+  }
+  ids_.pop_back();
+  tokens_.pop_back();
+  offsets_.pop_back();
+  out_ += "{\"ids\":[";
+  out_ += ids_;
+  out_ += "],\"tokens\":[";
+  out_ += tokens_;
+  out_ += "],\"offsets\":[";
+  out_ += offsets_;
+  out_ += "]}\n";
+  if (out_.size() > 1 << 16) flush();
+}
+
+void Command::flush() {
+  write_standard_output(out_);
+  out_.clear();
+}
+
+}  // namespace
+
+void add_tokenize_command(Subcommand program, int& exit_code) {
+  auto options = std::make_shared<TokenizeOptions>();
+  const Subcommand command = program.add_subcommand(
+      "tokenize", "Token ids and offsets of text, one JSON line for each line");
+  command.add_option("--model", options->model, "directory with the tokenizer's files")
+      .required()
+      .type_name("DIR");
+  command.add_option("input", options->input, "text file, or - for standard input")
+      .type_name("FILE|-")
+      .default_str("-");
+  command.add_flag("--jsonl", options->jsonl, "input lines are JSON objects (see below)");
+  whole_number(command.add_option("--max-length", options->max_length,
+                                  "most tokens of a line (default: no limit)"),
+               4, int64_t{1} << 31);
+  whole_number(command.add_option("--doc-stride", options->doc_stride,
+                                  "overlap of neighbouring windows, in tokens"),
+               0, int64_t{1} << 31)
+      .default_str("128");
+  command.footer(kTokenizeExamples);
+  command.callback([options, &exit_code] {
+    Command(*options).run();
+    exit_code = 0;
+  });
+}
+
+}  // namespace finetune

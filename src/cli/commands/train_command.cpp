@@ -1,0 +1,89 @@
+// finetune train
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/option_binding.h"
+#include "cli/world.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "train/options/config_file.h"
+#include "train/options/option_values.h"
+#include "train/trainer.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kTrainExamples =
+    "Examples:\n"
+    "  finetune train --model minilm --train train.csv --eval dev.csv --label-column category \\\n"
+    "      --output runs/a\n"
+    "  finetune train --task qa --model minilm --train train-v1.1.json --eval dev-v1.1.json \\\n"
+    "      --batch-size 16 --lr 3e-5 --epochs 2 --output runs/b\n"
+    "  finetune train --config runs/a/config.toml --seed 43 --output runs/c\n"
+    "  finetune train ... --output runs/a --resume          continue after a stop or a kill\n"
+    "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse";
+
+void run(const TrainOptions& options, int& exit_code) {
+  TrainOutcome outcome = run_training(options, world());
+  exit_code = int(outcome.code);
+  std::fputs(options.json ? outcome.metrics_json.c_str() : outcome.summary.c_str(), stdout);
+  std::fputs(outcome.gate_table.c_str(), options.json ? stderr : stdout);
+  for (std::string_view line : split(outcome.gate_table, '\n')) {
+    if (!line.empty()) log_to_file(line);
+  }
+}
+
+}  // namespace
+
+// A config file's values stand in for options that the command line does not give.
+std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
+  if (arguments.empty() || (arguments[0] != "train" && arguments[0] != "plan")) return arguments;
+  std::string file;
+  auto given = [&](const std::string& name) {
+    return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      return argument == "--" + name || argument.rfind("--" + name + "=", 0) == 0;
+    });
+  };
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i] == "--config" && i + 1 < arguments.size()) file = arguments[i + 1];
+    if (arguments[i].rfind("--config=", 0) == 0) file = arguments[i].substr(9);
+  }
+  if (file.empty()) return arguments;
+  std::vector<ConfigEntry> entries = read_config(file);
+  check_config_names(entries, all_option_names(), file);
+  std::vector<std::string> lists = list_option_names();
+  for (const ConfigEntry& entry : entries) {
+    bool one_value = std::find(lists.begin(), lists.end(), entry.name) == lists.end();
+    if (one_value && entry.is_array) {
+      throw usage_error(file, ":", entry.line, ": ", entry.name, " takes one value, not an array");
+    }
+  }
+  // --eval and --eval-fraction exclude each other: naming one drops the file's other.
+  bool eval_given = given("eval") || given("eval-fraction");
+  for (const ConfigEntry& entry : entries) {
+    if (given(entry.name)) continue;
+    if (eval_given && (entry.name == "eval" || entry.name == "eval-fraction")) continue;
+    for (const std::string& value : entry.values) {
+      arguments.push_back(concat("--", entry.name, "=", value));
+    }
+  }
+  return arguments;
+}
+
+void add_train_command(Subcommand program, int& exit_code) {
+  const Subcommand command =
+      program.add_subcommand("train", "Fine-tune a pretrained BERT on your data");
+  auto options = std::make_shared<TrainOptions>();
+  auto config = std::make_shared<std::string>();
+  OptionBinder bind(command);
+  for_each_option(*options, bind);
+  command.add_option("--config", *config, "TOML file with the same names; the command line wins")
+      .type_name("FILE")
+      .group("Data");
+  command.footer(kTrainExamples);
+  command.callback([options, config, &exit_code] { run(*options, exit_code); });
+}
+
+}  // namespace finetune

@@ -1,0 +1,154 @@
+// How processes that a launcher started find each other: over MPI, once.
+#include <mpi.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "comm/agreement.h"
+#include "comm/communicator.h"
+#include "comm/mpi/mpi_transfers.h"
+#include "comm/parallel_communicator.h"
+#include "comm/host/process_status.h"
+#include "comm/host/shared_memory.h"
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+std::optional<int64_t> number_in_environment(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? parse_int(text) : std::nullopt;
+}
+
+// What the others must know of a process.
+struct Introduction {
+  char host[512];
+  char node[72];
+  int32_t pid;
+};
+
+struct Invitation {
+  int32_t descriptor;  // of the host's control block; -1 where there is none
+};
+
+struct Start {
+  int32_t failed;
+};
+
+template <typename T>
+std::vector<T> gather_from_all(const T& mine, int size) {
+  std::vector<T> all(static_cast<size_t>(size));
+  check_mpi(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE,
+                          MPI_COMM_WORLD),
+            "MPI_Allgather");
+  return all;
+}
+
+void start_mpi() {
+  // Open MPI's own words on what is of no matter here. What the user has set stays.
+  ::setenv("OMPI_MCA_btl_base_warn_component_unused", "0", 0);
+  ::setenv("OMPI_MCA_mpi_warn_on_fork", "0", 0);
+  ::setenv("OMPI_MCA_opal_warn_on_missing_libcuda", "0", 0);
+  // Where processes outnumber cores every look of Open MPI's offers the core to others:
+  // milliseconds each on a busy machine. Waiting here sleeps soon enough (comm/mpi/mpi_transfers.cpp).
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
+  // Copies by process_vm_readv, which containers forbid.
+  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  int provided = 0;
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  if (provided < MPI_THREAD_FUNNELED) throw device_error("this MPI allows no threads");
+}
+
+Introduction introduce() {
+  Introduction mine{};
+  utsname names{};
+  ::uname(&names);
+  std::strncpy(mine.host, host_key().c_str(), sizeof mine.host - 1);
+  std::strncpy(mine.node, names.nodename, sizeof mine.node - 1);
+  mine.pid = ::getpid();
+  return mine;
+}
+
+// The host's control block, made by its first process. All processes fail if one does: the first of
+// those that did says why.
+std::shared_ptr<void> share_control(const Topology& topology,
+                                    const std::vector<Introduction>& everybody, int launcher_rank) {
+  const int size = topology.size();
+  const int maker = topology.launcher_rank[size_t(topology.first_rank[size_t(topology.host)])];
+  const size_t bytes = Control::bytes(topology.local_size());
+  std::optional<Error> error;
+  std::optional<Descriptor> descriptor;
+  try {
+    if (launcher_rank == maker) descriptor.emplace(create_memory(bytes));
+  } catch (const Error& e) {
+    error = e;
+  }
+  const auto invitations =
+      gather_from_all(Invitation{descriptor ? descriptor->number() : -1}, size);
+  const int invitation = invitations[size_t(maker)].descriptor;
+  std::shared_ptr<void> memory;
+  if (invitation >= 0) {
+    try {
+      if (!descriptor) descriptor.emplace(open_memory(everybody[size_t(maker)].pid, invitation));
+      memory = map_memory(*descriptor, bytes);
+    } catch (const Error& e) {
+      error = e;
+    }
+  }
+  const auto outcomes = gather_from_all(Start{error ? 1 : 0}, size);
+  for (int i = 0; i < size; ++i) {
+    if (!outcomes[size_t(i)].failed) continue;
+    MPI_Finalize();
+    if (i != launcher_rank) throw PeerFailed{ExitCode::device};
+    throw device_error("rank ", i, " on ", everybody[size_t(i)].node, ": ", error->what());
+  }
+  return memory;
+}
+
+}  // namespace
+
+bool launched_in_parallel() {
+  if (auto size = number_in_environment("OMPI_COMM_WORLD_SIZE")) return *size > 1;
+  if (auto size = number_in_environment("PMI_SIZE")) return *size > 1;
+  // Slurm's variables alone say nothing: a batch script's shell has them too.
+  if (!std::getenv("PMIX_RANK") && !std::getenv("PMI_RANK")) return false;
+  if (auto size = number_in_environment("SLURM_STEP_NUM_TASKS")) return *size > 1;
+  if (auto size = number_in_environment("SLURM_NTASKS")) return *size > 1;
+  return true;
+}
+
+std::unique_ptr<Communicator> make_communicator() {
+  if (!launched_in_parallel()) return make_solo_communicator();
+  start_mpi();
+  int size = 0, launcher_rank = 0;
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &launcher_rank), "MPI_Comm_rank");
+  const auto everybody = gather_from_all(introduce(), size);
+  std::vector<std::string> hosts;
+  for (const Introduction& each : everybody) hosts.emplace_back(each.host);
+  if (auto groups = number_in_environment("FINETUNE_HOSTS"); groups && *groups > 0) {
+    hosts = cut_hosts(std::move(hosts), int(std::min<int64_t>(*groups, size)));
+  }
+  Topology topology = number_processes(hosts, launcher_rank);
+  std::vector<std::string> names;
+  for (int rank : topology.launcher_rank) {
+    names.push_back(concat("rank ", rank, " on ", everybody[size_t(rank)].node));
+  }
+  Control control(share_control(topology, everybody, launcher_rank), topology.local_size());
+  ProcessSlot& slot = control.slot(topology.local_rank);
+  slot.start_time = process_status(::getpid()).start_time;
+  slot.pid = ::getpid();
+  write_phase(slot, "the start", -1);
+  // Watching begins when all slots are filled.
+  check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+  if (topology.hosts() == 1) {
+    return make_shared_communicator(std::move(topology), std::move(names), std::move(control));
+  }
+  return make_mpi_communicator(std::move(topology), std::move(names), std::move(control));
+}
+
+}  // namespace finetune

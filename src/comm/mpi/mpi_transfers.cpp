@@ -1,0 +1,92 @@
+#include "comm/mpi/mpi_transfers.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kTransferBytes = size_t(16) << 20;
+constexpr long kLongestSleep = 100'000, kFirstSleep = 1'000;  // nanoseconds
+// MPI moves data only while somebody asks how far it is: while much is on its way, for as long as
+// it takes at this rate, the core is offered to others but not left.
+constexpr double kSlowBytesPerSecond = 100e6;
+// A host on which somebody is late speaks at the time limit, one that only sees another host later.
+constexpr double kBeyondAnotherHost = 2;
+
+}  // namespace
+
+void check_mpi(int result, const char* what) {
+  if (result == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  throw device_error("MPI failed in ", what, ": ", std::string(text, size_t(length)));
+}
+
+void Transfers::receive(void* data, size_t bytes, int from, int tag) {
+  bytes_ += bytes;
+  for (size_t begin = 0; begin < bytes; begin += kTransferBytes) {
+    const int count = int(std::min(kTransferBytes, bytes - begin));
+    requests_.emplace_back();
+    peers_.push_back(from);
+    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + begin, count, MPI_BYTE, from, tag, comm_,
+                        &requests_.back()),
+              what_);
+  }
+}
+
+void Transfers::send(const void* data, size_t bytes, int to, int tag) {
+  bytes_ += bytes;
+  for (size_t begin = 0; begin < bytes; begin += kTransferBytes) {
+    const int count = int(std::min(kTransferBytes, bytes - begin));
+    requests_.emplace_back();
+    peers_.push_back(to);
+    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + begin, count, MPI_BYTE, to, tag,
+                        comm_, &requests_.back()),
+              what_);
+  }
+}
+
+MPI_Request* Transfers::collective() {
+  requests_.emplace_back();
+  peers_.push_back(-1);
+  return &requests_.back();
+}
+
+void Transfers::wait(HostGroup& group, const Wait::Late& late,
+                     const std::function<std::string(int)>& somebody) {
+  const auto ended = [this] {
+    int all = 0;
+    check_mpi(MPI_Testall(int(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE),
+              what_);
+    return all != 0;
+  };
+  if (group.spin().until(ended)) return;
+  for (double end = seconds_now() + double(bytes_) / kSlowBytesPerSecond; seconds_now() < end;) {
+    ::sched_yield();
+    if (ended()) return;
+  }
+  Wait wait(group.liveness(), late, kBeyondAnotherHost, [&] { return somebody(first_pending()); });
+  for (long sleep = kFirstSleep; !ended(); sleep = std::min(2 * sleep, kLongestSleep)) {
+    const timespec time{0, sleep};
+    ::nanosleep(&time, nullptr);
+    wait.look();
+  }
+}
+
+int Transfers::first_pending() {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    int done = 0;
+    MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
+    if (!done) return peers_[i];
+  }
+  return -1;
+}
+
+}  // namespace finetune

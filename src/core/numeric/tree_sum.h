@@ -1,0 +1,24 @@
+// The sum of numbers in one fixed binary tree (distributed/reduce/tree_reduce.h): neighbours are added, then
+// neighbouring pairs, and so on; what is left over is folded from the smallest subtree up. Kernels
+// of GPUs call it as it is.
+#pragma once
+
+#include <cstdint>
+
+namespace finetune {
+
+constexpr double tree_sum(const double* terms, int64_t count) {
+  if (count == 0) return 0;
+  double partial[64];  // of decreasing size
+  int subtrees = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    partial[subtrees++] = terms[i];
+    for (int64_t carries = i; carries % 2 == 1; carries /= 2, --subtrees) {
+      partial[subtrees - 2] += partial[subtrees - 1];
+    }
+  }
+  for (; subtrees > 1; --subtrees) partial[subtrees - 2] += partial[subtrees - 1];
+  return partial[0];
+}
+
+}  // namespace finetune

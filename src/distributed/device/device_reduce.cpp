@@ -1,0 +1,284 @@
+#include <algorithm>
+
+#include "core/error.h"
+#include "distributed/device/device_exchange.h"
+#include "distributed/row_transfer.h"
+#include "distributed/reduce/local_reduce.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kPiece = int64_t{4} << 20;  // elements of one subtree in flight
+
+using Parts = std::vector<DevicePeers::Part>;
+
+class DeviceReduce final : public GradientReduce {
+ public:
+  DeviceReduce(Backend& backend, DevicePeers& peers, Communicator& comm,
+                  const ZeroPartition& partition, int64_t elements, int64_t shards,
+                  const DeviceExchangeOptions& options)
+      : backend_(backend),
+        peers_(peers),
+        comm_(comm),
+        partition_(partition),
+        options_(options),
+        own_rows_(partition.rows_of(comm)),
+        transfer_(backend, partition.row_count(), partition.cols()) {
+    std::vector<Subtree> all;
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      const std::vector<Subtree> subtrees = subtrees_of(part(shards, comm.size(), rank));
+      subtree_counts_.push_back(int64_t(subtrees.size()));
+      all.insert(all.end(), subtrees.begin(), subtrees.end());
+    }
+    additions_ = combine_subtrees(all, true).additions;
+    const IndexRange own = part(shards, comm.size(), comm.rank());
+    const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));
+    const int64_t arena_floats = (elements + 15) / 16 * 16;
+    memory_ = allocate(arenas * arena_floats);
+    shards_ = std::make_unique<LocalReduce>(backend, partition, own, sum(), arena_floats);
+    const DeviceExchangeMemory memory = device_exchange_memory(partition, comm.size(), shards, own, options);
+    packed_ = allocate(memory.packed_gradients);
+    incoming_ = allocate(memory.incoming);
+    first_ = backend.allocate(sizeof(int32_t));  // zero
+  }
+
+  IndexRange shards() const override { return shards_->shards(); }
+  float* leaf() override { return shards_->leaf(); }
+  float* sum() const override { return static_cast<float*>(memory_.get()); }
+
+  void ready(int layer) override {
+    for (int bucket = 0; bucket < buckets(); ++bucket) {
+      if (options_.buckets[size_t(bucket)].layer == layer) peers_.mark(bucket);
+    }
+  }
+
+  void push(const NeededRows& needed) override {
+    const std::vector<Addition> last = shards_->take();
+    backend_.merge_rows(at_element(last, partition_.dense_elements()), needed.list(all_rows()),
+                        partition_.cols());
+    if (shards_->complete()) return send_buckets(last);
+    backend_.merge(last, partition_.dense_elements());
+  }
+
+  void reduce_scatter(const NeededRows& needed) override {
+    if (shards_->shards().size() == 0) {
+      for (int bucket = 0; bucket < buckets(); ++bucket) peers_.mark(bucket);
+      send_buckets({});
+    }
+    if (options_.in_slices()) {
+      add_rows(needed);
+    } else {
+      reduce_rows(needed);
+    }
+  }
+
+ private:
+  std::shared_ptr<void> allocate(int64_t floats) {
+    return backend_.allocate(size_t(floats) * sizeof(float));
+  }
+  float* packed() const { return static_cast<float*>(packed_.get()); }
+  Tensor words(float* arena) const {
+    return matrix(arena + partition_.dense_elements(), partition_.row_count(), partition_.cols());
+  }
+
+  // Exchanges slices of all subtrees: every process gets `count` elements of each for itself.
+  // slice_for(own subtree, rank): what goes there. Then adds them: the sum is where the result says.
+  // What is rounded on the way is so for oneself too: bits do not depend on who adds.
+  template <typename Slice>
+  float* add_slices(size_t own_nodes, int64_t count, Slice&& slice_for) {
+    Parts out, in;
+    std::vector<float*> all;
+    float* to = static_cast<float*>(incoming_.get());
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      if (rank == comm_.rank() && options_.wire == DType::f32) {
+        for (size_t i = 0; i < own_nodes; ++i) all.push_back(slice_for(i, rank).data);
+        continue;
+      }
+      for (size_t i = 0; i < own_nodes; ++i) out.push_back(slice_for(i, rank));
+      for (int64_t i = 0; i < subtree_counts_[size_t(rank)]; ++i, to += count) {
+        in.push_back({rank, to, count});
+        all.push_back(to);
+      }
+    }
+    peers_.exchange(out, in, options_.wire);
+    std::vector<Addition> additions;
+    for (const TreeAddition& a : additions_) {
+      additions.push_back({all[size_t(a.to)], all[size_t(a.from)]});
+    }
+    backend_.merge(additions, count);
+    return all[0];
+  }
+
+  int buckets() const { return int(options_.buckets.size()); }
+  static IndexRange all_rows() { return {0, INT32_MAX}; }
+  IndexRange slice_of(int rank, int bucket) const {
+    return partition_.dense_of(comm_, rank, bucket);
+  }
+
+  // Every bucket beside the backward pass, as soon as it is ready: the additions that the last
+  // shard has brought, the exchange, the sum.
+  void send_buckets(const std::vector<Addition>& last) {
+    subtrees_ = shards_->finish();
+    for (int bucket = 0; bucket < buckets(); ++bucket) {
+      peers_.beside(bucket, [&] {
+        const IndexRange elements = options_.buckets[size_t(bucket)].elements;
+        backend_.merge(at_element(last, elements.begin), elements.size());
+        if (options_.in_slices()) {
+          add_slices_of(bucket);
+        } else {
+          gather_nodes(elements);
+          reduce_slices_of(bucket);
+        }
+      });
+    }
+  }
+
+  void add_slices_of(int bucket) {
+    auto piece_of = [&](int rank, int64_t begin) {
+      const IndexRange whole = slice_of(rank, bucket);
+      const int64_t from = std::min(whole.end, whole.begin + begin);
+      return IndexRange{from, std::min(whole.end, from + kPiece)};
+    };
+    int64_t longest = 0;
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      longest = std::max(longest, slice_of(rank, bucket).size());
+    }
+    for (int64_t begin = 0; begin < longest; begin += kPiece) {
+      const IndexRange own = piece_of(comm_.rank(), begin);
+      float* result = add_slices(subtrees_.size(), own.size(), [&](size_t subtree, int rank) {
+        const IndexRange piece = piece_of(rank, begin);
+        return DevicePeers::Part{rank, subtrees_[subtree] + piece.begin, piece.size()};
+      });
+      float* home = sum() + own.begin;
+      if (result == home || own.size() == 0) continue;
+      backend_.scatter_rows(vector(result, own.size()), static_cast<int32_t*>(first_.get()),
+                            vector(home, own.size()));  // a copy
+    }
+  }
+
+  // Packs a subtree's rows, which are zero afterwards where they were.
+  float* pack(float* subtree, size_t number, const NeededRows& needed) {
+    const IndexRange all{0, partition_.row_count()};
+    const RowList list = needed.list(all);
+    float* to = packed() + int64_t(number) * list.count * partition_.cols();
+    backend_.gather_rows(words(subtree), list.rows, matrix(to, list.count, partition_.cols()));
+    transfer_.clear(needed, all, words(subtree).f32());
+    return to;
+  }
+
+  void unpack_own(float* from, const NeededRows& needed) {
+    const RowList own = needed.list(own_rows_);
+    backend_.scatter_rows(matrix(from, own.count, partition_.cols()), own.rows, words(sum()));
+  }
+
+  void add_rows(const NeededRows& needed) {
+    FINETUNE_CHECK(needed.list(all_rows()).count <= options_.most_rows);
+    std::vector<float*> rows;
+    for (float* subtree : subtrees_) rows.push_back(pack(subtree, rows.size(), needed));
+    const int64_t count = needed.list(own_rows_).count * partition_.cols();
+    float* result = add_slices(rows.size(), count, [&](size_t subtree, int rank) {
+      return packed_rows(partition_, comm_, needed, rows[subtree], rank);
+    });
+    unpack_own(result, needed);
+  }
+
+  // Of own subtrees into the sum's arena, which is zero where the process has none.
+  void gather_nodes(IndexRange elements) {
+    if (subtrees_.empty()) {
+      backend_.fill_zero(vector(sum() + elements.begin, elements.size()));
+      return;
+    }
+    backend_.merge(at_element(additions_of_nodes(), elements.begin), elements.size());
+  }
+
+  std::vector<Addition> additions_of_nodes() const {
+    FINETUNE_CHECK(subtrees_[0] == sum());
+    std::vector<Addition> additions;
+    for (size_t i = 1; i < subtrees_.size(); ++i) additions.push_back({sum(), subtrees_[i]});
+    return additions;
+  }
+
+  void reduce_slices_of(int bucket) {
+    Parts parts;
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      const IndexRange theirs = slice_of(rank, bucket);
+      parts.push_back({rank, sum() + theirs.begin, theirs.size()});
+    }
+    peers_.reduce(parts);
+  }
+
+  void reduce_rows(const NeededRows& needed) {
+    if (!subtrees_.empty()) {
+      backend_.merge_rows(at_element(additions_of_nodes(), partition_.dense_elements()),
+                          needed.list(all_rows()), partition_.cols());
+    }
+    float* rows = pack(sum(), 0, needed);
+    Parts parts;
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      parts.push_back(packed_rows(partition_, comm_, needed, rows, rank));
+    }
+    peers_.reduce(parts);
+    unpack_own(parts[size_t(comm_.rank())].data, needed);
+  }
+
+  Backend& backend_;
+  DevicePeers& peers_;
+  Communicator& comm_;
+  const ZeroPartition& partition_;
+  DeviceExchangeOptions options_;
+  IndexRange own_rows_;
+  RowTransfer transfer_;
+  std::vector<int64_t> subtree_counts_;  // of each process
+  std::vector<TreeAddition> additions_;
+  std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
+  std::unique_ptr<LocalReduce> shards_;
+  std::vector<float*> subtrees_;  // after the last push
+  std::shared_ptr<void> packed_, incoming_, first_;
+};
+
+}  // namespace
+
+int64_t most_rows(const ZeroPartition& partition, const SampleView& samples, int64_t batch_size) {
+  return std::min(partition.row_count(), batch_size * samples.longest());
+}
+
+DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int processes, int64_t shards,
+                           IndexRange own, const DeviceExchangeOptions& options) {
+  const int64_t cols = partition.cols();
+  int64_t subtrees = 0, slice = 0;
+  for (int process = 0; process < processes; ++process) {
+    subtrees += int64_t(subtrees_of(part(shards, processes, process)).size());
+  }
+  for (int owner = 0; owner < partition.owners(); ++owner) {
+    slice = std::max(slice, std::min(options.most_rows, partition.rows(owner).size()) * cols);
+    for (size_t bucket = 0; bucket < options.buckets.size(); ++bucket) {
+      slice = std::max(slice, std::min(kPiece, partition.dense(owner, int(bucket)).size()));
+    }
+  }
+  DeviceExchangeMemory memory;
+  memory.packed_weights = options.most_rows * cols;
+  memory.packed_gradients =
+      std::max<int64_t>(1, int64_t(subtrees_of(own).size())) * memory.packed_weights;
+  memory.incoming = options.in_slices() ? subtrees * slice : 0;
+  if (options.wire == DType::bf16) {
+    memory.wire = (processes * int64_t(subtrees_of(own).size()) + subtrees) * slice / 2;
+  }
+  return memory;
+}
+
+DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator& comm,
+                              const NeededRows& needed, float* packed, int rank) {
+  const IndexRange rows = partition.rows_of(comm, rank);
+  const int64_t before = needed.list({0, rows.begin}).count, cols = partition.cols();
+  return {rank, packed + before * cols, needed.list(rows).count * cols};
+}
+
+std::unique_ptr<GradientReduce> make_device_reduce(Backend& backend, DevicePeers& peers,
+                                                   Communicator& comm, const ZeroPartition& partition,
+                                                   int64_t elements, int64_t shards,
+                                                   const DeviceExchangeOptions& options) {
+  return std::make_unique<DeviceReduce>(backend, peers, comm, partition, elements, shards,
+                                           options);
+}
+
+}  // namespace finetune

@@ -1,0 +1,95 @@
+#include "distributed/reduce/gradient_reduce.h"
+
+#include <algorithm>
+
+#include "distributed/reduce/subtree_reduce.h"
+#include "distributed/row_transfer.h"
+#include "distributed/reduce/local_reduce.h"
+
+namespace finetune {
+namespace {
+
+class SharedGradients final : public GradientReduce {
+ public:
+  SharedGradients(Backend& backend, Communicator& comm, const ZeroPartition& partition,
+                  int64_t elements, int64_t shards)
+      : subtrees_(backend, comm, partition, elements, shards, arenas_of_shards),
+        shards_(backend, partition, part(shards, comm.size(), comm.rank()), subtrees_.arena(0),
+                subtrees_.arena_floats()) {}
+
+  IndexRange shards() const override { return shards_.shards(); }
+  float* leaf() override { return shards_.leaf(); }
+  void push(const NeededRows& needed) override { shards_.push(needed); }
+  void reduce_scatter(const NeededRows& needed) override {
+    shards_.finish();
+    subtrees_.reduce_scatter(needed);
+  }
+  float* sum() const override { return subtrees_.sum(); }
+
+ private:
+  SubtreeReduce subtrees_;
+  LocalReduce shards_;  // in its arenas
+};
+
+class StagedGradients final : public GradientReduce {
+ public:
+  StagedGradients(Backend& backend, Communicator& comm, const ZeroPartition& partition,
+                  int64_t elements, int64_t shards)
+      : backend_(backend),
+        partition_(partition),
+        own_dense_(partition.dense_of(comm)),
+        own_rows_(partition.rows_of(comm)),
+        host_(make_cpu_backend()),
+        subtrees_(*host_, comm, partition, elements, shards, arenas_of_subtrees),
+        rows_(backend, partition.row_count(), partition.cols()) {
+    const IndexRange own = part(shards, comm.size(), comm.rank());
+    const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));  // one for sums
+    memory_ = backend.allocate(size_t(arenas * subtrees_.arena_floats()) * sizeof(float));
+    shards_ = std::make_unique<LocalReduce>(backend, partition, own, sum(), subtrees_.arena_floats());
+  }
+
+  IndexRange shards() const override { return shards_->shards(); }
+  float* leaf() override { return shards_->leaf(); }
+  void push(const NeededRows& needed) override { shards_->push(needed); }
+
+  void reduce_scatter(const NeededRows& needed) override {
+    const IndexRange dense{0, partition_.dense_elements()}, all{0, INT32_MAX};
+    int64_t number = 0;
+    for (float* subtree : shards_->finish()) {
+      float* staged = subtrees_.arena(number++);
+      backend_.download(staged, subtree, bytes(dense));
+      rows_.download(needed, all, subtree + dense.end, staged + dense.end);
+      rows_.clear(needed, all, subtree + dense.end);
+    }
+    subtrees_.reduce_scatter(needed);
+    backend_.upload(sum() + own_dense_.begin, subtrees_.sum() + own_dense_.begin, bytes(own_dense_));
+    rows_.upload(needed, own_rows_, subtrees_.sum() + dense.end, sum() + dense.end);
+  }
+
+  float* sum() const override { return static_cast<float*>(memory_.get()); }
+
+ private:
+  static size_t bytes(IndexRange elements) { return size_t(elements.size()) * sizeof(float); }
+
+  Backend& backend_;
+  const ZeroPartition& partition_;
+  IndexRange own_dense_, own_rows_;
+  std::unique_ptr<Backend> host_;  // adds in host memory
+  SubtreeReduce subtrees_;                  // there
+  RowTransfer rows_;
+  std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
+  std::unique_ptr<LocalReduce> shards_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientReduce> make_gradient_reduce(Backend& backend, Communicator& comm,
+                                               const ZeroPartition& partition, int64_t elements,
+                                               int64_t shards, bool staged) {
+  if (staged) {
+    return std::make_unique<StagedGradients>(backend, comm, partition, elements, shards);
+  }
+  return std::make_unique<SharedGradients>(backend, comm, partition, elements, shards);
+}
+
+}  // namespace finetune

@@ -1,0 +1,51 @@
+// Gradients of one process: each of its virtual shards is computed into an arena of its own, and
+// the arenas are added as the tree says (tree_reduce.h) until those are left that hold the process's
+// largest subtrees.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "distributed/needed_rows.h"
+#include "distributed/zero_partition.h"
+#include "distributed/reduce/tree_reduce.h"
+
+namespace finetune {
+
+class LocalReduce {
+ public:
+  // `arenas`: arenas_needed(shards) of them, `arena_floats` apart, in the backend's memory.
+  LocalReduce(Backend& backend, const ZeroPartition& partition, IndexRange shards, float* arenas,
+           int64_t arena_floats);
+
+  IndexRange shards() const { return shards_; }
+  // Arena for the gradient of the next shard: zero in all rows of the word embedding; the dense
+  // part is what an earlier step has left, to be overwritten. push() takes it in.
+  float* leaf() { return arena(counter_.leaf()); }
+  void push(const NeededRows& needed);
+  // The same, but the additions of whole arenas are for the caller to do.
+  std::vector<Addition> take();
+  bool complete() const { return counter_.complete(); }  // the last push has been
+  // After the last push: where the subtrees' sums lie, in order. Then the next round begins.
+  std::vector<float*> finish();
+
+  static int64_t arenas_needed(IndexRange shards) { return TreeCounter::places_needed(shards); }
+
+ private:
+  float* arena(int64_t place) const { return arenas_ + place * arena_floats_; }
+
+  Backend& backend_;
+  const ZeroPartition& partition_;
+  IndexRange shards_;
+  float* arenas_;
+  int64_t arena_floats_;
+  TreeCounter counter_;
+};
+
+// Additions of whole arenas, but only of these elements and rows.
+void add_arenas(Backend& backend, const ZeroPartition& partition, std::span<const Addition> arenas,
+                IndexRange dense, RowList rows);
+// Additions of whole arenas as those of what begins at this element of each.
+std::vector<Addition> at_element(std::span<const Addition> arenas, int64_t element);
+
+}  // namespace finetune

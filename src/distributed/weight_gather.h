@@ -1,0 +1,33 @@
+// The copies of the weights that a run's processes compute with. Owners (zero_partition.h) update their
+// parts; from here all others get them.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "ops/backend.h"
+#include "distributed/needed_rows.h"
+#include "distributed/zero_partition.h"
+
+namespace finetune {
+
+class WeightGather {
+ public:
+  virtual ~WeightGather() = default;
+  // Collective, after an update: what this process has updated of the dense part, to the others.
+  virtual void publish() = 0;
+  // Collective, before these rows are used: afterwards (in the backend's order) this process's copy
+  // has all that was published, and the needed rows (or all rows) of the word embedding as their
+  // owners have them. all_gather_all() waits until it has.
+  virtual void all_gather(const NeededRows& needed) = 0;
+  virtual void all_gather_all() = 0;
+};
+
+// Of `weights` in the backend's memory. Not staged: one copy for the processes of a host, which
+// owners send to other hosts. Staged: a copy for each process, and one in memory of the host
+// through which parts go. `words_move`: the word embedding is trained. Collective on the host.
+std::unique_ptr<WeightGather> make_weight_gather(Backend& backend, Communicator& comm,
+                                                 const ZeroPartition& partition, float* weights,
+                                                 bool words_move, bool staged);
+
+}  // namespace finetune

@@ -1,0 +1,220 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "core/threads/parallel.h"
+#include "data/packing.h"
+#include "ops/cuda/host/cuda_backend.h"
+#include "engine/host_memory.h"
+#include "train/run/process_stats.h"
+
+namespace finetune {
+namespace {
+
+// Bytes of activations, were all of them kept, that `auto` aims at: on a processor; on a GPU, where
+// so much is enough for products that fill it, at most, and a quarter of the memory of smaller
+// ones.
+constexpr int64_t kActivationBudget = int64_t{512} << 20;
+constexpr int64_t kMostDeviceBudget = int64_t{16} << 30;
+constexpr int64_t kWholeLayerTokens = 4096;
+constexpr int64_t kSharedPiece = int64_t{4} << 20;  // floats on their way to other processes
+constexpr int64_t kPaddedRows = 1024;  // more rows than tokens: embeddings are padded to a multiple
+
+// Every token has a row in the embeddings. Data that could break this are refused when they are
+// read (open_model, require_pair_types, the tasks' max-length).
+void check_embedding(const PackedBatch& batch, const BertConfig& config) {
+  if (batch.tokens() == 0) return;
+  FINETUNE_CHECK(batch.ids[size_t(batch.order.front())] >= 0);  // sorted by id
+  FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
+  FINETUNE_CHECK(*std::max_element(batch.types.begin(), batch.types.end()) <
+                 config.type_vocab_size);
+  FINETUNE_CHECK(*std::max_element(batch.positions.begin(), batch.positions.end()) <
+                 config.max_position_embeddings);
+}
+
+// The kernel promises memory that it does not have, and ends the program when it is touched.
+void require_memory(const Backend& backend, int64_t bytes) {
+  if (!backend.uses_host_memory()) return;
+  const double needed = double(bytes) / (1 << 20), available = available_memory_mb();
+  if (available <= 0 || needed <= available) return;
+  throw device_error("the model's weights need ", format_fixed(needed, 0), " MiB of memory, ",
+                     format_fixed(available, 0), " MiB are available");
+}
+
+}  // namespace
+
+bool multiplies_bf16_fast(std::string_view device) {
+  return device == "cuda" || cpu_multiplies_bf16_fast();
+}
+
+std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count,
+                                      std::string_view precision, int local_rank) {
+  set_threads(thread_count > 0 ? int(thread_count) : available_cores());
+  const bool bf16 = precision == "bf16" || (precision == "auto" && multiplies_bf16_fast(device));
+  const DType compute = bf16 ? DType::bf16 : DType::f32;
+  if (device != "cuda") return make_cpu_backend(compute);
+  std::string problem;
+  std::unique_ptr<Backend> backend = make_cuda_backend(compute, &problem, local_rank);
+  if (!backend) throw device_error("--device cuda: ", problem);
+  return backend;
+}
+
+ModelFiles open_model_config(const std::string& path, bool need_weights) {
+  ModelFiles files;
+  files.directory = find_model(path, need_weights);
+  files.config =
+      parse_config(read_text_file(files.directory.config, ExitCode::model), files.directory.config);
+  return files;
+}
+
+ModelFiles open_model(const std::string& path) {
+  ModelFiles files = open_model_config(path, true);
+  files.tokenizer = Tokenizer::load(files.directory.directory);
+  if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
+    throw model_error(files.directory.directory.string(), ": the vocabulary has ",
+                      files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",
+                      files.config.vocab_size, " rows (vocab_size in ",
+                      files.directory.config.filename().string(), "): they do not belong together");
+  }
+  if (files.tokenizer->vocabulary_size() < files.config.vocab_size - kPaddedRows) {
+    log("warning: ", files.directory.directory.string(), ": the vocabulary has ",
+        files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",
+        files.config.vocab_size, " rows; do they belong together?");
+  }
+  return files;
+}
+
+int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length,
+                                int64_t device_bytes) {
+  int64_t per_token =
+      4 * (config.num_hidden_layers * (9 * config.hidden_size + 2 * config.intermediate_size) +
+           2 * config.hidden_size);
+  int64_t budget = kActivationBudget;
+  if (device_bytes > 0) {  // a power of two: devices of one kind differ in what they set aside
+    budget = std::min(kMostDeviceBudget, int64_t(std::bit_floor(uint64_t(device_bytes))) / 4);
+  }
+  int64_t tokens = std::clamp<int64_t>(budget / per_token / 64 * 64, 256, 16384);
+  return std::max(tokens, max_length);
+}
+
+// Where whole layers are computed a token needs little memory, but the weights are packed for each
+// micro-batch: they are large, and still enough for several processes.
+int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
+                          int64_t micro_batch_tokens) {
+  if (!has_whole_layers(backend, config)) return micro_batch_tokens;
+  return std::max(micro_batch_tokens, kWholeLayerTokens);
+}
+
+namespace {
+
+std::shared_ptr<void> allocate_weights(Backend& backend, const ParameterTable& table,
+                                       Communicator& comm) {
+  const size_t bytes = size_t(table.size()) * sizeof(float);
+  require_memory(backend, int64_t(bytes));
+  return allocate_for_host(backend, comm, bytes);
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
+               Communicator& comm)
+    : backend_(std::move(backend)),
+      config_(config),
+      table_(config, head),
+      weights_(allocate_weights(*backend_, table_, comm)),
+      bert_(*backend_, config_, table_) {}
+
+std::shared_ptr<const float> Engine::weights_on_host() {
+  const float* own = weights();
+  if (backend_->uses_host_memory()) return {weights_, own};
+  const size_t count = size_t(table_.size());
+  std::shared_ptr<float[]> copy(new float[count]);
+  backend_->download(copy.get(), own, count * sizeof(float));
+  return {copy, copy.get()};
+}
+
+void Engine::set_weights(const std::function<void(float*)>& fill) {
+  backend_->forget_packed();
+  if (backend_->uses_host_memory()) return fill(weights_as_they_are());
+  std::vector<float> arena(size_t(table_.size()), 0);
+  fill(arena.data());
+  backend_->upload(weights_as_they_are(), arena.data(), arena.size() * sizeof(float));
+}
+
+void Engine::share_weights(Communicator& comm) {
+  if (!staged_through_host(*backend_, comm)) return;
+  std::vector<float> piece(size_t(std::min(kSharedPiece, table_.size())));
+  for (int64_t begin = 0; begin < table_.size(); begin += kSharedPiece) {
+    const size_t bytes = size_t(std::min(kSharedPiece, table_.size() - begin)) * sizeof(float);
+    float* weights = weights_as_they_are() + begin;
+    if (comm.rank() == 0) backend_->download(piece.data(), weights, bytes);
+    comm.broadcast(piece.data(), bytes, 0);
+    if (comm.rank() != 0) backend_->upload(weights, piece.data(), bytes);
+  }
+}
+
+void Engine::reserve(BatchSize training, BatchSize inference, bool recompute) {
+  if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
+  bert_.reserve(training, inference, recompute);
+  batch_ = std::make_unique<DeviceBatch>(*backend_, std::max(training.tokens, inference.tokens),
+                                         std::max(training.sequences, inference.sequences));
+}
+
+DeviceBatch& Engine::upload(const PackedBatch& batch, float loss_scale) {
+  FINETUNE_CHECK(batch_ != nullptr);
+  check_embedding(batch, config_);
+  batch_->upload(batch, loss_scale);
+  return *batch_;
+}
+
+void Engine::set_evaluation_sequences(int64_t count) {
+  if (count > 0) evaluation_sequences_ = count;
+}
+
+const PackedBatch& Engine::filled(const PackedBatch& batch) {
+  if (!backend_->replays()) return batch;
+  filled_ = batch;
+  fill_up(filled_);
+  return filled_;
+}
+
+void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
+  const PackedBatch& computed = filled(batch);
+  DeviceBatch& device = upload(computed);
+  float* arena = weights();
+  const int64_t key[] = {computed.tokens(), computed.sequences(), computed.max_length};
+  backend_->replay(key, [&] { bert_.forward(device, arena, nullptr, false); });
+  const Tensor out = bert_.inferred_logits(device);
+  FINETUNE_CHECK(out.contiguous());
+  // What fills the micro-batch up lies behind its own sequences and tokens.
+  const bool of_tokens = table_.head().kind == HeadKind::token;
+  logits.resize(size_t((of_tokens ? batch.tokens() : batch.sequences()) * out.cols));
+  backend_->download(logits.data(), out.data, logits.size() * sizeof(float));
+}
+
+MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
+                                    int64_t most_sequences) {
+  int64_t longest = 0, shortest = micro_batch_tokens;
+  for (int64_t i = 0; i < samples.size(); ++i) {
+    longest = std::max(longest, samples.length(i));
+    shortest = std::min(shortest, samples.length(i));
+  }
+  if (samples.size() == 0) return {1, 1};
+  int64_t sequences =
+      std::min({samples.size(), most_sequences,
+                std::max<int64_t>(1, micro_batch_tokens / std::max<int64_t>(1, shortest))});
+  int64_t tokens = std::max(longest, std::min(micro_batch_tokens, sequences * longest));
+  return {tokens, sequences};
+}
+
+BatchSize reserved_size(const Backend& backend, BatchSize limits) {
+  if (!backend.replays()) return limits;
+  const BatchShape most = largest_filled({limits.tokens, limits.sequences, 0});
+  return {most.tokens, most.sequences};
+}
+
+}  // namespace finetune

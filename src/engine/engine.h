@@ -1,0 +1,110 @@
+// A model on a device: backend, weights and buffers, for training, evaluation and prediction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "core/numeric/packed_batch.h"
+#include "model/bert.h"
+#include "ops/backend.h"
+#include "tasks/task.h"
+#include "tokenizer/tokenizer.h"
+#include "weights/model_directory.h"
+
+namespace finetune {
+
+// --device auto|cpu|cuda, where auto is the CPU still, --threads (0: all cores) and --precision
+// auto|fp32|bf16, where auto is bf16 if the device multiplies it fast. Processes of a host take its
+// GPUs in turn, by `local_rank`. Error(device) for a GPU that is not there.
+std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads,
+                                      std::string_view precision, int local_rank = 0);
+bool multiplies_bf16_fast(std::string_view device);
+
+// What a model directory holds besides the weights. Error(model) if the vocabulary does not fit
+// the embedding.
+struct ModelFiles {
+  ModelDirectory directory;
+  BertConfig config;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+ModelFiles open_model(const std::string& path);
+ModelFiles open_model_config(const std::string& path, bool need_weights);  // without tokenizer
+
+// --micro-batch-tokens auto: a fixed function of the model's shape, the longest input and, on a
+// device with memory of its own, the size of that (`device_bytes`, as least_device_bytes has it;
+// else 0). Never of free memory or the number of processes, since equal values give equal bits.
+int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length, int64_t device_bytes);
+
+// The same for evaluation and prediction, which on some backends take more than training.
+int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
+                          int64_t micro_batch_tokens);
+
+class Engine {
+ public:
+  static constexpr int64_t kEvaluationSequences = 512;
+
+  // Collective on the host, whose processes share the weights, but on devices of their own.
+  Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm);
+
+  Backend& backend() { return *backend_; }
+  const BertConfig& config() const { return config_; }
+  const ParameterTable& table() const { return table_; }
+  Bert& bert() { return bert_; }
+  // Backend memory, to read and to write. Whoever trains may keep updates back until somebody asks
+  // for the weights: then on_weights_wanted's function is called to make them complete.
+  float* weights() {
+    if (complete_weights_) complete_weights_();
+    backend_->forget_packed();
+    return weights_as_they_are();
+  }
+  // The same where the program can read them: backend memory itself, or a copy.
+  std::shared_ptr<const float> weights_on_host();
+  // fill(arena) writes all weights.
+  void set_weights(const std::function<void(float*)>& fill);
+  // Collective, after rank 0 has set all weights: to every process that has a copy on its device.
+  void share_weights(Communicator& comm);
+  float* weights_as_they_are() { return static_cast<float*>(weights_.get()); }
+  void on_weights_wanted(std::function<void()> complete) {
+    complete_weights_ = std::move(complete);
+  }
+
+  // Buffers for micro-batches of up to these sizes. Once. Those of training are as they are
+  // computed (reserved_size), those of inference as infer() gets them.
+  void reserve(BatchSize training, BatchSize inference, bool recompute = false);
+  DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1);
+
+  // Logits of a micro-batch without dropout, copied to the host: (B, outputs) or (T, outputs). On a
+  // backend that replays work, sequences that fill it up are computed beside its own.
+  void infer(const PackedBatch& batch, std::vector<float>& logits);
+
+  // Most sequences of one micro-batch without gradients; 0: the default.
+  void set_evaluation_sequences(int64_t count);
+  int64_t evaluation_sequences() const { return evaluation_sequences_; }
+
+ private:
+  const PackedBatch& filled(const PackedBatch& batch);
+
+  std::unique_ptr<Backend> backend_;
+  BertConfig config_;
+  ParameterTable table_;
+  std::shared_ptr<void> weights_;
+  std::function<void()> complete_weights_;
+  Bert bert_;
+  std::unique_ptr<DeviceBatch> batch_;
+  PackedBatch filled_;
+  int64_t evaluation_sequences_ = kEvaluationSequences;
+};
+
+// The largest micro-batch that samples with these lengths can need.
+using MicroBatchLimits = BatchSize;
+MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
+                                    int64_t most_sequences);
+// What micro-batches within such limits take on this backend: some fill them up.
+BatchSize reserved_size(const Backend& backend, BatchSize limits);
+
+}  // namespace finetune

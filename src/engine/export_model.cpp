@@ -1,0 +1,119 @@
+#include "engine/export_model.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "weights/weights.h"
+
+namespace finetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kVersionKey = "finetune_version";
+constexpr std::array<std::string_view, 10> kNames{
+    "config.json",       "model.safetensors",     "vocab.txt",
+    "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "spiece.model",          "sentencepiece.bpe.model",
+    "tokenizer.model"};
+
+Json parse_object(const std::string& text, std::string_view what) {
+  Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
+  if (!json.is_object()) throw model_error(what, " is not a JSON object");
+  return json;
+}
+
+const char* torch_name(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
+    default:
+      return "float32";
+  }
+}
+
+Json inverse_of(const Json& id2label) {
+  Json label2id = Json::object();
+  for (const auto& [id, label] : id2label.items()) {
+    auto number = parse_int(id);
+    FINETUNE_CHECK(number && label.is_string());
+    label2id[label.get<std::string>()] = *number;
+  }
+  return label2id;
+}
+
+void copy_whole(const fs::path& from, const fs::path& to) {
+  write_file(to, read_text_file(from, ExitCode::model));
+}
+
+}  // namespace
+
+bool is_exported_name(std::string_view name) {
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+std::string exported_config(const ModelExport& model, DType dtype) {
+  Json config = parse_object(model.source_config, "the source model's config.json");
+  Json task = parse_object(model.task_config, "the task's configuration");
+  for (const char* key : {"id2label", "label2id", "num_labels", "_num_labels", "problem_type",
+                          "finetune", kVersionKey, "dtype", "torch_dtype", "quantization_config"}) {
+    config.erase(key);
+  }
+  bool sequence = model.table.head().kind == HeadKind::sequence;
+  config["architectures"] =
+      Json::array({sequence ? "BertForSequenceClassification" : "BertForQuestionAnswering"});
+  config["model_type"] = "bert";
+  config["torch_dtype"] = torch_name(dtype);
+  for (const auto& [key, value] : task.items()) config[key] = value;
+  if (config.contains("id2label") && !config.contains("label2id")) {
+    config["label2id"] = inverse_of(config["id2label"]);
+  }
+  return with_version(config.dump());
+}
+
+std::string with_version(const std::string& config) {
+  Json json = parse_object(config, "config.json");
+  json.erase(kVersionKey);
+  json[kVersionKey] = FINETUNE_VERSION;
+  return json.dump(2) + "\n";
+}
+
+bool is_exported_model(const fs::path& directory) {
+  const fs::path config = directory / kExportedModel.last_file;
+  std::error_code error;
+  if (!fs::exists(config, error)) return false;
+  const Json json = Json::parse(read_text_file(config, ExitCode::model), nullptr, false);
+  if (!json.is_object() || json.empty()) return false;
+  const std::string& last = std::prev(json.end()).key();
+  return last == kVersionKey || last == "finetune";  // the latter of exports without a version
+}
+
+std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights) {
+  std::vector<WeightView> views;
+  for (const auto& parameter : table.parameters()) {
+    views.push_back({parameter.name, parameter.shape, weights + parameter.offset});
+  }
+  return views;
+}
+
+void export_model(const fs::path& directory, const ModelExport& model, DType dtype) {
+  const fs::path target = without_trailing_separator(directory), parent = target.parent_path();
+  if (!parent.empty()) finetune::create_directories(parent);
+  require_free_space(parent.empty() ? fs::path(".") : parent,
+                     uint64_t(model.table.count()) * size_of(dtype) + (1 << 20), "the model");
+  DirectoryReplacement output(target, kExportedModel);
+  for (const auto& file : model.tokenizer_files) copy_whole(file, output.path() / file.filename());
+  write_file(output.path() / "config.json", exported_config(model, dtype));
+  write_safetensors(output.path() / "model.safetensors", weight_views(model.table, model.weights),
+                    dtype);
+  output.commit();
+}
+
+}  // namespace finetune

@@ -1,0 +1,50 @@
+// A model directory in Hugging Face's layout that transformers loads without a warning:
+// config.json, model.safetensors, the tokenizer's files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/directory_replacement.h"
+#include "core/numeric/dtype.h"
+#include "model/parameters.h"
+#include "weights/weights.h"
+
+namespace finetune {
+
+struct ModelExport {
+  const ParameterTable& table;
+  const float* weights = nullptr;  // host arena
+  std::string source_config;       // the pretrained model's config.json as read
+  std::string task_config;         // JSON object (Task::config_json): overrides and joins its keys
+  std::vector<std::filesystem::path> tokenizer_files;  // copied under their names
+};
+
+// config.json: all keys of the source are kept, known or not, save the labels of another task;
+// architectures, model_type, torch_dtype, label2id and the task's keys are set.
+std::string exported_config(const ModelExport& model, DType dtype);
+
+// The table's parameters, for write_safetensors and safetensors_sha256.
+std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights);
+
+// Writes a directory beside `directory` and exchanges the two: a kill leaves the old or the new
+// model whole. Files of others in an old `directory` are kept in the new one. Error(model).
+void export_model(const std::filesystem::path& directory, const ModelExport& model,
+                  DType dtype = DType::f32);
+
+// Names that an export may write (a run's model/ holds no others of ours).
+bool is_exported_name(std::string_view name);
+
+// `config`, the text of a config.json, with the version of this program as its last key: by that a
+// model that finetune has written is known.
+std::string with_version(const std::string& config);
+// Is that so of its config.json? transformers sorts the keys of what it writes, so that a model
+// which it has trained on and saved is not taken for ours. Error(model): it cannot be read.
+bool is_exported_model(const std::filesystem::path& directory);
+
+inline constexpr DirectoryKind kExportedModel{"a model that finetune wrote", is_exported_name,
+                                              "config.json", is_exported_model};
+
+}  // namespace finetune

@@ -1,0 +1,194 @@
+#include "engine/pretrained.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/threads/parallel.h"
+#include "core/printable.h"
+#include "weights/stored_tensor.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kNamesShown = 3, kLongestName = 200;
+
+bool is_pooler(const Parameter& parameter) {
+  return parameter.head && parameter.name.starts_with("bert.pooler.");
+}
+bool is_task_head(const Parameter& parameter) {
+  return parameter.head && !is_pooler(parameter);
+}
+
+template <typename Test>
+std::vector<const Parameter*> select(const ParameterTable& table, Test test) {
+  std::vector<const Parameter*> selected;
+  for (const auto& parameter : table.parameters()) {
+    if (test(parameter)) selected.push_back(&parameter);
+  }
+  return selected;
+}
+
+// All, none or some of the parameters are in the file.
+size_t count_present(const std::vector<const Parameter*>& parameters, const WeightSource& source) {
+  return size_t(std::count_if(
+      parameters.begin(), parameters.end(),
+      [&](const Parameter* parameter) { return source.find(parameter->name) != nullptr; }));
+}
+
+std::string file_of(const WeightSource& source) {
+  return source.path().string();
+}
+
+Error missing(const WeightSource& source, const std::vector<const Parameter*>& parameters) {
+  std::vector<std::string> names;
+  for (const Parameter* parameter : parameters) {
+    if (!source.find(parameter->name)) names.push_back(parameter->name);
+  }
+  std::string others = names.size() > 1 ? concat(" (and ", names.size() - 1, " more)") : "";
+  return model_error(file_of(source), ": tensor ", in_quotes(names.at(0), 200), " is missing",
+                     others);
+}
+
+void check_tensor(const WeightSource& source, const Parameter& parameter, std::string_view advice) {
+  const WeightInfo& info = *source.find(parameter.name);
+  if (info.shape != parameter.shape) {
+    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200), " has shape ",
+                      shape_text(info.shape), ", needed is ", shape_text(parameter.shape), advice);
+  }
+  bool floating = info.dtype == DType::f32 || info.dtype == DType::f16 ||
+                  info.dtype == DType::bf16 || info.dtype == DType::f64;
+  if (!floating) {
+    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200), " holds ",
+                      name_of(info.dtype), ", weights are floating-point numbers");
+  }
+}
+
+std::vector<std::string> stored_names_not_in(const WeightSource& source,
+                                             const std::vector<std::string>& used) {
+  std::unordered_set<std::string_view> taken(used.begin(), used.end());
+  std::vector<std::string> names;
+  for (const auto& info : source.tensors()) {
+    if (!taken.contains(info.name)) names.push_back(info.stored_name);
+  }
+  for (const auto& info : source.ignored()) names.push_back(info.stored_name);
+  return names;
+}
+
+std::string head_module(const ParameterTable& table) {
+  return table.head().kind == HeadKind::sequence ? "classifier" : "qa_outputs";
+}
+
+void describe(const ParameterTable& table, const WeightSource& source, PretrainedReport& report) {
+  report.lines.push_back(concat("weights: ", file_of(source), " (", source.format(), "), ",
+                                report.loaded.size(), " tensors"));
+  if (report.pooler_initialized) {
+    report.lines.push_back("the weights have no pooler: newly initialised");
+  }
+  report.lines.push_back(report.head_kept
+                             ? concat("the head (", head_module(table), ") of the weights is kept")
+                             : concat("the head (", head_module(table), ") is newly initialised"));
+  if (report.unused.empty()) return;
+  std::vector<std::string> shown;
+  for (const std::string& name : report.unused) {
+    if (shown.size() > kNamesShown) break;  // that there are more is seen
+    shown.push_back(printable(name, kLongestName));
+  }
+  report.lines.push_back(concat("not needed: ", report.unused.size(), " other tensors (",
+                                join_some(shown, kNamesShown), ")"));
+}
+
+}  // namespace
+
+HeadState head_state(const ParameterTable& table, const WeightSource& source) {
+  auto head = select(table, is_task_head);
+  if (count_present(head, source) == 0) return HeadState::absent;
+  bool fits = std::all_of(head.begin(), head.end(), [&](const Parameter* parameter) {
+    const WeightInfo* info = source.find(parameter->name);
+    return info && info->shape == parameter->shape;
+  });
+  return fits ? HeadState::fits : HeadState::other_shape;
+}
+
+namespace {
+
+// What is read and what is made, after all checks that need no values.
+struct Choice {
+  std::vector<const Parameter*> to_load, to_initialize;
+  bool head_kept = false;
+  bool pooler_initialized = false;
+};
+
+Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
+  Choice choice;
+  auto encoder = select(table, [](const Parameter& parameter) { return !parameter.head; });
+  auto pooler = select(table, is_pooler);
+  auto head = select(table, is_task_head);
+
+  choice.to_load = encoder;
+  auto take = [&](const std::vector<const Parameter*>& group, bool load) {
+    auto& target = load ? choice.to_load : choice.to_initialize;
+    target.insert(target.end(), group.begin(), group.end());
+  };
+  if (count_present(encoder, source) < encoder.size()) throw missing(source, encoder);
+
+  size_t pooler_present = count_present(pooler, source);
+  if (pooler_present > 0 && pooler_present < pooler.size()) throw missing(source, pooler);
+  choice.pooler_initialized = !pooler.empty() && pooler_present == 0;
+
+  size_t head_present = count_present(head, source);
+  if (policy == HeadPolicy::require && (head_present == 0 || choice.pooler_initialized)) {
+    throw model_error(file_of(source), ": has no trained head (",
+                      head_present == 0 ? head_module(table) : "bert.pooler",
+                      " is missing): train the model first");
+  }
+  choice.head_kept = policy != HeadPolicy::renew && head_present > 0;
+  if (choice.head_kept && head_present < head.size()) throw missing(source, head);
+  take(pooler, !choice.pooler_initialized);
+  take(head, choice.head_kept);
+
+  std::vector<const WeightInfo*> wanted;
+  for (const Parameter* parameter : choice.to_load) {
+    check_tensor(source, *parameter,
+                 is_task_head(*parameter) && policy == HeadPolicy::keep_or_new
+                     ? "; --reinit-head starts a new head"
+                     : "");
+    wanted.push_back(source.find(parameter->name));
+  }
+  source.require_own_bytes(wanted);
+  return choice;
+}
+
+}  // namespace
+
+void check_pretrained(const ParameterTable& table, const WeightSource& source, HeadPolicy policy) {
+  choose(table, source, policy);
+}
+
+PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource& source,
+                                 double initializer_range, uint64_t seed, HeadPolicy policy,
+                                 float* arena) {
+  Choice choice = choose(table, source, policy);
+  PretrainedReport report;
+  report.head_kept = choice.head_kept;
+  report.pooler_initialized = choice.pooler_initialized;
+  std::vector<const Parameter*>& to_load = choice.to_load;
+  for (const Parameter* parameter : to_load) report.loaded.push_back(parameter->name);
+  // The largest first: threads finish together. The values go straight into the arena.
+  std::stable_sort(to_load.begin(), to_load.end(),
+                   [](const Parameter* a, const Parameter* b) { return a->size() > b->size(); });
+  parallel_for(int64_t(to_load.size()), [&](int64_t i) {
+    const Parameter& parameter = *to_load[size_t(i)];
+    read_tensor(source, parameter.name, parameter.shape, arena + parameter.offset);
+  });
+  for (const Parameter* parameter : choice.to_initialize) {
+    initialize(table, *parameter, initializer_range, seed, arena);
+    report.initialized.push_back(parameter->name);
+  }
+  report.unused = stored_names_not_in(source, report.loaded);
+  describe(table, source, report);
+  return report;
+}
+
+}  // namespace finetune

@@ -1,0 +1,202 @@
+#include "inference/batch_dispatch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <span>
+
+#include "core/error.h"
+#include "data/packing.h"
+#include "data/plan.h"
+
+namespace finetune {
+namespace {
+
+std::vector<int64_t> lengths_of(const TokenizedSamples& samples) {
+  std::vector<int64_t> lengths(size_t(samples.size()));
+  for (int64_t i = 0; i < samples.size(); ++i) lengths[size_t(i)] = samples.length(i);
+  return lengths;
+}
+
+constexpr int64_t kPieceSamples = 1024;
+
+void drop_first(int64_t count, TokenizedSamples& samples) {
+  const int64_t tokens = samples.offsets[size_t(count)];
+  samples.ids.erase(samples.ids.begin(), samples.ids.begin() + tokens);
+  samples.second.erase(samples.second.begin(), samples.second.begin() + count);
+  samples.offsets.erase(samples.offsets.begin(), samples.offsets.begin() + count);
+  for (int64_t& offset : samples.offsets) offset -= tokens;
+}
+
+// A micro-batch on its way to another process: the number of its sequences, their lengths, where
+// their second parts begin, and the tokens. Empty: nothing to do in this round; one number: the
+// end.
+enum class Message : int32_t { end, batch };
+
+std::vector<uint8_t> to_bytes(const PackedBatch& batch) {
+  std::vector<int32_t> words = {int32_t(Message::batch), int32_t(batch.sequences())};
+  for (int64_t b = 0; b < batch.sequences(); ++b) {
+    const int32_t begin = batch.offsets[size_t(b)], end = batch.offsets[size_t(b) + 1];
+    const auto types = batch.types.begin();
+    words.push_back(end - begin);
+    words.push_back(int32_t(std::find(types + begin, types + end, 1) - (types + begin)));
+  }
+  words.insert(words.end(), batch.ids.begin(), batch.ids.end());
+  std::vector<uint8_t> bytes(words.size() * sizeof(int32_t));
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return bytes;
+}
+
+TokenizedSamples from_bytes(std::span<const int32_t> words) {
+  TokenizedSamples samples;
+  const int64_t count = words[1];
+  const int32_t* next = words.data() + 2;
+  for (int64_t b = 0; b < count; ++b, next += 2) {
+    samples.offsets.push_back(samples.offsets.back() + next[0]);
+    samples.second.push_back(uint32_t(next[1]));
+  }
+  samples.ids.assign(next, next + samples.offsets.back());
+  return samples;
+}
+
+void pack_all(const TokenizedSamples& samples, IndexRange range, PackedBatch& batch) {
+  std::vector<uint32_t> indices(size_t(range.size()));
+  std::iota(indices.begin(), indices.end(), uint32_t(range.begin));
+  pack(samples, indices, {}, batch);
+}
+
+}  // namespace
+
+BatchDispatcher::BatchDispatcher(Engine& engine, Communicator& comm) : engine_(engine), comm_(comm) {
+  const Head head = engine.table().head();
+  if (head.kind == HeadKind::sequence) cache_.emplace(head.outputs);
+}
+
+void BatchDispatcher::take(const SampleView& samples, TokenizedSamples& waiting, Evaluation& evaluation) {
+  if (!cache_) return append(samples, waiting);
+  cache_->take(samples, waiting);
+  cache_->give(evaluation);
+}
+
+void BatchDispatcher::give(const PackedBatch& batch, const float* logits, Evaluation& evaluation) {
+  if (!cache_) return evaluation.add(batch, logits);
+  cache_->computed(logits, batch.sequences());
+  cache_->give(evaluation);
+}
+
+// Samples of one micro-batch: at most evaluation_sequences of them at once.
+void BatchDispatcher::add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
+                 Evaluation& evaluation) {
+  waiting_.resize(size_t(comm_.size()));
+  const int64_t most = engine_.evaluation_sequences();
+  for (int64_t begin = range.begin; begin < range.end; begin += most) {
+    PackedBatch& batch = waiting_[count_++];
+    pack_all(samples, {begin, std::min(range.end, begin + most)}, batch);
+    for (uint32_t& index : batch.indices) index += uint32_t(samples_before);
+    if (count_ == waiting_.size()) flush(evaluation);
+  }
+}
+
+// One round: each process computes one of the waiting micro-batches.
+void BatchDispatcher::flush(Evaluation& evaluation) {
+  if (count_ == 0) return;
+  std::vector<std::vector<uint8_t>> parts(size_t(comm_.size()));
+  for (size_t r = 1; r < count_; ++r) parts[r] = to_bytes(waiting_[r]);
+  comm_.scatter(parts);
+  std::vector<float> logits;
+  engine_.infer(waiting_[0], logits);
+  std::vector<std::vector<uint8_t>> others = comm_.gather({});
+  give(waiting_[0], logits.data(), evaluation);
+  for (size_t r = 1; r < count_; ++r) {
+    logits.resize(others[r].size() / sizeof(float));
+    std::memcpy(logits.data(), others[r].data(), others[r].size());
+    give(waiting_[r], logits.data(), evaluation);
+  }
+  count_ = 0;
+}
+
+bool BatchDispatcher::run(const Source& source, Evaluation& evaluation, int64_t micro_batch_tokens,
+                 const std::function<bool(double)>& poll) {
+  if (cache_) cache_->begin();
+  count_ = 0;
+  TokenizedSamples waiting;
+  int64_t done = 0;  // of those to be computed
+  for (bool more = true; more;) {
+    const std::optional<SampleView> piece = source.next();
+    more = piece.has_value();
+    if (more) take(*piece, waiting, evaluation);
+    std::vector<IndexRange> ranges = micro_batches(lengths_of(waiting), micro_batch_tokens);
+    if (more && !ranges.empty()) ranges.pop_back();  // later samples may still fill it
+    for (IndexRange range : ranges) {
+      const double share = double(done + range.begin) / double(done + waiting.size());
+      if (!poll(source.share() * share)) return false;
+      add(waiting, range, done, evaluation);
+    }
+    if (ranges.empty()) continue;
+    drop_first(ranges.back().end, waiting);
+    done += ranges.back().end;
+  }
+  flush(evaluation);
+  return true;
+}
+
+bool BatchDispatcher::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
+                      const std::function<bool(double)>& poll) {
+  const int64_t size = set.samples.size();
+  int64_t taken = 0;
+  auto next = [&]() -> std::optional<SampleView> {
+    if (taken == size) return std::nullopt;
+    const IndexRange range{taken, std::min(size, taken + kPieceSamples)};
+    taken = range.end;
+    return slice(set.samples, range);
+  };
+  return run({next, [&] { return double(taken) / double(size); }}, evaluation, micro_batch_tokens,
+             poll);
+}
+
+int64_t BatchDispatcher::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                         const std::function<void(double)>& progress) {
+  int64_t samples = 0;
+  auto next = [&]() -> std::optional<SampleView> {
+    const SampleSet* piece = evaluation.next();
+    if (piece == nullptr) return std::nullopt;
+    samples += piece->samples.size();
+    return piece->samples;
+  };
+  run({next, [&] { return evaluation.share(); }}, evaluation, micro_batch_tokens,
+      [&](double share) {
+        progress(share);
+        return true;
+      });
+  return samples;
+}
+
+void BatchDispatcher::done() {
+  if (comm_.size() == 1) return;
+  const int32_t end = int32_t(Message::end);
+  std::vector<uint8_t> bytes(sizeof end);
+  std::memcpy(bytes.data(), &end, sizeof end);
+  comm_.scatter(std::vector<std::vector<uint8_t>>(size_t(comm_.size()), bytes));
+}
+
+void BatchDispatcher::serve() {
+  comm_.note("evaluation", -1);
+  PackedBatch batch;
+  std::vector<int32_t> words;
+  std::vector<float> logits;
+  for (;;) {
+    const std::vector<uint8_t> bytes = comm_.scatter({});
+    words.resize(bytes.size() / sizeof(int32_t));
+    if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
+    if (!words.empty() && words[0] == int32_t(Message::end)) return;
+    logits.clear();
+    if (!words.empty()) {
+      const TokenizedSamples samples = from_bytes(words);
+      pack_all(samples, {0, samples.size()}, batch);
+      engine_.infer(batch, logits);
+    }
+    comm_.gather({reinterpret_cast<const uint8_t*>(logits.data()), logits.size() * sizeof(float)});
+  }
+}
+
+}  // namespace finetune

@@ -1,0 +1,63 @@
+// Evaluation and prediction on all processes: rank 0 reads and plans micro-batches, which do not
+// depend on the number of processes, dispatches them whole, and takes the logits in their order. So
+// metrics and files are the same for any number of processes, and only rank 0 needs the samples.
+// A sample with the tokens of an earlier one is not computed again (logits_cache.h).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "core/numeric/packed_batch.h"
+#include "data/plan.h"
+#include "tasks/file_evaluation.h"
+#include "tasks/task.h"
+#include "engine/engine.h"
+#include "inference/logits_cache.h"
+
+namespace finetune {
+
+// For one state of the weights: what it has computed it does not compute again.
+class BatchDispatcher {
+ public:
+  BatchDispatcher(Engine& engine, Communicator& comm);
+
+  // Of rank 0. Runs samples [0, size) of `set` through the model in fixed micro-batches and gives
+  // the logits to `evaluation`. `poll` is called between micro-batches with the share done; false
+  // stops, and makes the result false. Then done() must be called, or more be evaluated.
+  bool evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
+                const std::function<bool(double)>& poll);
+  // The same of samples that come piece by piece, in the micro-batches of the whole; their number.
+  int64_t evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
+                   const std::function<void(double)>& progress);
+  // Of all samples so far: those that were not computed again.
+  int64_t cache_hits() const { return cache_ ? cache_->hits() : 0; }
+  // No more for now: serve() returns on the other processes.
+  void done();
+
+  // Of all other processes: computes what is dispatched to it until done().
+  void serve();
+
+ private:
+  // Samples piece by piece, and which share of all samples has come.
+  struct Source {
+    std::function<std::optional<SampleView>()> next;
+    std::function<double()> share;
+  };
+  bool run(const Source& source, Evaluation& evaluation, int64_t micro_batch_tokens,
+           const std::function<bool(double)>& poll);
+  void take(const SampleView& samples, TokenizedSamples& waiting, Evaluation& evaluation);
+  void add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
+           Evaluation& evaluation);
+  void flush(Evaluation& evaluation);
+  void give(const PackedBatch& batch, const float* logits, Evaluation& evaluation);
+
+  Engine& engine_;
+  Communicator& comm_;
+  std::optional<LogitsCache> cache_;    // where a sample has one row of logits
+  std::vector<PackedBatch> waiting_;  // up to one for each process
+  size_t count_ = 0;
+};
+
+}  // namespace finetune

@@ -1,0 +1,50 @@
+// A fine-tuned model, opened for evaluation or prediction.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "tasks/task.h"
+#include "engine/engine.h"
+
+namespace finetune {
+
+// Options that evaluate and predict share with train; what is not given comes from the training run
+// (the object `finetune` in the model's config.json), else from train's defaults.
+struct InferenceOptions {
+  std::string model;
+  std::optional<std::vector<std::string>> text_columns;
+  std::optional<std::string> text_pair_column;
+  std::optional<std::string> label_column;
+  std::optional<int64_t> max_length;
+  std::optional<int64_t> doc_stride;
+  std::optional<std::string> squad_version;  // auto, 1, 2
+  int64_t batch_size = 0;                    // most sequences computed at once; 0: by tokens alone
+  std::string precision = "auto";
+  std::string device = "auto";
+  int64_t threads = 0;
+};
+
+struct FineTuned {
+  ModelFiles model;
+  TaskKind kind = TaskKind::classification;
+  TaskOptions options;  // without files
+  std::unique_ptr<Engine> engine;
+  int64_t micro_batch_tokens = 0;
+};
+
+// Which task the model was trained for: its config says, or its weights. Error(model) for a model
+// without a trained head, Error(usage) for options that cannot be.
+FineTuned open_fine_tuned(const InferenceOptions& options);
+// Loads the weights for `head` and makes room; after the data have been checked. Collective: rank 0
+// calls load_fine_tuned, computes with a BatchDispatcher and ends with its done(); the others are served by
+// serve_inference until then. One process of each host reads the file.
+void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
+                     int64_t max_length, Communicator& comm);
+void serve_inference(const InferenceOptions& options, Communicator& comm);
+
+}  // namespace finetune

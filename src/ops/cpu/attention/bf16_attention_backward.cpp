@@ -1,0 +1,195 @@
+#include "ops/cpu/attention/attention.h"
+#include "ops/cpu/attention/bf16_attention.h"
+#include "ops/cpu/attention/bf16_heads.h"
+
+namespace finetune::cpu {
+namespace {
+
+// Queries at once: sums over queries come and go once for so many.
+constexpr int64_t kQueries = 128;
+
+// With m = P * mask and ds = scale * (m * dm - P * D), dm = dout V^T, D = sum(m * dm) over a
+// query's keys: dv = m^T dout, dk = ds^T q, dq = ds k. The first two are formed transposed.
+struct Space {
+  // As the keys are packed once: for scores, for dm and for dq.
+  uint16_t *keys, *values, *deep_keys;
+  // Of a block of queries: rows for scores and dm, and transposed for dk and dv.
+  uint16_t *queries, *gradients, *turned_queries, *turned_gradients;
+  uint16_t *m, *ds, *ds_rows;  // right operands whose depth are queries, and ds as left operand
+  float *p, *dm;               // (block, keys)
+  float *dk, *dv;              // (size, keys)
+  float* dq;                   // (block, size)
+  float* mask;
+  int64_t floats;
+
+  Space(int64_t keys_, int64_t block, int64_t size, bool dropout, float* memory) {
+    const int64_t padded = round_up(keys_, kTileDepth);
+    Pieces pieces{memory};
+    for (uint16_t** each : {&keys, &values, &deep_keys})
+      *each = pieces.take<uint16_t>(padded * size);
+    for (uint16_t** each : {&queries, &gradients, &turned_queries, &turned_gradients}) {
+      *each = pieces.take<uint16_t>(block * size);
+    }
+    for (uint16_t** each : {&m, &ds, &ds_rows}) *each = pieces.take<uint16_t>(block * padded);
+    for (float** each : {&p, &dm}) *each = pieces.take<float>(block * padded);
+    for (float** each : {&dk, &dv}) *each = pieces.take<float>(size * padded);
+    dq = pieces.take<float>(block * size);
+    mask = pieces.take<float>(dropout ? block * keys_ + 2 * 128 : 0);
+    floats = pieces.floats;
+  }
+};
+
+// p = 2^(p * factor - lse) over a query's keys, and D; beyond them zero.
+float probabilities(float* p, const float* dm, int64_t keys, int64_t padded, float factor,
+                    float lse, const float* mask) {
+  const __m512 scale = _mm512_set1_ps(factor), log_sum = _mm512_set1_ps(lse * kLog2e);
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < padded; i += 16) {
+    const __mmask16 live = lane_mask(keys - i);
+    const __m512 s = _mm512_maskz_load_ps(live, p + i);
+    const __m512 e = _mm512_maskz_mov_ps(live, exp2_of(_mm512_fmsub_ps(s, scale, log_sum)));
+    _mm512_store_ps(p + i, e);
+    const __m512 m = mask ? _mm512_mul_ps(e, _mm512_maskz_loadu_ps(live, mask + i)) : e;
+    sum = _mm512_add_ps(sum, _mm512_mul_ps(m, _mm512_maskz_load_ps(live, dm + i)));
+  }
+  return _mm512_reduce_add_ps(sum);
+}
+
+struct ScoreRow {
+  const float* p;
+  const float* dm;
+  const float* mask;  // null: ones
+  float weighted;     // D
+};
+
+struct Gradients {
+  __m512 m, ds;
+};
+
+// 16 keys of a query from `i` on; none of a null row.
+Gradients gradients_of(const ScoreRow& row, int64_t i, int64_t keys, float scale) {
+  if (row.p == nullptr) return {_mm512_setzero_ps(), _mm512_setzero_ps()};
+  const __mmask16 live = lane_mask(keys - i);
+  const __m512 p = _mm512_load_ps(row.p + i);
+  const __m512 m = row.mask ? _mm512_mul_ps(p, _mm512_maskz_loadu_ps(live, row.mask + i)) : p;
+  const __m512 pd = _mm512_mul_ps(p, _mm512_set1_ps(row.weighted));
+  const __m512 ds = _mm512_fmsub_ps(m, _mm512_maskz_load_ps(live, row.dm + i), pd);
+  return {m, _mm512_mul_ps(ds, _mm512_set1_ps(scale))};
+}
+
+// The gradients of queries `r` and r + 1 of a block into the three operands.
+void store_gradients(const ScoreRow& even, const ScoreRow& odd, int64_t r, int64_t keys,
+                     int64_t padded, float scale, const Space& space) {
+  const int64_t deep = r / kTileDepth * padded * kTileDepth + r % kTileDepth * kTileSide;
+  uint16_t* rows = space.ds_rows + r / kTileSide * padded * kTileSide + r % kTileSide * kTileDepth;
+  for (int64_t i = 0; i < padded; i += kTileDepth, rows += kTileSize) {
+    Gradients a[2], b[2];
+    for (int64_t k = 0; k < 2; ++k) {
+      const int64_t at = i + 16 * k;
+      a[k] = gradients_of(even, at, keys, scale);
+      b[k] = gradients_of(odd, at, keys, scale);
+      const int64_t tile = deep + at / kTileSide * kTileSize;
+      _mm512_store_si512(space.m + tile, bf16_pairs(a[k].m, b[k].m));
+      _mm512_store_si512(space.ds + tile, bf16_pairs(a[k].ds, b[k].ds));
+    }
+    _mm512_store_si512(rows, round_to_bf16(a[0].ds, a[1].ds));
+    _mm512_store_si512(rows + kTileDepth, round_to_bf16(b[0].ds, b[1].ds));
+  }
+}
+
+void attend_backward(const AttentionShape& shape, const Dropout& dropout, DropoutRange range,
+                     const HeadTask& task, Tensor q, Tensor k, Tensor v, Tensor lse, Tensor dout,
+                     Tensor dq, Tensor dk, Tensor dv) {
+  const int64_t size = shape.head_size, keys = task.keys, padded = round_up(keys, kTileDepth);
+  const int64_t block = std::min(kQueries, round_up(task.queries, kTileDepth));
+  const auto lay_out = [&](float* at) { return Space(keys, block, size, dropout.on(), at); };
+  const Space space = lay_out(scratch(Scratch::task, lay_out(nullptr).floats));
+  const TaskHead head{task, size};
+  const HeadRows key_rows = head.keys(k), value_rows = head.keys(v);
+  for (const HeadRows& x : {head.queries(q), key_rows, value_rows, head.queries(dout)})
+    head.fetch(x);
+  pack_rows_right(key_rows, round_up(keys, kTileSide), size, space.keys);
+  pack_rows_deep(key_rows, padded, size, space.deep_keys);
+  pack_rows_right(value_rows, round_up(keys, kTileSide), size, space.values);
+  const float factor = shape.scale * kLog2e;
+  const Tiles config;
+  for (int64_t first = 0; first < task.queries; first += block) {
+    const int64_t count = std::min(block, task.queries - first);
+    const int64_t deep = round_up(count, kTileDepth);  // with queries that are not there
+    const int64_t row = task.first_query + first;
+    const HeadRows query_rows = head.rows(q, row, count),
+                   gradient_rows = head.rows(dout, row, count);
+    pack_rows_left(query_rows, round_up(count, kTileSide), size, space.queries);
+    pack_rows_left(gradient_rows, round_up(count, kTileSide), size, space.gradients);
+    pack_rows_turned(query_rows, deep, size, space.turned_queries);
+    pack_rows_turned(gradient_rows, deep, size, space.turned_gradients);
+    const float* mask = dropout.on()
+                            ? range(dropout, uint32_t(task.head), shape.samples[task.sequence],
+                                    first * keys, count * keys, space.mask)
+                            : nullptr;
+    for (int64_t r = 0; r < count; r += kTileBlock) {
+      const bool tall = count - r > kTileSide;
+      for (int64_t i = 0; i < keys; i += kTileBlock) {
+        const bool wide = keys - i > kTileSide;
+        small_block(tall, wide, lines_of(space.queries, size, r), lines_of(space.keys, size, i),
+                    size / kTileDepth, space.p + r * padded + i, padded);
+        small_block(tall, wide, lines_of(space.gradients, size, r), lines_of(space.values, size, i),
+                    size / kTileDepth, space.dm + r * padded + i, padded);
+      }
+    }
+    for (int64_t r = 0; r < deep; r += 2) {
+      ScoreRow pair[2] = {};
+      for (int64_t i = r; i < std::min(r + 2, count); ++i) {
+        float* p = space.p + i * padded;
+        const float* dm = space.dm + i * padded;
+        const float* factors = mask ? mask + i * keys : nullptr;
+        const float log_sum = lse.f32()[task.head * lse.stride + row + i];
+        pair[i - r] = {p, dm, factors,
+                       probabilities(p, dm, keys, padded, factor, log_sum, factors)};
+      }
+      store_gradients(pair[0], pair[1], r, keys, padded, shape.scale, space);
+    }
+    for (int64_t d = 0; d < size; d += kTileBlock) {
+      for (int64_t i = 0; i < keys; i += kTileBlock) {
+        const bool wide = keys - i > kTileSide;
+        const int64_t at = d * padded + i;
+        small_block(true, wide, deep_of(space.turned_gradients, size, d),
+                    deep_of(space.m, padded, i), deep / kTileDepth, space.dv + at, padded,
+                    first > 0);
+        small_block(true, wide, deep_of(space.turned_queries, size, d),
+                    deep_of(space.ds, padded, i), deep / kTileDepth, space.dk + at, padded,
+                    first > 0);
+      }
+    }
+    for (int64_t r = 0; r < count; r += kTileBlock) {
+      for (int64_t d = 0; d < size; d += kTileBlock) {
+        small_block(count - r > kTileSide, true, lines_of(space.ds_rows, padded, r),
+                    deep_of(space.deep_keys, size, d), padded / kTileDepth, space.dq + r * size + d,
+                    size);
+      }
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      bfloat16* to = task.at<bfloat16>(dq, row + r, size);
+      for (int64_t i = 0; i < size; i += kTileDepth) {
+        const float* from = space.dq + r * size + i;
+        _mm512_storeu_si512(to + i, round_to_bf16(_mm512_load_ps(from), _mm512_load_ps(from + 16)));
+      }
+    }
+  }
+  store_turned(space.dk, padded, keys, size, task.at<bfloat16>(dk, task.first_key, size),
+               dk.stride);
+  store_turned(space.dv, padded, keys, size, task.at<bfloat16>(dv, task.first_key, size),
+               dv.stride);
+}
+
+}  // namespace
+
+void bf16_attention_backward(const AttentionShape& shape, const Dropout& dropout,
+                             DropoutRange range, Tensor q, Tensor k, Tensor v, Tensor lse,
+                             Tensor dout, Tensor dq, Tensor dk, Tensor dv) {
+  for_heads(shape, [&](const HeadTask& task) {
+    attend_backward(shape, dropout, range, task, q, k, v, lse, dout, dq, dk, dv);
+  });
+}
+
+}  // namespace finetune::cpu

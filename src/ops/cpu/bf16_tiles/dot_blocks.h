@@ -1,0 +1,17 @@
+// Products of tiles of bf16 (tile_pack.h) without tile registers: VDPBF16PS multiplies pairs of
+// neighbours in depth, which is how tiles lie, and adds to fp32 sums in vector registers.
+#pragma once
+
+#include "ops/cpu/bf16_tiles/tile_pack.h"
+
+namespace finetune::cpu {
+
+// c (rows, 32 if wide, else 16), rows `c_stride` apart, = or += a * b over `depth` tiles; rows is
+// at most 32.
+void dot_block(int64_t rows, bool wide, const Operand& a, const Operand& b, int64_t depth, float* c,
+               int64_t c_stride, bool add);
+
+// Multiplications in registers alone, on the calling thread: flop done.
+double dot_spin(int64_t rounds);
+
+}  // namespace finetune::cpu

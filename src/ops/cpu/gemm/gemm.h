@@ -1,0 +1,37 @@
+// Matrix products of the CPU backend: sums in registers, operands packed in the order of their use
+// (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008).
+#pragma once
+
+#include "core/numeric/tensor.h"
+
+namespace finetune::cpu {
+
+// c (M, N) = op(a) * op(b) + bias, or c += op(a) * op(b) with `accumulate`. op(a) is (M, K), op(b)
+// (K, N): the matrix or its transpose. bias (1, N) may be absent. A transposed `a` is for weight
+// gradients alone: b is not transposed then and there is no bias. Needs K > 0. An element of c is a
+// chain of fused multiply-adds over K in order, from 0 or c, then the bias: the same bits with any
+// number of threads, and on AVX2 and AVX-512.
+struct Product {
+  Tensor a;
+  bool transpose_a = false;
+  Tensor b;
+  bool transpose_b = false;
+  Tensor c;
+  bool accumulate = false;
+  Tensor bias = {};
+  const uint16_t* packed_b = nullptr;  // for products in bf16: b's groups (packed_weights.h), or null
+
+  int64_t depth() const { return transpose_a ? a.rows : a.cols; }   // K
+  int64_t b_cols() const { return transpose_b ? b.rows : b.cols; }  // N
+};
+void fp32_gemm(const Product& product);
+
+// The same with operands rounded to bf16 and sums in fp32; a, b, and c without `accumulate` may be
+// in bf16 themselves: in tiles where the machine multiplies bf16 and that is wanted (isa.h), else
+// slowly by rounding copies.
+void bf16_gemm(const Product& product);
+
+// Shapes that fit and are supported; FINETUNE_CHECK.
+void check(const Product& product);
+
+}  // namespace finetune::cpu

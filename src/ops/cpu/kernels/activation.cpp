@@ -1,0 +1,150 @@
+#include "ops/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/kernels/activation.cpp"
+#include "hwy/foreach_target.h"
+#include "ops/cpu/kernels/activation.h"
+#include "ops/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace finetune::HWY_NAMESPACE {
+namespace {
+
+constexpr float kTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
+constexpr float kTanhCubic = 0.044715f;
+constexpr float kBellScale = 0.39894228040143268f;  // 1 / sqrt(2 pi)
+
+// 0.5 * (1 + tanh(u)) is sigmoid(2u), which keeps its precision where tanh nears -1.
+template <class D, class V>
+HWY_INLINE V tanh_gate(D d, V x) {
+  const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 2 * kTanhScale * kTanhCubic),
+                             hn::Set(d, 2 * kTanhScale));
+  return sigmoid(d, hn::Mul(x, slope));
+}
+
+template <Activation kKind, class D, class V>
+HWY_INLINE V value(D d, V x) {
+  if constexpr (kKind == Activation::gelu) return hn::Mul(x, normal(d, x).below);
+  if constexpr (kKind == Activation::gelu_tanh) return hn::Mul(x, tanh_gate(d, x));
+  if constexpr (kKind == Activation::relu) return hn::Max(hn::Zero(d), x);
+  if constexpr (kKind == Activation::silu) return hn::Mul(x, sigmoid(d, x));
+  if constexpr (kKind == Activation::tanh) return tanh_of(d, x);
+}
+
+template <Activation kKind, class D, class V>
+HWY_INLINE V derivative(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  if constexpr (kKind == Activation::gelu) {
+    const auto n = normal(d, x);
+    return hn::MulAdd(hn::Mul(x, hn::Set(d, kBellScale)), n.bell, n.below);
+  }
+  if constexpr (kKind == Activation::gelu_tanh) {
+    const V gate = tanh_gate(d, x);
+    const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 6 * kTanhScale * kTanhCubic),
+                               hn::Set(d, 2 * kTanhScale));
+    return hn::MulAdd(hn::Mul(hn::Mul(x, slope), gate), hn::Sub(one, gate), gate);
+  }
+  if constexpr (kKind == Activation::relu) {
+    return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), one);
+  }
+  if constexpr (kKind == Activation::silu) {
+    const V s = sigmoid(d, x);
+    return hn::MulAdd(hn::Mul(x, s), hn::Sub(one, s), s);
+  }
+  if constexpr (kKind == Activation::tanh) {
+    return tanh_slope(d, x);
+  }
+}
+
+template <Activation kKind, class T>
+void forward_row(const T* x, T* y, int64_t count) {
+  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
+    prefetch_ahead(i, x, y);
+    store_as(d, value<kKind>(d, load_as(d, x + i)), y + i);
+  });
+}
+
+// y may be null.
+template <Activation kKind, class T>
+void backward_row(const T* x, const T* dy, T* dx, T* y, int64_t count) {
+  for_lanes(count, [=](auto d, int64_t i) HWY_ATTR {
+    prefetch_ahead(i, x, dy);
+    const auto v = load_as(d, x + i);
+    store_as(d, hn::Mul(load_as(d, dy + i), derivative<kKind>(d, v)), dx + i);
+    if (y) store_as(d, value<kKind>(d, v), y + i);
+  });
+}
+
+template <Activation kKind, class T>
+void typed_rows(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const T* x = cpu::row_of<T>(call.x, r);
+    T* y = cpu::row_of<T>(call.y, r);
+    if (call.dy) {
+      backward_row<kKind>(x, cpu::row_of<T>(call.dy, r), cpu::row_of<T>(call.dx, r), y,
+                          call.x.cols);
+    } else {
+      forward_row<kKind>(x, y, call.x.cols);
+    }
+  }
+}
+
+template <Activation kKind>
+void rows_of(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
+  call.x.dtype == DType::bf16 ? typed_rows<kKind, bfloat16>(call, begin, end)
+                              : typed_rows<kKind, float>(call, begin, end);
+}
+
+void activation_rows(const cpu::ActivationCall& call, int64_t begin, int64_t end) {
+  switch (call.f) {
+    case Activation::gelu:
+      return rows_of<Activation::gelu>(call, begin, end);
+    case Activation::gelu_tanh:
+      return rows_of<Activation::gelu_tanh>(call, begin, end);
+    case Activation::relu:
+      return rows_of<Activation::relu>(call, begin, end);
+    case Activation::silu:
+      return rows_of<Activation::silu>(call, begin, end);
+    case Activation::tanh:
+      return rows_of<Activation::tanh>(call, begin, end);
+  }
+}
+
+}  // namespace
+}  // namespace finetune::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/isa.h"
+#include "ops/cpu/tasks.h"
+
+namespace finetune {
+HWY_EXPORT(activation_rows);
+
+namespace {
+
+void over_rows(const cpu::ActivationCall& call) {
+  const Tensor x = call.x;
+  for (Tensor t : {call.dy, call.dx, call.y}) {
+    FINETUNE_CHECK(!t || (t.rows == x.rows && t.cols == x.cols && t.dtype == x.dtype));
+  }
+  const bool in_bf16 =
+      x.dtype == DType::bf16 && multiplies_bf16(select_isa()) && cpu::has_bf16_activation(call.f);
+  const auto rows = in_bf16 ? cpu::bf16_activation_rows : HWY_DYNAMIC_DISPATCH(activation_rows);
+  cpu::for_ranges(x.rows, cpu::row_grain(x.cols),
+                  [&](int64_t begin, int64_t end) { rows(call, begin, end); });
+}
+
+}  // namespace
+
+void CpuBackend::activation(Activation f, Tensor x, Tensor y) {
+  over_rows({f, x, {}, {}, y});
+}
+
+void CpuBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
+  over_rows({f, x, dy, dx, y});
+}
+
+}  // namespace finetune
+#endif

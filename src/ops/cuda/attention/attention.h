@@ -1,0 +1,59 @@
+// What the attention kernels share. A tile is kStreamed rows of one head of one sequence, a row a
+// lane; head sizes are rounded up to kSize (32, 64 or 128), the rest filled with zeros.
+#pragma once
+
+#include "ops/cuda/module/context.h"
+#include "ops/cuda/kernels/pack.h"
+#include "ops/cuda/kernels/warp.h"
+
+namespace finetune::cuda {
+
+constexpr int kAttentionWarps = 4;
+constexpr int kAttentionThreads = kAttentionWarps * kWarp;
+constexpr int kStreamed = kWarp;  // rows of the tiles that stream by
+constexpr int kLargestHead = 128;
+
+// tile (kRows, kWidth) = rows [first, first + count) of columns [column, column + size) of x, the
+// rest zero. Odd kWidth: lanes that read one column of all rows meet no bank twice.
+template <int kSize, int kRows, int kWidth, typename T>
+__device__ inline void load_tile(float (&tile)[kRows][kWidth], const MatrixOf<T>& x, int64_t first,
+                                 int64_t count, int64_t column, int64_t size) {
+  for (int i = int(threadIdx.x); i < kRows * kSize; i += kAttentionThreads) {
+    const int r = i / kSize, d = i % kSize;
+    tile[r][d] = r < count && d < size ? as_float(x.row(first + r)[column + d]) : 0.0f;
+  }
+}
+
+// What dropout multiplies the probability of query i for key j by, both inside sequence b.
+__device__ inline float attention_factor(const AttentionShape& shape, const Dropout& dropout,
+                                         int64_t b, int64_t head, int64_t i, int64_t j,
+                                         int64_t keys) {
+  const uint32_t bits = dropout_bits(dropout.key, uint32_t(head), shape.samples[b], dropout.step,
+                                     uint32_t(i * keys + j));
+  return bits >= dropout.threshold ? dropout.scale : 0.0f;
+}
+
+// What the backward pass works on; weighted (heads, Tq) = row sums of dout * out.
+template <typename T>
+struct AttentionGradients {
+  MatrixOf<T> q, k, v, dout;
+  Matrix lse, weighted;
+  MatrixOf<T> dq, dk, dv;
+};
+
+// run(std::integral_constant<int, kSize>) with the smallest kSize that holds the head.
+template <typename Run>
+void for_head_size(int64_t size, Run&& run) {
+  if (size <= 32) return run(std::integral_constant<int, 32>());
+  if (size <= 64) return run(std::integral_constant<int, 64>());
+  if (size <= kLargestHead) return run(std::integral_constant<int, kLargestHead>());
+  throw Failure("attention: heads of more than 128 are not supported");
+}
+
+// Block x is a sequence, block y a head, block z a tile of `rows` of the longest sequence.
+inline dim3 attention_grid(const AttentionShape& shape, const Segments& segments, int rows) {
+  return dim3(unsigned(segments.count), unsigned(shape.heads),
+              unsigned(divide_up(segments.max_length, rows)));
+}
+
+}  // namespace finetune::cuda

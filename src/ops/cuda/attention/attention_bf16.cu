@@ -1,0 +1,118 @@
+// Attention in bf16 on tensor cores: as attention.cu in one pass over the keys, sixteen queries a
+// warp, 64 keys at a time. Scores and sums are fp32; probabilities are rounded for their product
+// with the values.
+#include "ops/cuda/kernels/approximate.h"
+#include "ops/cuda/attention/attention_mask.h"
+#include "ops/cuda/attention/attention_tiles.h"
+
+namespace finetune::cuda {
+namespace {
+
+// Over the four lanes that have a row.
+__device__ float row_max(float value) {
+  value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, 1));
+  return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
+}
+__device__ float row_sum(float value) {
+  value += __shfl_xor_sync(kAllLanes, value, 1);
+  return value + __shfl_xor_sync(kAllLanes, value, 2);
+}
+
+template <int kSize>
+__global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
+    attention_bf16_kernel(AttentionShape shape, float dropout_scale, AttentionMask mask,
+                          Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse) {
+  constexpr int kSteps = kTileRows / 16;
+  __shared__ Stages<kSize> tiles;  // a: keys, b: values
+  const int64_t b = blockIdx.x;
+  const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
+  const int64_t queries = shape.queries.offsets[b + 1] - first_query;
+  const int64_t keys = shape.keys.offsets[b + 1] - first_key;
+  const Task task = task_of(shape.heads, queries, keys, blockIdx.z);
+  if (task.warps == 0) return;
+  const float to_exponent = shape.scale * kLog2E;
+
+  uint32_t query[kSize / 16][4];
+  if (task.works) load_staying<kSize>(query, q, task, first_query, queries);
+  const uint64_t* words = task.works ? mask.of(task.head, first_query) : nullptr;
+  float total[kSize / 8][4] = {}, sum[2] = {}, largest[2] = {-INFINITY, -INFINITY};
+  auto load = [&](int stage, int64_t tile) {
+    load_streamed<kSize>(tiles.a[stage], k, task, shape.heads, first_key + tile, keys - tile);
+    load_streamed<kSize>(tiles.b[stage], v, task, shape.heads, first_key + tile, keys - tile);
+  };
+  for_streamed<kSize>(task, keys, load, [&](int stage, int64_t tile) {
+    const int count = keys - tile < task.rows() ? int(keys - tile) : task.rows();
+    float score[2 * kSteps][4] = {};
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if (step * 16 >= count) continue;
+      multiply_rows<kSize>(score[2 * step], score[2 * step + 1], query, tiles.a[stage],
+                           task.base + step * 16);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {  // rows lane / 4 and eight behind
+      const int64_t i = task.begin + lane() / 4 + half * 8;
+      const uint64_t kept = i < queries ? mask_bits(words, i * keys + tile) : 0;
+      float most = largest[half];
+#pragma unroll
+      for (int n = 0; n < 2 * kSteps; ++n) {
+        for (int c = 0; c < 2; ++c) {
+          const int j = n * 8 + lane() % 4 * 2 + c;
+          float& x = score[n][2 * half + c];
+          x = j < count ? x * to_exponent : -INFINITY;
+          most = fmaxf(most, x);
+        }
+      }
+      most = row_max(most);
+      const float shrink = approximate_exp2(largest[half] - most);  // 0 in the first round
+      largest[half] = most;
+      sum[half] *= shrink;
+#pragma unroll
+      for (int n = 0; n < 2 * kSteps; ++n) {
+        for (int c = 0; c < 2; ++c) {
+          float& x = score[n][2 * half + c];
+          const float p = approximate_exp2(x - most);
+          sum[half] += p;
+          x = kept >> (n * 8 + lane() % 4 * 2 + c) & 1 ? p : 0.0f;
+        }
+      }
+#pragma unroll
+      for (int n = 0; n < kSize / 8; ++n) {
+        total[n][2 * half] *= shrink;
+        total[n][2 * half + 1] *= shrink;
+      }
+    }
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if (step * 16 >= count) continue;
+      uint32_t p[4];
+      as_operand(p, score[2 * step], score[2 * step + 1]);
+      add_product<kSize>(total, p, tiles.b[stage], task.base + step * 16);
+    }
+  });
+  if (!task.works) return;
+  float factors[2];
+  for (int half = 0; half < 2; ++half) {
+    const float all = row_sum(sum[half]);
+    factors[half] = dropout_scale / all;
+    const int64_t i = task.begin + lane() / 4 + half * 8;
+    if (lse.data && i < queries && lane() % 4 == 0) {
+      lse.row(task.head)[first_query + i] = largest[half] / kLog2E + logf(all);
+    }
+  }
+  store_rows<kSize>(out, task, first_query, queries, total, factors);
+}
+
+}  // namespace
+
+void attention_bf16(Context& context, const AttentionShape& shape, const Dropout& dropout,
+                    Bf16Matrix q, Bf16Matrix k, Bf16Matrix v, Bf16Matrix out, Matrix lse) {
+  const AttentionMask mask = attention_mask(context, shape, dropout, q.rows);
+  for_head_size(shape.head_size, [&](auto size) {
+    launch(context, attention_grid(shape, shape.queries, kTileRows), kAttentionThreads,
+           attention_bf16_kernel<size()>, shape, dropout.on() ? dropout.scale : 1.0f, mask, q, k, v,
+           out, lse);
+  });
+}
+
+}  // namespace finetune::cuda

@@ -1,0 +1,32 @@
+// Dropout of attention's probabilities as bits, worked out before kernels that read them more than
+// once: one Philox block has the bits of eight of them (core/numeric/philox.h), which no tile has together.
+#pragma once
+
+#include "ops/cuda/module/context.h"
+
+namespace finetune::cuda {
+
+// Bit i * keys + j of (head, sequence b) is set where probability (i, j) is kept. words == nullptr:
+// all are.
+struct AttentionMask {
+  const uint64_t* words;
+  int64_t query_rows, row_words;  // of all sequences; words for each of them, and one behind all
+
+  __device__ const uint64_t* of(int64_t head, int64_t first_query) const {
+    return words ? words + (head * query_rows + first_query) * row_words : nullptr;
+  }
+};
+
+// 64 bits from `first` on, of which those that are the caller's count
+__device__ inline uint64_t mask_bits(const uint64_t* words, int64_t first) {
+  if (!words) return ~uint64_t{0};
+  const int shift = int(first % 64);
+  const uint64_t low = words[first / 64] >> shift;
+  return shift == 0 ? low : low | words[first / 64 + 1] << (64 - shift);
+}
+
+// Valid until the next call.
+AttentionMask attention_mask(Context& context, const AttentionShape& shape, const Dropout& dropout,
+                             int64_t query_rows);
+
+}  // namespace finetune::cuda

@@ -1,0 +1,56 @@
+#include "ops/cuda/host/cuda_module.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "core/log.h"
+#include "core/text.h"
+
+namespace finetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kName = "finetune_cuda.so";  // FINETUNE_MODULE_FOLDER: meson.build
+
+void log_from_module(const char* line) {
+  log_line(line);
+}
+
+CudaModule load() {
+  std::error_code error;
+  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  std::vector<fs::path> places = {folder / kName, folder / FINETUNE_MODULE_FOLDER / kName};
+  fs::path found;
+  for (const auto& place : places) {
+    if (found.empty() && fs::exists(place, error)) found = place;
+  }
+  if (found.empty())
+    return {nullptr, "built without CUDA (no finetune_cuda.so beside the program)"};
+  void* handle = ::dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) return {nullptr, concat("cannot be loaded: ", ::dlerror())};
+  auto* entry =
+      reinterpret_cast<decltype(&finetune_cuda_module)>(::dlsym(handle, "finetune_cuda_module"));
+  static const FinetuneHostServices services = {FINETUNE_CUDA_ABI, log_from_module};
+  const FinetuneCudaModule* functions = entry ? entry(&services) : nullptr;
+  if (!functions || functions->abi != FINETUNE_CUDA_ABI) {
+    return {nullptr, concat(found.string(), ": belongs to another version of this program")};
+  }
+  return {functions, ""};
+}
+
+}  // namespace
+
+const CudaModule& cuda_module() {
+  static const CudaModule module = load();
+  return module;
+}
+
+bool gpu_may_be_present() {
+  std::error_code error;
+  return fs::exists("/dev/nvidiactl", error) || fs::exists("/dev/dxg", error);
+}
+
+}  // namespace finetune

@@ -1,0 +1,355 @@
+// The operations: shapes are checked, arguments are put as the module takes them.
+#include "ops/cpu/kernels/optimizer.h"
+#include "ops/cuda/host/cuda_backend.h"
+
+namespace finetune {
+namespace {
+
+cuda::Matrix of(Tensor x) {
+  if (!x) return {};
+  return {x.f32(), x.rows, x.cols, x.stride};
+}
+cuda::Bf16Matrix bf16_of(Tensor x) {
+  if (!x) return {};
+  return {x.as<bfloat16>(), x.rows, x.cols, x.stride};
+}
+cuda::RowNames of(RowNames names) {
+  return {names.position, names.sample};
+}
+cuda::LossScale of(LossScale s) {
+  return {s.all, s.each};
+}
+
+cuda::Segments of(Segments s) {
+  return {s.count, s.max_length, s.offsets};
+}
+cuda::RowList of(RowList rows) {
+  return {rows.rows, rows.count};
+}
+cuda::AttentionShape of(const AttentionShape& s) {
+  return {s.heads, s.head_size, s.scale, of(s.queries), of(s.keys), s.samples};
+}
+
+// The same factors as the CPU's, so that updates have the same bits.
+cuda::AdamWStep of(const AdamW& options) {
+  const cpu::AdamWFactors f(options);
+  return {f.scale, f.beta1, f.rest1, f.beta2,   f.rest2,
+          f.decay, f.rate,  f.root,  f.epsilon, options.outcome};
+}
+
+int of(Activation f) {
+  switch (f) {
+    case Activation::gelu:
+      return cuda::kGelu;
+    case Activation::gelu_tanh:
+      return cuda::kGeluTanh;
+    case Activation::relu:
+      return cuda::kRelu;
+    case Activation::silu:
+      return cuda::kSilu;
+    case Activation::tanh:
+      return cuda::kTanh;
+  }
+  return -1;
+}
+
+void check_shape(Tensor x, int64_t rows, int64_t cols) {
+  FINETUNE_CHECK(x.rows == rows && x.cols == cols);
+}
+void check_same(Tensor a, Tensor b) {
+  check_shape(a, b.rows, b.cols);
+}
+void check_same_type(Tensor a, std::initializer_list<Tensor> others) {
+  for (Tensor t : others) FINETUNE_CHECK(t.dtype == a.dtype);
+}
+void check_vector(Tensor x, int64_t count) {
+  check_shape(x, 1, count);
+}
+
+void check_losses(Tensor logits, Tensor losses, Tensor dlogits, int64_t samples) {
+  check_shape(losses, 1, samples);
+  if (dlogits) check_same(dlogits, logits);
+}
+
+void check_arenas(Tensor parameter, std::initializer_list<Tensor> others) {
+  FINETUNE_CHECK(parameter.rows == 1 || parameter.contiguous());
+  for (Tensor t : others) {
+    FINETUNE_CHECK(t.rows == 1 || t.contiguous());
+    check_same(t, parameter);
+  }
+}
+
+}  // namespace
+
+cuda::AnyMatrix CudaBackend::any(Tensor x) const {
+  const bool bf16 = x.dtype == DType::bf16;
+  FINETUNE_CHECK(bf16 ? compute_ == DType::bf16 : x.dtype == DType::f32);
+  return {x.data, x.rows, x.cols, x.stride, bf16};
+}
+
+// ---- matrix products ------------------------------------------------------------------------
+
+void CudaBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
+  check_shape(w, y.cols, x.cols);
+  check_shape(y, x.rows, w.rows);
+  if (bias) check_vector(bias, w.rows);
+  call("linear", functions_.linear, any(x), of(w), of(bias), any(y));
+}
+
+void CudaBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
+  check_shape(w, dy.cols, dx.cols);
+  check_shape(dx, dy.rows, w.cols);
+  FINETUNE_CHECK(!accumulate || dx.dtype == DType::f32);
+  call("linear_backward_input", functions_.linear_backward_input, any(dy), of(w), any(dx),
+       accumulate);
+}
+
+void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
+                                         bool accumulate) {
+  check_shape(dw, dy.cols, x.cols);
+  check_shape(x, dy.rows, dw.cols);
+  if (dbias) check_vector(dbias, dy.cols);
+  call("linear_backward_weight", functions_.linear_backward_weight, any(dy), any(x), of(dw),
+       of(dbias), accumulate);
+}
+
+// ---- elementwise, rows ------------------------------------------------------------------------
+
+void CudaBackend::activation(Activation f, Tensor x, Tensor y) {
+  check_same(y, x);
+  check_same_type(x, {y});
+  call("activation", functions_.activation, of(f), any(x), any(y));
+}
+
+void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
+  check_same(dy, x);
+  check_same(dx, x);
+  check_same_type(x, {dy, dx});
+  if (y) {
+    check_same(y, x);
+    check_same_type(x, {y});
+  }
+  call("activation_backward", functions_.activation_backward, of(f), any(x), any(dy), any(dx),
+       any(y));
+}
+
+void CudaBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {
+  check_same(y, x);
+  call("dropout", functions_.dropout, of(x), dropout, of(names), of(y));
+}
+
+void CudaBackend::add(Tensor x, Tensor y) {
+  check_same(y, x);
+  call("add", functions_.add, of(x), of(y));
+}
+
+void CudaBackend::gather_rows(Tensor x, const int32_t* index, Tensor y) {
+  check_shape(y, y.rows, x.cols);
+  call("gather_rows", functions_.gather_rows, of(x), index, of(y));
+}
+
+void CudaBackend::scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) {
+  check_shape(x, x.rows, dy.cols);
+  call("scatter_rows_add", functions_.scatter_rows_add, of(dy), index, of(x));
+}
+
+void CudaBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
+  check_shape(y, y.rows, x.cols);
+  call("scatter_rows", functions_.scatter_rows, of(x), index, of(y));
+}
+
+// ---- embeddings, layer normalisation
+// --------------------------------------------------------------
+
+void CudaBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
+                        Tensor word, Tensor position, Tensor type, Tensor y) {
+  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols && type.cols == y.cols);
+  call("embed", functions_.embed, cuda::Tokens{y.rows, ids, positions, types, nullptr}, of(word),
+       of(position), of(type), of(y));
+}
+
+void CudaBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
+                                 const int32_t* types, const int32_t* order, Tensor dword,
+                                 Tensor dposition, Tensor dtype) {
+  for (Tensor t : {dword, dposition, dtype}) {
+    FINETUNE_CHECK(t.cols == dy.cols && t.contiguous());
+  }
+  call("embed_backward", functions_.embed_backward, of(dy),
+       cuda::Tokens{dy.rows, ids, positions, types, order}, of(dword), of(dposition), of(dtype));
+}
+
+void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
+                                 Tensor gamma, Tensor beta, float epsilon, Tensor s, Tensor stats,
+                                 Tensor y, Tensor rounded) {
+  check_same(y, x);
+  if (rounded) check_same(rounded, x);
+  check_vector(gamma, x.cols);
+  check_vector(beta, x.cols);
+  if (residual) check_same(residual, x);
+  if (s) check_same(s, x);
+  if (stats) check_shape(stats, x.rows, 2);
+  call("add_layer_norm", functions_.add_layer_norm, of(x), of(residual), dropout, of(names),
+       of(gamma), of(beta), epsilon, of(s), of(stats), of(y), bf16_of(rounded));
+}
+
+void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
+                                          Dropout dropout, RowNames names, Tensor ds, Tensor dx,
+                                          Tensor dgamma, Tensor dbeta, bool accumulate) {
+  check_same(dy, s);
+  check_same(ds, s);
+  check_shape(stats, s.rows, 2);
+  for (Tensor t : {gamma, dgamma, dbeta}) check_vector(t, s.cols);
+  if (dx) check_same(dx, s);
+  FINETUNE_CHECK(!dx || dx.data != ds.data || !dropout.on());
+  call("add_layer_norm_backward", functions_.add_layer_norm_backward, of(dy), of(s), of(stats),
+       of(gamma), dropout, of(names), of(ds), any(dx), of(dgamma), of(dbeta), accumulate);
+}
+
+// ---- attention --------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int64_t kLargestHead = 128;  // cuda/attention.h
+
+void check_attention(const AttentionShape& shape, Tensor q, Tensor k, Tensor v, Tensor out) {
+  FINETUNE_CHECK(shape.queries.count == shape.keys.count);
+  if (shape.head_size > kLargestHead) {
+    throw device_error("attention heads of ", shape.head_size, " are more than the ", kLargestHead,
+                       " that the GPU's kernels take: use --device cpu");
+  }
+  check_shape(q, q.rows, shape.heads * shape.head_size);
+  check_shape(k, k.rows, q.cols);
+  check_same(v, k);
+  check_same(out, q);
+}
+
+}  // namespace
+
+void CudaBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k,
+                            Tensor v, Tensor out, Tensor lse) {
+  check_attention(shape, q, k, v, out);
+  if (lse) check_shape(lse, shape.heads, q.rows);
+  check_same_type(q, {k, v, out});
+  call("attention", functions_.attention, of(shape), dropout, any(q), any(k), any(v), any(out),
+       of(lse));
+}
+
+void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
+                                     Tensor k, Tensor v, Tensor out, Tensor lse, Tensor dout,
+                                     Tensor dq, Tensor dk, Tensor dv) {
+  check_attention(shape, q, k, v, out);
+  check_shape(lse, shape.heads, q.rows);
+  check_same(dout, q);
+  check_same(dq, q);
+  check_same(dk, k);
+  check_same(dv, k);
+  check_same_type(q, {k, v, out, dout, dq, dk, dv});
+  call("attention_backward", functions_.attention_backward, of(shape), dropout, any(q), any(k),
+       any(v), any(out), of(lse), any(dout), any(dq), any(dk), any(dv));
+}
+
+// ---- losses -------------------------------------------------------------------------------------
+
+void CudaBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weights,
+                                float smoothing, LossScale scale, Tensor losses, Tensor dlogits) {
+  check_losses(logits, losses, dlogits, logits.rows);
+  if (weights) check_vector(weights, logits.cols);
+  call("cross_entropy", functions_.cross_entropy, of(logits), labels, of(weights), smoothing,
+       of(scale), of(losses), of(dlogits));
+}
+
+void CudaBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights,
+                                       LossScale scale, Tensor losses, Tensor dlogits) {
+  check_losses(logits, losses, dlogits, logits.rows);
+  check_same(targets, logits);
+  if (weights) check_vector(weights, logits.cols);
+  call("binary_cross_entropy", functions_.binary_cross_entropy, of(logits), of(targets),
+       of(weights), of(scale), of(losses), of(dlogits));
+}
+
+void CudaBackend::squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
+                                Tensor dlogits) {
+  check_losses(logits, losses, dlogits, logits.rows);
+  FINETUNE_CHECK(logits.cols == 1);
+  check_shape(targets, 1, logits.rows);
+  call("squared_error", functions_.squared_error, of(logits), of(targets), of(scale), of(losses),
+       of(dlogits));
+}
+
+void CudaBackend::span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
+                                     const int32_t* ends, LossScale scale, Tensor losses,
+                                     Tensor dlogits) {
+  check_losses(logits, losses, dlogits, segments.count);
+  FINETUNE_CHECK(logits.cols == 2);
+  call("span_cross_entropy", functions_.span_cross_entropy, of(logits), of(segments), starts, ends,
+       of(scale), of(losses), of(dlogits));
+}
+
+// ---- optimizer ----------------------------------------------------------------------------------
+
+void CudaBackend::merge(std::span<const Addition> additions, int64_t count) {
+  for (const Addition& a : additions) {
+    call("merge", functions_.merge, cuda::Addition{a.to, a.from}, count);
+  }
+}
+
+void CudaBackend::merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) {
+  for (const Addition& a : additions) {
+    call("merge_rows", functions_.merge_rows, cuda::Addition{a.to, a.from}, of(rows), cols);
+  }
+}
+
+// Reading zeros costs the GPU less than finding them: `sparse` is not used.
+void CudaBackend::block_square_sums(Tensor x, int64_t block, const SparseRows&, double* sums) {
+  FINETUNE_CHECK(x.rows == 1 && block > 0);
+  call("block_square_sums", functions_.block_square_sums, of(x), block, sums);
+}
+
+void CudaBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+  FINETUNE_CHECK(losses.rows == 1);
+  call("add_losses", functions_.add_losses, of(losses), accumulate, sum);
+}
+
+void CudaBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
+  call("step_outcome", functions_.step_outcome,
+       cuda::StepSums{s.losses, s.shards, s.denominator, s.squares, s.blocks, s.max_norm, s.wishes,
+                      s.processes},
+       outcome);
+}
+
+void CudaBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
+                        Tensor v) {
+  const AdamWPart whole = {options, 0, parameter.cols};
+  adamw_parts({&whole, 1}, parameter, gradient, m, v);
+}
+
+void CudaBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient,
+                              Tensor m, Tensor v) {
+  FINETUNE_CHECK(parameter.rows == 1);
+  check_arenas(parameter, {gradient, m, v});
+  parts_.clear();
+  for (const AdamWPart& part : parts) {
+    FINETUNE_CHECK(part.begin >= 0 && part.count >= 0 && part.begin + part.count <= parameter.cols);
+    parts_.push_back({of(part.options), part.begin, part.count, 0, nullptr});
+  }
+  call("adamw", functions_.adamw_parts, parts_.data(), int64_t(parts_.size()), of(parameter),
+       of(gradient), of(m), of(v));
+}
+
+void CudaBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,
+                             Tensor m, Tensor v) {
+  check_arenas(parameter, {gradient, m, v});
+  call("adamw_rows", functions_.adamw_rows, of(options), of(rows), of(parameter), of(gradient),
+       of(m), of(v));
+}
+
+void CudaBackend::adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
+                                 Tensor parameter, Tensor m, Tensor v) {
+  check_arenas(parameter, {m, v});
+  steps_.clear();
+  for (const AdamW& step : steps) steps_.push_back(of(step));
+  call("adamw_catch_up", functions_.adamw_catch_up, steps_.data(), int64_t(steps_.size()), of(rows),
+       missed, of(parameter), of(m), of(v));
+}
+
+}  // namespace finetune

@@ -1,0 +1,26 @@
+// Sums over the rows of matrices, column by column, without atomics and in an order that shapes
+// alone decide: pieces of kRowsOfASum rows first, then the pieces.
+#pragma once
+
+#include "ops/cuda/module/context.h"
+
+namespace finetune::cuda {
+
+constexpr int64_t kRowsOfASum = 64;
+
+// Where sums go: the first `split` to first[0], ..., the others to rest[0], ...; with `accumulate`
+// they are added to what is there.
+struct PartSums {
+  float* first;
+  int64_t split;
+  float* rest;
+  bool accumulate;
+};
+
+// parts (pieces, count) are sums of pieces, piece by piece; there may be none.
+void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, PartSums to);
+
+// sums (x.cols) = or += column sums of x
+void column_sums(Context& context, AnyMatrix x, float* sums, bool accumulate);
+
+}  // namespace finetune::cuda

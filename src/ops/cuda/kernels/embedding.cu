@@ -1,0 +1,143 @@
+// y (T, H) = word[ids] + position[positions] + type[types], and the gradients of the three tables
+// without atomics: every row of a table is summed by one block, its tokens in order.
+#include <algorithm>
+
+#include "ops/cuda/kernels/column_sums.h"
+#include "ops/cuda/ops.h"
+#include "ops/cuda/kernels/warp.h"
+
+namespace finetune::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
+  const int64_t t = blockIdx.x;
+  const float* a = word.row(tokens.ids[t]);
+  const float* b = position.row(tokens.positions[t]);
+  const float* c = type.row(tokens.types[t]);
+  for_columns(y.cols, [=](int64_t i) { y.row(t)[i] = a[i] + c[i] + b[i]; });  // as the CPU adds
+}
+
+// sum + dy's rows row_at(begin), row_at(begin + 1), ... at column c, in this order. Sixteen are on
+// their way together: of a frequent word there are hundreds, and no other thread has its column.
+template <typename RowAt>
+__device__ float add_rows(Matrix dy, int64_t c, float sum, int64_t begin, int64_t end,
+                          const RowAt& row_at) {
+  constexpr int kTogether = 16;
+  int64_t i = begin;
+  for (; i + kTogether <= end; i += kTogether) {
+    float values[kTogether];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) values[k] = dy.row(row_at(i + k))[c];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) sum += values[k];
+  }
+  for (; i < end; ++i) sum += dy.row(row_at(i))[c];
+  return sum;
+}
+
+// The place behind the run of tokens with this id that has place `begin` of `order`. Ids ascend
+// along `order`: a warp looks at 32 places, ever further apart while all are in the run, then
+// closer.
+__device__ int64_t end_of_run(const Tokens& tokens, int64_t begin, int32_t id) {
+  int64_t last = begin;  // known to be in the run
+  for (int64_t stride = 1;;) {
+    const int64_t i = last + (lane() + 1) * stride;
+    const bool inside = i < tokens.count && tokens.ids[tokens.order[i]] == id;
+    const int matches = __popc(__ballot_sync(kAllLanes, inside));
+    last += matches * stride;
+    if (matches == kWarp) {
+      stride *= kWarp;
+    } else if (stride > 1) {
+      stride /= kWarp;
+    } else {
+      return last + 1;
+    }
+  }
+}
+
+// Block x adds the run of equal ids that begins at place x of `order`; at all other places it has
+// nothing to do.
+__global__ void word_gradient_kernel(Matrix dy, Tokens tokens, Matrix dword) {
+  const int64_t begin = blockIdx.x;
+  const int32_t id = tokens.ids[tokens.order[begin]];
+  if (begin > 0 && tokens.ids[tokens.order[begin - 1]] == id) return;
+  const int64_t end = end_of_run(tokens, begin, id);
+  for_columns(dy.cols, [=](int64_t c) {
+    float& sum = dword.row(id)[c];
+    sum = add_rows(dy, c, sum, begin, end, [=](int64_t i) { return tokens.order[i]; });
+  });
+}
+
+// Block x adds the tokens at position x: pieces of kThreads tokens are searched together, and those
+// found are added in the order of the tokens. Block y is a strip of kThreads columns. The two
+// barriers of a round keep the next one's writes of `counts` and `found` behind this one's reads.
+__global__ void position_gradient_kernel(Matrix dy, Tokens tokens, Matrix dposition) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ int32_t found[kThreads];
+  __shared__ int counts[kWarps];
+  const uint32_t position = blockIdx.x;
+  const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  float sum = c < dy.cols ? dposition.row(position)[c] : 0.0f;
+  for (int64_t first = 0; first < tokens.count; first += kThreads) {
+    const int64_t t = first + threadIdx.x;
+    const bool match = t < tokens.count && tokens.positions[t] == position;
+    const unsigned matches = __ballot_sync(kAllLanes, match);
+    if (lane() == 0) counts[warp()] = __popc(matches);
+    __syncthreads();
+    int before = __popc(matches & ((1u << lane()) - 1)), total = 0;
+    for (int w = 0; w < kWarps; ++w) {
+      if (w < warp()) before += counts[w];
+      total += counts[w];
+    }
+    if (match) found[before] = int32_t(t);
+    __syncthreads();
+    if (c < dy.cols) {
+      sum = add_rows(dy, c, sum, 0, total, [&](int64_t i) { return found[i]; });
+    }
+  }
+  if (c < dy.cols) dposition.row(position)[c] = sum;
+}
+
+// parts (pieces, types, H): sums over the tokens of each type in pieces of kRowsOfASum tokens.
+// Block x is a piece, block y a strip of columns, block z a type.
+__global__ void type_parts_kernel(Matrix dy, const int32_t* types, float* parts) {
+  const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  if (c >= dy.cols) return;
+  const int64_t begin = int64_t(blockIdx.x) * kRowsOfASum;
+  const int64_t end = begin + kRowsOfASum < dy.rows ? begin + kRowsOfASum : dy.rows;
+  float sum = 0;
+  for (int64_t t = begin; t < end; ++t) {
+    if (types[t] == int32_t(blockIdx.z)) sum += dy.row(t)[c];
+  }
+  parts[(int64_t(blockIdx.x) * gridDim.z + blockIdx.z) * dy.cols + c] = sum;
+}
+
+}  // namespace
+
+void embed(Context& context, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
+  const RowGrid grid = row_grid(y.rows, y.cols);
+  launch(context, grid.blocks, grid.threads, embed_kernel, tokens, word, position, type, y);
+}
+
+// dword[ids[t]] += dy row t, and so on; tables contiguous
+void embed_backward(Context& context, Matrix dy, Tokens tokens, Matrix dword, Matrix dposition,
+                    Matrix dtype) {
+  if (tokens.count == 0) return;
+  const RowGrid grid = row_grid(tokens.count, dy.cols);
+  launch(context, grid.blocks, grid.threads, word_gradient_kernel, dy, tokens, dword);
+  const unsigned strips = unsigned(divide_up(dy.cols, kThreads));
+  // No token is at a position behind as many tokens.
+  const int64_t positions = std::min(dposition.rows, tokens.count);
+  launch(context, dim3(unsigned(positions), strips), kThreads, position_gradient_kernel, dy, tokens,
+         dposition);
+  const int64_t pieces = divide_up(tokens.count, kRowsOfASum);
+  float* parts = context.scratch_floats(Scratch::sums, pieces * dtype.rows * dy.cols);
+  launch(context, dim3(unsigned(pieces), strips, unsigned(dtype.rows)), kThreads, type_parts_kernel,
+         dy, tokens.types, parts);
+  const int64_t sums = dtype.rows * dy.cols;
+  add_parts(context, parts, pieces, sums, {dtype.data, sums, nullptr, true});
+}
+
+}  // namespace finetune::cuda

@@ -1,0 +1,164 @@
+#include <cstdint>
+
+#include "ops/cuda/kernels/matmul.h"
+
+namespace finetune::cuda {
+namespace {
+
+template <typename Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
+  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value),
+        "a matrix product's description");
+}
+
+template <typename Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         Value value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+        "a matrix product's preferences");
+}
+
+// What an address is a multiple of, up to what all memory of a backend is (ops/backend.h). Whether
+// it is one of more depends on where an arena lies among others, on the number of processes and on
+// --recompute, and algorithms must not.
+constexpr uint32_t kMostAlignment = 64;
+uint32_t alignment(const void* pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  uint32_t bytes = kMostAlignment;
+  while (address % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+struct Preference {
+  cublasLtMatmulPreference_t handle = nullptr;
+  Preference() { check(cublasLtMatmulPreferenceCreate(&handle), "a matrix product's preferences"); }
+  ~Preference() { cublasLtMatmulPreferenceDestroy(handle); }
+};
+
+}  // namespace
+
+Matmul::Matmul(DeviceMemory& memory) {
+  workspace_ = memory.allocate(kWorkspace, "cuBLASLt's workspace");
+  check(cublasLtCreate(&handle_), "cuBLASLt");
+}
+
+Matmul::~Matmul() {
+  plans_.clear();
+  if (handle_) cublasLtDestroy(handle_);
+}
+
+Matmul::Plan::~Plan() {
+  if (operation) cublasLtMatmulDescDestroy(operation);
+  for (cublasLtMatrixLayout_t layout : {a, b, c}) {
+    if (layout) cublasLtMatrixLayoutDestroy(layout);
+  }
+}
+
+// cuBLASLt counts columns first. A row-major (rows, cols) matrix is a column-major (cols, rows) one
+// with the stride as leading dimension, so C = op(A) op(B) is asked for as C^T = op(B)^T op(A)^T:
+// B comes first, and either operand is transposed for cuBLASLt where it is for us.
+void Matmul::make(const Product& p, const Key& key, Plan& plan) {
+  const cudaDataType_t type = p.bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  const cudaDataType_t result_type = p.c.bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "a matrix product's description");
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.bias) {  // along the columns of C, which are the rows of C^T: what cuBLASLt's bias is for,
+                 // in C's type
+    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  }
+  auto layout = [](cublasLtMatrixLayout_t& out, cudaDataType_t element, int64_t rows, int64_t cols,
+                   int64_t stride) {
+    check(cublasLtMatrixLayoutCreate(&out, element, uint64_t(cols), uint64_t(rows), stride),
+          "a matrix's layout");
+  };
+  layout(plan.a, type, p.b.rows, p.b.cols, p.b.stride);
+  layout(plan.b, type, p.a.rows, p.a.cols, p.a.stride);
+  layout(plan.c, result_type, p.c.rows, p.c.cols, p.c.stride);
+
+  const int64_t k = std::get<2>(key);
+  Preference preference;
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+  const auto [left, right, result] =
+      std::tuple{std::get<12>(key), std::get<13>(key), std::get<14>(key)};
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, right);
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left);
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result);
+  set(preference.handle, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result);
+  // The heuristic takes the bias's alignment from its address: no more than any such product's.
+  if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t{result});
+  // Parts of a long sum are kept in fp32 in the workspace and added up by a kernel of its own, in
+  // one order. Added up in C itself (INPLACE) they would be in the order in which blocks come to
+  // their end, and rounded each time where C is bf16.
+  //
+  // Hopper's kernels of cuBLASLt (12.8 to 13.2) leave out the last k % 64 products of a bf16 sum
+  // whose whole blocks of 64 divide evenly among more than k % 64 parts: where that can be there
+  // are none. Micro-batches are filled up (data/packing.h), so that it can not in their sums.
+  const bool parts = !p.bf16 || k % 64 == 0 || k / 64 <= k % 64;
+  set(preference.handle, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      uint32_t(parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE));
+  cublasLtMatmulHeuristicResult_t best = {};
+  int results = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
+                                     preference.handle, 1, &best, &results);
+  // It calls shapes and alignments that it has nothing for the one or the other.
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
+    check(status, "a matrix product's algorithm");
+  }
+  plan.found = status == CUBLAS_STATUS_SUCCESS && results > 0 &&
+               best.state == CUBLAS_STATUS_SUCCESS && best.workspaceSize <= kWorkspace;
+  plan.algorithm = best.algo;
+}
+
+void Matmul::run(Context& context, const Product& p) {
+  const int64_t k = p.a.transposed ? p.a.rows : p.a.cols;
+  if (p.c.rows == 0 || p.c.cols == 0) return;
+  if (k == 0) return plain_matmul(context, p);
+  // Kernels with the bias epilogue read the bias as they write C.
+  const uint32_t result =
+      std::min(alignment(p.c.data), p.bias ? alignment(p.bias) : kMostAlignment);
+  const Key key{p.c.rows,
+                p.c.cols,
+                k,
+                p.a.stride,
+                p.b.stride,
+                p.c.stride,
+                p.a.transposed,
+                p.b.transposed,
+                p.bf16,
+                p.c.bf16,
+                p.bias != nullptr,
+                p.accumulate,
+                alignment(p.a.data),
+                alignment(p.b.data),
+                result};
+  if (plans_.size() >= kMostPlans && plans_.count(key) == 0) plans_.clear();
+  const auto [entry, is_new] = plans_.try_emplace(key);
+  Plan& plan = entry->second;
+  if (is_new) {
+    try {
+      make(p, key, plan);
+      if (!plan.found) {
+        const std::string line = "warning: cuBLASLt has no algorithm for a product of (" +
+                                 std::to_string(p.c.rows) + "," + std::to_string(k) + ") and (" +
+                                 std::to_string(k) + "," + std::to_string(p.c.cols) +
+                                 "): a slow kernel computes it";
+        context.log(line.c_str());
+      }
+    } catch (...) {
+      plans_.erase(entry);
+      throw;
+    }
+  }
+  if (!plan.found) return plain_matmul(context, p);
+  if (p.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  const float alpha = 1, beta = p.accumulate ? 1 : 0;
+  check(cublasLtMatmul(handle_, plan.operation, &alpha, p.b.data, plan.a, p.a.data, plan.b, &beta,
+                       p.c.data, plan.c, p.c.data, plan.c, &plan.algorithm, workspace_, kWorkspace,
+                       context.stream),
+        "a matrix product");
+}
+
+}  // namespace finetune::cuda

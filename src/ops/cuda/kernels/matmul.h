@@ -1,0 +1,70 @@
+// Matrix products by cuBLASLt, fp32 sums, operands fp32 (never TF32) or bf16, results either.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <map>
+#include <tuple>
+
+#include "ops/cuda/module/context.h"
+
+namespace finetune::cuda {
+
+// An operand, row-major.
+struct Operand {
+  const void* data;
+  int64_t rows, cols, stride;
+  bool transposed;  // op(X) is its transpose
+};
+
+// c (m, n) = op(a) (m, k) * op(b) (k, n) + bias (1, n), or c += that.
+struct Product {
+  Operand a, b;
+  bool bf16;         // a and b, else they are fp32
+  AnyMatrix c;       // fp32 where a and b are
+  const void* bias;  // of c's type; may be null; not with accumulate
+  bool accumulate;
+};
+
+// One algorithm for one shape: the first that cuBLASLt's heuristic names, asked once and kept. Its
+// workspace is ours and of fixed size, so that equal calls give equal bits.
+class Matmul {
+ public:
+  explicit Matmul(DeviceMemory& memory);  // it frees the workspace, when that is used no more
+  ~Matmul();
+  Matmul(const Matmul&) = delete;
+  Matmul& operator=(const Matmul&) = delete;
+
+  void run(Context& context, const Product& product);
+
+ private:
+  // All that an algorithm may depend on; of pointers their alignment.
+  using Key = std::tuple<int64_t, int64_t, int64_t,  // m, n, k
+                         int64_t, int64_t, int64_t,  // strides of a, b, c
+                         bool, bool,                 // a and b transposed
+                         bool, bool,                 // a and b in bf16, c in bf16
+                         bool, bool,                 // bias, accumulate
+                         uint32_t, uint32_t, uint32_t>;
+  struct Plan {
+    cublasLtMatmulDesc_t operation = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+    cublasLtMatmulAlgo_t algorithm = {};
+    bool found = false;  // else the plain kernel computes this shape
+    ~Plan();
+  };
+
+  void make(const Product& product, const Key& key, Plan& plan);
+
+  // Beyond so many all go: asked again, the heuristic gives the same answers.
+  static constexpr size_t kMostPlans = 8192;
+  static constexpr size_t kWorkspace = size_t{32} << 20;  // cuBLAS's own on Hopper
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+// The same product by a plain kernel (plain_matmul.cu), for shapes and alignments for which
+// cuBLASLt has no algorithm.
+void plain_matmul(Context& context, const Product& product);
+
+}  // namespace finetune::cuda

@@ -1,0 +1,252 @@
+// The gradient norm's block sums, what comes of a step's sums, and AdamW. The update has the CPU's
+// roundings, one by one (ops/cpu/kernels/optimizer.cpp), and so its bits but for denormals, which are zero
+// there: every fmaf is one of its MulAdd, and nvcc is told to contract nothing else (-fmad=false).
+#include "core/numeric/tree_sum.h"
+#include "ops/cuda/ops.h"
+#include "ops/cuda/kernels/pack.h"
+#include "ops/cuda/kernels/rounded.h"
+#include "ops/cuda/kernels/warp.h"
+
+namespace finetune::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kTreeThreads = 1024;
+constexpr int64_t kStepsAtOnce = 512;
+constexpr int64_t kPiece = kPack * kThreads;  // elements of a part that one block updates
+
+// sums[b] = sum of squares of block b of x, in double (squares of floats are exact there): each
+// thread takes every kThreads-th element, then the threads' sums are added in a fixed order.
+__global__ void square_sums_kernel(const float* x, int64_t count, int64_t block, double* sums) {
+  const int64_t begin = int64_t(blockIdx.x) * block;
+  const int64_t end = begin + block < count ? begin + block : count;
+  double sum = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    const double v = x[i];
+    sum += v * v;
+  }
+  sum = block_sum<kThreads / kWarp>(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// One block. The order of additions is that of the losses: one thread adds what all have fetched.
+__global__ void add_losses_kernel(const float* losses, int64_t count, bool accumulate,
+                                  double* sum) {
+  __shared__ float piece[kThreads];
+  double total = accumulate && threadIdx.x == 0 ? *sum : 0.0;
+  for (int64_t first = 0; first < count; first += kThreads) {
+    const int64_t i = first + threadIdx.x;
+    if (i < count) piece[threadIdx.x] = losses[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const int64_t here = count - first < kThreads ? count - first : kThreads;
+      for (int64_t k = 0; k < here; ++k) total += double(piece[k]);
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *sum = total;
+}
+
+// tree_sum(terms, count) by all threads of a block of kTreeThreads, for thread 0: each takes a
+// subtree of `whole` terms, a power of two, the last what is left over; then these are added level
+// by level, and what has no neighbour on a level goes to the leftovers' side.
+__device__ double block_tree_sum(const double* terms, int64_t count) {
+  __shared__ double nodes[kTreeThreads];
+  int64_t whole = 1;
+  while (whole * kTreeThreads < count) whole *= 2;
+  const int64_t mine = int64_t(threadIdx.x) * whole;
+  if (mine < count) {
+    nodes[threadIdx.x] = tree_sum(terms + mine, count - mine < whole ? count - mine : whole);
+  }
+  const int64_t full = count / whole;  // nodes; the one behind them, if any, is the leftover
+  double rest = 0;
+  bool has_rest = full * whole < count;
+  __syncthreads();
+  if (has_rest) rest = nodes[full];
+  int64_t apart = 1;
+  for (int64_t left = full; left > 0; left /= 2, apart *= 2) {
+    if (left % 2 == 1) {
+      const double last = nodes[(left - 1) * apart];
+      rest = has_rest ? last + rest : last;
+      has_rest = true;
+    }
+    __syncthreads();
+    if (int64_t(threadIdx.x) < left / 2) {
+      nodes[2 * threadIdx.x * apart] += nodes[(2 * threadIdx.x + 1) * apart];
+    }
+    __syncthreads();
+  }
+  return rest;
+}
+
+__global__ void __launch_bounds__(kTreeThreads)
+    step_outcome_kernel(StepSums sums, StepOutcome* outcome) {
+  const double loss = block_tree_sum(sums.losses, sums.shards);
+  __syncthreads();  // the nodes are used again
+  const double squares = block_tree_sum(sums.squares, sums.blocks);
+  if (threadIdx.x == 0) {
+    *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm, sums.wishes,
+                               sums.processes);
+  }
+}
+
+// What clipping says. False: there is nothing to update.
+__device__ bool take_outcome(AdamWStep& step) {
+  if (!step.outcome) return true;
+  step.scale = step.outcome->gradient_scale;
+  return step.outcome->finite != 0;
+}
+
+// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2
+__device__ void update_moments(const AdamWStep& f, float g, float& m, float& v) {
+  m = fmaf(f.beta1, m, f.rest1 * g);
+  v = fmaf(f.beta2, v, f.rest2 * g * g);
+}
+
+// p * decay - rate * m / (sqrt(v) * root + epsilon)
+__device__ float moved(const AdamWStep& f, float p, float m, float v) {
+  const float size = fmaf(sqrtf(v), f.root, f.epsilon);
+  return fmaf(-f.rate, m / size, p * f.decay);
+}
+
+// kWidth neighbours from *p on, all of whose operands are on their way before the first is needed.
+// rounded: where the new p goes in bf16 too, may be null.
+template <int kWidth>
+__device__ void update(const AdamWStep& f, float* p, const float* g, float* m, float* v,
+                       bfloat16* rounded) {
+  float parameters[kWidth], gradients[kWidth], first[kWidth], second[kWidth];
+  load(p, parameters);
+  load(g, gradients);
+  load(m, first);
+  load(v, second);
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    update_moments(f, f.scale * gradients[k], first[k], second[k]);
+    parameters[k] = moved(f, parameters[k], first[k], second[k]);
+  }
+  store(p, parameters);
+  store(m, first);
+  store(v, second);
+  if (rounded) store(rounded, parameters);
+}
+
+// Each block updates a piece of the part to which its number belongs, a thread a pack of it where
+// packs lie at multiples of 16 bytes.
+__global__ void adamw_parts_kernel(const AdamWPart* parts, int64_t count, float* p, const float* g,
+                                   float* m, float* v) {
+  // The last part that begins at this block or before is in [low, high).
+  int64_t low = 0, high = count;
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (parts[middle].first_block <= int64_t(blockIdx.x) ? low : high) = middle;
+  }
+  const AdamWPart part = parts[low];
+  AdamWStep step = part.step;
+  if (!take_outcome(step)) return;
+  const int64_t first = (int64_t(blockIdx.x) - part.first_block) * kPiece;
+  const int64_t last = first + kPiece < part.count ? first + kPiece : part.count;
+  const bool packs = begins_pack(p + part.begin) && begins_pack(g + part.begin) &&
+                     begins_pack(m + part.begin) && begins_pack(v + part.begin) &&
+                     begins_pack(part.rounded);
+  auto at = [&](int64_t k, auto width) {
+    const int64_t i = part.begin + k;
+    update<width()>(step, p + i, g + i, m + i, v + i, part.rounded ? part.rounded + k : nullptr);
+  };
+  int64_t single = first;  // the first that is in no pack
+  if (packs) {
+    single += (last - first) / kPack * kPack;
+    const int64_t k = first + int64_t(threadIdx.x) * kPack;
+    if (k < single) at(k, std::integral_constant<int, kPack>());
+  }
+  for (int64_t k = single + threadIdx.x; k < last; k += kThreads) {
+    at(k, std::integral_constant<int, 1>());
+  }
+}
+
+// Of the given rows of matrices (V, cols), whose gradient is zero afterwards: block x is a row,
+// block y a strip of columns.
+__global__ void adamw_rows_kernel(AdamWStep step, RowList rows, float* p, float* g, float* m,
+                                  float* v, int64_t cols) {
+  const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  if (c >= cols || !take_outcome(step)) return;
+  const int64_t i = rows.rows[blockIdx.x] * cols + c;
+  update<1>(step, p + i, g + i, m + i, v + i, nullptr);
+  g[i] = 0;
+}
+
+// Row rows[x] takes the last missed[x] of `count` steps, in their order, with a zero gradient.
+__global__ void catch_up_kernel(const AdamWStep* steps, int64_t count, RowList rows,
+                                const int32_t* missed, float* p, float* m, float* v, int64_t cols) {
+  const int64_t c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  if (c >= cols) return;
+  const int64_t i = rows.rows[blockIdx.x] * cols + c;
+  float parameter = p[i], first = m[i], second = v[i];
+  for (int64_t k = count - missed[blockIdx.x]; k < count; ++k) {
+    update_moments(steps[k], 0.0f, first, second);
+    parameter = moved(steps[k], parameter, first, second);
+  }
+  p[i] = parameter;
+  m[i] = first;
+  v[i] = second;
+}
+
+void forget(Context& context, Matrix x) {
+  context.rounded_weights->forget(x.data, size_t(x.rows * x.cols) * sizeof(float));
+}
+
+dim3 row_strips(const RowList& rows, int64_t cols) {
+  return dim3(unsigned(rows.count), unsigned(divide_up(cols, kThreads)));
+}
+
+}  // namespace
+
+void block_square_sums(Context& context, Matrix x, int64_t block, double* sums) {
+  launch(context, dim3(unsigned(divide_up(x.cols, block))), kThreads, square_sums_kernel, x.data,
+         x.cols, block, sums);
+}
+
+void add_losses(Context& context, Matrix losses, bool accumulate, double* sum) {
+  launch(context, dim3(1), kThreads, add_losses_kernel, losses.data, losses.cols, accumulate, sum);
+}
+
+void step_outcome(Context& context, StepSums sums, StepOutcome* outcome) {
+  launch(context, dim3(1), kTreeThreads, step_outcome_kernel, sums, outcome);
+}
+
+void adamw_parts(Context& context, AdamWPart* parts, int64_t count, Matrix parameter,
+                 Matrix gradient, Matrix m, Matrix v) {
+  int64_t blocks = 0;
+  for (AdamWPart* part = parts; part < parts + count; ++part) {
+    part->first_block = blocks;
+    part->rounded = context.rounded_weights->target(parameter.data + part->begin, part->count);
+    blocks += divide_up(part->count, kPiece);
+  }
+  if (blocks == 0) return;
+  const size_t bytes = size_t(count) * sizeof(AdamWPart);
+  auto* device = static_cast<AdamWPart*>(context.scratch(Scratch::parts, bytes));
+  upload(context, device, parts, bytes);
+  launch(context, dim3(unsigned(blocks)), kThreads, adamw_parts_kernel, device, count,
+         parameter.data, gradient.data, m.data, v.data);
+}
+
+void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
+                Matrix m, Matrix v) {
+  forget(context, parameter);
+  launch(context, row_strips(rows, parameter.cols), kThreads, adamw_rows_kernel, step, rows,
+         parameter.data, gradient.data, m.data, v.data, parameter.cols);
+}
+
+void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, RowList rows,
+                    const int32_t* missed, Matrix parameter, Matrix m, Matrix v) {
+  if (count == 0 || rows.count == 0) return;
+  forget(context, parameter);
+  // Room for many at once: with every step of a run there is one more, at first.
+  const size_t bytes = size_t(count) * sizeof(AdamWStep);
+  const size_t room = size_t(divide_up(count, kStepsAtOnce) * kStepsAtOnce) * sizeof(AdamWStep);
+  auto* device = static_cast<AdamWStep*>(context.scratch(Scratch::steps, room));
+  upload(context, device, steps, bytes);
+  launch(context, row_strips(rows, parameter.cols), kThreads, catch_up_kernel, device, count, rows,
+         missed, parameter.data, m.data, v.data, parameter.cols);
+}
+
+}  // namespace finetune::cuda

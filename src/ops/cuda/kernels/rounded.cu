@@ -1,0 +1,104 @@
+#include "ops/cuda/kernels/pack.h"
+#include "ops/cuda/kernels/rounded.h"
+#include "ops/cuda/kernels/warp.h"
+
+namespace finetune::cuda {
+namespace {
+
+template <int kWidth, typename From, typename To>
+__global__ void convert_kernel(MatrixOf<From> x, MatrixOf<To> to) {
+  const int64_t r = blockIdx.x;
+  for_columns(x.cols / kWidth, [=](int64_t i) {
+    float values[kWidth];
+    load(x.row(r) + i * kWidth, values);
+    store(to.row(r) + i * kWidth, values);
+  });
+}
+
+template <typename From, typename To>
+void convert(Context& context, MatrixOf<From> x, MatrixOf<To> to) {
+  for_width(
+      [&](auto width) {
+        const RowGrid grid = row_grid(x.rows, x.cols / width());
+        launch(context, grid.blocks, grid.threads, convert_kernel<width(), From, To>, x, to);
+      },
+      x, to);
+}
+
+}  // namespace
+
+void round(Context& context, Matrix x, Bf16Matrix to) {
+  convert(context, x, to);
+}
+
+void widen(Context& context, Bf16Matrix x, Matrix to) {
+  convert(context, x, to);
+}
+
+RoundedWeights::Copies::iterator RoundedWeights::first_behind(const void* begin) {
+  const auto* place = static_cast<const float*>(begin);
+  auto found = copies_.upper_bound(place);
+  if (found != copies_.begin() && std::prev(found)->second.end() > place) --found;
+  return found;
+}
+
+Bf16Matrix RoundedWeights::of(Context& context, Matrix w) {
+  const auto found = copies_.find(w.data);
+  const Matrix known = found == copies_.end() ? Matrix{} : found->second.from;
+  if (known.rows != w.rows || known.cols != w.cols || known.stride != w.stride) {
+    const Copy copy = {w, {nullptr, w.rows, w.cols, rounded_stride(w.cols)}};
+    // Other views of the same weights, if there are: kernels may still read their copies.
+    if (const auto other = first_behind(w.data);
+        other != copies_.end() && other->first < copy.end()) {
+      context.wait("rounded weights");
+      drop(w.data, size_t(copy.end() - w.data) * sizeof(float));
+    }
+    const size_t bytes = size_t(w.rows * copy.to.stride) * sizeof(bfloat16);
+    void* memory = context.allocate(bytes, "rounded weights");
+    copies_[w.data] = copy;
+    copies_[w.data].to.data = static_cast<bfloat16*>(memory);
+  }
+  Copy& copy = copies_.at(w.data);
+  if (!copy.fresh) {
+    round(context, copy.from, copy.to);
+    copy.fresh = true;
+  }
+  return copy.to;
+}
+
+bfloat16* RoundedWeights::target(const float* first, int64_t count) {
+  const auto found = first_behind(first);
+  if (found == copies_.end() || found->first >= first + count) return nullptr;
+  const Copy& copy = found->second;
+  const bool dense =
+      copy.from.rows == 1 || (copy.from.stride == copy.from.cols && copy.to.stride == copy.to.cols);
+  if (dense && first >= copy.from.data && first + count <= copy.end()) {
+    return copy.to.data + (first - copy.from.data);
+  }
+  forget(first, size_t(count) * sizeof(float));
+  return nullptr;
+}
+
+void RoundedWeights::forget(const void* begin, size_t bytes) {
+  const void* end = static_cast<const char*>(begin) + bytes;
+  for (auto i = first_behind(begin); i != copies_.end() && i->first < end; ++i) {
+    i->second.fresh = false;
+  }
+}
+
+void RoundedWeights::refresh(Context& context) {
+  for (auto& [place, copy] : copies_) {
+    if (!copy.fresh) round(context, copy.from, copy.to);
+    copy.fresh = true;
+  }
+}
+
+void RoundedWeights::drop(const void* begin, size_t bytes) {
+  const void* end = static_cast<const char*>(begin) + bytes;
+  for (auto i = first_behind(begin); i != copies_.end() && i->first < end;) {
+    memory_.release(i->second.to.data);
+    i = copies_.erase(i);
+  }
+}
+
+}  // namespace finetune::cuda

@@ -1,0 +1,86 @@
+// What kernels share: sums over a warp and over a block in a fixed order, walks over rows, dropout.
+// Device code; every thread of a warp calls what is named warp_*, of a block what is named block_*.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "ops/cuda/module/api.h"
+
+namespace finetune::cuda {
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+__device__ inline int lane() {
+  return int(threadIdx.x) % kWarp;
+}
+__device__ inline int warp() {
+  return int(threadIdx.x) / kWarp;
+}
+
+// Each lane gets the same bits: a + b is b + a.
+template <typename T>
+__device__ inline T warp_sum(T value) {
+  for (int apart = kWarp / 2; apart > 0; apart /= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, apart);
+  }
+  return value;
+}
+
+// Ignores NaN unless all are.
+__device__ inline float warp_max(float value) {
+  for (int apart = kWarp / 2; apart > 0; apart /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, apart));
+  }
+  return value;
+}
+__device__ inline double warp_max(double value) {
+  for (int apart = kWarp / 2; apart > 0; apart /= 2) {
+    value = fmax(value, __shfl_xor_sync(kAllLanes, value, apart));
+  }
+  return value;
+}
+
+// The sum over the block's kWarps warps, for thread 0.
+template <int kWarps>
+__device__ inline double block_sum(double value) {
+  __shared__ double sums[kWarps];
+  value = warp_sum(value);
+  if (lane() == 0) sums[warp()] = value;
+  __syncthreads();
+  double total = 0;
+  for (int i = 0; i < kWarps; ++i) total += sums[i];
+  return total;
+}
+
+// body(c) for this thread's columns of a row in a row_grid (context.h).
+template <typename Body>
+__device__ inline void for_columns(int64_t cols, const Body& body) {
+  const int64_t step = int64_t(gridDim.y) * blockDim.x;
+  for (int64_t c = int64_t(blockIdx.y) * blockDim.x + threadIdx.x; c < cols; c += step) body(c);
+}
+
+// body(c, factor) for this lane's columns c of a row that one warp walks; `factor` is what dropout
+// multiplies element c by (core/numeric/philox.h): one Philox block has the bits of eight elements that lie
+// 16 apart, so a lane takes those. The same walk, with factors of 1, where dropout is off.
+template <typename Body>
+__device__ inline void for_dropout_columns(const Dropout& dropout, const RowNames& names,
+                                           int64_t row, int64_t cols, const Body& body) {
+  for (int64_t group = lane() / 16; group * 128 < cols; group += 2) {
+    PhiloxBlock bits = {};
+    if (dropout.on()) {
+      const uint32_t block = uint32_t(group) * 16 + uint32_t(lane()) % 16;
+      bits = philox(dropout.key, {block, names.position[row], names.sample[row], dropout.step});
+    }
+    for (int word = 0; word < 8; ++word) {
+      const int64_t c = group * 128 + word * 16 + lane() % 16;
+      if (c >= cols) break;
+      const uint32_t sixteen = (bits[word / 2] >> (16 * (word % 2))) & 0xFFFFu;
+      body(c, !dropout.on() ? 1.0f : sixteen >= dropout.threshold ? dropout.scale : 0.0f);
+    }
+  }
+}
+
+}  // namespace finetune::cuda

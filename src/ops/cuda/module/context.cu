@@ -1,0 +1,224 @@
+#include <cstring>
+
+#include "ops/cuda/module/context.h"
+#include "ops/cuda/attention/fused.h"
+#include "ops/cuda/module/graphs.h"
+#include "ops/cuda/kernels/matmul.h"
+#include "ops/cuda/kernels/rounded.h"
+
+namespace finetune::cuda {
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // an error that is not lasting ends here
+  throw Failure(std::string(what) + ": " + cudaGetErrorString(error),
+                error == cudaErrorMemoryAllocation ? kOutOfMemory : kFailed);
+}
+
+void check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Failure(std::string(what) + ": " + cublasLtGetStatusString(status),
+                status == CUBLAS_STATUS_ALLOC_FAILED ? kOutOfMemory : kFailed);
+}
+
+bool reached(cudaEvent_t event) {
+  const cudaError_t state = cudaEventQuery(event);
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // which would else be this
+    return false;
+  }
+  check(state, "the device");
+  return true;
+}
+
+DeviceMemory::~DeviceMemory() {
+  for (const auto& [memory, bytes] : blocks_) cudaFree(memory);
+}
+
+void* DeviceMemory::allocate(size_t bytes, const char* what) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error != cudaSuccess) {
+    check(error, (std::string(what) + " of " + std::to_string((bytes >> 20) + 1) + " MiB").c_str());
+  }
+  blocks_[memory] = bytes;
+  used_ += int64_t(bytes);
+  peak_ = std::max(peak_, used_);
+  return memory;
+}
+
+size_t DeviceMemory::size_of(void* memory) const {
+  const auto found = blocks_.find(memory);
+  if (found == blocks_.end()) throw Failure("device memory that this context has not allocated");
+  return found->second;
+}
+
+void DeviceMemory::release(void* memory) {
+  if (!memory) return;
+  used_ -= int64_t(size_of(memory));
+  blocks_.erase(memory);
+  ++releases_;
+  check(cudaFree(memory), "device memory");
+}
+
+Staging::Staging(DeviceMemory& memory) {
+  void* pinned = nullptr;
+  check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "stream");
+  check(cudaMallocHost(&pinned, kStages * kBytes), "pinned memory");
+  pinned_ = static_cast<char*>(pinned);
+  device_ = static_cast<char*>(memory.allocate(kStages * kBytes, "memory for uploads"));
+  for (Stage& stage : stages_) {
+    for (cudaEvent_t* event : {&stage.arrived, &stage.taken}) {
+      check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "event");
+    }
+  }
+}
+
+Staging::~Staging() {
+  if (copies_) cudaStreamSynchronize(copies_);
+  for (Stage& stage : stages_) {
+    for (cudaEvent_t event : {stage.arrived, stage.taken}) {
+      if (event) cudaEventDestroy(event);
+    }
+  }
+  if (pinned_) cudaFreeHost(pinned_);
+  if (copies_) cudaStreamDestroy(copies_);
+}
+
+void Staging::upload(Context& context, void* to, const void* host, size_t bytes) {
+  const cudaStream_t stream = context.stream;
+  for (size_t done = 0; done < bytes; next_ = (next_ + 1) % kStages) {
+    const Stage& stage = stages_[next_];
+    char* pinned = pinned_ + size_t(next_) * kBytes;
+    char* device = device_ + size_t(next_) * kBytes;
+    const size_t count = std::min(kBytes, bytes - done);
+    if (!reached(stage.arrived)) context.wait(stage.arrived, "upload");
+    std::memcpy(pinned, static_cast<const char*>(host) + done, count);
+    check(cudaStreamWaitEvent(copies_, stage.taken), "upload");
+    check(cudaMemcpyAsync(device, pinned, count, cudaMemcpyHostToDevice, copies_), "upload");
+    check(cudaEventRecord(stage.arrived, copies_), "upload");
+    check(cudaStreamWaitEvent(stream, stage.arrived), "upload");
+    check(cudaMemcpyAsync(static_cast<char*>(to) + done, device, count, cudaMemcpyDeviceToDevice,
+                          stream),
+          "upload");
+    check(cudaEventRecord(stage.taken, stream), "upload");
+    done += count;
+  }
+}
+
+Mailbox::Mailbox() {
+  void* pinned = nullptr;
+  check(cudaMallocHost(&pinned, kPlaces * kMostPostedBytes), "pinned memory");
+  pinned_ = static_cast<char*>(pinned);
+  for (cudaEvent_t& event : arrived_) {
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+  }
+}
+
+Mailbox::~Mailbox() {
+  for (cudaEvent_t event : arrived_) {
+    if (event) cudaEventDestroy(event);
+  }
+  if (pinned_) cudaFreeHost(pinned_);
+}
+
+void Mailbox::post(const void* from, size_t bytes, cudaStream_t stream) {
+  if (bytes > kMostPostedBytes || posted_ - collected_ == kPlaces)
+    throw Failure("no place for a copy");
+  const unsigned place = posted_++ % kPlaces;
+  check(cudaMemcpyAsync(pinned_ + place * kMostPostedBytes, from, bytes, cudaMemcpyDeviceToHost,
+                        stream),
+        "download");
+  check(cudaEventRecord(arrived_[place], stream), "download");
+}
+
+void Mailbox::collect(Context& context, void* host, size_t bytes) {
+  if (bytes > kMostPostedBytes || posted_ == collected_) throw Failure("nothing to collect");
+  const unsigned place = collected_++ % kPlaces;
+  context.wait(arrived_[place], "download");
+  std::memcpy(host, pinned_ + place * kMostPostedBytes, bytes);
+}
+
+Context::Context(int device_, bool bf16_, void (*log_)(const char*))
+    : device(device_), bf16(bf16_), log(log_) {
+  check(cudaSetDevice(device), "the device");
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, device), "the device's properties");
+  device_name = properties.name;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  check(cudaEventCreateWithFlags(&end_, cudaEventDisableTiming), "event");
+  staging = std::make_unique<Staging>(memory);
+  mailbox = std::make_unique<Mailbox>();
+  matmul = std::make_unique<Matmul>(memory);
+  rounded_weights = std::make_unique<RoundedWeights>(memory);
+  graphs = std::make_unique<Graphs>();
+  if (bf16) fused_attention = FusedAttention::make(log);
+  if (fused_attention) attention_library = fused_attention->name();
+}
+
+Context::~Context() {
+  cudaSetDevice(device);
+  if (lost) {
+    for (Block& block : scratch_) block = {};
+    graphs.release();
+    fused_attention.release();
+    rounded_weights.release();
+    matmul.release();
+    staging.release();
+    mailbox.release();
+    memory.abandon();
+    return;
+  }
+  if (stream) cudaStreamSynchronize(stream);
+  graphs.reset();
+  fused_attention.reset();
+  rounded_weights.reset();
+  matmul.reset();
+  staging.reset();
+  mailbox.reset();
+  if (end_) cudaEventDestroy(end_);
+  if (stream) cudaStreamDestroy(stream);
+}
+
+void Context::check_wait(const char* what) const {
+  if (lost) throw Failure("the device waits for another process that does not come");
+  if (wait_with_peers && graphs->recording()) {
+    throw Failure(std::string(what) + ": a wait in work that is to be replayed");
+  }
+}
+
+void Context::wait(cudaEvent_t event, const char* what) {
+  check_wait(what);
+  if (wait_with_peers) return wait_with_peers(event);
+  check(cudaEventSynchronize(event), what);
+}
+
+void Context::wait(const char* what) {
+  check_wait(what);
+  if (!wait_with_peers) return check(cudaStreamSynchronize(stream), what);
+  check(cudaEventRecord(end_, stream), what);
+  wait_with_peers(end_);
+}
+
+void* Context::allocate(size_t bytes, const char* what) {
+  try {
+    return memory.allocate(bytes, what);
+  } catch (const Failure& failure) {
+    if (failure.status != kOutOfMemory || !graphs || !graphs->give_back(*this)) throw;
+  }
+  return memory.allocate(bytes, what);
+}
+
+void* Context::scratch(Scratch use, size_t bytes) {
+  Block& block = scratch_[size_t(use)];
+  if (bytes > block.bytes) {
+    wait("scratch memory");  // kernels may still read the old one
+    memory.release(std::exchange(block.memory, nullptr));
+    block.bytes = 0;
+    block.memory = allocate(bytes, "scratch memory");
+    block.bytes = bytes;
+  }
+  return block.memory;
+}
+
+}  // namespace finetune::cuda

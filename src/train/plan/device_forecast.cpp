@@ -1,0 +1,207 @@
+#include "train/plan/device_forecast.h"
+
+#include <algorithm>
+
+#include "data/packing.h"
+#include "model/activations.h"
+#include "ops/library_attention.h"
+#include "distributed/device/device_exchange.h"
+#include "engine/engine.h"
+#include "distributed/reduce/local_reduce.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kRowsOfASum = 64;                     // ops/cuda/kernels/column_sums.h
+constexpr int64_t kMissedSteps = 512 * 48, kPart = 80;  // bytes, ops/cuda/kernels/optimizer.cu
+constexpr int64_t kStep = 64;                           // of suggested micro-batches, in tokens
+
+// The largest micro-batches that there is room for, as session.cpp reserves them.
+struct Sizes {
+  BatchShape training;
+  BatchShape evaluation;
+};
+
+BatchShape filled(const MicroBatchLimits& limits, const SampleView& samples) {
+  return largest_filled({limits.tokens, limits.sequences, samples.longest()});
+}
+
+Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
+  const int64_t shard = part(run.batch_size, run.virtual_shards, 0).size();
+  Sizes sizes{filled(micro_batch_limits(run.training, micro_batch_tokens, shard), run.training),
+              {}};
+  if (run.evaluation) {
+    sizes.evaluation = filled(
+        micro_batch_limits(*run.evaluation, micro_batch_tokens, Engine::kEvaluationSequences),
+        *run.evaluation);
+  }
+  return sizes;
+}
+
+int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
+  const Head head = run.table.head();
+  const auto training = ActivationPlan::training(
+      run.config, head, run.compute, sizes.training.tokens, sizes.training.sequences, recompute);
+  const auto evaluation = ActivationPlan::inference(
+      run.config, head, run.compute, sizes.evaluation.tokens, sizes.evaluation.sequences, false);
+  // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
+  const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
+  const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);
+  const int64_t batch = 5 * tokens + 5 * sequences + sizes.training.sequences * (head.outputs + 2);
+  return (std::max(training.floats, evaluation.floats) + batch) * kFloatBytes;
+}
+
+// Of cuDNN's attention and its gradients (ops/cuda/attention/fused.cu), whose plans are for numbers of
+// sequences and lengths that are rounded up: the gradients of all scores, and a few numbers of each
+// row.
+int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
+  using namespace library_attention;
+  constexpr int64_t kRest = int64_t{128} << 10, kOfSequence = 384;  // descriptors of tiles
+  const int64_t heads = run.config.num_attention_heads;
+  int64_t most = 0;
+  auto count = [&](const BatchShape& size, bool gradients) {
+    if (!run.library_attention || size.max_length <= kOwnLength) return;
+    const int64_t planned = planned_sequences(size.sequences);
+    const int64_t length = planned_length(size.max_length);
+    int64_t bytes = kRest + kOfSequence * planned + heads * size.tokens * kFloatBytes +
+                    7 * (planned + 64) * kFloatBytes;
+    if (gradients) bytes += heads * planned * length * (2 * length + kFloatBytes);
+    most = std::max(most, bytes);
+  };
+  count(sizes.training, true);
+  count(sizes.evaluation, false);
+  return most;
+}
+
+// What ops/cuda keeps between kernels (Scratch in context.h), each for the largest shapes.
+int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
+  const int64_t h = run.config.hidden_size;
+  const int64_t wide = std::max(3 * h, run.config.intermediate_size);
+  const int64_t t = sizes.training.tokens, any = std::max(t, sizes.evaluation.tokens);
+  int64_t bytes = library_attention_bytes(run, sizes);
+  // Inputs of layers that are not kept rounded: one in the forward pass, one in the backward pass.
+  if (run.compute == DType::bf16) {
+    bytes += 2 * (any + t) * h;
+    // Attention's dropout as bits, where it has any (ops/cuda/attention/attention_mask.h).
+    const int64_t words = sizes.training.max_length / 64 + 1;
+    bytes += run.config.num_attention_heads * t * words * int64_t(sizeof(uint64_t));
+  }
+  bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloatBytes;  // sums over rows
+  bytes += run.config.num_attention_heads * t * kFloatBytes;          // of attention's gradients
+  // Of the gradient norm: where several processes work it out, gathered, the order, and in it.
+  constexpr int64_t kOfSum = 2 * sizeof(double) + sizeof(int32_t);
+  bytes += run.table.size() / kNormBlock * kOfSum;
+  bytes += kMissedSteps + int64_t(run.table.parameters().size()) * kPart;  // of updates
+  return bytes;
+}
+
+// The weights that products read, and the biases of what they leave in bf16 (ops/cuda/kernels/rounded.h).
+int64_t rounded_weight_bytes(const DeviceRun& run) {
+  if (run.compute != DType::bf16) return 0;
+  int64_t elements = 0;
+  for (const Parameter& p : run.table.parameters()) {
+    const auto has = [&](std::string_view part) { return p.name.find(part) != p.name.npos; };
+    if (p.shape.size() == 2 && p.layer > 0) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
+    if (p.shape.size() == 1 && (has(".self.") || has(".intermediate."))) elements += p.size();
+  }
+  return elements * int64_t(size_of(DType::bf16));
+}
+
+// Moments of what one of the processes owns, and its part in what goes between them.
+struct Shared {
+  int64_t moments = 0, exchange = 0;  // floats
+};
+
+Shared shared_memory(const DeviceRun& run) {
+  if (run.processes == 1) return {2 * run.table.size(), 0};
+  DeviceExchangeOptions direct;
+  direct.wire = run.wire;
+  direct.buckets = backward_buckets(run.table, run.lowest_layer, run.bucket_bytes);
+  const ZeroPartition partition(run.table, 1, int(run.processes), ends_of(direct.buckets));
+  direct.most_rows = most_rows(partition, run.training, run.batch_size);
+  const DeviceExchangeMemory memory =
+      device_exchange_memory(partition, int(run.processes), run.virtual_shards, run.shards, direct);
+  Shared shared;
+  shared.exchange = memory.packed_gradients + memory.packed_weights + memory.incoming + memory.wire;
+  for (int owner = 0; owner < partition.owners(); ++owner) {
+    int64_t owned = partition.rows(owner).size() * partition.cols();
+    for (int bucket = 0; bucket < partition.buckets(); ++bucket) {
+      owned += partition.dense(owner, bucket).size();
+    }
+    shared.moments = std::max(shared.moments, 2 * owned);
+  }
+  return shared;
+}
+
+std::string megabytes(int64_t bytes) {
+  return concat((bytes + (1 << 20) - 1) >> 20, " MiB");
+}
+
+}  // namespace
+
+DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
+                                      bool recompute) {
+  const Sizes sizes = largest_micro_batches(run, micro_batch_tokens);
+  const int64_t arena = run.table.size() * kFloatBytes;
+  const int64_t word_lists = 4 * run.config.vocab_size * int64_t(sizeof(int32_t));
+  DeviceForecast m;
+  m.weights = arena + rounded_weight_bytes(run);
+  const Shared shared = shared_memory(run);
+  // A process without shards has an arena for sums all the same.
+  m.gradients = std::max<int64_t>(1, LocalReduce::arenas_needed(run.shards)) * arena + word_lists +
+                shared.exchange * kFloatBytes;
+  m.optimizer = shared.moments * kFloatBytes;
+  m.activations = activation_bytes(run, sizes, recompute);
+  m.scratch = scratch_bytes(run, sizes);
+  return m;
+}
+
+int64_t usable_device_memory(const DeviceMemory& at_start) {
+  return at_start.free - at_start.total / 256;
+}
+
+int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool recompute,
+                                   int64_t bytes) {
+  auto fits = [&](int64_t tokens) {
+    return forecast_device_memory(run, tokens, recompute).total() <= bytes;
+  };
+  const int64_t longest = std::max<int64_t>(
+      {1, run.training.longest(), run.evaluation ? run.evaluation->longest() : 0});
+  int64_t low = longest, high = std::max(most, longest);
+  if (!fits(low)) return 0;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low / kStep * kStep >= longest ? low / kStep * kStep : low;
+}
+
+Error too_little_device_memory(const DeviceRun& run, int64_t micro_batch_tokens, bool recompute,
+                               const DeviceMemory& at_start, const DeviceMemory& now) {
+  const int64_t needed = forecast_device_memory(run, micro_batch_tokens, recompute).total();
+  // What others have taken since the run began is not this run's any more.
+  const int64_t free = std::min(at_start.free, now.free + now.used - at_start.used);
+  // It has failed all the same where the forecast is too low: then by an eighth.
+  const int64_t most = std::min(usable_device_memory({free, at_start.total}), needed - needed / 8);
+  const int64_t fitting = fitting_micro_batch_tokens(run, micro_batch_tokens, recompute, most);
+  const int64_t recomputed = fitting_micro_batch_tokens(run, micro_batch_tokens, true, most);
+  std::string advice;
+  if (!recompute && forecast_device_memory(run, micro_batch_tokens, true).total() <= most) {
+    advice = "--recompute would fit, with the same result; ";
+  }
+  if (fitting > 0) {
+    advice += concat("--micro-batch-tokens ", fitting, " would fit");
+  } else if (recomputed > 0) {
+    advice += concat("--recompute --micro-batch-tokens ", recomputed, " would fit");
+  } else {
+    advice = "no --micro-batch-tokens is small enough: use a smaller model or a larger GPU";
+  }
+  return device_error("the GPU has too little memory: this run needs ", megabytes(needed), ", ",
+                      megabytes(free), " are free; ", advice);
+}
+
+}  // namespace finetune

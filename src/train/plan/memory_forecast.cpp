@@ -1,0 +1,109 @@
+#include "train/plan/memory_forecast.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "data/plan.h"
+#include "distributed/zero_partition.h"
+#include "distributed/reduce/local_reduce.h"
+#include "distributed/reduce/tree_reduce.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+// What is not there yet when the program is measured: HDF5, digests, what the heap loses, of the
+// process that reads and writes; and MPI, half of it pages of files.
+constexpr int64_t kLater = 14 * kMiB, kMpi = 10 * kMiB;
+
+// What the kernel gives at once where memory is touched that asks for large pages, as arenas do.
+int64_t arena_page(bool shared) {
+  std::ifstream file(shared ? "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+                            : "/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string text;
+  std::getline(file, text);
+  const bool small = text.empty() || text.find("[never]") != std::string::npos ||
+                     text.find("[deny]") != std::string::npos;
+  return small ? 4096 : 2 * kMiB;
+}
+
+int64_t trained_bytes(const RunShape& run) {
+  int64_t elements = 0;
+  for (const Parameter& parameter : run.table.parameters()) {
+    if (parameter.layer >= run.lowest_layer) elements += parameter.size();
+  }
+  return elements * kFloatBytes;
+}
+
+// Of a gradient arena: all that is trained, but of the word embedding the pages with rows that the
+// data have.
+int64_t arena_bytes(const RunShape& run) {
+  const Parameter& words = word_embeddings(run.table);
+  if (words.layer < run.lowest_layer) return trained_bytes(run);
+  const int64_t row = words.shape[1] * kFloatBytes, page = arena_page(run.processes > 1);
+  int64_t touched = 0, next = 0;  // pages before `next` are counted or not wanted
+  for (int64_t i = 0; i < words.shape[0]; ++i) {
+    if (!run.words[size_t(i)]) continue;
+    const int64_t end = ((i + 1) * row - 1) / page + 1;
+    touched += end - std::max(next, i * row / page);
+    next = end;
+  }
+  const int64_t all = words.size() * kFloatBytes;
+  return trained_bytes(run) - all + std::min(all, touched * page);
+}
+
+// Ids, types, positions, ... of a micro-batch, as packed, and twice as uploaded.
+int64_t batch_bytes(const MicroBatchLimits& size) {
+  return 3 * (5 * size.tokens + 4 * size.sequences) * int64_t(sizeof(int32_t));
+}
+
+}  // namespace
+
+MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute) {
+  auto activations = [&](const MicroBatchLimits& size, bool training) {
+    return run.bert.activation_bytes(size.tokens, size.sequences, training, recompute) +
+           batch_bytes(size);
+  };
+  // Of others' arenas a process touches its part of those that hold what they pass on.
+  int64_t own_arenas = 0, host_arenas = 0, passed_on = 0;
+  for (int64_t process = run.processes - 1; process >= 0; --process) {
+    const IndexRange shards = part(run.shards, run.processes, process);
+    own_arenas = LocalReduce::arenas_needed(shards);
+    host_arenas += own_arenas;
+    if (process > 0) passed_on += int64_t(subtrees_of(shards).size());
+  }
+  const int64_t arena = arena_bytes(run), training = activations(work.training, true);
+
+  MemoryForecast m;
+  m.weights = run.table.size() * kFloatBytes;
+  m.gradients = own_arenas * arena + passed_on * arena / run.processes;
+  // Moments of words that do not occur stay zero; a checkpoint reads them, and what processes share
+  // is there once it has been read.
+  m.optimizer = 2 * (run.processes > 1 ? trained_bytes(run) : arena);
+  m.activations = std::max(training, activations(work.evaluation, false));
+  m.data = run.data_bytes;
+  m.program = run.program_bytes + kLater + (run.processes > 1 ? kMpi : 0);
+  const int64_t loading = m.program + m.data + m.weights + run.weight_file_bytes;
+  m.peak =
+      std::max(m.weights + m.gradients + m.optimizer + m.activations + m.data + m.program, loading);
+  m.host = m.peak;
+  if (run.processes == 1) return m;
+  const int64_t files = run.program_file_bytes + kMpi / 2;
+  const int64_t evaluating = std::min(run.processes, work.evaluation_batches);
+  m.host = m.weights + host_arenas * arena + m.optimizer + m.data + kLater + files +
+           run.processes * (m.program - kLater - files) + evaluating * m.activations +
+           (run.processes - evaluating) * training;
+  return m;
+}
+
+MemoryForecast forecast_memory_beside_device(const RunShape& run) {
+  MemoryForecast m;
+  m.weights = run.table.size() * kFloatBytes;
+  m.data = run.data_bytes;
+  m.program = run.program_bytes + kLater;
+  m.peak = m.host = m.weights + m.data + m.program + run.weight_file_bytes;
+  return m;
+}
+
+}  // namespace finetune

@@ -1,0 +1,45 @@
+// The memory of a run before it is there. Weights, gradients, moments and activations follow from
+// the model's shape and the micro-batches that the run will have, by formula; program and data are
+// measured in the process that asks. Pages that nobody touches cost nothing, so what counts is the
+// largest micro-batch that there will be, not the largest one that buffers have room for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/bert.h"
+#include "train/plan/workload.h"
+
+namespace finetune {
+
+// What a run has, whatever its micro-batches.
+struct RunShape {
+  const ParameterTable& table;
+  const Bert& bert;
+  int lowest_layer = 0;
+  int64_t shards = 1, processes = 1;
+  std::vector<bool> words;  // rows of the word embedding that the data have
+  int64_t weight_file_bytes = 0;
+  // Resident, measured: the program once it has worked (memory_probe.h), pages of files among it, and
+  // what the data add.
+  int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
+};
+
+// Bytes. Of one process; where a host has several, of the one that reads the data (rank 0).
+struct MemoryForecast {
+  int64_t weights = 0;
+  int64_t gradients = 0;    // of all arenas that this process touches
+  int64_t optimizer = 0;    // m and v
+  int64_t activations = 0;  // and the micro-batch
+  int64_t data = 0;         // vocabulary, texts and tokens
+  int64_t program = 0;      // with libraries, threads and what matrix products pack
+  int64_t peak = 0;         // forecast of peak_memory_mb
+  int64_t host = 0;         // all processes together, what they share counted once
+};
+
+MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute);
+// Of a process that computes on a GPU: the weights are on the host while they are read and written,
+// all else is on the device (device_forecast.h).
+MemoryForecast forecast_memory_beside_device(const RunShape& run);
+
+}  // namespace finetune

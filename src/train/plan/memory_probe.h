@@ -1,0 +1,14 @@
+// A forward and backward pass through a BERT of two layers, for what libraries and threads take
+// once they have worked: generated kernels, packed operands of every thread, stacks. None of it can
+// be told from outside of the libraries, some of it is 20 MiB for every thread, and it stays.
+#pragma once
+
+#include "train/plan/workload.h"
+
+namespace finetune {
+
+// In micro-batches of the run's largest sizes, or as large as a bounded memory allows, with as many
+// threads as are set. The pass's own memory is gone afterwards.
+void probe_memory(Backend& backend, BertConfig config, Head head, const Workload& work, bool recompute);
+
+}  // namespace finetune

@@ -1,0 +1,193 @@
+#include "train/plan/plan.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file_kind.h"
+#include "core/threads/parallel.h"
+#include "tasks/registry.h"
+#include "distributed/zero_partition.h"
+#include "train/plan/plan_time.h"
+#include "train/run/process_stats.h"
+#include "train/plan/memory_probe.h"
+#include "train/resume.h"
+#include "train/run/run_setup.h"
+
+namespace finetune {
+namespace {
+
+int64_t bytes_of_mb(double mb) {
+  return int64_t(mb * 1024 * 1024);
+}
+
+// What a training run has ready before it allocates.
+struct Prepared {
+  TrainOptions options;
+  ModelFiles model;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Task> task;
+  int lowest_layer = 0;
+  int64_t steps = 0;
+  int64_t weight_file_bytes = 0;
+  int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
+  DeviceMemory device;                        // before the run
+};
+
+Prepared prepare(const TrainOptions& given, int64_t processes) {
+  Prepared p;
+  TrainOptions& o = p.options;
+  o = given;
+  if (o.output.empty()) o.output = "plan";  // not needed here
+  validate(o);
+  p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
+  if (!p.backend->uses_host_memory() && processes > 1) {
+    throw usage_error("--processes ", processes, ": plan forecasts one process of a GPU");
+  }
+  p.device = p.backend->device_memory();
+  p.program_bytes = bytes_of_mb(resident_memory_mb());
+  p.model = open_model(o.model);
+  p.lowest_layer = lowest_trained_layer(o, p.model.config);
+  auto source = open_weights(p.model.directory.weights);
+  p.task = read_task(o, open_data(o), p.model, *source);
+  p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
+  check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
+  read_assertions(o, metrics_of_run(*p.task));
+  checked_best_metric(o, *p.task);
+  p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
+  for (const auto& file : source->files()) {
+    p.weight_file_bytes += int64_t(file_bytes(file, ExitCode::model));
+  }
+  if (!o.virtual_shards) o.virtual_shards = processes;
+  if (!o.micro_batch_tokens) {
+    o.micro_batch_tokens =
+        auto_micro_batch_tokens(p.model.config, p.task->max_length(), p.device.total);
+  }
+  return p;
+}
+
+// As train reads them, after all that is measured.
+void check_weights(const Prepared& p, const ParameterTable& table) {
+  std::vector<float> arena(size_t(table.size()));
+  load_initial(p.options, p.model.config, table, *open_weights(p.model.directory.weights),
+               arena.data());
+}
+
+DevicePlan plan_device(const Prepared& p, const DeviceRun& run, int64_t tokens) {
+  const int64_t usable = usable_device_memory(p.device);
+  DevicePlan plan;
+  plan.memory = forecast_device_memory(run, tokens, p.options.recompute);
+  plan.program = p.device.used;
+  plan.available = p.device.used + usable;
+  plan.fits = plan.memory.total() <= usable;
+  plan.fitting_tokens = fitting_micro_batch_tokens(run, tokens, p.options.recompute, usable);
+  plan.fitting_tokens_recomputed = fitting_micro_batch_tokens(run, tokens, true, usable);
+  return plan;
+}
+
+}  // namespace
+
+RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time) {
+  Prepared p = prepare(given, processes);
+  const double startup = seconds_since_start();
+  const TrainOptions& options = p.options;
+  const SampleSet& train = p.task->train_set();
+  RunPlan plan;
+  plan.task = std::string(name_of(p.task->kind()));
+  plan.backend = p.backend->description();
+  plan.processes = processes;
+  plan.shards = *options.virtual_shards;
+  plan.samples = train.samples.size();
+  plan.train_tokens = int64_t(train.samples.ids.size());
+  if (const SampleSet* eval = p.task->eval_set()) {
+    plan.eval_samples = eval->samples.size();
+    plan.eval_tokens = int64_t(eval->samples.ids.size());
+  }
+  plan.batch_size = options.batch_size;
+  plan.recompute = options.recompute;
+  plan.micro_batch_tokens = *options.micro_batch_tokens;
+
+  const auto work_with = [&](int64_t tokens) {
+    return workload_of(*p.task, options, p.steps, tokens,
+                       evaluation_tokens(*p.backend, p.model.config, tokens));
+  };
+  plan.work = work_with(plan.micro_batch_tokens);
+
+  const ParameterTable table(p.model.config, p.task->head());
+  plan.parameters = table.count();
+  const DeviceRun on_device{
+      p.model.config,
+      table,
+      train.samples,
+      p.task->eval_set() ? std::optional<SampleView>(p.task->eval_set()->samples) : std::nullopt,
+      options.batch_size,
+      plan.shards,
+      part(plan.shards, processes, 0),
+      p.backend->compute_type(),
+      processes,
+      p.lowest_layer,
+      bucket_bytes(options),
+      wire_type(options),
+      p.backend->library_attention()};
+  if (!p.backend->uses_host_memory()) {
+    plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
+  }
+
+  const int64_t before = bytes_of_mb(resident_memory_mb());
+  const int all_threads = threads();
+  if (!options.threads) set_threads(int(std::max<int64_t>(1, all_threads / processes)));
+  if (!plan.device || plan.device->fits) {
+    probe_memory(*p.backend, p.model.config, p.task->head(), plan.work, plan.recompute);
+  }
+  set_threads(all_threads);
+  const int64_t working = bytes_of_mb(resident_memory_mb()) - before;
+
+  const Bert bert(*p.backend, p.model.config, table);
+  const RunShape shape{table,
+                       bert,
+                       p.lowest_layer,
+                       plan.shards,
+                       processes,
+                       words_of(train.samples, options, p.steps, word_embeddings(table).shape[0]),
+                       p.weight_file_bytes,
+                       p.program_bytes + working,
+                       bytes_of_mb(resident_file_mb()),
+                       p.data_bytes};
+  auto forecast = [&](const Workload& work, bool recompute) {
+    return plan.device ? forecast_memory_beside_device(shape)
+                       : forecast_memory(shape, work, recompute);
+  };
+  plan.memory = forecast(plan.work, options.recompute);
+
+  const int64_t largest = plan.work.training.tokens;
+  for (int divisor : {1, 2, 4}) {
+    const int64_t tokens = divisor == 1 ? plan.micro_batch_tokens : largest / divisor;
+    const bool smaller = tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
+    if (divisor > 1 && !smaller) continue;
+    const Workload work = divisor == 1 ? plan.work : work_with(tokens);
+    plan.alternatives.push_back({divisor, tokens, forecast(work, false), forecast(work, true)});
+    if (!plan.device) continue;
+    auto bytes = [&](bool recompute) {
+      return p.device.used + forecast_device_memory(on_device, tokens, recompute).total();
+    };
+    plan.alternatives.back().kept_on_device = bytes(false);
+    plan.alternatives.back().recomputed_on_device = bytes(true);
+  }
+  check_weights(p, table);
+  plan.available_mb = available_memory_mb();
+  const bool host_is_small =
+      plan.available_mb > 0 &&
+      plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());
+  plan.too_large = measure_time && (host_is_small || (plan.device && !plan.device->fits));
+  if (!measure_time || plan.too_large) return plan;
+  plan.time = measure_time_of(
+      {options, std::move(p.backend), p.model.config, *p.task, p.lowest_layer}, plan.work);
+  plan.time.startup = startup;
+  plan.time.total = startup + plan.time.step * double(plan.work.steps) +
+                    plan.time.evaluation * double(plan.work.evaluations);
+  plan.timed = true;
+  return plan;
+}
+
+}  // namespace finetune

@@ -1,0 +1,65 @@
+// What a run of `train` will take: its batches, its memory and its time, without running it. Data
+// and model are read, tokenized and checked as train does it. What the program takes at work is
+// measured by a memory probe, all else follows by formula.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/plan/device_forecast.h"
+#include "train/plan/memory_forecast.h"
+#include "train/options/options.h"
+#include "train/plan/workload.h"
+
+namespace finetune {
+
+// The same run with other micro-batches.
+struct Alternative {
+  int divisor = 1;  // 1: as in the run; 2, 4: half, a quarter of its largest in training
+  int64_t micro_batch_tokens = 0;
+  MemoryForecast kept, recomputed;                       // without and with --recompute
+  int64_t kept_on_device = 0, recomputed_on_device = 0;  // bytes, where there is a GPU
+};
+
+// Where the run computes on a GPU.
+struct DevicePlan {
+  DeviceForecast memory;
+  int64_t program = 0;    // bytes: what the backend has allocated before the run does
+  int64_t available = 0;  // bytes, of the run and the program
+  bool fits = false;
+  int64_t fitting_tokens = 0;             // --micro-batch-tokens that would; 0: none
+  int64_t fitting_tokens_recomputed = 0;  // with --recompute
+};
+
+struct TimeForecast {
+  double startup = 0;     // seconds, until the first step
+  double step = 0;        // the mean
+  double evaluation = 0;  // one over all evaluation data
+  double total = 0;       // without writing checkpoints
+};
+
+struct RunPlan {
+  std::string task, backend;
+  int64_t processes = 1, shards = 1;
+  int64_t parameters = 0, samples = 0, eval_samples = 0, batch_size = 0;
+  int64_t train_tokens = 0, eval_tokens = 0;
+  int64_t micro_batch_tokens = 0;
+  bool recompute = false;
+  Workload work;
+  MemoryForecast memory;  // of the host
+  std::optional<DevicePlan> device;
+  // The run's own micro-batches first, then half and a quarter of training's largest one.
+  std::vector<Alternative> alternatives;
+  double available_mb = 0;  // memory of this machine that is free now
+  bool too_large = false;   // for it, or for the GPU: no time was measured
+  bool timed = false;
+  TimeForecast time;
+};
+
+// Error for all that train refuses, --output apart, which nobody looks at. `measure_time`: some
+// steps are computed, which takes the memory of the run.
+RunPlan plan_run(const TrainOptions& options, int64_t processes, bool measure_time);
+
+}  // namespace finetune

@@ -1,0 +1,23 @@
+// How long a run's steps and evaluations take here: a few are computed, on the run's own samples
+// and with random weights.
+#pragma once
+
+#include <memory>
+
+#include "tasks/task.h"
+#include "train/plan/plan.h"
+
+namespace finetune {
+
+struct TimedRun {
+  const TrainOptions& options;  // as resolved
+  std::unique_ptr<Backend> backend;
+  const BertConfig& config;
+  Task& task;
+  int lowest_layer = 0;
+};
+
+// `step` and `evaluation`; takes some seconds and the run's memory.
+TimeForecast measure_time_of(TimedRun run, const Workload& work);
+
+}  // namespace finetune

@@ -1,0 +1,31 @@
+// Before the first step: processes that would not train the same model are refused, by name.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "tasks/objective.h"
+#include "engine/engine.h"
+#include "train/options/options.h"
+
+namespace finetune {
+
+// Collective. Error(usage) naming the first process whose program, version or options are not those
+// of rank 0.
+void require_equal_processes(Communicator& comm, const TrainOptions& options);
+// Collective. The same of what the hosts have read: Error(data) for other samples, Error(model) for
+// other weights.
+void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Engine& engine);
+
+// Collective. A line for the log if some compute with other instructions than rank 0 (`code_path`:
+// "CPU, AVX2, bf16"), else empty.
+std::string code_path_warning(Communicator& comm, const std::string& code_path);
+
+// Lines for rank 0's log: processes, and what does not depend on their number; a warning if some
+// have nothing to do. Nothing for one process. `order`: what holds of sums (TrainingStep::order).
+std::vector<std::string> describe_processes(Communicator& comm, int64_t virtual_shards,
+                                            std::string_view order);
+
+}  // namespace finetune

@@ -1,0 +1,180 @@
+#include "train/run/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <vector>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/output_directory.h"
+#include "core/temporary_name.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/evaluation_directory.h"
+#include "engine/export_model.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::string_view kMarker = "# finetune ";
+
+// Every name that a run gives to a file in its directory. --overwrite removes these, checkpoints
+// and exported files in model/, and no others.
+constexpr std::array kRunFiles{"config.toml", "run.json", "metrics.jsonl", "log.txt"};
+bool is_run_file(std::string_view name) {
+  return is_evaluation_file(name) ||
+         std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
+}
+
+// What `path` becomes, or would have become had its writer not been killed.
+std::string target_name(const fs::path& path) {
+  return std::string(without_temporary_suffix(path.filename().string()));
+}
+
+bool is_temporary(const fs::path& path) {
+  return target_name(path) != path.filename();
+}
+
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    entries.push_back(it->path());
+  }
+  return entries;
+}
+
+bool is_link_free_directory(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error));
+}
+
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw model_error(path.string(), ": cannot be removed: ", error.message());
+}
+
+// Removes what an export wrote, then the directory itself if it is empty. Of a link to a directory
+// elsewhere only the link.
+void remove_model(const fs::path& directory) {
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(directory, error))) return remove_file(directory);
+  for (const auto& entry : entries_of(directory)) {
+    if (is_exported_name(target_name(entry)) && !is_link_free_directory(entry)) remove_file(entry);
+  }
+  std::error_code not_empty;
+  fs::remove(directory, not_empty);
+}
+
+void remove_checkpoints(const fs::path& directory) {
+  for (const auto& file : find_checkpoints(directory)) remove_file(file.path);
+  std::error_code not_empty;
+  fs::remove(directory, not_empty);
+}
+
+// An export that was killed half-way, by a version that named it by its process.
+bool is_abandoned_export(const fs::path& path) {
+  return is_temporary(path) && target_name(path) == "model" && is_link_free_directory(path);
+}
+
+void remove_abandoned(const fs::path& directory) {
+  recover_directory(directory / "model", kExportedModel);
+  for (const auto& entry : entries_of(directory)) {
+    if (is_abandoned_export(entry))
+      remove_model(entry);
+    else if (is_temporary(entry) && is_run_file(target_name(entry)) &&
+             !is_link_free_directory(entry))
+      remove_file(entry);
+  }
+  for (const auto& entry : entries_of(directory / "checkpoints")) {
+    if (is_temporary(entry) && target_name(entry).starts_with("step-")) remove_file(entry);
+  }
+}
+
+void remove_run(const fs::path& directory) {
+  remove_abandoned(directory);
+  remove_checkpoints(directory / "checkpoints");
+  remove_model(directory / "model");
+  // config.toml stays until the new run replaces it: the directory remains known as a run's.
+  for (const auto& entry : entries_of(directory)) {
+    std::string name = entry.filename().string();
+    bool ours = is_run_file(name) && name != "config.toml";
+    if (ours && !is_link_free_directory(entry)) remove_file(entry);
+  }
+}
+
+// What a run adds to is found here before anything slow.
+void check_appendable(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  throw model_error(path.string(), fs::is_symlink(status) ? ": is a symbolic link" : ": is no file",
+                    ", a file of the run itself is needed");
+}
+
+}  // namespace
+
+std::string config_marker(std::string_view version) {
+  return concat(kMarker.substr(2), version, ": the options of this run");
+}
+
+OutputState output_state(const fs::path& directory) {
+  std::error_code error;
+  if (read_beginning(directory / "config.toml", kMarker.size()) == kMarker) return OutputState::run;
+  if (!fs::is_directory(directory, error)) {
+    return fs::exists(fs::symlink_status(directory, error)) ? OutputState::other
+                                                            : OutputState::absent_or_empty;
+  }
+  for (const auto& entry : entries_of(directory)) {
+    if (!is_temporary(entry) || target_name(entry) != "config.toml") return OutputState::other;
+  }
+  return OutputState::absent_or_empty;
+}
+
+void check_output(const fs::path& directory, OutputMode mode) {
+  check_writable(directory);
+  OutputState state = output_state(directory);
+  if (state == OutputState::absent_or_empty) return;
+  if (state == OutputState::other) {
+    throw usage_error("--output ", directory.string(),
+                      ": is not empty and not a run's directory; choose another");
+  }
+  if (mode == OutputMode::create) {
+    throw usage_error("--output ", directory.string(),
+                      ": holds a run already; --resume continues it, --overwrite replaces it");
+  }
+}
+
+RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(directory) {
+  check_output(directory, mode);
+  finetune::create_directories(directory);
+  lock_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) throw model_error(directory.string(), ": ", std::strerror(errno));
+  try {
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw usage_error("--output ", directory.string(), ": another process is at work there");
+    }
+    if (mode == OutputMode::overwrite && output_state(directory) == OutputState::run) {
+      remove_run(directory);
+    } else {
+      remove_abandoned(directory);
+    }
+    for (const fs::path& file : {log(), metrics_log()}) check_appendable(file);
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+RunDirectory::~RunDirectory() {
+  ::close(lock_);
+}
+
+}  // namespace finetune

@@ -1,0 +1,151 @@
+#include "train/run/run_setup.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "data/plan.h"
+#include "tasks/registry.h"
+#include "train/run/gates.h"
+#include "train/options/option_values.h"
+
+namespace finetune {
+
+OutputMode output_mode(const TrainOptions& options) {
+  if (options.resume) return OutputMode::resume;
+  return options.overwrite ? OutputMode::overwrite : OutputMode::create;
+}
+
+namespace {
+
+// "5: 'a', 'b', 'c', …"
+std::string some_of(const std::vector<std::string>& labels) {
+  if (labels.empty()) return "none";
+  std::vector<std::string> quoted;
+  for (const std::string& label : labels) quoted.push_back(in_quotes(label));
+  return concat(labels.size(), ": ", join_some(quoted, 3));
+}
+
+}  // namespace
+
+std::vector<InputFile> DataFiles::all() const {
+  std::vector<InputFile> files = train;
+  files.insert(files.end(), eval.begin(), eval.end());
+  return files;
+}
+
+DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop) {
+  // --max-train-samples may leave the last of them unread, but the run's fingerprint has all.
+  for (const fs::path& file : data_files(options)) require_readable(file);
+  DataFiles data;
+  for (const fs::path file : options.train) data.train.push_back(rereadable(file, check_stop));
+  for (const fs::path file : options.eval) data.eval.push_back(rereadable(file, check_stop));
+  return data;
+}
+
+std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& data,
+                                const ModelFiles& model, const WeightSource& source) {
+  TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
+  require_options_of(kind, options);
+  bool has_head = source.find(head_weight(kind)) != nullptr;
+  TaskOptions of_task = task_options(options);
+  of_task.train_files = data.train;
+  of_task.eval_files = data.eval;
+  auto task =
+      make_task(kind, of_task, *model.tokenizer, model.config, has_head && !options.reinit_head);
+  if (has_head && !options.reinit_head && !task->keeps_head()) {
+    throw model_error(source.path().string(), ": the model has a head for other labels (",
+                      some_of(model.config.labels), "; the data's are ", some_of(task->labels()),
+                      "); --reinit-head starts a new one");
+  }
+  return task;
+}
+
+std::vector<std::string> metrics_of_run(const Task& task) {
+  std::vector<std::string> names = run_metric_names();
+  if (!task.eval_set()) return names;
+  for (const auto& more : {task.metric_names(), evaluation_metric_names()}) {
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
+std::string checked_best_metric(const TrainOptions& options, const Task& task) {
+  if (!task.eval_set()) return "";
+  if (options.best_metric.empty()) return task.best_metric();
+  std::vector<std::string> names = task.metric_names();
+  for (const std::string& name : {options.best_metric, "eval_" + options.best_metric}) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+  }
+  throw usage_error("--best-metric ", options.best_metric, ": this run gives ", join(names, ", "));
+}
+
+int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) {
+  if (options.freeze == "none") return 0;
+  if (options.freeze == "embeddings") return 1;
+  auto layers = parse_int(options.freeze);
+  if (!layers || *layers < 0 || *layers > config.num_hidden_layers) {
+    throw usage_error("--freeze ", options.freeze,
+                      ": must be none, embeddings, or a number of layers up to ",
+                      config.num_hidden_layers);
+  }
+  return int(*layers) + 1;
+}
+
+Schedule make_schedule(const TrainOptions& options, int64_t samples) {
+  int64_t per_epoch = steps_per_epoch(samples, options.batch_size);
+  Schedule schedule;
+  schedule.kind = options.schedule == "linear"     ? ScheduleKind::linear
+                  : options.schedule == "cosine"   ? ScheduleKind::cosine
+                  : options.schedule == "constant" ? ScheduleKind::constant
+                                                   : ScheduleKind::polynomial;
+  schedule.learning_rate = options.learning_rate;
+  auto by_epochs = int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
+  schedule.total_steps = options.max_steps.value_or(std::max<int64_t>(1, by_epochs));
+  schedule.warmup_steps =
+      options.warmup_steps.value_or(warmup_steps_for(schedule.total_steps, options.warmup_ratio));
+  return schedule;
+}
+
+namespace {
+
+HeadPolicy head_policy(const TrainOptions& options) {
+  return options.reinit_head ? HeadPolicy::renew : HeadPolicy::keep_or_new;
+}
+
+}  // namespace
+
+void check_initial(const TrainOptions& options, const ParameterTable& table,
+                   const WeightSource& source) {
+  check_pretrained(table, source, head_policy(options));
+}
+
+PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
+                              const ParameterTable& table, const WeightSource& source,
+                              float* arena) {
+  return load_pretrained(table, source, config.initializer_range, options.seed,
+                         head_policy(options), arena);
+}
+
+std::vector<fs::path> data_files(const TrainOptions& options) {
+  std::vector<fs::path> files(options.train.begin(), options.train.end());
+  files.insert(files.end(), options.eval.begin(), options.eval.end());
+  return files;
+}
+
+std::vector<fs::path> model_files(const ModelFiles& model, const WeightSource& source) {
+  std::vector<fs::path> files = {model.directory.config};
+  for (const auto& file : model.tokenizer->files()) files.push_back(file);
+  for (const auto& file : source.files()) files.push_back(file);
+  return files;
+}
+
+void require_no_pipe(const fs::path& file) {
+  if (kind_of(file, ExitCode::model) != FileKind::pipe) return;
+  throw model_error(file.string(), ": is a pipe, and training reads its model more than once; ",
+                    "write it to a file first");
+}
+
+}  // namespace finetune

@@ -1,0 +1,61 @@
+// A training run's options made into what the run works with, each checked on the way.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/input_file.h"
+#include "tasks/task.h"
+#include "engine/engine.h"
+#include "train/options/options.h"
+#include "engine/pretrained.h"
+#include "train/run/run_directory.h"
+#include "train/schedule.h"
+#include "weights/weights.h"
+
+namespace finetune {
+
+OutputMode output_mode(const TrainOptions& options);
+
+// The data's files, to be read more than once: pipes are copied (data/input_file.h).
+struct DataFiles {
+  std::vector<InputFile> train, eval;
+
+  std::vector<InputFile> all() const;  // those of training first
+};
+// Error(data) for a file that is missing. `check_stop` is called while a pipe brings nothing.
+DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop = nullptr);
+
+// Reads and tokenizes the data. Error(usage) for options of another task, Error(model) if the model
+// has a head for other labels.
+std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& data,
+                                const ModelFiles& model, const WeightSource& source);
+
+// All names in the run's metrics.json.
+std::vector<std::string> metrics_of_run(const Task& task);
+// --best-metric, or the task's; empty without evaluation data. Error(usage) for an unknown one.
+std::string checked_best_metric(const TrainOptions& options, const Task& task);
+
+// --freeze: layers below are frozen (0: none is). Error(usage).
+int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
+Schedule make_schedule(const TrainOptions& options, int64_t samples);
+
+// Error(model) if they cannot be had from there, whatever their values: to be asked before an arena
+// of the table is allocated.
+void check_initial(const TrainOptions& options, const ParameterTable& table,
+                   const WeightSource& source);
+// The weights that the run begins with, into an arena of the table (pretrained.h).
+PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
+                              const ParameterTable& table, const WeightSource& source,
+                              float* arena);
+
+// Files that the run reads.
+std::vector<std::filesystem::path> data_files(const TrainOptions& options);
+std::vector<std::filesystem::path> model_files(const ModelFiles& model, const WeightSource& source);
+// Error(model) if `file` is a pipe: the weights are read for training and for their sum.
+void require_no_pipe(const std::filesystem::path& file);
+
+}  // namespace finetune

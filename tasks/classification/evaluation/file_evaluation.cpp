@@ -1,0 +1,221 @@
+#include "tasks/classification/evaluation/file_evaluation.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "tasks/classification/model_options.h"
+#include "tasks/classification/evaluation/predictor.h"
+#include "tasks/classification/rows/row_labels.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kMostChunkBytes = size_t{8} << 20;
+
+// What the model and the options say; the files say the rest.
+ClassificationData checked_data(const TaskOptions& options, const BertConfig& config) {
+  ClassificationData data;
+  data.problem = problem_type(options);
+  check_problem_options(options, data.problem);
+  data.max_length =
+      checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+  if (config.labels.empty()) {
+    throw model_error("the model has no trained classification head; train one first");
+  }
+  if (data.problem != ProblemType::regression) data.labels = LabelMap(config.labels);
+  return data;
+}
+
+}  // namespace
+
+ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& options,
+                                                           const Tokenizer& tokenizer,
+                                                           const BertConfig& config)
+    : options_(options),
+      tokenizer_(tokenizer),
+      data_(checked_data(options, config)),
+      files_(options.eval_files, options.skip_bad_rows) {
+  class_weights_ = stored_class_weights(config, data_.labels.size());
+  text_ = find_text_columns(files_.columns(), files_.first_file(), options);
+  label_ =
+      find_column(files_.columns(), options.label_column, files_.first_file(), "--label-column");
+  survey();
+  unknown_ = LabelMap(data_.unknown_labels);
+  tally_.emplace(data_, class_weights_, options.label_smoothing);
+}
+
+// The next row that can be scored, up to --max-eval-samples of them.
+bool ClassificationFileEvaluation::next_usable(Row& row) {
+  if (options_.max_eval_samples > 0 && read_ == options_.max_eval_samples) return false;
+  while (files_.next(row)) {
+    std::optional<std::string> fault =
+        row_fault(row.values, files_.columns(), text_, label_, options_, data_.problem);
+    if (!fault) {
+      ++read_;
+      return true;
+    }
+    if (!options_.skip_bad_rows) throw bad_row(files_.where(row), *fault);
+    ++faulty_;
+  }
+  return false;
+}
+
+void ClassificationFileEvaluation::survey() {
+  std::set<std::string, std::less<>> unknown;
+  std::string first_unknown;
+  Row row;
+  while (next_usable(row)) {
+    if (data_.problem == ProblemType::regression) continue;
+    bool known = true;
+    for_each_label(row.values[label_], data_.problem, options_, [&](std::string_view name) {
+      if (data_.labels.find(name) >= 0) return;
+      known = false;
+      if (!unknown.contains(name)) unknown.emplace(name);
+    });
+    if (!known && rows_with_unknown_++ == 0) first_unknown = files_.where(row);
+  }
+  rows_ = read_;
+  dropped_ = files_.skipped_rows() + faulty_;
+  if (rows_ == 0) {
+    throw data_error(files_.first_file().string(), ": no usable row",
+                     dropped_ > 0 ? concat(" (", dropped_, " dropped)") : "");
+  }
+  data_.unknown_labels.assign(unknown.begin(), unknown.end());
+  if (!unknown.empty() && !options_.ignore_unknown_labels) {
+    throw unknown_labels_error(first_unknown, data_.unknown_labels, options_);
+  }
+  if (data_.problem == ProblemType::single_label && rows_with_unknown_ == rows_) {
+    throw data_error(files_.first_file().string(), ": column ", in_quotes(options_.label_column),
+                     " has no label that the model knows");
+  }
+  files_.rewind();
+  read_ = faulty_ = 0;
+  options_.max_eval_samples = rows_;  // rows that come after the survey are none of it
+}
+
+std::vector<std::string> ClassificationFileEvaluation::describe() const {
+  std::vector<std::string> lines;
+  lines.push_back(concat("eval: ", rows_, " rows",
+                         dropped_ > 0 ? concat(", ", dropped_, " unusable rows dropped") : ""));
+  lines.push_back(describe_labels(data_, options_));
+  if (rows_with_unknown_ > 0) {
+    lines.push_back(describe_unknown_labels(data_, rows_with_unknown_, rows_));
+  }
+  return lines;
+}
+
+std::vector<std::string> ClassificationFileEvaluation::describe_samples() const {
+  return {concat("eval: ", describe_tokens(rows_, tokens_, truncated_, data_.max_length))};
+}
+
+void ClassificationFileEvaluation::open_files(const std::filesystem::path& directory) {
+  format_ = {data_.problem, data_.labels.names(), options_.multi_label_separator};
+  std::vector<std::string> columns = files_.columns();
+  for (std::string& name : prediction_columns(format_, files_.columns())) {
+    columns.push_back(std::move(name));
+  }
+  std::string line;
+  append_csv_row(columns, line);
+  predictions_.emplace(directory / "predictions.csv");
+  predictions_->write(line);
+}
+
+int32_t ClassificationFileEvaluation::id_of(std::string_view name, const Row& row) const {
+  if (int32_t id = data_.labels.find(name); id >= 0) return id;
+  if (int32_t id = unknown_.find(name); id >= 0) return int32_t(data_.labels.size()) + id;
+  throw data_error(files_.where(row), ": label ", in_quotes(name),
+                   " is new; the file has changed while it was evaluated");
+}
+
+ClassificationFileEvaluation::Waiting ClassificationFileEvaluation::waiting(const Row& row) const {
+  Waiting out;
+  std::string_view label = row.values[label_];
+  switch (data_.problem) {
+    case ProblemType::single_label:
+      out.label = id_of(label, row);
+      break;
+    case ProblemType::multi_label:
+      for_each_label(label, data_.problem, options_,
+                     [&](std::string_view name) { out.labels.push_back(id_of(name, row)); });
+      std::sort(out.labels.begin(), out.labels.end());
+      out.labels.erase(std::unique(out.labels.begin(), out.labels.end()), out.labels.end());
+      break;
+    case ProblemType::regression:
+      out.target = *finite_number(label);
+      break;
+  }
+  if (predictions_) {
+    append_csv_row(row.values, out.values);
+    out.values.pop_back();  // the line goes on with the prediction
+  }
+  return out;
+}
+
+const SampleSet* ClassificationFileEvaluation::next() {
+  chunk_.clear();
+  Row row;
+  while (chunk_.size() < kPredictionChunk && chunk_.bytes() < kMostChunkBytes && next_usable(row)) {
+    chunk_.add(row.values);
+    waiting_.push_back(waiting(row));
+  }
+  if (chunk_.size() == 0 && read_ < rows_) {
+    throw data_error(files_.first_file().string(), ": the data had ", rows_,
+                     " usable rows at first, now ", read_,
+                     ": they have changed while they were evaluated");
+  }
+  if (chunk_.size() == 0) return nullptr;
+  set_ = encode_rows(tokenizer_, chunk_.rows(), text_, data_.max_length);
+  tokens_ += int64_t(set_.samples.ids.size());
+  truncated_ += set_.truncated;
+  return &set_;
+}
+
+void ClassificationFileEvaluation::add(const PackedBatch& batch, const float* logits) {
+  std::string line;
+  for (uint32_t sample : batch.indices) {
+    FINETUNE_CHECK(sample == uint32_t(scored_) && !waiting_.empty());
+    line = std::move(waiting_.front().values);
+    score(waiting_.front(), logits, line);
+    if (predictions_) predictions_->write(line += '\n');
+    waiting_.pop_front();
+    ++scored_;
+    logits += data_.outputs();
+  }
+}
+
+void ClassificationFileEvaluation::score(const Waiting& row, const float* logits,
+                                         std::string& prediction) {
+  switch (data_.problem) {
+    case ProblemType::single_label: {
+      ScoredLabel top = top_label(logits, data_.outputs());
+      tally_->add_label(row.label, top.id, tally_->label_loss(logits, row.label));
+      if (predictions_) append_labels(format_, {&top, 1}, prediction);
+      break;
+    }
+    case ProblemType::multi_label: {
+      std::vector<ScoredLabel> labels = positive_labels(logits, data_.outputs());
+      tally_->add_set(row.labels, ids_of(labels), tally_->set_loss(logits, row.labels));
+      if (predictions_) append_labels(format_, labels, prediction);
+      break;
+    }
+    case ProblemType::regression:
+      tally_->add_value(row.target, logits[0], tally_->value_loss(logits[0], row.target));
+      if (predictions_) append_prediction(format_, logits, prediction);
+      break;
+  }
+}
+
+Metrics ClassificationFileEvaluation::metrics() {
+  FINETUNE_CHECK(scored_ == rows_);
+  return tally_->metrics();
+}
+
+void ClassificationFileEvaluation::write_files(const std::filesystem::path& directory) {
+  FINETUNE_CHECK(predictions_ && scored_ == rows_);
+  predictions_->commit();
+  tally_->write_files(directory);
+}
+
+}  // namespace finetune

@@ -1,0 +1,77 @@
+// Evaluation of classification on files of any size. The rows are read twice: once to check them
+// and to find their labels, so that a fault ends the command before anything is computed, and once
+// to score them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/files.h"
+#include "data/rows/row_files.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/rows/row_chunk.h"
+#include "tasks/classification/evaluation/tally.h"
+#include "tasks/file_evaluation.h"
+
+namespace finetune {
+
+class ClassificationFileEvaluation final : public FileEvaluation {
+ public:
+  // options: classification_defaults(config) with eval_files and what the command line changes. The
+  // tokenizer must outlive the evaluation. The errors are those of load_classification_data.
+  ClassificationFileEvaluation(const TaskOptions& options, const Tokenizer& tokenizer,
+                               const BertConfig& config);
+
+  Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
+  int64_t max_length() const override { return data_.max_length; }
+  std::vector<std::string> describe() const override;
+  std::vector<std::string> describe_samples() const override;
+
+  void open_files(const std::filesystem::path& directory) override;
+  const SampleSet* next() override;
+  double share() const override { return double(read_) / double(rows_); }
+  void add(const PackedBatch& batch, const float* logits) override;
+  Metrics metrics() override;
+  void write_files(const std::filesystem::path& directory) override;
+
+ private:
+  // A row that waits for its logits: what it says, and its values for predictions.csv.
+  struct Waiting {
+    int32_t label = 0;
+    std::vector<int32_t> labels;
+    double target = 0;
+    std::string values;
+  };
+
+  bool next_usable(Row& row);
+  void survey();
+  int32_t id_of(std::string_view name, const Row& row) const;
+  Waiting waiting(const Row& row) const;
+  void score(const Waiting& row, const float* logits, std::string& prediction);
+
+  TaskOptions options_;
+  const Tokenizer& tokenizer_;
+  ClassificationData data_;  // without samples
+  RowFiles files_;
+  TextColumns text_;
+  size_t label_ = 0;  // its column
+  LabelMap unknown_;
+  std::vector<float> class_weights_;
+
+  int64_t rows_ = 0, dropped_ = 0, rows_with_unknown_ = 0;  // from the first reading
+  int64_t read_ = 0, faulty_ = 0;                           // of the reading under way
+  int64_t scored_ = 0, tokens_ = 0, truncated_ = 0;
+  RowChunk chunk_;
+  SampleSet set_;
+  std::deque<Waiting> waiting_;
+  std::optional<ClassificationTally> tally_;
+  PredictionFormat format_;
+  std::optional<AtomicFile> predictions_;
+};
+
+}  // namespace finetune

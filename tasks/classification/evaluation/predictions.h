@@ -1,0 +1,64 @@
+// Logits to labels and probabilities, and their columns in a CSV file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasks/classification/rows/dataset.h"
+
+namespace finetune {
+
+struct ScoredLabel {
+  int32_t id = 0;
+  float probability = 0;
+};
+
+// The k most probable of `classes` labels by softmax, best first; equal logits by id.
+std::vector<ScoredLabel> top_labels(const float* logits, int64_t classes, int64_t k);
+ScoredLabel top_label(const float* logits, int64_t classes);
+// Multi-label: the labels whose logit is > 0 (probability above one half), by id, with their
+// sigmoid.
+std::vector<ScoredLabel> positive_labels(const float* logits, int64_t classes);
+std::vector<int32_t> ids_of(std::span<const ScoredLabel> labels);
+
+// The columns that predictions add to a row:
+//   single-label  label,probability, then with top_k > 1 label_2,probability_2, ...
+//   multi-label   label (names joined by `separator`), probability (theirs, joined likewise)
+//   regression    label (the number)
+// and with all_probabilities one "probability:NAME" per class.
+struct PredictionFormat {
+  ProblemType problem = ProblemType::single_label;
+  std::vector<std::string> labels;
+  std::string separator = "|";
+  int64_t top_k = 1;
+  bool all_probabilities = false;
+};
+
+// Names of those columns. One that the input has already becomes predicted_NAME.
+std::vector<std::string> prediction_columns(const PredictionFormat& format,
+                                            const std::vector<std::string>& input_columns);
+
+// One value of a CSV row (RFC 4180): quoted where it holds a comma, quote or line break.
+void append_csv_value(std::string_view value, std::string& line);
+// One row with its line end.
+template <typename Values>
+void append_csv_row(const Values& values, std::string& out) {
+  bool first = true;
+  for (const auto& value : values) {
+    if (!first) out += ',';
+    append_csv_value(value, out);
+    first = false;
+  }
+  out += '\n';
+}
+
+// ",label,probability": what follows a row's own values.
+void append_prediction(const PredictionFormat& format, const float* logits, std::string& line);
+// The same from labels that were kept (single-label: one or top_k of them).
+void append_labels(const PredictionFormat& format, std::span<const ScoredLabel> labels,
+                   std::string& line);
+
+}  // namespace finetune

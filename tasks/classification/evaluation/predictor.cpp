@@ -1,0 +1,74 @@
+#include "tasks/classification/evaluation/predictor.h"
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace finetune {
+
+ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
+                                                 const Tokenizer& tokenizer,
+                                                 const BertConfig& config, int64_t top_k,
+                                                 bool all_probabilities)
+    : options_(options), tokenizer_(tokenizer) {
+  if (config.labels.empty()) {
+    throw model_error("the model has no trained classification head; train one first");
+  }
+  format_.problem = problem_type(options);
+  format_.labels = config.labels;
+  format_.separator = options.multi_label_separator;
+  format_.top_k = top_k;
+  format_.all_probabilities = all_probabilities;
+  int64_t labels = int64_t(config.labels.size());
+  outputs_ = format_.problem == ProblemType::regression ? 1 : labels;
+  if (format_.problem == ProblemType::regression && (top_k != 1 || all_probabilities)) {
+    throw usage_error("--top-k and --all-probabilities do not go with a regression model");
+  }
+  if (format_.problem == ProblemType::multi_label && top_k != 1) {
+    throw usage_error("--top-k does not go with a multi-label model (--all-probabilities does)");
+  }
+  if (top_k < 1 || top_k > labels) {
+    throw usage_error("--top-k ", top_k, " is not in 1 to ", labels, ", the model's labels");
+  }
+  max_length_ = checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+}
+
+std::string ClassificationPredictor::begin(const std::vector<std::string>& columns,
+                                           const std::filesystem::path& file, bool plain_text) {
+  columns_ = columns;
+  if (plain_text) {
+    text_ = {{0}, std::nullopt};
+  } else {
+    text_ = find_text_columns(columns, file, options_);
+  }
+  std::vector<std::string> names = columns;
+  for (std::string& name : prediction_columns(format_, columns)) names.push_back(std::move(name));
+  std::string header;
+  append_csv_row(names, header);
+  return header;
+}
+
+SampleSet ClassificationPredictor::tokenize(std::span<const RowValues> rows) {
+  SampleSet set = encode_rows(tokenizer_, rows, text_, max_length_);
+  rows_ += set.examples;
+  truncated_ += set.truncated;
+  for (RowValues row : rows) empty_ += empty_text_column(row, text_, columns_).has_value();
+  return set;
+}
+
+std::string ClassificationPredictor::format(std::span<const RowValues> rows,
+                                            std::span<const float> logits) const {
+  FINETUNE_CHECK(logits.size() == rows.size() * size_t(outputs_));
+  std::string out;
+  const float* row_logits = logits.data();
+  for (RowValues row : rows) {
+    append_csv_row(row, out);
+    out.pop_back();
+    append_prediction(format_, row_logits, out);
+    out += '\n';
+    row_logits += outputs_;
+  }
+  return out;
+}
+
+}  // namespace finetune

@@ -1,0 +1,64 @@
+// Rows to predictions in bounded chunks, for inputs of any length. The command's loop:
+//
+//   ClassificationPredictor predictor(options, tokenizer, config, top_k, all_probabilities);
+//   out.write(predictor.begin(columns, file, plain_text));
+//   while (chunk.read(reader, kPredictionChunk)) {
+//     SampleSet set = predictor.tokenize(chunk.rows());
+//     compute_logits(backend, bert, weights, device, set.samples, limits..., logits);
+//     out.write(predictor.format(chunk.rows(), logits));
+//   }
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/parameters.h"
+#include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/rows/text_columns.h"
+#include "tasks/task.h"
+#include "tokenizer/tokenizer.h"
+
+namespace finetune {
+
+constexpr int64_t kPredictionChunk = 4096;  // rows; at most this times max_length tokens are held
+
+class ClassificationPredictor {
+ public:
+  // options: classification_defaults(config) with what the command line changes. The tokenizer must
+  // outlive the predictor. Error(model) for a config without labels, Error(usage) for a top_k that
+  // is not in [1, labels] or does not go with the problem type.
+  ClassificationPredictor(const TaskOptions& options, const Tokenizer& tokenizer,
+                          const BertConfig& config, int64_t top_k, bool all_probabilities);
+
+  Head head() const { return {HeadKind::sequence, outputs_}; }
+  int64_t max_length() const { return max_length_; }
+
+  // Finds the text columns of the input and returns the output's header line. Plain text: its one
+  // column is the text, whatever columns the options name. Once, before the first rows.
+  std::string begin(const std::vector<std::string>& columns, const std::filesystem::path& file,
+                    bool plain_text);
+  // The rows in order. An empty text is a text (a line in, a line out); it is counted.
+  SampleSet tokenize(std::span<const RowValues> rows);
+  // Output rows, a line each. logits (rows, outputs) row-major.
+  std::string format(std::span<const RowValues> rows, std::span<const float> logits) const;
+
+  int64_t rows() const { return rows_; }
+  int64_t truncated() const { return truncated_; }
+  int64_t empty() const { return empty_; }
+
+ private:
+  TaskOptions options_;
+  const Tokenizer& tokenizer_;
+  PredictionFormat format_;
+  int64_t outputs_ = 0;
+  int64_t max_length_ = 0;
+  std::vector<std::string> columns_;
+  TextColumns text_;
+  int64_t rows_ = 0, truncated_ = 0, empty_ = 0;
+};
+
+}  // namespace finetune

@@ -1,0 +1,145 @@
+#include "tasks/classification/evaluation/tally.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "tasks/classification/losses.h"
+#include "tasks/classification/evaluation/predictions.h"
+
+namespace finetune {
+
+ClassificationTally::ClassificationTally(const ClassificationData& data,
+                                         std::span<const float> weights, double smoothing)
+    : data_(data), weights_(weights), smoothing_(smoothing), counts_(size_t(data.classes())) {}
+
+double ClassificationTally::label_loss(const float* logits, int32_t label) const {
+  int64_t outputs = data_.outputs();
+  if (label >= outputs) return 0;
+  return cross_entropy_loss({logits, size_t(outputs)}, label, weights_, smoothing_);
+}
+
+double ClassificationTally::set_loss(const float* logits, std::span<const int32_t> labels) const {
+  auto known = std::lower_bound(labels.begin(), labels.end(), int32_t(data_.outputs()));
+  return binary_cross_entropy_loss({logits, size_t(data_.outputs())},
+                                   labels.first(size_t(known - labels.begin())));
+}
+
+double ClassificationTally::value_loss(float value, double target) const {
+  double error = double(value) - target;
+  return error * error;
+}
+
+void ClassificationTally::add_label(int32_t truth, int32_t predicted, double loss) {
+  count_label(counts_, truth, predicted);
+  ++confusion_[uint64_t(truth) * uint64_t(data_.classes()) + uint64_t(predicted)];
+  ++samples_;
+  if (truth >= data_.outputs()) return;  // torch's ignore_index
+  loss_ += loss;
+  denominator_ += weights_.empty() ? 1.0 : double(weights_[size_t(truth)]);
+}
+
+void ClassificationTally::add_set(std::span<const int32_t> truth,
+                                  std::span<const int32_t> predicted, double loss) {
+  whole_sets_ += count_labels(counts_, truth, predicted);
+  ++samples_;
+  loss_ += loss;
+  denominator_ += 1;
+}
+
+void ClassificationTally::add_value(double truth, float predicted, double loss) {
+  truths_.push_back(truth);
+  values_.push_back(predicted);
+  ++samples_;
+  loss_ += loss;
+  denominator_ += 1;
+}
+
+Metrics ClassificationTally::metrics() const {
+  Metrics metrics{{"eval_loss", denominator_ == 0 ? 0 : loss_ / denominator_}};
+  auto add_f1 = [&](const F1Scores& f1) {
+    metrics["eval_f1_macro"] = f1.macro;
+    metrics["eval_f1_micro"] = f1.micro;
+    metrics["eval_f1_weighted"] = f1.weighted;
+  };
+  if (data_.problem == ProblemType::single_label) {
+    auto scores = single_label_scores(counts_);
+    metrics["eval_accuracy"] = scores.accuracy;
+    metrics["eval_mcc"] = scores.mcc;
+    add_f1(scores.f1);
+  } else if (data_.problem == ProblemType::multi_label) {
+    auto scores = multi_label_scores(counts_, whole_sets_, samples_);
+    metrics["eval_accuracy"] = scores.accuracy;
+    add_f1(scores.f1);
+  } else {
+    auto scores = regression_scores(truths_, values_);
+    metrics["eval_mse"] = scores.mse;
+    metrics["eval_mae"] = scores.mae;
+    metrics["eval_pearson"] = scores.pearson;
+    metrics["eval_spearman"] = scores.spearman;
+  }
+  return metrics;
+}
+
+void ClassificationTally::write_files(const std::filesystem::path& directory) const {
+  if (data_.problem == ProblemType::regression) return;
+  write_confusion(directory / "confusion.csv");
+  write_per_class(directory / "per_class.csv");
+}
+
+std::vector<ClassScores> ClassificationTally::class_scores() const {
+  return data_.problem == ProblemType::single_label
+             ? single_label_scores(counts_).classes
+             : multi_label_scores(counts_, whole_sets_, samples_).classes;
+}
+
+void ClassificationTally::write_confusion(const std::filesystem::path& path) const {
+  AtomicFile file(path);
+  std::string out;
+  int64_t classes = data_.classes();
+  std::vector<std::string> row;
+  if (data_.problem == ProblemType::single_label) {
+    row = {"true_label"};
+    for (int64_t c = 0; c < classes; ++c) row.push_back(data_.class_name(c));
+    append_csv_row(row, out);
+    for (int64_t t = 0; t < classes; ++t) {
+      row = {data_.class_name(t)};
+      for (int64_t c = 0; c < classes; ++c) {
+        auto found = confusion_.find(uint64_t(t * classes + c));
+        row.push_back(concat(found == confusion_.end() ? 0 : found->second));
+      }
+      append_csv_row(row, out);
+      file.write(out);
+      out.clear();
+    }
+  } else {
+    row = {"label", "true_positives", "false_positives", "false_negatives", "true_negatives"};
+    append_csv_row(row, out);
+    std::vector<ClassScores> scores = class_scores();
+    for (int64_t c = 0; c < classes; ++c) {
+      const ClassScores& s = scores[size_t(c)];
+      row = {data_.class_name(c), concat(s.correct), concat(s.predicted - s.correct),
+             concat(s.support - s.correct), concat(samples_ - s.predicted - s.support + s.correct)};
+      append_csv_row(row, out);
+    }
+    file.write(out);
+  }
+  file.commit();
+}
+
+void ClassificationTally::write_per_class(const std::filesystem::path& path) const {
+  std::string out;
+  append_csv_row(std::vector<std::string>{"label", "precision", "recall", "f1", "support"}, out);
+  std::vector<ClassScores> scores = class_scores();
+  for (int64_t c = 0; c < data_.classes(); ++c) {
+    const ClassScores& s = scores[size_t(c)];
+    append_csv_row(
+        std::vector<std::string>{data_.class_name(c), format_number(s.precision),
+                                 format_number(s.recall), format_number(s.f1), concat(s.support)},
+        out);
+  }
+  write_file(path, out);
+}
+
+}  // namespace finetune

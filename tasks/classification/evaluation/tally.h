@@ -1,0 +1,54 @@
+// Counts of what a classifier got right, sample by sample: metrics and the files confusion.csv and
+// per_class.csv in memory that depends on the labels, not on the samples. Regression alone keeps
+// its numbers: ranks need all of them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+class ClassificationTally {
+ public:
+  // `data`: its labels and problem type; must outlive the tally, as must the weights, one per
+  // output or none.
+  ClassificationTally(const ClassificationData& data, std::span<const float> weights,
+                      double smoothing);
+
+  // The training loss of a sample from its logits. A label that the model does not know has none.
+  double label_loss(const float* logits, int32_t label) const;
+  double set_loss(const float* logits, std::span<const int32_t> labels) const;
+  double value_loss(float value, double target) const;
+
+  // A sample's truth and prediction, in the order of the samples: sums depend on it.
+  void add_label(int32_t truth, int32_t predicted, double loss);
+  void add_set(std::span<const int32_t> truth, std::span<const int32_t> predicted, double loss);
+  void add_value(double truth, float predicted, double loss);
+
+  Metrics metrics() const;
+  void write_files(const std::filesystem::path& directory) const;
+
+ private:
+  std::vector<ClassScores> class_scores() const;
+  void write_confusion(const std::filesystem::path& path) const;
+  void write_per_class(const std::filesystem::path& path) const;
+
+  const ClassificationData& data_;
+  std::span<const float> weights_;
+  double smoothing_;
+  int64_t samples_ = 0;
+  double loss_ = 0, denominator_ = 0;
+  std::vector<ClassScores> counts_;                  // (classes)
+  std::unordered_map<uint64_t, int64_t> confusion_;  // truth * classes + prediction
+  int64_t whole_sets_ = 0;
+  std::vector<double> truths_, values_;  // regression
+};
+
+}  // namespace finetune

@@ -1,0 +1,292 @@
+#include "tasks/classification/rows/dataset.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/plan.h"
+#include "tasks/classification/rows/row_labels.h"
+#include "tasks/classification/rows/text_columns.h"
+
+namespace finetune {
+namespace {
+
+// A table with its columns found and its unusable rows put aside.
+struct Source {
+  std::shared_ptr<Table> table;
+  TextColumns text;
+  size_t label = 0;
+  std::vector<uint32_t> rows;  // usable ones
+  int64_t dropped = 0;
+
+  std::string_view value(uint32_t row) const { return table->rows()[row].values[label]; }
+  const std::filesystem::path& file() const { return table->files().front(); }
+};
+
+Source read_source(const std::vector<InputFile>& files, const TaskOptions& options,
+                   ProblemType problem, int64_t limit) {
+  Source source;
+  auto table = std::make_shared<Table>(
+      read_table(files, options.skip_bad_rows, options.skip_bad_rows ? 0 : limit));
+  source.table = table;
+  source.text = find_text_columns(table->columns(), source.file(), options);
+  source.label =
+      find_column(table->columns(), options.label_column, source.file(), "--label-column");
+  source.dropped = table->skipped_rows();
+  for (uint32_t i = 0; i < table->rows().size(); ++i) {
+    const Table::Row& row = table->rows()[i];
+    std::optional<std::string> wrong =
+        row_fault(row.values, table->columns(), source.text, source.label, options, problem);
+    if (!wrong) {
+      source.rows.push_back(i);
+    } else if (options.skip_bad_rows) {
+      ++source.dropped;
+    } else {
+      throw bad_row(table->where(row), *wrong);
+    }
+  }
+  if (source.rows.empty()) {
+    throw data_error(source.file().string(), ": no usable row",
+                     source.dropped > 0 ? concat(" (", source.dropped, " dropped)") : "");
+  }
+  return source;
+}
+
+void cut(std::vector<uint32_t>& rows, int64_t limit) {
+  if (limit > 0 && int64_t(rows.size()) > limit) rows.resize(size_t(limit));
+}
+
+// The distinct labels of all usable rows.
+LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType problem) {
+  std::vector<std::string_view> values;
+  for (uint32_t row : source.rows) {
+    for_each_label(source.value(row), problem, options,
+                   [&](std::string_view name) { values.push_back(name); });
+  }
+  LabelMap labels = LabelMap::from_values(values);
+  int64_t least = problem == ProblemType::single_label ? 2 : 1;
+  if (labels.size() < least) {
+    throw data_error(source.file().string(), ": column ", in_quotes(options.label_column), " has ",
+                     labels.size() == 0 ? std::string("no label")
+                                        : concat("one class alone, ", in_quotes(labels.names()[0])),
+                     "; training needs at least ", least == 2 ? "two" : "one");
+  }
+  if (labels.size() > kMostLabels) {
+    throw data_error(source.file().string(), ": column ", in_quotes(options.label_column), " has ",
+                     labels.size(), " labels; ", kMostLabels, " are possible");
+  }
+  return labels;
+}
+
+// Whether the model's head has this problem type and knows all of `labels`.
+bool head_fits(const BertConfig& config, ProblemType problem, const LabelMap& labels) {
+  bool one = config.labels.size() == 1;
+  switch (problem) {
+    case ProblemType::regression:
+      return one && (config.problem_type == name_of(problem) || config.problem_type.empty());
+    case ProblemType::multi_label:
+      if (config.problem_type != name_of(problem)) return false;
+      break;
+    case ProblemType::single_label:
+      if (config.problem_type != name_of(problem) && !config.problem_type.empty()) return false;
+      break;
+  }
+  LabelMap own(config.labels);
+  return std::all_of(labels.names().begin(), labels.names().end(),
+                     [&](const std::string& name) { return own.find(name) >= 0; });
+}
+
+// Labels of the evaluation rows that the map lacks, sorted.
+std::vector<std::string> unknown_labels(const Source& source, const LabelMap& labels,
+                                        const TaskOptions& options, ProblemType problem) {
+  std::vector<std::string> unknown;
+  std::optional<uint32_t> first_row;
+  bool single = problem == ProblemType::single_label;
+  int64_t counted = 0;
+  auto look = [&](std::string_view name, uint32_t row) {
+    if (labels.find(name) >= 0) return;
+    if (!first_row) first_row = row;
+    unknown.emplace_back(name);
+    ++counted;
+  };
+  for (uint32_t row : source.rows) {
+    for_each_label(source.value(row), problem, options,
+                   [&](std::string_view name) { look(name, row); });
+  }
+  std::sort(unknown.begin(), unknown.end());
+  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
+  if (first_row && !options.ignore_unknown_labels) {
+    throw unknown_labels_error(source.table->where(source.table->rows()[*first_row]), unknown,
+                               options);
+  }
+  if (single && counted == int64_t(source.rows.size())) {
+    throw data_error(source.file().string(), ": column ", in_quotes(options.label_column),
+                     " has no label that the model knows");
+  }
+  return unknown;
+}
+
+ClassificationSide make_side(const Source& source, const ClassificationData& data,
+                             const TaskOptions& options, const Tokenizer& tokenizer) {
+  ClassificationSide side;
+  side.rows = source.rows;
+  side.dropped = source.dropped;
+  LabelMap unknown(data.unknown_labels);
+  auto id_of = [&](std::string_view name) {
+    int32_t id = data.labels.find(name);
+    return id >= 0 ? id : int32_t(data.labels.size()) + unknown.find(name);
+  };
+  std::vector<RowValues> values;
+  values.reserve(side.rows.size());
+  std::vector<int32_t> ids;
+  for (uint32_t row : side.rows) {
+    values.emplace_back(source.table->rows()[row].values);
+    std::string_view label = source.value(row);
+    switch (data.problem) {
+      case ProblemType::single_label:
+        side.labels.push_back(id_of(label));
+        break;
+      case ProblemType::multi_label:
+        ids.clear();
+        for (std::string_view part : split_labels(label, options.multi_label_separator)) {
+          ids.push_back(id_of(part));
+        }
+        std::sort(ids.begin(), ids.end());
+        ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+        side.label_sets.push_back(ids);
+        break;
+      case ProblemType::regression:
+        side.targets.push_back(*finite_number(label));
+        break;
+    }
+  }
+  side.set = encode_rows(tokenizer, values, source.text, data.max_length);
+  return side;
+}
+
+// The text columns by name, so that a trained model can say what it was trained on.
+std::vector<std::string> column_names(const Source& source) {
+  std::vector<std::string> names;
+  for (size_t column : source.text.text) names.push_back(source.table->columns()[column]);
+  return names;
+}
+
+}  // namespace
+
+std::string_view name_of(ProblemType problem) {
+  switch (problem) {
+    case ProblemType::single_label:
+      return "single_label_classification";
+    case ProblemType::multi_label:
+      return "multi_label_classification";
+    case ProblemType::regression:
+      return "regression";
+  }
+  return "";
+}
+
+ProblemType problem_type(const TaskOptions& options) {
+  if (options.regression) return ProblemType::regression;
+  return options.multi_label_separator.empty() ? ProblemType::single_label
+                                               : ProblemType::multi_label;
+}
+
+std::vector<std::string_view> split_labels(std::string_view value, std::string_view separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= value.size();) {
+    size_t end = std::min(value.find(separator, begin), value.size());
+    std::string_view part = trim(value.substr(begin, end - begin));
+    if (!part.empty()) parts.push_back(part);
+    begin = end + separator.size();
+  }
+  return parts;
+}
+
+ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
+                                            const BertConfig& config, bool model_head) {
+  ClassificationData data;
+  data.problem = problem_type(options);
+  check_problem_options(options, data.problem);
+  data.max_length =
+      checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+
+  std::optional<Source> train, eval;
+  if (!options.train_files.empty()) {
+    train = read_source(options.train_files, options, data.problem, 0);
+    data.text_columns = column_names(*train);
+    LabelMap labels;
+    if (data.problem != ProblemType::regression) labels = labels_of(*train, options, data.problem);
+    data.keeps_head = model_head && head_fits(config, data.problem, labels);
+    data.labels = data.keeps_head && data.problem != ProblemType::regression
+                      ? LabelMap(config.labels)
+                      : std::move(labels);
+  } else {
+    if (!model_head || config.labels.empty()) {
+      throw model_error("the model has no trained classification head; train one first");
+    }
+    data.keeps_head = true;
+    if (data.problem != ProblemType::regression) data.labels = LabelMap(config.labels);
+  }
+  if (!options.eval_files.empty()) {
+    eval = read_source(options.eval_files, options, data.problem, options.max_eval_samples);
+    if (data.text_columns.empty()) data.text_columns = column_names(*eval);
+  } else if (options.eval_fraction > 0 && train) {
+    HoldOut parts = hold_out(int64_t(train->rows.size()), options.eval_fraction, options.seed);
+    if (parts.train.empty()) {
+      throw usage_error("--eval-fraction ", options.eval_fraction, " of ", train->rows.size(),
+                        " rows leaves none for training");
+    }
+    eval = train;
+    eval->dropped = 0;  // counted with the training data
+    auto pick = [&](const std::vector<uint32_t>& places) {
+      std::vector<uint32_t> rows;
+      for (uint32_t place : places) rows.push_back(eval->rows[place]);
+      return rows;
+    };
+    train->rows = pick(parts.train);
+    eval->rows = pick(parts.eval);
+  }
+  if (train) {
+    cut(train->rows, options.max_train_samples);
+    data.train = make_side(*train, data, options, tokenizer);
+    train->table->check_intact();
+    train.reset();
+  }
+  if (eval) {
+    cut(eval->rows, options.max_eval_samples);
+    if (data.problem != ProblemType::regression) {
+      data.unknown_labels = unknown_labels(*eval, data.labels, options, data.problem);
+    }
+    data.has_eval = true;
+    data.eval = make_side(*eval, data, options, tokenizer);
+    eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
+    data.eval.table = eval->table;
+  }
+  return data;
+}
+
+std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length) {
+  double count = double(std::max<int64_t>(1, rows));
+  return concat(tokens, " tokens (", format_fixed(double(tokens) / count, 1), " a row), ",
+                truncated, " cut at ", max_length, " tokens (",
+                format_fixed(100.0 * double(truncated) / count, 1), " %)");
+}
+
+std::string describe_labels(const ClassificationData& data, const TaskOptions& options) {
+  if (data.problem == ProblemType::regression) {
+    return concat("regression on column ", in_quotes(options.label_column));
+  }
+  return concat(data.labels.size(), " labels",
+                data.problem == ProblemType::multi_label ? ", any number a row" : "");
+}
+
+std::string describe_unknown_labels(const ClassificationData& data, int64_t rows_with_unknown,
+                                    int64_t rows) {
+  return concat("eval: ", rows_with_unknown, " of ", rows,
+                " rows have labels unknown to the model (", data.unknown_labels.size(),
+                " distinct); they count as wrong");
+}
+
+}  // namespace finetune

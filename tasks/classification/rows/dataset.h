@@ -1,0 +1,83 @@
+// Rows of a file to classification samples: texts as tokens, labels as ids or numbers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/labels.h"
+#include "data/rows/records.h"
+#include "model/config.h"
+#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/task.h"
+#include "tokenizer/tokenizer.h"
+
+namespace finetune {
+
+enum class ProblemType { single_label, multi_label, regression };
+
+// Hugging Face's problem_type: "single_label_classification", ...
+std::string_view name_of(ProblemType problem);
+ProblemType problem_type(const TaskOptions& options);
+
+// One side of the data. What is said of a problem type is empty for the others.
+struct ClassificationSide {
+  SampleSet set;
+  std::vector<int32_t> labels;         // single-label: ids; those >= LabelMap::size() are unknown
+  LabelSets label_sets;                // multi-label: ids likewise
+  std::vector<double> targets;         // regression
+  int64_t dropped = 0;                 // unusable rows of the files (--skip-bad-rows)
+  std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`
+  std::vector<uint32_t> rows;          // the table's row of each sample
+};
+
+struct ClassificationData {
+  ProblemType problem = ProblemType::single_label;
+  LabelMap labels;                          // of the model's outputs; empty for regression
+  bool keeps_head = false;                  // the model's own head and label map fit and are kept
+  std::vector<std::string> unknown_labels;  // id LabelMap::size() + i, sorted; never predicted
+  int64_t max_length = 0;
+  std::vector<std::string> text_columns;  // as resolved
+  ClassificationSide train;
+  bool has_eval = false;
+  ClassificationSide eval;
+
+  int64_t outputs() const { return problem == ProblemType::regression ? 1 : labels.size(); }
+  // Labels of the evaluation data included: those the model knows, then the unknown ones.
+  int64_t classes() const { return labels.size() + int64_t(unknown_labels.size()); }
+  const std::string& class_name(int64_t id) const {
+    return id < labels.size() ? labels.names()[size_t(id)]
+                              : unknown_labels[size_t(id - labels.size())];
+  }
+};
+
+// Labels of one multi-label value: parts between separators, white space around them and empty
+// parts dropped. An empty value means no label.
+std::vector<std::string_view> split_labels(std::string_view value, std::string_view separator);
+
+// Reads, checks, labels and tokenizes options.train_files and eval_files (or the held-out share).
+//
+// Labels: the names of all usable training rows, sorted by code point; --max-train-samples and
+// hold-out choose samples afterwards, so they do not change the label map. `model_head` says that
+// the model has a trained head that may be kept: it is, if its problem type is the data's and its
+// labels cover the data's, and then its own label order counts. Without train_files (evaluation
+// of a finished model) the model's labels count.
+//
+// Error(data) with file and line for an empty text or label (multi-label: a row without labels is
+// legal) and a regression value that is not a finite number, unless options.skip_bad_rows; for
+// fewer than two classes, no usable row, and evaluation labels unknown to training, unless
+// options.ignore_unknown_labels.
+ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
+                                            const BertConfig& config, bool model_head);
+
+// Lines for the log.
+std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);
+std::string describe_labels(const ClassificationData& data, const TaskOptions& options);
+std::string describe_unknown_labels(const ClassificationData& data, int64_t rows_with_unknown,
+                                    int64_t rows);
+
+}  // namespace finetune

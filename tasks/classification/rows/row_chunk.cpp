@@ -1,0 +1,41 @@
+#include "tasks/classification/rows/row_chunk.h"
+
+namespace finetune {
+
+bool RowChunk::read(RowReader& reader, int64_t max_rows, size_t max_bytes) {
+  clear();
+  Row row;
+  while (size() < max_rows && bytes() < max_bytes && reader.next(row)) add(row.values);
+  return size() > 0;
+}
+
+void RowChunk::clear() {
+  count_ = 0;
+  text_.clear();
+  ends_.clear();
+}
+
+void RowChunk::add(RowValues values) {
+  for (std::string_view value : values) {
+    text_ += value;
+    ends_.push_back(text_.size());
+  }
+  ++count_;
+}
+
+std::span<const RowValues> RowChunk::rows() {
+  values_.clear();
+  rows_.clear();
+  size_t begin = 0;
+  for (size_t end : ends_) {
+    values_.push_back(std::string_view(text_).substr(begin, end - begin));
+    begin = end;
+  }
+  for (size_t i = 0; i < size_t(count_); ++i) {
+    size_t columns = values_.size() / size_t(count_);
+    rows_.push_back(RowValues(values_).subspan(i * columns, columns));
+  }
+  return rows_;
+}
+
+}  // namespace finetune

@@ -1,0 +1,34 @@
+// A bounded number of rows copied out of a RowReader, so that they can be tokenized together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/rows/records.h"
+#include "tasks/classification/rows/text_columns.h"
+
+namespace finetune {
+
+class RowChunk {
+ public:
+  // Reads up to max_rows rows, fewer where their text exceeds max_bytes. False if none is left.
+  bool read(RowReader& reader, int64_t max_rows, size_t max_bytes = size_t{8} << 20);
+  void clear();
+  void add(RowValues values);  // a copy
+  int64_t size() const { return count_; }
+  size_t bytes() const { return text_.size(); }
+  // Valid until the chunk changes.
+  std::span<const RowValues> rows();
+
+ private:
+  int64_t count_ = 0;
+  std::string text_;
+  std::vector<size_t> ends_;  // of each value in text_
+  std::vector<std::string_view> values_;
+  std::vector<RowValues> rows_;
+};
+
+}  // namespace finetune

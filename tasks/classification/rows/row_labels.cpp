@@ -1,0 +1,68 @@
+#include "tasks/classification/rows/row_labels.h"
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kNamedUnknownLabels = 10;
+
+}  // namespace
+
+std::optional<double> finite_number(std::string_view text) {
+  std::optional<double> value = parse_double(trim(text));
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+std::optional<std::string> row_fault(RowValues values, const std::vector<std::string>& names,
+                                     const TextColumns& text, size_t label,
+                                     const TaskOptions& options, ProblemType problem) {
+  std::optional<std::string> empty = empty_text_column(values, text, names);
+  if (!empty && problem != ProblemType::multi_label && trim(values[label]).empty()) {
+    empty = options.label_column;
+  }
+  if (empty) return concat("column ", in_quotes(*empty), " is empty");
+  if (problem == ProblemType::regression && !finite_number(values[label])) {
+    return concat("column ", in_quotes(options.label_column), " is ", in_quotes(values[label]),
+                  ", not a finite number");
+  }
+  return std::nullopt;
+}
+
+Error bad_row(const std::string& where, const std::string& fault) {
+  return data_error(where, ": ", fault, " (mend the row, or drop such rows with --skip-bad-rows)");
+}
+
+Error unknown_labels_error(const std::string& where, const std::vector<std::string>& unknown,
+                           const TaskOptions& options) {
+  std::vector<std::string> named;
+  for (size_t i = 0; i < unknown.size() && i < kNamedUnknownLabels; ++i) {
+    named.push_back(in_quotes(unknown[i]));
+  }
+  std::string more =
+      unknown.size() > named.size() ? concat(" and ", unknown.size() - named.size(), " more") : "";
+  return data_error(
+      where, ": column ", in_quotes(options.label_column), " has ", unknown.size(),
+      unknown.size() == 1 ? " label" : " labels", " that ",
+      options.train_files.empty() ? "the model does not know: " : "the training data lacks: ",
+      join(named, ", "), more, " (to count them as wrong: --ignore-unknown-labels)");
+}
+
+void check_problem_options(const TaskOptions& options, ProblemType problem) {
+  if (options.regression && !options.multi_label_separator.empty()) {
+    throw usage_error("--regression and --multi-label exclude each other");
+  }
+  if (problem == ProblemType::single_label) return;
+  std::string_view name = problem == ProblemType::regression ? "--regression" : "--multi-label";
+  if (options.balanced_class_weights) {
+    throw usage_error("--class-weights balanced does not go with ", name);
+  }
+  if (options.label_smoothing != 0) {
+    throw usage_error("--label-smoothing does not go with ", name);
+  }
+}
+
+}  // namespace finetune

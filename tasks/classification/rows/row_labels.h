@@ -1,0 +1,40 @@
+// The label of one row: whether it can be used, and what it says.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/text_columns.h"
+
+namespace finetune {
+
+std::optional<double> finite_number(std::string_view text);
+
+// What makes a row unusable, for the user, or nothing: an empty text, an empty label, a label that
+// regression cannot take. `names`: the columns, `label`: the index of the label's.
+std::optional<std::string> row_fault(RowValues values, const std::vector<std::string>& names,
+                                     const TextColumns& text, size_t label,
+                                     const TaskOptions& options, ProblemType problem);
+// The error for such a row, `where` being "train.csv:118".
+Error bad_row(const std::string& where, const std::string& fault);
+
+// Calls label(name) for the label of a row, or for each of several.
+template <typename Label>
+void for_each_label(std::string_view value, ProblemType problem, const TaskOptions& options,
+                    Label&& label) {
+  if (problem == ProblemType::single_label) return label(value);
+  for (std::string_view part : split_labels(value, options.multi_label_separator)) label(part);
+}
+
+// The error for labels that the model does not know (distinct and sorted); `where`: the first.
+Error unknown_labels_error(const std::string& where, const std::vector<std::string>& unknown,
+                           const TaskOptions& options);
+
+// Error(usage) for options that contradict each other or the problem type.
+void check_problem_options(const TaskOptions& options, ProblemType problem);
+
+}  // namespace finetune

@@ -1,0 +1,164 @@
+#include "tasks/classification/rows/text_columns.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/threads/parallel.h"
+#include "core/text.h"
+#include "tasks/pair_types.h"
+#include "tokenizer/encoding.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kDefaultMaxLength = 128;
+constexpr int64_t kRowsPerPiece = 256;
+constexpr size_t kListedColumns = 20;
+
+std::string listed(const std::vector<std::string>& columns) {
+  std::string out = columns.size() == 1 ? "there is only " : "there are ";
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (i == kListedColumns) return out + concat(" and ", columns.size() - i, " more");
+    out += concat(i == 0 ? "" : ", ", in_quotes(columns[i]));
+  }
+  return out;
+}
+
+// What one thread makes of consecutive rows.
+struct Piece {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> ends;  // in ids, one for each row
+  std::vector<uint32_t> second;
+  int64_t truncated = 0;
+};
+
+void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
+                  const TextColumns& columns, int64_t max_length, Piece& piece) {
+  TokenBuffer tokens;
+  std::string buffer;
+  for (RowValues row : rows) {
+    tokens.clear();
+    tokenizer.encode(joined_text(row, columns, buffer), tokens);
+    int64_t first = int64_t(tokens.size());
+    if (columns.pair) {
+      tokenizer.encode(row[*columns.pair], tokens);
+      int64_t second = int64_t(tokens.size()) - first;
+      PairLengths kept = truncate_longest_first(first, second, max_length - kSpecialPair);
+      piece.truncated += kept.first < first || kept.second < second;
+      piece.second.push_back(append_pair(tokenizer.special(), tokens.ids.data(), kept.first,
+                                         tokens.ids.data() + first, kept.second, piece.ids));
+    } else {
+      int64_t kept = std::min(first, max_length - kSpecialSingle);
+      piece.truncated += kept < first;
+      piece.second.push_back(
+          append_single(tokenizer.special(), tokens.ids.data(), kept, piece.ids));
+    }
+    piece.ends.push_back(int64_t(piece.ids.size()));
+  }
+}
+
+}  // namespace
+
+size_t find_column(const std::vector<std::string>& columns, std::string_view name,
+                   const std::filesystem::path& file, std::string_view option) {
+  auto found = std::find(columns.begin(), columns.end(), name);
+  if (found != columns.end()) return size_t(found - columns.begin());
+  throw data_error(file.string(), ": no column ", in_quotes(name), " (", listed(columns),
+                   "; choose one with ", option, ")");
+}
+
+TextColumns find_text_columns(const std::vector<std::string>& columns,
+                              const std::filesystem::path& file, const TaskOptions& options) {
+  TextColumns found;
+  if (!options.text_pair_column.empty()) {
+    found.pair = find_column(columns, options.text_pair_column, file, "--text-pair-column");
+  }
+  for (const std::string& name : options.text_columns) {
+    if (name == options.label_column) {
+      throw usage_error("--text-column ", in_quotes(name), " is the label column too");
+    }
+    found.text.push_back(find_column(columns, name, file, "--text-column"));
+  }
+  if (options.text_pair_column == options.label_column) {
+    throw usage_error("--text-pair-column ", in_quotes(options.label_column),
+                      " is the label column too");
+  }
+  if (!found.text.empty()) return found;
+
+  std::vector<size_t> candidates;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] == options.label_column || found.pair == i) continue;
+    if (columns[i] == "text") return {{i}, found.pair};
+    candidates.push_back(i);
+  }
+  if (candidates.size() == 1) return {candidates, found.pair};
+  if (candidates.empty()) {
+    throw data_error(
+        file.string(), ": no column is left for the text (", listed(columns), "; the label is ",
+        in_quotes(options.label_column),
+        found.pair ? concat(", the second text ", in_quotes(columns[*found.pair])) : "", ")");
+  }
+  throw data_error(file.string(), ": no column 'text' (", listed(columns),
+                   "; choose one with --text-column)");
+}
+
+std::string_view joined_text(RowValues row, const TextColumns& columns, std::string& buffer) {
+  if (columns.text.size() == 1) return row[columns.text[0]];
+  buffer.clear();
+  for (size_t i = 0; i < columns.text.size(); ++i) {
+    if (i > 0) buffer += ' ';
+    buffer += row[columns.text[i]];
+  }
+  return buffer;
+}
+
+std::optional<std::string> empty_text_column(RowValues row, const TextColumns& columns,
+                                             const std::vector<std::string>& names) {
+  auto empty = [&](size_t column) { return trim(row[column]).empty(); };
+  if (std::all_of(columns.text.begin(), columns.text.end(), empty)) return names[columns.text[0]];
+  if (columns.pair && empty(*columns.pair)) return names[*columns.pair];
+  return std::nullopt;
+}
+
+int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) {
+  int64_t positions = config.max_position_embeddings;
+  if (pairs) require_pair_types(config, "--text-pair-column");
+  int64_t length = asked == 0 ? std::min(kDefaultMaxLength, positions) : asked;
+  if (length > positions) {
+    throw usage_error("--max-length ", length, " is beyond the model's ", positions, " positions");
+  }
+  int64_t least = pairs ? kSpecialPair + 2 : kSpecialSingle + 1;
+  if (length < least) {
+    throw usage_error("--max-length ", length, " leaves no room for text (at least ", least, ")");
+  }
+  return length;
+}
+
+SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> rows,
+                      const TextColumns& columns, int64_t max_length) {
+  int64_t count = int64_t(rows.size());
+  std::vector<Piece> pieces(size_t((count + kRowsPerPiece - 1) / kRowsPerPiece));
+  parallel_ranges(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+    encode_piece(tokenizer, rows.subspan(size_t(begin), size_t(end - begin)), columns, max_length,
+                 pieces[size_t(begin / kRowsPerPiece)]);
+  });
+
+  SampleSet set;
+  set.examples = count;
+  size_t tokens = 0;
+  for (const Piece& piece : pieces) tokens += piece.ids.size();
+  set.samples.ids.reserve(tokens);
+  set.samples.offsets.reserve(size_t(count) + 1);
+  set.samples.second.reserve(size_t(count));
+  for (Piece& piece : pieces) {
+    int64_t start = int64_t(set.samples.ids.size());
+    set.samples.ids.insert(set.samples.ids.end(), piece.ids.begin(), piece.ids.end());
+    for (int64_t end : piece.ends) set.samples.offsets.push_back(start + end);
+    set.samples.second.insert(set.samples.second.end(), piece.second.begin(), piece.second.end());
+    set.truncated += piece.truncated;
+    piece = {};
+  }
+  return set;
+}
+
+}  // namespace finetune

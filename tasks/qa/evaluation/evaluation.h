@@ -1,0 +1,99 @@
+// Evaluation of question answering: takes the logits of windows in any order, keeps of each only
+// what its question's answer can need, and gives official scores and Hugging Face's files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/files.h"
+#include "data/squad.h"
+#include "tasks/qa/features.h"
+#include "tasks/qa/evaluation/postprocess.h"
+#include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// Where answers are written; absent ones are left out.
+struct AnswerWriters {
+  JsonObjectWriter* predictions = nullptr;
+  JsonObjectWriter* n_best = nullptr;
+  JsonObjectWriter* null_odds = nullptr;  // version 2
+};
+
+// Hugging Face's files in a directory, written answer by answer: predictions.json,
+// nbest_predictions.json, and null_odds.json under version 2.
+class AnswerFiles {
+ public:
+  AnswerFiles(const std::filesystem::path& directory, int squad_version);
+  AnswerWriters writers();
+  void commit();  // without it nothing is left
+
+ private:
+  struct File {
+    explicit File(const std::filesystem::path& path)
+        : file(path), writer([this](std::string_view text) { file.write(text); }) {}
+    void commit();
+    AtomicFile file;
+    JsonObjectWriter writer;
+  };
+  File predictions_, n_best_;
+  std::optional<File> null_odds_;
+};
+
+// What the logits (length, 2) of window w can contribute to its question. Error(diverged) for
+// logits that are not finite.
+WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
+                             const float* logits, const AnswerOptions& options);
+// The training loss of window w.
+double window_loss(const QaWindows& windows, int64_t w, const float* logits);
+
+void write_answer(const std::string& id, const QuestionAnswer& answer,
+                  const AnswerWriters& writers);
+
+// Scores of chosen answers, question by question in the order of the data.
+class AnswerScores {
+ public:
+  explicit AnswerScores(int squad_version) : squad_version_(squad_version) {}
+  void reserve(size_t questions) { questions_.reserve(questions); }
+  void add(const SquadQuestion& question, const QuestionAnswer& answer);
+  Metrics metrics() const;
+
+ private:
+  int squad_version_;
+  std::vector<ScoredQuestion> questions_;
+  std::vector<NoAnswerScore> no_answer_;  // version 2
+};
+
+class QaEvaluation : public Evaluation {
+ public:
+  // Both live longer than the evaluation.
+  QaEvaluation(const SquadData& data, const QaWindows& windows, const AnswerOptions& options);
+
+  void add(const PackedBatch& batch, const float* logits) override;
+  // eval_loss is the mean over the windows of their training loss.
+  Metrics metrics() override;
+  void write_files(const std::filesystem::path& directory) override;
+
+  // The answers of all questions, in their order. Requires that all windows are in.
+  void write(const AnswerWriters& writers) const;
+
+ private:
+  QuestionAnswer answer(int64_t question) const;  // index into SquadData::questions
+  void check_complete() const;
+
+  const SquadData& data_;
+  const QaWindows& windows_;
+  AnswerOptions options_;
+  int64_t added_ = 0;
+  std::vector<WindowAnswers> answers_;  // (windows)
+  std::vector<double> losses_;          // (windows)
+};
+
+// What metrics() of version 1 or 2 can give.
+std::vector<std::string> qa_metric_names(int squad_version);
+
+}  // namespace finetune

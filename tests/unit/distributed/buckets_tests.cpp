@@ -1,0 +1,104 @@
+// In which pieces the dense part of the gradient is exchanged, and who owns what of them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "ops/backend.h"
+#include "distributed/buckets.h"
+#include "distributed/zero_partition.h"
+
+using namespace finetune;
+
+namespace {
+
+BertConfig config_of(int64_t layers) {
+  BertConfig config;
+  config.vocab_size = 50;
+  config.hidden_size = 96;
+  config.num_hidden_layers = layers;
+  config.num_attention_heads = 1;
+  config.intermediate_size = 200;
+  config.max_position_embeddings = 40;
+  return config;
+}
+
+// Where the gradients of this layer and those above end.
+int64_t end_of(const ParameterTable& table, int layer) {
+  int64_t end = 0;
+  for (const Parameter& p : table.parameters()) {
+    if (p.layer >= layer && &p != &word_embeddings(table)) end = p.offset + p.size();
+  }
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("a bucket has nothing of layers whose gradients come after its own") {
+  const ParameterTable table(config_of(5), Head{HeadKind::sequence, 3});
+  for (int lowest : {0, 1, 3, 6}) {
+    for (int64_t least : {int64_t{1}, int64_t{400} << 10, int64_t{1} << 40}) {
+      CAPTURE(lowest);
+      CAPTURE(least);
+      const std::vector<Bucket> buckets = backward_buckets(table, lowest, least);
+      REQUIRE(!buckets.empty());
+      int64_t begin = 0;
+      for (const Bucket& bucket : buckets) {
+        const bool last = &bucket == &buckets.back();
+        CHECK(bucket.elements.begin == begin);
+        CHECK(bucket.elements.begin % kNormBlock == 0);
+        CHECK(bucket.elements.size() > 0);
+        CHECK(bucket.layer >= lowest);
+        if (last) {
+          CHECK(bucket.layer == lowest);
+          CHECK(bucket.elements.end >= end_of(table, lowest));
+        } else {
+          CHECK(bucket.elements.size() * int64_t(sizeof(float)) >= least);
+          CHECK(bucket.elements.end <= end_of(table, bucket.layer));
+          CHECK(bucket.elements.end > end_of(table, bucket.layer) - kNormBlock);
+        }
+        begin = bucket.elements.end;
+      }
+      CHECK(begin <= word_embeddings(table).offset);
+      CHECK(begin < end_of(table, lowest) + kNormBlock);
+    }
+  }
+  CHECK(backward_buckets(table, 0, 1).size() == 6);  // the head is less than a block
+  CHECK(backward_buckets(table, 3, 1).size() == 3);
+  CHECK(backward_buckets(table, 0, int64_t{1} << 40).size() == 1);
+  CHECK(backward_buckets(table, 7, 1).empty());
+}
+
+TEST_CASE("owners have a slice of every bucket") {
+  const ParameterTable table(config_of(5), Head{HeadKind::sequence, 3});
+  for (int lowest : {0, 3}) {
+    const auto ends = ends_of(backward_buckets(table, lowest, 1));
+    for (auto [hosts, columns] : {std::pair{1, 1}, {1, 3}, {2, 2}, {1, 16}}) {
+      CAPTURE(lowest);
+      CAPTURE(hosts);
+      CAPTURE(columns);
+      const ZeroPartition partition(table, hosts, columns, ends), whole(table, 1, 1);
+      CHECK(partition.buckets() == int(ends.size()) + (lowest > 0));
+      int64_t end = 0, blocks = 0;
+      for (int bucket = 0; bucket < partition.buckets(); ++bucket) {
+        int64_t most = 0, least = table.size();
+        for (int owner = 0; owner < partition.owners(); ++owner) {
+          const IndexRange slice = partition.dense(owner, bucket);
+          CHECK(slice.begin == end);
+          CHECK((slice.size() == 0 || slice.begin % kNormBlock == 0));
+          end = slice.end;
+          most = std::max(most, slice.size());
+          least = std::min(least, slice.size());
+          blocks += partition.dense_blocks(owner, bucket);
+        }
+        CHECK(most - least <= 2 * kNormBlock);  // the arena's end is within a block
+      }
+      CHECK(end == partition.dense_elements());
+      CHECK(blocks == whole.dense_blocks(0));
+      int64_t together = 0;
+      for (int owner = 0; owner < partition.owners(); ++owner) {
+        together += partition.dense_blocks(owner);
+      }
+      CHECK(together == blocks);
+    }
+  }
+}

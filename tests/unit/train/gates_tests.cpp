@@ -1,0 +1,126 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "../contains.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "temporary_directory.h"
+#include "train/run/gates.h"
+#include "train/run/metrics_files.h"
+
+using namespace finetune;
+using finetune::test::contains;
+
+namespace {
+
+template <typename Call>
+std::string usage_message(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::usage);
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every operator of --assert") {
+  Assertion assertion = parse_assertion("eval_f1>=88");
+  CHECK(assertion.metric == "eval_f1");
+  CHECK(assertion.bound == 88.0);
+  CHECK(assertion.holds(88.0));
+  CHECK(!assertion.holds(87.999));
+  CHECK(!parse_assertion("a>1").holds(1));
+  CHECK(parse_assertion("a>1").holds(1.5));
+  CHECK(parse_assertion(" eval_loss <= 1e-1 ").holds(0.1));
+  CHECK(!parse_assertion("eval_loss<=0.1").holds(0.2));
+  CHECK(!parse_assertion("a<1").holds(1));
+  CHECK(parse_assertion("a<1").holds(-1));
+  CHECK(parse_assertion("train_steps==250").holds(250));
+  CHECK(!parse_assertion("train_steps==250").holds(251));
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const char* text : {"a>=0", "a>0", "a<=0", "a<0", "a==0"}) {
+    CHECK(!parse_assertion(text).holds(nan));
+  }
+}
+
+TEST_CASE("bad --assert syntax shows the syntax") {
+  for (const char* text : {"", "eval_f1", "eval_f1>=", ">=88", "eval_f1=88", "eval_f1=>88",
+                           "eval_f1>=88x", "eval_f1>=88 eval_f1<=90", "eval f1>=88", "eval_f1>=nan",
+                           "eval_f1~=88", "eval_f1>>8", "a>==3", "a>=0,5"}) {
+    CAPTURE(text);
+    CHECK(contains(usage_message([&] { parse_assertion(text); }), "\"eval_f1>=88\""));
+  }
+}
+
+TEST_CASE("a metric that the run cannot produce") {
+  std::vector<std::string> available{"eval_f1", "eval_exact_match", "train_loss"};
+  check_assertions({parse_assertion("eval_f1>=88")}, available);
+  std::string message =
+      usage_message([&] { check_assertions({parse_assertion("eval_f2>=88")}, available); });
+  CHECK(contains(message, "'eval_f2'"));
+  CHECK(contains(message, "did you mean eval_f1"));
+  CHECK(contains(message, "eval_exact_match, eval_f1, train_loss"));
+}
+
+TEST_CASE("against a baseline, in the direction of each metric") {
+  test::TemporaryDirectory directory;
+  fs::path file = directory / "metrics.json";
+  write_metrics(file, {{"eval_f1", 88.3}, {"eval_loss", 0.5}, {"peak_memory_mb", 600}});
+  auto larger = [](const std::string& name) { return name == "eval_f1"; };
+  auto bounds = baseline_assertions(file, {"eval_f1=0.3", " eval_loss = 0.01"}, larger);
+  REQUIRE(bounds.size() == 2);
+  CHECK(bounds[0].holds(88.0));
+  CHECK(bounds[0].holds(95.0));
+  CHECK(!bounds[0].holds(87.9999999));
+  CHECK(bounds[1].holds(0.51));
+  CHECK(bounds[1].holds(0.1));
+  CHECK(!bounds[1].holds(0.5100001));
+  CHECK(baseline_assertions("", {}, larger).empty());
+
+  CHECK(contains(usage_message([&] { baseline_assertions("", {"a=1"}, larger); }), "--baseline"));
+  CHECK(contains(usage_message([&] { baseline_assertions(file, {}, larger); }), "--tolerance"));
+  std::string unknown = usage_message([&] { baseline_assertions(file, {"eval_em=1"}, larger); });
+  CHECK(contains(unknown, "has no eval_em"));
+  CHECK(contains(unknown, "eval_f1, eval_loss, peak_memory_mb"));
+  for (const char* text :
+       {"eval_f1", "eval_f1=", "eval_f1=-1", "eval_f1=1%", "=1", "eval_f1=nan"}) {
+    CAPTURE(text);
+    CHECK(contains(usage_message([&] { baseline_assertions(file, {text}, larger); }),
+                   "METRIC=NUMBER"));
+  }
+  usage_message([&] { baseline_assertions(directory / "absent.json", {"a=1"}, larger); });
+  write_file(directory / "bad.json", "[1]");
+  CHECK(
+      contains(usage_message([&] { baseline_assertions(directory / "bad.json", {"a=1"}, larger); }),
+               "bad.json"));
+}
+
+TEST_CASE("the table") {
+  auto report =
+      evaluate_assertions({parse_assertion("eval_f1>=88"), parse_assertion("eval_loss<1")},
+                          {{"eval_f1", 87.5}, {"eval_loss", 0.25}});
+  CHECK(!report.passed);
+  CHECK(report.table ==
+        "metric     value  bound\n"
+        "eval_f1    87.5   >= 88  FAIL\n"
+        "eval_loss  0.25   < 1    PASS\n");
+  CHECK(evaluate_assertions({}, {}).passed);
+  CHECK(evaluate_assertions({}, {}).table.empty());
+  auto missing = evaluate_assertions({parse_assertion("eval_f1>=0")}, {});
+  CHECK(!missing.passed);
+  CHECK(contains(missing.table, "none"));
+}
+
+TEST_CASE("directions of a run's own metrics") {
+  CHECK(larger_is_better("train_samples_per_second"));
+  CHECK(larger_is_better("eval_f1_macro"));
+  CHECK(!larger_is_better("eval_mae"));
+  CHECK(!larger_is_better("train_loss"));
+  CHECK(!larger_is_better("peak_memory_mb"));
+  CHECK(!larger_is_better("startup_seconds"));
+}

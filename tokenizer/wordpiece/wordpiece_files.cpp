@@ -1,0 +1,251 @@
+#include "tokenizer/wordpiece/wordpiece_files.h"
+
+#include <memory>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "tokenizer/json_file.h"
+#include "tokenizer/special_tokens.h"
+
+namespace finetune {
+namespace {
+
+using Array = simdjson::dom::array;
+using Object = simdjson::dom::object;
+
+// The files of `names` that are in `directory`.
+std::vector<fs::path> present_files(const fs::path& directory,
+                                    std::initializer_list<const char*> names) {
+  std::vector<fs::path> out;
+  for (const char* name : names) {
+    if (path_exists(directory / name, ExitCode::model)) out.push_back(directory / name);
+  }
+  return out;
+}
+
+int32_t require(const WordPieceDefinition& definition, const fs::path& path, std::string_view what,
+                std::string_view token) {
+  int32_t id = definition.vocabulary.find(token);
+  if (id < 0) {
+    throw model_error(path.string(), ": the vocabulary has no ", what, " token ", in_quotes(token));
+  }
+  return id;
+}
+
+// ---- tokenizer.json ----
+
+void require_type(const JsonFile& file, std::string_view part, std::string_view type,
+                  std::string_view expected) {
+  if (type == expected) return;
+  throw model_error(file.path().string(), ": ", part, " ", in_quotes(type),
+                    " is not supported; a BERT tokenizer has ", expected);
+}
+
+void read_model(const JsonFile& file, WordPieceDefinition& definition) {
+  auto model = file.get<Object>(file.root(), "model");
+  if (!model) throw model_error(file.path().string(), " has no \"model\"");
+  auto vocab = JsonFile::find(*model, "vocab");
+  std::string_view guessed = JsonFile::find(*model, "merges") ? "BPE"
+                             : vocab && vocab->is_array()     ? "Unigram"
+                                                              : "WordPiece";
+  require_type(file, "model", file.get<std::string_view>(*model, "type").value_or(guessed),
+               "WordPiece");
+  auto vocabulary = file.get<Object>(*model, "vocab");
+  if (!vocabulary || vocabulary->size() == 0) {
+    throw model_error(file.path().string(), ": the vocabulary is empty");
+  }
+  if (int64_t(vocabulary->size()) > kMostTokens) {
+    throw model_error(file.path().string(), ": the vocabulary has more than ", kMostTokens,
+                      " tokens");
+  }
+  for (auto [piece, value] : *vocabulary) {
+    int64_t id = -1;
+    if (value.get(id)) id = -1;
+    definition.vocabulary.add(piece, checked_id(file.path(), piece, id));
+  }
+  definition.vocabulary.finish();
+  definition.continuing_prefix =
+      std::string(file.get<std::string_view>(*model, "continuing_subword_prefix").value_or("##"));
+  definition.max_input_chars_per_word =
+      file.get<int64_t>(*model, "max_input_chars_per_word").value_or(100);
+  definition.special.unk =
+      require(definition, file.path(), "unknown",
+              file.get<std::string_view>(*model, "unk_token").value_or("[UNK]"));
+}
+
+void read_normalizer(const JsonFile& file, WordPieceDefinition& definition) {
+  auto normalizer = file.get<Object>(file.root(), "normalizer");
+  if (!normalizer) {
+    definition.normalizer = {false, false, false, false};
+    return;
+  }
+  require_type(file, "normalizer", file.get<std::string_view>(*normalizer, "type").value_or(""),
+               "BertNormalizer");
+  NormalizerOptions& options = definition.normalizer;
+  options.clean_text = file.get<bool>(*normalizer, "clean_text").value_or(true);
+  options.handle_chinese_chars = file.get<bool>(*normalizer, "handle_chinese_chars").value_or(true);
+  options.lowercase = file.get<bool>(*normalizer, "lowercase").value_or(true);
+  options.strip_accents = file.get<bool>(*normalizer, "strip_accents").value_or(options.lowercase);
+}
+
+// tokenizer_config.json beside tokenizer.json: only what it states.
+void override_normalizer(const JsonFile& config, NormalizerOptions& options) {
+  auto lower = config.get<bool>(config.root(), "do_lower_case");
+  auto chinese = config.get<bool>(config.root(), "tokenize_chinese_chars");
+  auto strip = config.get<bool>(config.root(), "strip_accents");
+  bool strip_stated = !config.root().at_key("strip_accents").error();
+  std::string_view tokenizer_class =
+      config.get<std::string_view>(config.root(), "tokenizer_class").value_or("BertTokenizer");
+  if (tokenizer_class.find("Bert") == tokenizer_class.npos) return;
+  if (lower && *lower != options.lowercase) {
+    if (options.strip_accents == options.lowercase) options.strip_accents = *lower;
+    options.lowercase = *lower;
+  }
+  if (chinese) options.handle_chinese_chars = *chinese;
+  if (strip) options.strip_accents = *strip;
+  if (strip_stated && !strip) options.strip_accents = options.lowercase;
+}
+
+// The template's shape is BERT's ("[CLS] A [SEP]"); which tokens it names is read from it.
+void read_template(const JsonFile& file, WordPieceDefinition& definition) {
+  std::string cls = "[CLS]", sep = "[SEP]";
+  if (auto processor = file.get<Object>(file.root(), "post_processor")) {
+    std::string_view type = file.get<std::string_view>(*processor, "type").value_or("");
+    if (type == "BertProcessing") {
+      auto name = [&](const char* key) {
+        auto pair = file.get<Array>(*processor, key);
+        std::string_view text;
+        if (!pair || pair->at(0).get(text)) {
+          throw model_error(file.path().string(), ": BertProcessing has no \"", key, "\"");
+        }
+        return std::string(text);
+      };
+      cls = name("cls");
+      sep = name("sep");
+    } else {
+      require_type(file, "post_processor", type, "TemplateProcessing");
+      std::string_view first, last, sequence;
+      auto single = file.get<Array>(*processor, "single");
+      if (!single || single->size() != 3 || single->at(0)["SpecialToken"]["id"].get(first) ||
+          single->at(1)["Sequence"]["id"].get(sequence) ||
+          single->at(2)["SpecialToken"]["id"].get(last)) {
+        throw model_error(file.path().string(),
+                          ": the post_processor's template is not BERT's, [CLS] A [SEP]");
+      }
+      cls = std::string(first);
+      sep = std::string(last);
+    }
+  }
+  definition.special.cls = require(definition, file.path(), "classification", cls);
+  definition.special.sep = require(definition, file.path(), "separator", sep);
+}
+
+// ---- tokenizer_config.json ----
+
+// Null: there is none.
+std::unique_ptr<const JsonFile> open_config(const fs::path& directory) {
+  const fs::path path = directory / "tokenizer_config.json";
+  if (!path_exists(path, ExitCode::model)) return nullptr;
+  return std::make_unique<const JsonFile>(path);
+}
+
+int64_t read_model_max_length(const JsonFile& config) {
+  auto value = JsonFile::find(config.root(), "model_max_length");
+  double number = 0;  // Hugging Face writes 1e30 where there is no limit
+  if (!value || value->get(number) || number < 1 || number > 1e9) return -1;
+  return int64_t(number);
+}
+
+}  // namespace
+
+WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
+  WordPieceDefinition definition;
+  JsonFile file(directory / "tokenizer.json");
+  read_model(file, definition);
+  read_normalizer(file, definition);
+  if (auto pre = file.get<Object>(file.root(), "pre_tokenizer")) {
+    require_type(file, "pre_tokenizer", file.get<std::string_view>(*pre, "type").value_or(""),
+                 "BertPreTokenizer");
+  } else {
+    throw model_error(file.path().string(), " has no pre_tokenizer; a BERT tokenizer has one");
+  }
+  if (auto added = file.get<Array>(file.root(), "added_tokens")) {
+    for (auto element : *added) {
+      Object object;
+      if (element.get(object)) {
+        throw model_error(file.path().string(), ": added_tokens holds something not an object");
+      }
+      int64_t id = file.get<int64_t>(object, "id").value_or(-1);
+      add_token(definition, read_added_token(file, object), id, file.path());
+    }
+    definition.vocabulary.finish();
+  }
+  read_template(file, definition);
+  const auto config = open_config(directory);
+  if (config) {
+    override_normalizer(*config, definition.normalizer);
+    definition.model_max_length = read_model_max_length(*config);
+  }
+  const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
+  definition.special.pad = definition.vocabulary.find(names.pad);
+  definition.files =
+      present_files(directory, {"tokenizer.json", "tokenizer_config.json",
+                                "special_tokens_map.json", "added_tokens.json", "vocab.txt"});
+  return definition;
+}
+
+namespace {
+
+void read_vocabulary_lines(const fs::path& path, Vocabulary& vocabulary) {
+  const std::string whole = read_text_file(path, ExitCode::model);
+  std::string_view text = whole;
+  if (size_t at = invalid_utf8(text); at != text.npos) {
+    throw model_error(path.string(), " is not valid UTF-8 at byte ", at);
+  }
+  int32_t id = 0;
+  while (!text.empty()) {
+    if (id == kMostTokens) {
+      throw model_error(path.string(), ": the vocabulary has more than ", kMostTokens, " tokens");
+    }
+    size_t end = text.find_first_of("\r\n");
+    vocabulary.add(text.substr(0, end), id++);
+    if (end == text.npos) break;
+    end += text.substr(end, 2) == "\r\n" ? 2 : 1;
+    text.remove_prefix(end);
+  }
+  if (id == 0) throw model_error(path.string(), ": the vocabulary is empty");
+  vocabulary.finish();
+}
+
+}  // namespace
+
+WordPieceDefinition read_vocab_txt(const fs::path& directory) {
+  WordPieceDefinition definition;
+  fs::path path = directory / "vocab.txt";
+  read_vocabulary_lines(path, definition.vocabulary);
+  const auto config = open_config(directory);
+  if (config) {
+    const Object& root = config->root();
+    auto words = config->get<std::string_view>(root, "word_tokenizer_type");
+    if (words && *words != "basic") {
+      throw model_error(config->path().string(), ": word_tokenizer_type ", in_quotes(*words),
+                        " is not supported, only BERT's own word splitting");
+    }
+    NormalizerOptions& options = definition.normalizer;
+    options.lowercase = config->get<bool>(root, "do_lower_case").value_or(true);
+    options.strip_accents = config->get<bool>(root, "strip_accents").value_or(options.lowercase);
+    options.handle_chinese_chars = config->get<bool>(root, "tokenize_chinese_chars").value_or(true);
+    definition.model_max_length = read_model_max_length(*config);
+  }
+  const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
+  definition.special.unk = require(definition, path, "unknown", names.unk);
+  definition.special.cls = require(definition, path, "classification", names.cls);
+  definition.special.sep = require(definition, path, "separator", names.sep);
+  definition.special.pad = definition.vocabulary.find(names.pad);
+  definition.files = present_files(directory, {"vocab.txt", "tokenizer_config.json",
+                                               "special_tokens_map.json", "added_tokens.json"});
+  return definition;
+}
+
+}  // namespace finetune

@@ -1,0 +1,72 @@
+// BERT's tokenizer: BertNormalizer, BertPreTokenizer and WordPiece of Hugging Face tokenizers
+// 0.22.2 in one pass over the bytes. Plain ASCII words go straight to the vocabulary; a run of
+// text with anything else goes through BertNormalizer.
+#pragma once
+
+#include <string>
+
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/unicode/bert_normalizer.h"
+#include "tokenizer/sentencepiece/piece_trie.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/wordpiece/vocabulary.h"
+#include "tokenizer/wordpiece/word_table.h"
+
+namespace finetune {
+
+// All that the files of a model directory say (wordpiece_files.h reads them).
+struct WordPieceDefinition {
+  Vocabulary vocabulary;  // finished; added tokens included
+  std::vector<AddedToken> added;
+  NormalizerOptions normalizer;
+  std::string continuing_prefix = "##";
+  int64_t max_input_chars_per_word = 100;
+  SpecialTokens special;
+  int64_t model_max_length = -1;
+  std::vector<std::filesystem::path> files;
+};
+
+class WordPieceTokenizer final : public Tokenizer {
+ public:
+  explicit WordPieceTokenizer(WordPieceDefinition definition);
+
+  void encode(std::string_view text, TokenBuffer& out) const override;
+  int32_t vocabulary_size() const override { return definition_.vocabulary.size(); }
+  std::string_view token(int32_t id) const override { return definition_.vocabulary.piece(id); }
+  std::vector<std::filesystem::path> files() const override { return definition_.files; }
+
+ private:
+  enum ByteClass : uint8_t { kWordByte, kSpaceByte, kPunctuationByte, kOtherByte };
+  struct Scratch;
+
+  void build_byte_classes();
+  void build_pieces();
+  void build_added_tokens();
+
+  // [begin, end) of the text holds no added token that is looked for in raw text.
+  void encode_segment(std::string_view text, uint32_t begin, uint32_t end, Scratch& scratch,
+                      TokenBuffer& out) const;
+  void encode_ascii_word(std::string_view text, uint32_t begin, uint32_t end,
+                         TokenBuffer& out) const;
+  void encode_mixed_segment(std::string_view text, uint32_t begin, uint32_t end, Scratch& scratch,
+                            TokenBuffer& out) const;
+  // Words and punctuation among normalized characters.
+  void encode_chars(const NormalizedChar* begin, const NormalizedChar* end, Scratch& scratch,
+                    TokenBuffer& out) const;
+  void encode_word(const NormalizedChar* begin, const NormalizedChar* end, Scratch& scratch,
+                   TokenBuffer& out) const;
+
+  WordPieceDefinition definition_;
+  BertNormalizer normalizer_;
+  AddedTokenMatcher raw_tokens_;
+  AddedTokenMatcher normalized_tokens_;
+  WordTable words_;
+  PieceTrie initial_;       // pieces at the start of a word
+  PieceTrie continuation_;  // pieces behind it, without their prefix
+  ByteClass classes_[256];
+  uint8_t lower_[256];       // with the options' lower-casing
+  uint64_t lower_bits_ = 0;  // 0x20 in every byte if the options ask for lower case
+  int32_t ascii_ids_[128];   // of single characters, unk where the vocabulary has none
+};
+
+}  // namespace finetune
