@@ -115,7 +115,7 @@ for name in "${chosen[@]}"; do
         done' - "$build"
       ;;
     model) on_gpu 120 "$build/tests/unit/model/test_model" --duration=true ;;
-    program) python_test 240 cli/cuda ;;
+    program) python_test 240 cli/gpu/cuda ;;
     trajectory) python_test 240 cli/trajectory ;;
     # The others of resume_test.py send signals at times that suit a CPU's start, or know which step is the CPU's best.
     resume)

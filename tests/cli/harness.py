@@ -20,7 +20,7 @@ GOLDEN = SHARED / "golden"
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
 
 
-# Kernels on the host (cuda_test.py) are a GPU too.
+# Kernels on the host (gpu/cuda_test.py) are a GPU too.
 HAS_GPU = bool(os.environ.get("FINETUNE_HOST_CUDA_MODULE")) or os.path.exists("/dev/nvidiactl")
 ON_GPU = os.environ.get("FINETUNE_DEVICE") == "cuda"
 DEVICE = ["--device", "cuda"] if ON_GPU else []

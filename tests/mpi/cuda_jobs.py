@@ -1,11 +1,14 @@
 """Processes that compute on devices, for cuda_test.py and cuda_peers_test.py."""
 import os
 import shutil
+import sys
+from pathlib import Path
 
 import ranks
 from ranks import Job, Skip, facts_of, kill_one, need_mpirun, results_of, same_results, succeed_on
 from harness import GOLDEN, need, succeed
-from cuda_on_host import HOST_MODULE, program_with_module
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli" / "gpu"))
+from cuda_on_host import HOST_MODULE, program_with_module  # noqa: E402
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"
 TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"

@@ -10,6 +10,7 @@
 #include "classification_fixture.h"
 #include "tasks/classification/evaluation/metrics.h"
 #include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/losses.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -156,4 +157,11 @@ TEST_CASE("regression edge cases") {
   RegressionScores broken = regression_scores(truth, std::vector<double>{1, nan, 2});
   CHECK(std::isnan(broken.mse));
   CHECK(broken.spearman == 0);
+}
+
+TEST_CASE("host losses stay finite for large logits") {
+  std::vector<float> logits{1000, -1000, 0};
+  CHECK(cross_entropy_loss(logits, 1, {}, 0) == 2000);
+  CHECK(binary_cross_entropy_loss(logits, std::vector<int32_t>{1}) ==
+        doctest::Approx((1000 + 1000 + std::log(2.0)) / 3));
 }

@@ -2,9 +2,11 @@
 through the module alone, anything else is a fault there."""
 import os
 import shutil
+import sys
 from pathlib import Path
 
-import harness
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
 
 CPU_BINARY = harness.BINARY
 HOST_MODULE = os.environ.get("FINETUNE_HOST_CUDA_MODULE")

@@ -6,8 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
-import harness
 from cuda_on_host import CPU_BINARY, HOST_MODULE, counts_of, program_with_module
+import harness
 from harness import GOLDEN, ON_GPU, facts_of, fail, main, metrics_of, need, steps_of, succeed
 
 MODEL, QA_MODEL = GOLDEN / "tiny-bert-classification", GOLDEN / "tiny-bert-qa"

@@ -2,11 +2,13 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-from harness import BINARY, Skip, main
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from harness import BINARY, Skip, main  # noqa: E402
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 BUILD = Path(BINARY).resolve().parent
 LIMIT = 50 << 20
 

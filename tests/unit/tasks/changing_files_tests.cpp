@@ -1,0 +1,59 @@
+// Evaluation of files that change between its readings: what has gone is an error, what has come waits.
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "classification_fixture.h"
+#include "tasks/classification/classification_task.h"
+#include "tasks/classification/evaluation/file_evaluation.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+const std::vector<float> kThreeLogits{1, -.5f, .25f, 2, 0, -1};  // (3, 2)
+
+PackedBatch batch_with(std::vector<uint32_t> indices) {
+  PackedBatch batch;
+  batch.samples.resize(indices.size());
+  std::iota(batch.samples.begin(), batch.samples.end(), 0u);
+  batch.indices = std::move(indices);
+  return batch;
+}
+
+}  // namespace
+
+TEST_CASE("a file that changes between the readings of an evaluation") {
+  TemporaryDirectory folder;
+  BertConfig config;
+  config.labels = {"a", "c"};
+  config.problem_type = "single_label_classification";
+  TaskOptions options = classification_defaults(config);
+  options.eval_files = {folder.write("e.csv", "text,label\nr,a\n"),
+                        folder.write("f.csv", "text,label\ns,c\nt,a\n")};
+
+  ClassificationFileEvaluation longer(options, kTokenizer, config);
+  folder.write("f.csv", "text,label\ns,c\nt,a\nu,c\n");  // as a log grows
+  const SampleSet* piece = longer.next();
+  REQUIRE(piece != nullptr);
+  CHECK(piece->samples.size() == 3);
+  CHECK(longer.next() == nullptr);
+  for (uint32_t i : {0, 1, 2}) longer.add(batch_with({i}), kThreeLogits.data() + 2 * i);
+  longer.metrics();
+
+  ClassificationFileEvaluation shorter(options, kTokenizer, config);
+  folder.write("f.csv", "text,label\ns,c\n");
+  REQUIRE(shorter.next() != nullptr);
+  std::string message;
+  try {
+    shorter.next();
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::data);
+    message = error.what();
+  }
+  CHECK(message ==
+        (folder / "e.csv").string() +
+            ": the data had 4 usable rows at first, now 2: they have changed while they were "
+            "evaluated");
+}
