@@ -11,20 +11,20 @@
 #include "core/output_directory.h"
 #include "core/threads/parallel.h"
 #include "core/printable.h"
+#include "distributed/rank0_values.h"
+#include "engine/pretrained.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/options/config_file.h"
 #include "train/options/duration.h"
-#include "train/run/metrics_files.h"
 #include "train/options/option_transfer.h"
 #include "train/options/option_values.h"
-#include "engine/pretrained.h"
+#include "train/resume.h"
+#include "train/run/metrics_files.h"
 #include "train/run/process_check.h"
 #include "train/run/process_stats.h"
-#include "train/resume.h"
 #include "train/run/run_setup.h"
 #include "train/session.h"
-#include "distributed/rank0_values.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -86,7 +86,6 @@ class Preparation {
   std::string code_path_;  // rank 0's: "CPU, AVX2, bf16"
   std::string differing_;  // processes that compute in another way
   std::string advice_;     // on how the launcher has bound the processes
-  int lowest_layer_ = 0;
 };
 
 void Preparation::check_options() {
@@ -117,7 +116,8 @@ void Preparation::look_at_output() {
     }
   });
   comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
-  if (!s_.finished) options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
+  if (!s_.finished)
+    options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
 }
 
 // A finished run's metrics answer for the data and the model it was trained on, and for no others.
@@ -201,7 +201,7 @@ void Preparation::read() {
 void Preparation::read_data_and_model(int own_threads) {
   const TrainOptions& options = s_.options;
   open_model_files();
-  lowest_layer_ = lowest_trained_layer(options, s_.model.config);
+  lowest_trained_layer(options, s_.model.config);  // refuses what the model does not have
   if (!reads()) return;
   set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
   open_source();
@@ -302,24 +302,9 @@ void Preparation::reserve_buffers() {
 }
 
 void Preparation::make_step() {
-  const TrainOptions& o = s_.options;
-  StepOptions step;
-  step.seed = o.seed;
-  step.virtual_shards = *o.virtual_shards;
-  step.micro_batch_tokens = s_.micro_batch_tokens;
-  step.dropout = o.dropout.value_or(-1);
-  step.max_grad_norm = o.max_grad_norm;
-  step.weight_decay = o.weight_decay;
-  step.adam_beta1 = o.adam_beta1;
-  step.adam_beta2 = o.adam_beta2;
-  step.adam_epsilon = o.adam_epsilon;
-  step.layer_lr_decay = o.layer_lr_decay;
-  step.lowest_layer = lowest_layer_;
-  step.deterministic = !o.no_deterministic;
-  step.bucket_bytes = bucket_bytes(o);
-  step.wire = wire_type(o);
-  step.comm_timeout = comm_timeout_seconds(o);
-  s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_, step, o.batch_size);
+  s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_,
+                                           step_options(s_.options, s_.engine->config()),
+                                           s_.options.batch_size);
 }
 
 void Preparation::continue_run() {

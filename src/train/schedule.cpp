@@ -4,12 +4,22 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/error.h"
+#include "core/text.h"
+
 namespace finetune {
 namespace {
 
 constexpr double kPolynomialEnd = 1e-7;  // lr_end; power 1
 
 }  // namespace
+
+ScheduleKind schedule_named(std::string_view word) {
+  const auto words = split(kScheduleWords, '|');
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found == words.end()) throw internal_error("no schedule is called ", in_quotes(word));
+  return ScheduleKind(found - words.begin());
+}
 
 double Schedule::at(int64_t step) const {
   double s = double(step);

@@ -7,6 +7,9 @@
 namespace finetune {
 
 enum class ScheduleKind { linear, cosine, constant, polynomial };
+// --schedule: the words in the order of the kinds.
+inline constexpr std::string_view kScheduleWords = "linear|cosine|constant|polynomial";
+ScheduleKind schedule_named(std::string_view word);  // one of them; else Error(internal)
 
 struct Schedule {
   ScheduleKind kind = ScheduleKind::linear;

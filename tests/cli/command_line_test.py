@@ -1,6 +1,8 @@
 """Help, mistakes on the command line, standard output, doctor."""
 import os
+import re
 import subprocess
+from pathlib import Path
 
 from fixtures import EVAL, MODEL, MODELS, predict, write
 from harness import BINARY, fail, main, need, succeed
@@ -80,6 +82,22 @@ def test_standard_output(directory):
         done = subprocess.run([BINARY, *map(str, arguments)], stdout=writer, stderr=subprocess.PIPE)
         os.close(writer)
         assert done.stderr == b"" and done.returncode == 141, (arguments, done)
+
+
+def test_environment(directory):
+    """Variables of src/core/switches.h: named by doctor where they are set, in docs/cli.md, and looked at nowhere else."""
+    project = Path(__file__).resolve().parents[2]
+    table = (project / "src/core/switches.h").read_text(encoding="utf-8")
+    names = re.findall(r'"(FINETUNE_[A-Z_]+)"', table)
+    assert "FINETUNE_ISA" in names and len(names) == len(set(names))
+    text = succeed("doctor", env={name: "avx2" if name == "FINETUNE_ISA" else "1" for name in names}).out
+    pages = (project / "docs/cli.md").read_text(encoding="utf-8")
+    for name in names:
+        assert f"\n{name} " in text, name
+        assert f"| `{name}` |" in pages, name
+    for source in [*project.glob("src/**/*.cpp"), *project.glob("src/**/*.cu"), *project.glob("src/**/*.h")]:
+        found = re.findall(r'getenv\("FINETUNE', source.read_text(encoding="utf-8"))
+        assert not found, source
 
 
 def test_doctor(directory):

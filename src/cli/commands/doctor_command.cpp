@@ -8,8 +8,9 @@
 
 #include "bench/yardstick.h"
 #include "cli/command.h"
-#include "core/threads/parallel.h"
+#include "core/switches.h"
 #include "core/text.h"
+#include "core/threads/parallel.h"
 #include "ops/backend.h"
 #include "ops/cuda/host/cuda_module.h"
 
@@ -62,6 +63,9 @@ void run() {
        make_cpu_backend(cpu_multiplies_bf16_fast() ? DType::bf16 : DType::f32)->description());
   line("oneDNN", onednn_version().value_or("not built in (bench compares with it)"));
   line("processes", placement());
+  for (const Switch& each : kSwitches) {
+    if (const char* value = each.value()) line(each.name, concat(value, " (", each.meaning, ")"));
+  }
   const CudaModule& module = cuda_module();
   if (!module.functions) {
     line("CUDA module", module.problem);

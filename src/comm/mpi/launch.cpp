@@ -9,11 +9,12 @@
 
 #include "comm/agreement.h"
 #include "comm/communicator.h"
-#include "comm/mpi/mpi_transfers.h"
-#include "comm/parallel_communicator.h"
 #include "comm/host/process_status.h"
 #include "comm/host/shared_memory.h"
+#include "comm/mpi/mpi_transfers.h"
+#include "comm/parallel_communicator.h"
 #include "core/error.h"
+#include "core/switches.h"
 
 namespace finetune {
 namespace {
@@ -53,7 +54,8 @@ void start_mpi() {
   ::setenv("OMPI_MCA_mpi_warn_on_fork", "0", 0);
   ::setenv("OMPI_MCA_opal_warn_on_missing_libcuda", "0", 0);
   // Where processes outnumber cores every look of Open MPI's offers the core to others:
-  // milliseconds each on a busy machine. Waiting here sleeps soon enough (comm/mpi/mpi_transfers.cpp).
+  // milliseconds each on a busy machine. Waiting here sleeps soon enough
+  // (comm/mpi/mpi_transfers.cpp).
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
   // Copies by process_vm_readv, which containers forbid.
   ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
@@ -130,7 +132,7 @@ std::unique_ptr<Communicator> make_communicator() {
   const auto everybody = gather_from_all(introduce(), size);
   std::vector<std::string> hosts;
   for (const Introduction& each : everybody) hosts.emplace_back(each.host);
-  if (auto groups = number_in_environment("FINETUNE_HOSTS"); groups && *groups > 0) {
+  if (auto groups = number_in_environment(kHostsSwitch.name); groups && *groups > 0) {
     hosts = cut_hosts(std::move(hosts), int(std::min<int64_t>(*groups, size)));
   }
   Topology topology = number_processes(hosts, launcher_rank);

@@ -1,9 +1,9 @@
 #include "ops/cpu/isa.h"
 
-#include <cstdlib>
 #include <initializer_list>
 
 #include "core/error.h"
+#include "core/switches.h"
 #include "hwy/targets.h"
 #include "ops/cpu/gemm/bf16_gemm.h"
 
@@ -36,15 +36,15 @@ Isa named_isa(const std::string& name) {
   if (name == "avx512") return Isa::avx512;
   if (name == "avx512_bf16") return Isa::avx512_bf16;
   if (name == "amx") return Isa::amx;
-  throw usage_error("FINETUNE_ISA=", name, " is unknown (use avx2, avx512, avx512_bf16 or amx)");
+  throw usage_error(kIsaSwitch.name, "=", name, " is unknown (use ", kIsaSwitch.values, ")");
 }
 
 Isa wanted_isa() {
-  const char* wish = std::getenv("FINETUNE_ISA");
-  if (wish == nullptr || *wish == '\0') return best_isa();
+  const char* wish = kIsaSwitch.value();
+  if (!wish) return best_isa();
   const Isa isa = named_isa(wish);
   if (!machine_has(isa)) {
-    throw usage_error("FINETUNE_ISA=", wish, " cannot be: this machine has no ", name_of(isa),
+    throw usage_error(kIsaSwitch.name, "=", wish, " cannot be: this machine has no ", name_of(isa),
                       " (its best is ", name_of(best_isa()), ")");
   }
   if (isa == Isa::avx2) {

@@ -5,20 +5,30 @@
 
 #include "core/error.h"
 #include "core/threads/parallel.h"
-#include "train/run/gates.h"
 #include "train/options/duration.h"
 #include "train/options/option_values.h"
+#include "train/run/gates.h"
 
 namespace finetune {
 namespace {
 
-template <typename Number>
-void require(bool good, std::string_view option, const Number& value, std::string_view must) {
-  if (!good) throw usage_error("--", option, " ", value, ": must be ", must);
+std::string words_of(const OptionRange& range) {
+  auto text = [](double end) {  // 1000000, not 1e+06
+    return end == std::floor(end) ? concat(int64_t(end)) : concat(end);
+  };
+  std::string words = concat(range.above_least ? "above " : "at least ", text(range.least));
+  if (range.as_float) return words + " (in single precision)";
+  if (std::isinf(range.most)) return words;
+  if (!range.above_least && !range.below_most) {
+    return concat("between ", text(range.least), " and ", text(range.most));
+  }
+  return concat(words, range.below_most ? " and below " : " and at most ", text(range.most));
 }
 
-void at_least(int64_t least, std::string_view option, std::optional<int64_t> value) {
-  if (value) require(*value >= least, option, *value, concat("at least ", least));
+bool inside(const OptionRange& range, double value) {
+  if (range.as_float) value = double(float(value));
+  return (range.above_least ? value > range.least : value >= range.least) &&
+         (range.below_most ? value < range.most : value <= range.most);
 }
 
 // Options go into config.toml, and TOML is UTF-8.
@@ -28,25 +38,49 @@ void require_text(const OptionInfo& info, const std::string& value) {
   }
 }
 
-struct ValueCheck {
-  void operator()(const OptionInfo& info, const std::string& value) const {
-    require_text(info, value);
-  }
-  void operator()(const OptionInfo& info, const std::vector<std::string>& values) const {
-    for (const auto& value : values) require_text(info, value);
-  }
-  void operator()(const OptionInfo& info, double value) const {
-    require(std::isfinite(value), info.name, value, "a finite number");
-  }
-  template <typename Other>
-  void operator()(const OptionInfo&, const Other&) const {}
-};
-
 std::optional<ConfigValue> value_of(const std::vector<ConfigItem>& items, std::string_view name) {
   const auto found = std::find_if(items.begin(), items.end(),
                                   [&](const ConfigItem& item) { return item.name == name; });
   return found == items.end() ? std::nullopt : std::optional(found->value);
 }
+
+// Values as the options' declarations have them, wherever they came from: the command line,
+// config.toml or a checkpoint.
+struct ValueCheck {
+  std::vector<ConfigItem> defaults = config_items(TrainOptions());
+
+  void operator()(const OptionInfo& info, const std::string& value) const {
+    require_text(info, value);
+    if (info.choices.empty() || (value.empty() && !value_of(defaults, info.name))) return;
+    const auto words = split(info.choices, '|');
+    if (std::find(words.begin(), words.end(), value) != words.end()) return;
+    throw usage_error("--", info.name, " ", in_quotes(value), ": must be one of ",
+                      join({words.begin(), words.end()}, ", "));
+  }
+  void operator()(const OptionInfo& info, const std::vector<std::string>& values) const {
+    for (const auto& value : values) require_text(info, value);
+  }
+  void operator()(const OptionInfo& info, double value) const {
+    if (!std::isfinite(value)) {
+      throw usage_error("--", info.name, " ", value, ": must be a finite number");
+    }
+    require_inside(info, value);
+  }
+  void operator()(const OptionInfo& info, int64_t value) const { require_inside(info, value); }
+  void operator()(const OptionInfo&, uint64_t) const {}
+  void operator()(const OptionInfo&, bool) const {}
+  template <typename Number>
+  void operator()(const OptionInfo& info, const std::optional<Number>& value) const {
+    if (value) (*this)(info, *value);
+  }
+
+ private:
+  template <typename Number>
+  static void require_inside(const OptionInfo& info, Number value) {
+    if (inside(info.range, double(value))) return;
+    throw usage_error("--", info.name, " ", value, ": must be ", words_of(info.range));
+  }
+};
 
 }  // namespace
 
@@ -57,48 +91,6 @@ void validate(const TrainOptions& o) {
   for_each_option(o, ValueCheck());
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
-  }
-  constexpr std::string_view share = "at least 0 and below 1";
-  require(o.eval_fraction >= 0 && o.eval_fraction < 1, "eval-fraction", o.eval_fraction, share);
-  require(o.epochs > 0 && o.epochs <= 1e6, "epochs", o.epochs, "above 0 and at most 1000000");
-  at_least(1, "max-steps", o.max_steps);
-  require(o.batch_size >= 1 && o.batch_size <= (1 << 24), "batch-size", o.batch_size,
-          "between 1 and 16777216");
-  at_least(1, "micro-batch-tokens", o.micro_batch_tokens);
-  require(o.learning_rate >= 0 && o.learning_rate < 1e3, "lr", o.learning_rate,
-          "at least 0 and below 1000");
-  require(o.warmup_ratio >= 0 && o.warmup_ratio <= 1, "warmup-ratio", o.warmup_ratio,
-          "between 0 and 1");
-  at_least(0, "warmup-steps", o.warmup_steps);
-  require(o.weight_decay >= 0, "weight-decay", o.weight_decay, "at least 0");
-  require(o.adam_beta1 >= 0 && o.adam_beta1 < 1, "adam-beta1", o.adam_beta1, share);
-  require(o.adam_beta2 >= 0 && o.adam_beta2 < 1, "adam-beta2", o.adam_beta2, share);
-  require(float(o.adam_epsilon) > 0, "adam-epsilon", o.adam_epsilon,
-          "above 0 (in single precision)");
-  require(o.max_grad_norm >= 0, "max-grad-norm", o.max_grad_norm, "at least 0");
-  if (o.dropout) require(*o.dropout >= 0 && *o.dropout < 1, "dropout", *o.dropout, share);
-  require(o.label_smoothing >= 0 && o.label_smoothing < 1, "label-smoothing", o.label_smoothing,
-          share);
-  require(o.layer_lr_decay > 0 && o.layer_lr_decay <= 1, "layer-lr-decay", o.layer_lr_decay,
-          "above 0 and at most 1");
-  at_least(1, "max-length", o.max_length);
-  at_least(0, "doc-stride", o.doc_stride);
-  at_least(1, "n-best", o.n_best);
-  at_least(1, "max-answer-length", o.max_answer_length);
-  at_least(1, "max-train-samples", o.max_train_samples);
-  at_least(1, "max-eval-samples", o.max_eval_samples);
-  at_least(1, "eval-every", o.eval_every);
-  at_least(1, "save-every", o.save_every);
-  at_least(1, "keep-checkpoints", o.keep_checkpoints);
-  at_least(0, "early-stopping", o.early_stopping);
-  at_least(1, "log-every", o.log_every);
-  if (o.threads) {
-    require(*o.threads >= 1 && *o.threads <= kMostThreads, "threads", *o.threads,
-            concat("between 1 and ", kMostThreads));
-  }
-  if (o.virtual_shards) {
-    require(*o.virtual_shards >= 1 && *o.virtual_shards <= kMostVirtualShards, "virtual-shards",
-            *o.virtual_shards, concat("between 1 and ", kMostVirtualShards));
   }
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
@@ -117,8 +109,6 @@ void validate(const TrainOptions& o) {
   if (!o.tolerances.empty() && o.baseline.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
   }
-  require(o.bucket_mb > 0 && o.bucket_mb <= 1e6, "bucket-mb", o.bucket_mb,
-          "above 0 and at most 1000000");
   if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
   comm_timeout_seconds(o);
   for (const std::string& text : o.assertions) parse_assertion(text);

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/threads/parallel.h"
 #include "tasks/task.h"
+#include "train/schedule.h"
 
 namespace finetune {
 
@@ -94,16 +97,56 @@ enum class OptionRole {
   session,  // of this one call: not kept (--resume, --overwrite)
 };
 
+// What a number may be: from `least` to `most`, both included unless said otherwise.
+struct OptionRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false, below_most = false;  // that end is excluded
+  bool as_float = false;                         // looked at in single precision
+};
+constexpr OptionRange at_least(double least) {
+  return {.least = least};
+}
+constexpr OptionRange between(double least, double most) {
+  return {.least = least, .most = most};
+}
+constexpr OptionRange above(double least, double most) {
+  return {.least = least, .most = most, .above_least = true};
+}
+constexpr OptionRange below(double most) {  // and at least 0
+  return {.least = 0, .most = most, .below_most = true};
+}
+constexpr OptionRange kPositiveFloat{.least = 0, .above_least = true, .as_float = true};
+
 struct OptionInfo {
+  constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
+                       OptionRange range_, std::string_view help_, std::string_view choices_ = "",
+                       std::string_view value_ = "", std::optional<TaskKind> task_ = std::nullopt)
+      : name(name_),
+        group(group_),
+        role(role_),
+        help(help_),
+        choices(choices_),
+        value(value_),
+        task(task_),
+        range(range_) {}
+  constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
+                       std::string_view help_, std::string_view choices_ = "",
+                       std::string_view value_ = "", std::optional<TaskKind> task_ = std::nullopt)
+      : OptionInfo(name_, group_, role_, OptionRange{}, help_, choices_, value_, task_) {}
+
   std::string_view name;   // without dashes
   std::string_view group;  // heading in --help
   OptionRole role;
   std::string_view help;
   // Allowed words, separated by '|'; of a number: the word for "not given".
-  std::string_view choices = "";
-  std::string_view value = "";  // what --help calls the value; of a number: N or X if empty
-  std::optional<TaskKind> task = std::nullopt;  // the only task that it is for
+  std::string_view choices;
+  std::string_view value;        // what --help calls the value; of a number: N or X if empty
+  std::optional<TaskKind> task;  // the only task that it is for
+  OptionRange range;             // of a number
 };
+
+constexpr int64_t kMostVirtualShards = 65536;
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>
@@ -124,7 +167,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "FILE..."},
         o.train);
   visit({"eval", data, run, "evaluation files", "", "FILE..."}, o.eval);
-  visit({"eval-fraction", data, result,
+  visit({"eval-fraction", data, result, below(1),
          "without --eval: hold out this share of the rows, drawn by seed"},
         o.eval_fraction);
   visit({"text-column", data, result,
@@ -138,13 +181,15 @@ void for_each_option(Options& o, Visit&& visit) {
          rows},
         o.multi_label);
   visit({"regression", data, result, "labels are numbers", "", "", rows}, o.regression);
-  visit({"max-length", data, result, "longest input in tokens (default: 128; qa 384)"},
+  visit({"max-length", data, result, at_least(1), "longest input in tokens (default: 128; qa 384)"},
         o.max_length);
-  visit(
-      {"doc-stride", data, result, "overlap of neighbouring windows in tokens", "", "", questions},
-      o.doc_stride);
-  visit({"n-best", data, result, "answers kept for each question", "", "", questions}, o.n_best);
-  visit({"max-answer-length", data, result, "longest answer in tokens", "", "", questions},
+  visit({"doc-stride", data, result, at_least(0), "overlap of neighbouring windows in tokens", "",
+         "", questions},
+        o.doc_stride);
+  visit({"n-best", data, result, at_least(1), "answers kept for each question", "", "", questions},
+        o.n_best);
+  visit({"max-answer-length", data, result, at_least(1), "longest answer in tokens", "", "",
+         questions},
         o.max_answer_length);
   visit({"null-threshold", data, result,
          "answer nothing where the null score leads by more than this", "", "", questions},
@@ -153,9 +198,11 @@ void for_each_option(Options& o, Visit&& visit) {
          "rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2", "",
          questions},
         o.squad_version);
-  visit({"max-train-samples", data, result, "use the first N training examples (qa: questions)"},
+  visit({"max-train-samples", data, result, at_least(1),
+         "use the first N training examples (qa: questions)"},
         o.max_train_samples);
-  visit({"max-eval-samples", data, result, "use the first N evaluation examples (qa: questions)"},
+  visit({"max-eval-samples", data, result, at_least(1),
+         "use the first N evaluation examples (qa: questions)"},
         o.max_eval_samples);
   visit({"skip-bad-rows", data, result, "drop and count unusable rows", "", "", rows},
         o.skip_bad_rows);
@@ -163,42 +210,43 @@ void for_each_option(Options& o, Visit&& visit) {
          "count evaluation labels that training lacks as wrong", "", "", rows},
         o.ignore_unknown_labels);
 
-  visit({"epochs", optimizer, result, "passes over the training data"}, o.epochs);
-  visit({"max-steps", optimizer, result, "stop after N updates (default: --epochs decides)"},
+  visit({"epochs", optimizer, result, above(0, 1e6), "passes over the training data"}, o.epochs);
+  visit({"max-steps", optimizer, result, at_least(1),
+         "stop after N updates (default: --epochs decides)"},
         o.max_steps);
-  visit({"batch-size", optimizer, result, "sequences (qa: windows) per update, over all processes"},
+  visit({"batch-size", optimizer, result, between(1, 1 << 24),
+         "sequences (qa: windows) per update, over all processes"},
         o.batch_size);
-  visit({"micro-batch-tokens", optimizer, result,
+  visit({"micro-batch-tokens", optimizer, result, at_least(1),
          "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
         o.micro_batch_tokens);
-  visit({"lr", optimizer, result, "learning rate"}, o.learning_rate);
-  visit({"schedule", optimizer, result, "learning-rate schedule",
-         "linear|cosine|constant|polynomial"},
-        o.schedule);
-  visit({"warmup-ratio", optimizer, result,
+  visit({"lr", optimizer, result, below(1e3), "learning rate"}, o.learning_rate);
+  visit({"schedule", optimizer, result, "learning-rate schedule", kScheduleWords}, o.schedule);
+  visit({"warmup-ratio", optimizer, result, between(0, 1),
          "share of the steps in which the learning rate rises from 0"},
         o.warmup_ratio);
-  visit({"warmup-steps", optimizer, result,
+  visit({"warmup-steps", optimizer, result, at_least(0),
          "the same as a number of steps; wins over --warmup-ratio"},
         o.warmup_steps);
-  visit({"weight-decay", optimizer, result, "AdamW decay, not on biases and LayerNorm"},
-        o.weight_decay);
-  visit({"adam-beta1", optimizer, result, "AdamW beta1"}, o.adam_beta1);
-  visit({"adam-beta2", optimizer, result, "AdamW beta2"}, o.adam_beta2);
-  visit({"adam-epsilon", optimizer, result, "AdamW epsilon"}, o.adam_epsilon);
-  visit({"max-grad-norm", optimizer, result,
+  visit(
+      {"weight-decay", optimizer, result, at_least(0), "AdamW decay, not on biases and LayerNorm"},
+      o.weight_decay);
+  visit({"adam-beta1", optimizer, result, below(1), "AdamW beta1"}, o.adam_beta1);
+  visit({"adam-beta2", optimizer, result, below(1), "AdamW beta2"}, o.adam_beta2);
+  visit({"adam-epsilon", optimizer, result, kPositiveFloat, "AdamW epsilon"}, o.adam_epsilon);
+  visit({"max-grad-norm", optimizer, result, at_least(0),
          "gradients are scaled down to this norm; 0: no clipping"},
         o.max_grad_norm);
-  visit({"dropout", optimizer, result,
+  visit({"dropout", optimizer, result, below(1),
          "dropout at all sites (default: the model's); 0 switches it off", "", "P"},
         o.dropout);
   visit({"class-weights", optimizer, result, "balanced makes rare classes count more",
          "none|balanced", "", rows},
         o.class_weights);
-  visit({"label-smoothing", optimizer, result, "share of the target spread over all classes", "",
-         "", rows},
+  visit({"label-smoothing", optimizer, result, below(1),
+         "share of the target spread over all classes", "", "", rows},
         o.label_smoothing);
-  visit({"layer-lr-decay", optimizer, result,
+  visit({"layer-lr-decay", optimizer, result, above(0, 1),
          "learning rate of a layer, times this for each layer below the head"},
         o.layer_lr_decay);
   visit({"freeze", optimizer, result,
@@ -207,28 +255,33 @@ void for_each_option(Options& o, Visit&& visit) {
         o.freeze);
   visit({"seed", optimizer, result, "of shuffling, dropout and new weights"}, o.seed);
   visit({"no-shuffle", optimizer, result, "keep the order of the file"}, o.no_shuffle);
-  visit({"virtual-shards", optimizer, result,
+  visit({"virtual-shards", optimizer, result, between(1, kMostVirtualShards),
          "sum gradients as K processes would, on any number of them (default: the processes)", "",
          "K"},
         o.virtual_shards);
 
-  visit({"eval-every", evaluation, result, "evaluate every N steps (default: each epoch)"},
+  visit({"eval-every", evaluation, result, at_least(1),
+         "evaluate every N steps (default: each epoch)"},
         o.eval_every);
-  visit({"save-every", evaluation, run, "checkpoint every N steps (default: each epoch)"},
+  visit({"save-every", evaluation, run, at_least(1),
+         "checkpoint every N steps (default: each epoch)"},
         o.save_every);
-  visit({"keep-checkpoints", evaluation, run, "newest checkpoints kept, besides the best"},
+  visit({"keep-checkpoints", evaluation, run, at_least(1),
+         "newest checkpoints kept, besides the best"},
         o.keep_checkpoints);
   visit({"best-metric", evaluation, result,
          "metric that chooses the exported model (default: the task's)", "", "METRIC"},
         o.best_metric);
-  visit({"early-stopping", evaluation, result,
+  visit({"early-stopping", evaluation, result, at_least(0),
          "stop after N evaluations without improvement; 0: off"},
         o.early_stopping);
-  visit({"log-every", evaluation, run, "write every Nth step to metrics.jsonl"}, o.log_every);
+  visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
+        o.log_every);
 
   visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
   visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);
-  visit({"threads", machine, run, "threads (all: the cores this process may use)", "all"},
+  visit({"threads", machine, run, between(1, kMostThreads),
+         "threads (all: the cores this process may use)", "all"},
         o.threads);
   visit({"recompute", machine, run,
          "compute activations again in the backward pass: less memory, same result"},
@@ -239,7 +292,7 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"no-deterministic", machine, run,
          "GPUs add gradients in the order that is fastest: results differ from run to run"},
         o.no_deterministic);
-  visit({"bucket-mb", machine, run,
+  visit({"bucket-mb", machine, run, above(0, 1e6),
          "between GPUs: MiB of gradients that go together, during the backward pass"},
         o.bucket_mb);
   visit({"comm-precision", machine, run, "between GPUs: what gradients are rounded to on the way",
@@ -273,8 +326,6 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"quiet", output, session, "no log on standard error"}, o.quiet);
   visit({"no-progress", output, session, "no progress line"}, o.no_progress);
 }
-
-constexpr int64_t kMostVirtualShards = 65536;
 
 // Error(usage) for values that are out of range or do not go together.
 void validate(const TrainOptions& options);

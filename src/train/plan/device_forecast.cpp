@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "data/packing.h"
+#include "distributed/device/device_exchange.h"
+#include "distributed/reduce/local_reduce.h"
+#include "engine/engine.h"
 #include "model/activations.h"
 #include "ops/library_attention.h"
-#include "distributed/device/device_exchange.h"
-#include "engine/engine.h"
-#include "distributed/reduce/local_reduce.h"
 
 namespace finetune {
 namespace {
@@ -51,9 +51,9 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
   return (std::max(training.floats, evaluation.floats) + batch) * kFloatBytes;
 }
 
-// Of cuDNN's attention and its gradients (ops/cuda/attention/fused.cu), whose plans are for numbers of
-// sequences and lengths that are rounded up: the gradients of all scores, and a few numbers of each
-// row.
+// Of cuDNN's attention and its gradients (ops/cuda/attention/fused.cu), whose plans are for numbers
+// of sequences and lengths that are rounded up: the gradients of all scores, and a few numbers of
+// each row.
 int64_t library_attention_bytes(const DeviceRun& run, const Sizes& sizes) {
   using namespace library_attention;
   constexpr int64_t kRest = int64_t{128} << 10, kOfSequence = 384;  // descriptors of tiles
@@ -95,7 +95,8 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
   return bytes;
 }
 
-// The weights that products read, and the biases of what they leave in bf16 (ops/cuda/kernels/rounded.h).
+// The weights that products read, and the biases of what they leave in bf16
+// (ops/cuda/kernels/rounded.h).
 int64_t rounded_weight_bytes(const DeviceRun& run) {
   if (run.compute != DType::bf16) return 0;
   int64_t elements = 0;

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "data/plan.h"
-#include "distributed/zero_partition.h"
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/reduce/tree_reduce.h"
+#include "distributed/zero_partition.h"
 
 namespace finetune {
 namespace {

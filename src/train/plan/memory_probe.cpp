@@ -32,7 +32,7 @@ PackedBatch batch_of(const MicroBatchLimits& size) {
 }  // namespace
 
 void probe_memory(Backend& backend, BertConfig config, Head head, const Workload& work,
-              bool recompute) {
+                  bool recompute) {
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
   config.vocab_size = std::min<int64_t>(config.vocab_size, 1000);
   const ParameterTable table(config, head);

@@ -7,12 +7,12 @@
 #include "core/error.h"
 #include "core/file_kind.h"
 #include "core/threads/parallel.h"
-#include "tasks/registry.h"
 #include "distributed/zero_partition.h"
-#include "train/plan/plan_time.h"
-#include "train/run/process_stats.h"
+#include "tasks/registry.h"
 #include "train/plan/memory_probe.h"
+#include "train/plan/plan_time.h"
 #include "train/resume.h"
+#include "train/run/process_stats.h"
 #include "train/run/run_setup.h"
 
 namespace finetune {
@@ -181,8 +181,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());
   plan.too_large = measure_time && (host_is_small || (plan.device && !plan.device->fits));
   if (!measure_time || plan.too_large) return plan;
-  plan.time = measure_time_of(
-      {options, std::move(p.backend), p.model.config, *p.task, p.lowest_layer}, plan.work);
+  plan.time = measure_time_of({options, std::move(p.backend), p.model.config, *p.task}, plan.work);
   plan.time.startup = startup;
   plan.time.total = startup + plan.time.step * double(plan.work.steps) +
                     plan.time.evaluation * double(plan.work.evaluations);

@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "data/plan.h"
 #include "inference/batch_dispatch.h"
+#include "train/run/run_setup.h"
 #include "train/training_step.h"
 
 namespace finetune {
@@ -14,16 +15,6 @@ constexpr double kSeconds = 2;   // of measuring steps,
 constexpr double kLongStep = 1;  // whole ones unless they take longer than this
 constexpr double kEvaluationSeconds = 1;
 constexpr double kLearningRate = 1e-6;  // random weights must not diverge
-
-StepOptions step_options(const TimedRun& run) {
-  const TrainOptions& o = run.options;
-  StepOptions step;
-  step.virtual_shards = *o.virtual_shards;
-  step.micro_batch_tokens = *o.micro_batch_tokens;
-  step.dropout = o.dropout.value_or(-1);
-  step.lowest_layer = run.lowest_layer;
-  return step;
-}
 
 // Runs steps on the samples that the run's first epoch has: buffers are for their micro-batches.
 class Stopwatch {
@@ -110,7 +101,8 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   objective->reserve(engine.backend(), largest.sequences);
   TimeForecast time;
   {
-    TrainingStep step(engine, *objective, *comm, step_options(run), run.options.batch_size);
+    TrainingStep step(engine, *objective, *comm, step_options(run.options, run.config),
+                      run.options.batch_size);
     Stopwatch watch(step, run, work.steps);
     time.step =
         step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);

@@ -14,7 +14,6 @@ struct TimedRun {
   std::unique_ptr<Backend> backend;
   const BertConfig& config;
   Task& task;
-  int lowest_layer = 0;
 };
 
 // `step` and `evaluation`; takes some seconds and the run's memory.

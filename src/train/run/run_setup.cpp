@@ -8,8 +8,8 @@
 #include "core/text.h"
 #include "data/plan.h"
 #include "tasks/registry.h"
-#include "train/run/gates.h"
 #include "train/options/option_values.h"
+#include "train/run/gates.h"
 
 namespace finetune {
 
@@ -97,16 +97,33 @@ int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) 
 Schedule make_schedule(const TrainOptions& options, int64_t samples) {
   int64_t per_epoch = steps_per_epoch(samples, options.batch_size);
   Schedule schedule;
-  schedule.kind = options.schedule == "linear"     ? ScheduleKind::linear
-                  : options.schedule == "cosine"   ? ScheduleKind::cosine
-                  : options.schedule == "constant" ? ScheduleKind::constant
-                                                   : ScheduleKind::polynomial;
+  schedule.kind = schedule_named(options.schedule);
   schedule.learning_rate = options.learning_rate;
   auto by_epochs = int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
   schedule.total_steps = options.max_steps.value_or(std::max<int64_t>(1, by_epochs));
   schedule.warmup_steps =
       options.warmup_steps.value_or(warmup_steps_for(schedule.total_steps, options.warmup_ratio));
   return schedule;
+}
+
+StepOptions step_options(const TrainOptions& o, const BertConfig& config) {
+  StepOptions step;
+  step.seed = o.seed;
+  step.virtual_shards = *o.virtual_shards;
+  step.micro_batch_tokens = *o.micro_batch_tokens;
+  step.dropout = o.dropout.value_or(-1);
+  step.max_grad_norm = o.max_grad_norm;
+  step.weight_decay = o.weight_decay;
+  step.adam_beta1 = o.adam_beta1;
+  step.adam_beta2 = o.adam_beta2;
+  step.adam_epsilon = o.adam_epsilon;
+  step.layer_lr_decay = o.layer_lr_decay;
+  step.lowest_layer = lowest_trained_layer(o, config);
+  step.deterministic = !o.no_deterministic;
+  step.bucket_bytes = bucket_bytes(o);
+  step.wire = wire_type(o);
+  step.comm_timeout = comm_timeout_seconds(o);
+  return step;
 }
 
 namespace {

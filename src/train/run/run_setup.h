@@ -14,6 +14,7 @@
 #include "engine/pretrained.h"
 #include "train/run/run_directory.h"
 #include "train/schedule.h"
+#include "train/training_step.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -42,6 +43,8 @@ std::string checked_best_metric(const TrainOptions& options, const Task& task);
 // --freeze: layers below are frozen (0: none is). Error(usage).
 int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
 Schedule make_schedule(const TrainOptions& options, int64_t samples);
+// Of resolved options: --virtual-shards and --micro-batch-tokens have values.
+StepOptions step_options(const TrainOptions& options, const BertConfig& config);
 
 // Error(model) if they cannot be had from there, whatever their values: to be asked before an arena
 // of the table is allocated.

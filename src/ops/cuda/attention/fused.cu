@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/switches.h"
 #include "ops/cuda/attention/attention.h"
 #include "ops/cuda/attention/fused.h"
 #include "ops/cuda/kernels/pack.h"
@@ -139,11 +140,11 @@ FusedShape forward_shape(const AttentionShape& shape, const Dropout& dropout, co
 }  // namespace
 
 std::unique_ptr<FusedAttention> FusedAttention::make(void (*log)(const char* line)) {
-  const char* variable = std::getenv("FINETUNE_CUDA_ATTENTION");
-  const std::string wish = variable ? variable : "own";
-  if (wish == "own" || wish.empty()) return nullptr;
-  if (wish != "cudnn") {
-    throw Failure("FINETUNE_CUDA_ATTENTION=" + wish + " is unknown (use own or cudnn)");
+  const char* wish = kCudaAttentionSwitch.value();
+  if (!wish || std::string_view(wish) == "own") return nullptr;
+  if (std::string_view(wish) != "cudnn") {
+    throw Failure(std::string(kCudaAttentionSwitch.name) + "=" + wish +
+                  " is unknown (use own or cudnn)");
   }
   try {
     return std::unique_ptr<FusedAttention>(new FusedAttention(open_fused_library()));

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/switches.h"
 #include "ops/cuda/module/graphs.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/rounded.h"
@@ -10,7 +11,7 @@ namespace {
 
 size_t most_graphs() {
   constexpr size_t kDefault = 256;
-  const char* choice = std::getenv("FINETUNE_CUDA_GRAPHS");
+  const char* choice = kCudaGraphsSwitch.value();
   if (!choice) return kDefault;
   char* end = nullptr;
   const unsigned long long most = std::strtoull(choice, &end, 10);

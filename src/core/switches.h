@@ -1,0 +1,34 @@
+// The environment variables that the program itself looks at, each once (docs/cli.md, Environment).
+#pragma once
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace finetune {
+
+struct Switch {
+  const char* name;
+  std::string_view values;
+  std::string_view meaning;
+
+  // Its value; null if it is not set, or is empty.
+  const char* value() const {
+    const char* text = std::getenv(name);
+    return text && *text ? text : nullptr;
+  }
+};
+
+inline constexpr Switch kIsaSwitch{"FINETUNE_ISA", "avx2, avx512, avx512_bf16, amx",
+                                   "the CPU's code path, in place of the best one"};
+inline constexpr Switch kHostsSwitch{"FINETUNE_HOSTS", "N",
+                                     "under mpirun: one host's processes as N hosts, for tests"};
+inline constexpr Switch kCudaAttentionSwitch{"FINETUNE_CUDA_ATTENTION", "own, cudnn",
+                                             "who computes attention in bf16 on a GPU"};
+inline constexpr Switch kCudaGraphsSwitch{"FINETUNE_CUDA_GRAPHS", "N",
+                                          "most CUDA graphs that are kept; 0: none is used"};
+
+inline constexpr std::array kSwitches{kIsaSwitch, kHostsSwitch, kCudaAttentionSwitch,
+                                      kCudaGraphsSwitch};
+
+}  // namespace finetune

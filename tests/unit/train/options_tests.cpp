@@ -1,0 +1,130 @@
+// Options of train are refused where they are declared: ranges, words and their ends.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "../contains.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "train/options/options.h"
+
+namespace finetune {
+namespace {
+
+TrainOptions good() {
+  TrainOptions o;
+  o.model = "m";
+  o.train = {"t"};
+  o.output = "o";
+  return o;
+}
+
+std::string refusal(const TrainOptions& o) {
+  try {
+    validate(o);
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+// The option's number as `value`; false if it has none or `value` does not fit its type.
+bool set_number(TrainOptions& o, std::string_view name, double value) {
+  bool found = false;
+  for_each_option(o, [&](const OptionInfo& info, auto& member) {
+    if (info.name != name) return;
+    using Member = std::remove_reference_t<decltype(member)>;
+    if constexpr (std::is_same_v<Member, double> || std::is_same_v<Member, std::optional<double>>) {
+      member = value;
+      found = true;
+    } else if constexpr (std::is_same_v<Member, int64_t> ||
+                         std::is_same_v<Member, std::optional<int64_t>>) {
+      found = value == double(int64_t(value)) && std::abs(value) < 9e18;
+      if (found) member = int64_t(value);
+    }
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("every range of an option holds at its ends and no further") {
+  int ranges = 0;
+  const TrainOptions plain = good();
+  for_each_option(plain, [&](const OptionInfo& info, const auto&) {
+    auto check = [&](double value, bool allowed) {
+      TrainOptions o = good();
+      if (!set_number(o, info.name, value)) return;
+      const std::string message = refusal(o);
+      CAPTURE(info.name);
+      CAPTURE(value);
+      CHECK(message.empty() == allowed);
+      if (!allowed) CHECK(test::contains(message, concat("--", info.name, " ")));
+    };
+    const OptionRange& range = info.range;
+    if (std::isinf(range.least)) return;
+    ++ranges;
+    check(range.least, !range.above_least);
+    check(range.least - 1, false);
+    if (std::isinf(range.most)) return;
+    check(range.most, !range.below_most);
+    check(range.most + 1, false);
+  });
+  CHECK(ranges == 30);
+}
+
+TEST_CASE("a range is told in words") {
+  TrainOptions o = good();
+  o.epochs = 0;
+  CHECK(refusal(o) == "--epochs 0: must be above 0 and at most 1000000");
+  o = good();
+  o.batch_size = 0;
+  CHECK(refusal(o) == "--batch-size 0: must be between 1 and 16777216");
+  o = good();
+  o.dropout = 1;
+  CHECK(refusal(o) == "--dropout 1: must be at least 0 and below 1");
+  o = good();
+  o.max_steps = 0;
+  CHECK(refusal(o) == "--max-steps 0: must be at least 1");
+  o = good();
+  o.adam_epsilon = 1e-60;
+  CHECK(refusal(o) == "--adam-epsilon 1e-60: must be above 0 (in single precision)");
+  o = good();
+  o.weight_decay = std::numeric_limits<double>::quiet_NaN();
+  CHECK(refusal(o) == "--weight-decay nan: must be a finite number");
+}
+
+TEST_CASE("a word that is none of an option's is refused wherever it came from") {
+  int options = 0;
+  TrainOptions all = good();
+  for_each_option(all, [&](const OptionInfo& info, auto& member) {
+    using Member = std::remove_reference_t<decltype(member)>;
+    if constexpr (std::is_same_v<Member, std::string>) {
+      if (info.choices.empty()) return;
+      ++options;
+      const Member before = member;
+      for (std::string_view word : split(info.choices, '|')) {
+        member = word;
+        CHECK(refusal(all).empty());
+      }
+      member = "linaer";
+      CHECK(test::contains(refusal(all), concat("--", info.name, " 'linaer': must be one of ")));
+      member = before;
+    }
+  });
+  CHECK(options == 7);
+  all.schedule = "";
+  CHECK(test::contains(refusal(all), "--schedule '': must be one of linear, cosine"));
+}
+
+TEST_CASE("words of schedules name their kinds") {
+  CHECK(schedule_named("linear") == ScheduleKind::linear);
+  CHECK(schedule_named("cosine") == ScheduleKind::cosine);
+  CHECK(schedule_named("constant") == ScheduleKind::constant);
+  CHECK(schedule_named("polynomial") == ScheduleKind::polynomial);
+  CHECK_THROWS_AS(schedule_named("linaer"), Error);
+}
+
+}  // namespace finetune
