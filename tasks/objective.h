@@ -55,7 +55,7 @@ class Objective {
                     Tensor dlogits) = 0;
 };
 
-// In registry.cpp. The memory that `arrays` views must outlive the objective.
+// By the arrays' task (registry.cpp). The memory that `arrays` views must outlive the objective.
 std::unique_ptr<Objective> make_objective(const TrainingArrays& arrays);
 
 }  // namespace finetune

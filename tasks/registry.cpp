@@ -1,65 +1,72 @@
+// The table of tasks, and what is looked up in it.
 #include "tasks/registry.h"
 
-#include "core/text.h"
-#include "data/squad.h"
-#include "tasks/classification/classification_task.h"
-#include "tasks/classification/evaluation/file_evaluation.h"
-#include "tasks/classification/objective.h"
-#include "tasks/objective.h"
-#include "tasks/pair_types.h"
-#include "tasks/qa/evaluation/file_evaluation.h"
-#include "tasks/qa/objective.h"
-#include "tasks/qa/qa_task.h"
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "tasks/classification/traits.h"
+#include "tasks/qa/traits.h"
 
 namespace finetune {
+namespace {
 
-std::string_view name_of(TaskKind kind) {
-  return kind == TaskKind::qa ? "qa" : "classification";
+// In the order of TaskKind.
+const std::array kTasks{classification_traits(), qa_traits()};
+
+}  // namespace
+
+std::span<const TaskTraits> all_tasks() {
+  return kTasks;
+}
+
+const TaskTraits& traits_of(TaskKind kind) {
+  const TaskTraits& traits = kTasks.at(size_t(kind));
+  FINETUNE_CHECK(traits.kind == kind);
+  return traits;
+}
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const TaskTraits& task : kTasks) names.emplace_back(task.name);
+  return names;
+}
+
+std::string_view task_words() {
+  static const std::string words = join(task_names(), "|");
+  return words;
 }
 
 std::optional<TaskKind> task_named(std::string_view name) {
-  for (TaskKind kind : {TaskKind::classification, TaskKind::qa}) {
-    if (name == name_of(kind)) return kind;
+  for (const TaskTraits& task : kTasks) {
+    if (task.name == name) return task.kind;
   }
   return std::nullopt;
 }
 
-TaskKind task_of_data(const InputFile& file) {
-  return looks_like_squad(file) ? TaskKind::qa : TaskKind::classification;
+std::optional<TaskKind> task_of_option(std::string_view option) {
+  for (const TaskTraits& task : kTasks) {
+    if (std::find(task.options.begin(), task.options.end(), option) != task.options.end()) {
+      return task.kind;
+    }
+  }
+  return std::nullopt;
 }
 
-std::unique_ptr<Task> make_task(TaskKind kind, const TaskOptions& options,
-                                const Tokenizer& tokenizer, const BertConfig& config,
-                                bool model_head) {
-  if (kind == TaskKind::qa) {
-    require_pair_types(config, "question answering");
-    return make_qa_task(options, tokenizer, config.max_position_embeddings);
+const TaskTraits* task_of_form(const InputFile& file) {
+  for (const TaskTraits& task : kTasks) {
+    if (task.recognizes && task.recognizes(file)) return &task;
   }
-  return std::make_unique<ClassificationTask>(options, tokenizer, config, model_head);
+  return nullptr;
+}
+
+TaskKind task_of_data(const InputFile& file) {
+  const TaskTraits* task = task_of_form(file);
+  return task ? task->kind : TaskKind::classification;
 }
 
 std::unique_ptr<Objective> make_objective(const TrainingArrays& arrays) {
-  return arrays.kind == TaskKind::qa ? make_qa_objective(arrays)
-                                     : make_classification_objective(arrays);
-}
-
-std::unique_ptr<FileEvaluation> make_file_evaluation(TaskKind kind, const TaskOptions& options,
-                                                     const Tokenizer& tokenizer,
-                                                     const BertConfig& config) {
-  if (kind == TaskKind::qa) {
-    require_pair_types(config, "question answering");
-    return std::make_unique<QaFileEvaluation>(options, tokenizer, config.max_position_embeddings,
-                                              true);
-  }
-  return std::make_unique<ClassificationFileEvaluation>(options, tokenizer, config);
-}
-
-std::string_view head_weight(TaskKind kind) {
-  return kind == TaskKind::qa ? "qa_outputs.weight" : "classifier.weight";
-}
-
-TaskOptions stored_task_options(TaskKind kind, const BertConfig& config) {
-  return kind == TaskKind::qa ? qa_defaults(config) : classification_defaults(config);
+  return traits_of(arrays.kind).make_objective(arrays);
 }
 
 }  // namespace finetune

@@ -1,38 +1,31 @@
-// The tasks there are: a new task is a new folder and a line in each function here, and in
-// make_objective (objective.h).
+// The tasks there are. A new task is a folder, a TaskKind and a row in registry.cpp.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "tasks/file_evaluation.h"
-#include "tasks/task.h"
+#include "tasks/task_traits.h"
 
 namespace finetune {
 
-std::string_view name_of(TaskKind kind);
+std::span<const TaskTraits> all_tasks();
+const TaskTraits& traits_of(TaskKind kind);
+inline std::string_view name_of(TaskKind kind) {
+  return traits_of(kind).name;
+}
+std::vector<std::string> task_names();
+std::string_view task_words();  // the same: "classification|qa"
 std::optional<TaskKind> task_named(std::string_view name);
+// The only task that this option is for (without dashes), if there is one.
+std::optional<TaskKind> task_of_option(std::string_view option);
 
-// What the first data file is for: SQuAD's form is question answering. Error(data) if unreadable.
+// The task whose own form the file has; null: of none. Error(data) if unreadable.
+const TaskTraits* task_of_form(const InputFile& file);
+// What the first data file is for: its form's task, else classification.
 TaskKind task_of_data(const InputFile& file);
-
-// Reads and tokenizes the data. `model_head`: the model has a trained head that may be kept.
-// `tokenizer` must outlive the task.
-std::unique_ptr<Task> make_task(TaskKind kind, const TaskOptions& options,
-                                const Tokenizer& tokenizer, const BertConfig& config,
-                                bool model_head);
-
-// Evaluates options.eval_files with a model's own head, in memory that does not grow with them.
-std::unique_ptr<FileEvaluation> make_file_evaluation(TaskKind kind, const TaskOptions& options,
-                                                     const Tokenizer& tokenizer,
-                                                     const BertConfig& config);
-
-// The weight that only a model with this task's head has.
-std::string_view head_weight(TaskKind kind);
-
-// Options that the model was trained with, from the object `finetune` in its config.json; what is
-// missing there has train's default. Files are not part of them.
-TaskOptions stored_task_options(TaskKind kind, const BertConfig& config);
 
 }  // namespace finetune

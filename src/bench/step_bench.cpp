@@ -128,7 +128,7 @@ TaskKind task_kind(const StepBenchOptions& options) {
   if (options.task.empty()) {
     return options.lengths == "squad" ? TaskKind::qa : TaskKind::classification;
   }
-  return options.task == "qa" ? TaskKind::qa : TaskKind::classification;
+  return *task_named(options.task);
 }
 
 int64_t resolved_batch_size(const StepBenchOptions& options) {
@@ -176,7 +176,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   result.shape = options.shape;
   result.lengths = options.lengths;
   result.clock = options.clock;
-  result.task = kind == TaskKind::qa ? "qa" : "classification";
+  result.task = name_of(kind);
   result.batch_size = resolved_batch_size(options);
 
   const int64_t count = result.batch_size * kBatches;

@@ -9,7 +9,7 @@
 #include "comm/communicator.h"
 #include "model/config.h"
 #include "ops/profiling_backend.h"
-#include "tasks/task.h"
+#include "tasks/registry.h"
 
 namespace finetune {
 

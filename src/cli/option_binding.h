@@ -62,7 +62,8 @@ class OptionBinder {
  private:
   static std::string dashed(const OptionInfo& info) { return concat("--", info.name); }
   static std::string help_of(const OptionInfo& info) {
-    return info.task ? concat(name_of(*info.task), ": ", info.help) : std::string(info.help);
+    const std::optional<TaskKind> task = task_of_option(info.name);
+    return task ? concat(name_of(*task), ": ", info.help) : std::string(info.help);
   }
 
   static std::optional<double> read(const std::string& text, double) { return parse_double(text); }

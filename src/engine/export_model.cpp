@@ -66,9 +66,8 @@ std::string exported_config(const ModelExport& model, DType dtype) {
                           "finetune", kVersionKey, "dtype", "torch_dtype", "quantization_config"}) {
     config.erase(key);
   }
-  bool sequence = model.table.head().kind == HeadKind::sequence;
   config["architectures"] =
-      Json::array({sequence ? "BertForSequenceClassification" : "BertForQuestionAnswering"});
+      Json::array({concat("Bert", traits_of(model.table.head().kind).suffix)});
   config["model_type"] = "bert";
   config["torch_dtype"] = torch_name(dtype);
   for (const auto& [key, value] : task.items()) config[key] = value;

@@ -77,7 +77,7 @@ std::vector<std::string> stored_names_not_in(const WeightSource& source,
 }
 
 std::string head_module(const ParameterTable& table) {
-  return table.head().kind == HeadKind::sequence ? "classifier" : "qa_outputs";
+  return std::string(traits_of(table.head().kind).module);
 }
 
 void describe(const ParameterTable& table, const WeightSource& source, PretrainedReport& report) {

@@ -67,12 +67,14 @@ void pack_all(const TokenizedSamples& samples, IndexRange range, PackedBatch& ba
 
 }  // namespace
 
-BatchDispatcher::BatchDispatcher(Engine& engine, Communicator& comm) : engine_(engine), comm_(comm) {
+BatchDispatcher::BatchDispatcher(Engine& engine, Communicator& comm)
+    : engine_(engine), comm_(comm) {
   const Head head = engine.table().head();
   if (head.kind == HeadKind::sequence) cache_.emplace(head.outputs);
 }
 
-void BatchDispatcher::take(const SampleView& samples, TokenizedSamples& waiting, Evaluation& evaluation) {
+void BatchDispatcher::take(const SampleView& samples, TokenizedSamples& waiting,
+                           Evaluation& evaluation) {
   if (!cache_) return append(samples, waiting);
   cache_->take(samples, waiting);
   cache_->give(evaluation);
@@ -86,7 +88,7 @@ void BatchDispatcher::give(const PackedBatch& batch, const float* logits, Evalua
 
 // Samples of one micro-batch: at most evaluation_sequences of them at once.
 void BatchDispatcher::add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
-                 Evaluation& evaluation) {
+                          Evaluation& evaluation) {
   waiting_.resize(size_t(comm_.size()));
   const int64_t most = engine_.evaluation_sequences();
   for (int64_t begin = range.begin; begin < range.end; begin += most) {
@@ -116,7 +118,7 @@ void BatchDispatcher::flush(Evaluation& evaluation) {
 }
 
 bool BatchDispatcher::run(const Source& source, Evaluation& evaluation, int64_t micro_batch_tokens,
-                 const std::function<bool(double)>& poll) {
+                          const std::function<bool(double)>& poll) {
   if (cache_) cache_->begin();
   count_ = 0;
   TokenizedSamples waiting;
@@ -140,8 +142,9 @@ bool BatchDispatcher::run(const Source& source, Evaluation& evaluation, int64_t 
   return true;
 }
 
-bool BatchDispatcher::evaluate(const SampleSet& set, Evaluation& evaluation, int64_t micro_batch_tokens,
-                      const std::function<bool(double)>& poll) {
+bool BatchDispatcher::evaluate(const SampleSet& set, Evaluation& evaluation,
+                               int64_t micro_batch_tokens,
+                               const std::function<bool(double)>& poll) {
   const int64_t size = set.samples.size();
   int64_t taken = 0;
   auto next = [&]() -> std::optional<SampleView> {
@@ -155,7 +158,7 @@ bool BatchDispatcher::evaluate(const SampleSet& set, Evaluation& evaluation, int
 }
 
 int64_t BatchDispatcher::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
-                         const std::function<void(double)>& progress) {
+                                  const std::function<void(double)>& progress) {
   int64_t samples = 0;
   auto next = [&]() -> std::optional<SampleView> {
     const SampleSet* piece = evaluation.next();

@@ -11,10 +11,10 @@
 #include "comm/communicator.h"
 #include "core/numeric/packed_batch.h"
 #include "data/plan.h"
-#include "tasks/file_evaluation.h"
-#include "tasks/task.h"
 #include "engine/engine.h"
 #include "inference/logits_cache.h"
+#include "tasks/file_evaluation.h"
+#include "tasks/task.h"
 
 namespace finetune {
 
@@ -55,7 +55,7 @@ class BatchDispatcher {
 
   Engine& engine_;
   Communicator& comm_;
-  std::optional<LogitsCache> cache_;    // where a sample has one row of logits
+  std::optional<LogitsCache> cache_;  // where a sample has one row of logits
   std::vector<PackedBatch> waiting_;  // up to one for each process
   size_t count_ = 0;
 };

@@ -7,10 +7,10 @@
 #include "comm/agreement.h"
 #include "comm/placement.h"
 #include "core/error.h"
-#include "tasks/registry.h"
-#include "inference/batch_dispatch.h"
-#include "engine/pretrained.h"
 #include "distributed/rank0_values.h"
+#include "engine/pretrained.h"
+#include "inference/batch_dispatch.h"
+#include "tasks/registry.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -24,36 +24,41 @@ TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
       if (auto kind = task_named(stored["task"].get<std::string>())) return *kind;
     }
   }
-  for (TaskKind kind : {TaskKind::classification, TaskKind::qa}) {
-    if (source.find(head_weight(kind))) return kind;
+  std::vector<std::string> heads;
+  for (const TaskTraits& task : all_tasks()) {
+    heads.push_back(task.head_weight());
+    if (source.find(heads.back())) return task.kind;
   }
   throw model_error(source.path().string(), ": the model has no trained head (neither ",
-                    head_weight(TaskKind::classification), " nor ", head_weight(TaskKind::qa),
-                    "); fine-tune it first with finetune train");
+                    join(heads, " nor "), "); fine-tune it first with finetune train");
 }
 
 // Options for the other task's data would be passed over without a word.
 void require_options_of(TaskKind kind, const InferenceOptions& o) {
-  const bool qa = kind == TaskKind::qa;
-  const std::pair<const char*, bool> of_the_other[] = {
-      {"--text-column", qa && o.text_columns},
-      {"--text-pair-column", qa && o.text_pair_column},
-      {"--label-column", qa && o.label_column},
-      {"--doc-stride", !qa && o.doc_stride},
-      {"--squad-version", !qa && o.squad_version}};
-  for (const auto& [name, given] : of_the_other) {
-    if (given) throw usage_error(name, ": ", o.model, " was trained for ", name_of(kind));
+  const std::pair<const char*, bool> options[] = {
+      {"text-column", o.text_columns.has_value()},
+      {"text-pair-column", o.text_pair_column.has_value()},
+      {"label-column", o.label_column.has_value()},
+      {"doc-stride", o.doc_stride.has_value()},
+      {"squad-version", o.squad_version.has_value()}};
+  for (const auto& [name, given] : options) {
+    if (given) require_option_of(kind, name, o.model);
   }
 }
 
 }  // namespace
+
+void require_option_of(TaskKind kind, std::string_view option, const std::string& model) {
+  if (task_of_option(option).value_or(kind) == kind) return;
+  throw usage_error("--", option, ": ", model, " was trained for ", name_of(kind));
+}
 
 FineTuned open_fine_tuned(const InferenceOptions& options) {
   FineTuned out;
   out.model = open_model(options.model);
   out.kind = stored_task(out.model.config, *open_weights(out.model.directory.weights));
   require_options_of(out.kind, options);
-  out.options = stored_task_options(out.kind, out.model.config);
+  out.options = traits_of(out.kind).stored_options(out.model.config);
   if (options.text_columns) out.options.text_columns = *options.text_columns;
   if (options.text_pair_column) out.options.text_pair_column = *options.text_pair_column;
   if (options.label_column) out.options.label_column = *options.label_column;

@@ -5,11 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
-#include "tasks/task.h"
 #include "engine/engine.h"
+#include "tasks/registry.h"
 
 namespace finetune {
 
@@ -30,6 +31,8 @@ struct InferenceOptions {
 };
 
 struct FineTuned {
+  TaskModel of_task() const { return {*model.tokenizer, model.config, true}; }
+
   ModelFiles model;
   TaskKind kind = TaskKind::classification;
   TaskOptions options;  // without files
@@ -37,12 +40,15 @@ struct FineTuned {
   int64_t micro_batch_tokens = 0;
 };
 
+// Error(usage) for an option (without dashes) that is for another task than the model's.
+void require_option_of(TaskKind kind, std::string_view option, const std::string& model);
+
 // Which task the model was trained for: its config says, or its weights. Error(model) for a model
 // without a trained head, Error(usage) for options that cannot be.
 FineTuned open_fine_tuned(const InferenceOptions& options);
 // Loads the weights for `head` and makes room; after the data have been checked. Collective: rank 0
-// calls load_fine_tuned, computes with a BatchDispatcher and ends with its done(); the others are served by
-// serve_inference until then. One process of each host reads the file.
+// calls load_fine_tuned, computes with a BatchDispatcher and ends with its done(); the others are
+// served by serve_inference until then. One process of each host reads the file.
 void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
                      int64_t max_length, Communicator& comm);
 void serve_inference(const InferenceOptions& options, Communicator& comm);

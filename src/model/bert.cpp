@@ -125,7 +125,7 @@ Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
                 slot_of(table, prefix + "LayerNorm.weight"),
                 slot_of(table, prefix + "LayerNorm.bias")};
   for (int64_t l = 0; l < c.num_hidden_layers; ++l) layers.emplace_back(table, l, c.hidden_size);
-  const std::string name = sequence_head() ? "classifier" : "qa_outputs";
+  const std::string name(traits_of(head.kind).module);
   head_weight = slot_of(table, name + ".weight");
   head_bias = slot_of(table, name + ".bias");
   if (sequence_head()) {

@@ -92,12 +92,8 @@ ParameterTable::ParameterTable(const BertConfig& config, Head head) : head_(head
   Builder builder(parameters_);
   const int64_t h = config.hidden_size;
   builder.layer(int(config.num_hidden_layers) + 1, true);
-  if (head.kind == HeadKind::sequence) {
-    builder.linear("classifier", head.outputs, h);
-    builder.linear("bert.pooler.dense", h, h);
-  } else {
-    builder.linear("qa_outputs", head.outputs, h);
-  }
+  builder.linear(std::string(traits_of(head.kind).module), head.outputs, h);
+  if (head.kind == HeadKind::sequence) builder.linear("bert.pooler.dense", h, h);
   for (int64_t i = config.num_hidden_layers; i-- > 0;) {
     builder.layer(int(i) + 1, false);
     add_encoder_layer(builder, config, i);

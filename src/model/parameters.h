@@ -11,20 +11,11 @@
 
 #include "core/numeric/tensor.h"
 #include "model/config.h"
+#include "model/head.h"
 
 namespace finetune {
 
 inline constexpr int64_t kFloatBytes = sizeof(float);  // an element of an arena
-
-enum class HeadKind {
-  sequence,  // pooler and classifier on the first token: logits (B, outputs)
-  token,     // qa_outputs on every token: logits (T, 2)
-};
-
-struct Head {
-  HeadKind kind = HeadKind::sequence;
-  int64_t outputs = 2;
-};
 
 struct Parameter {
   enum class Init { zeros, ones, normal };  // normal: N(0, initializer_range)

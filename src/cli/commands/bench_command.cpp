@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/usage.h"
 #include "cli/world.h"
+#include "tasks/registry.h"
 
 namespace finetune {
 namespace {
@@ -110,7 +111,7 @@ void add_shape_options(Subcommand command, BenchOptions& options) {
       .take_last();
   one_of(command.add_option("--task", options.step.task,
                             "what is trained (default: qa for squad lengths)"),
-         {"classification", "qa"})
+         task_names())
       .take_last();
   command
       .add_option("--batch-size", options.step.batch_size,

@@ -12,8 +12,8 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/output_directory.h"
-#include "tasks/registry.h"
 #include "inference/batch_dispatch.h"
+#include "tasks/registry.h"
 #include "train/evaluation_directory.h"
 #include "train/run/metrics_files.h"
 #include "inference/logits_cache.h"
@@ -62,12 +62,15 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   auto subject = std::make_unique<Subject>();
   FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
-  if (model.kind == TaskKind::classification && task_of_data(fs::path(o.data[0])) == TaskKind::qa) {
-    throw data_error(o.data[0], ": holds questions, but the model was trained for classification");
+  const TaskTraits& task = traits_of(model.kind);
+  const TaskTraits* form = task_of_form(fs::path(o.data[0]));
+  if (form && form->kind != model.kind) {
+    throw data_error(o.data[0], ": holds ", form->data, ", but the model was trained for ",
+                     task.name);
   }
-  if (model.kind == TaskKind::qa && (o.skip_bad_rows || o.ignore_unknown_labels)) {
-    throw usage_error(o.skip_bad_rows ? "--skip-bad-rows" : "--ignore-unknown-labels", ": ",
-                      o.inference.model, " was trained for ", name_of(model.kind));
+  if (o.skip_bad_rows) require_option_of(model.kind, "skip-bad-rows", o.inference.model);
+  if (o.ignore_unknown_labels) {
+    require_option_of(model.kind, "ignore-unknown-labels", o.inference.model);
   }
   TaskOptions options = model.options;
   options.eval_files = {o.data.begin(), o.data.end()};
@@ -76,8 +79,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.skip_bad_rows = o.skip_bad_rows;
   options.ignore_unknown_labels = o.ignore_unknown_labels;
-  subject->evaluation =
-      make_file_evaluation(model.kind, options, *model.model.tokenizer, model.model.config);
+  subject->evaluation = task.make_file_evaluation(options, model.of_task());
   return subject;
 }
 

@@ -12,19 +12,12 @@
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
-#include "core/clock.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "data/input_file.h"
-#include "data/rows/records.h"
-#include "data/squad.h"
-#include "tasks/classification/evaluation/predictor.h"
-#include "tasks/classification/rows/row_chunk.h"
-#include "tasks/pair_types.h"
-#include "tasks/qa/evaluation/file_evaluation.h"
-#include "tasks/registry.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
+#include "tasks/registry.h"
 
 namespace finetune {
 namespace {
@@ -66,7 +59,7 @@ class Stream {
 };
 
 // A file, whole or not at all; standard output; or a device or pipe.
-class Output {
+class Output final : public PredictionOutput {
  public:
   explicit Output(const std::string& path) {
     if (path == "-") return;
@@ -77,7 +70,7 @@ class Output {
       file_.emplace(path);
     }
   }
-  void write(std::string_view text) {
+  void write(std::string_view text) override {
     if (file_)
       file_->write(text);
     else if (stream_)
@@ -85,10 +78,10 @@ class Output {
     else
       write_standard_output(text);
   }
-  void complete() {
+  void complete() override {
     if (file_) file_->complete();
   }
-  void commit() {
+  void commit() override {
     if (file_)
       file_->commit();
     else if (!stream_)
@@ -100,151 +93,41 @@ class Output {
   std::optional<Stream> stream_;
 };
 
-// Keeps the logits of a chunk in the order of its rows.
-class LogitStore final : public Evaluation {
+// The model on all processes.
+class DispatchedModel final : public PredictionModel {
  public:
-  explicit LogitStore(int64_t outputs) : outputs_(outputs) {}
-  void add(const PackedBatch& batch, const float* logits) override {
-    values.insert(values.end(), logits, logits + batch.sequences() * outputs_);
+  DispatchedModel(BatchDispatcher& dispatcher, int64_t micro_batch_tokens)
+      : dispatcher_(dispatcher), micro_batch_tokens_(micro_batch_tokens) {}
+  void evaluate(const SampleSet& set, Evaluation& evaluation) override {
+    dispatcher_.evaluate(set, evaluation, micro_batch_tokens_, [](double) { return true; });
   }
-  Metrics metrics() override { return {}; }
-  void write_files(const fs::path&) override {}
-
-  std::vector<float> values;  // (rows, outputs)
+  void evaluate(FileEvaluation& evaluation) override {
+    dispatcher_.evaluate(evaluation, micro_batch_tokens_, [](double) {});
+  }
+  std::string describe() const override {
+    const int64_t hits = dispatcher_.cache_hits();
+    return hits > 0 ? describe_cache_hits(hits) : "";
+  }
 
  private:
-  int64_t outputs_;
+  BatchDispatcher& dispatcher_;
+  int64_t micro_batch_tokens_;
 };
 
-// Options that name columns would be passed over without a word.
-void check_plain_text(const PredictOptions& o) {
-  const InferenceOptions& given = o.inference;
-  if (!given.text_columns && !given.text_pair_column) return;
-  throw usage_error(
-      given.text_columns ? "--text-column" : "--text-pair-column", ": ",
-      o.input == "-" ? "standard input" : o.input,
-      " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file");
-}
-
-// A prediction in progress: opened before the weights are loaded, so that faults show first.
-class Prediction {
- public:
-  virtual ~Prediction() = default;
-  virtual Head head() const = 0;
-  virtual int64_t max_length() const = 0;
-  virtual void run(FineTuned& model, BatchDispatcher& dispatcher, const PredictOptions& o) = 0;
-};
-
-class LabelPrediction final : public Prediction {
- public:
-  LabelPrediction(const FineTuned& model, const PredictOptions& o);
-  Head head() const override { return predictor_->head(); }
-  int64_t max_length() const override { return predictor_->max_length(); }
-  void run(FineTuned& model, BatchDispatcher& dispatcher, const PredictOptions& o) override;
-
- private:
-  std::optional<ClassificationPredictor> predictor_;
-  std::optional<RowReader> reader_;
-  std::string header_;
-};
-
-LabelPrediction::LabelPrediction(const FineTuned& model, const PredictOptions& o) {
-  if (!o.n_best.empty()) {
-    throw usage_error("--nbest is for question answering; this is a classification model");
+PredictionRequest request_of(const PredictOptions& o) {
+  PredictionRequest request;
+  request.input = o.input;
+  request.output = o.output;
+  request.n_best = o.n_best;
+  request.top_k = o.top_k;
+  request.all_probabilities = o.all_probabilities;
+  request.skip_bad_rows = o.skip_bad_rows;
+  if (o.inference.text_columns) {
+    request.column_option = "--text-column";
+  } else if (o.inference.text_pair_column) {
+    request.column_option = "--text-pair-column";
   }
-  if (looks_like_squad(fs::path(o.input))) {
-    throw data_error(o.input, ": holds questions, but the model was trained for classification");
-  }
-  const std::string suffix = fs::path(o.output).extension();
-  if (suffix == ".tsv" || suffix == ".jsonl" || suffix == ".json") {
-    throw usage_error("--output ", o.output, ": labels are written as CSV; name it .csv");
-  }
-  predictor_.emplace(model.options, *model.model.tokenizer, model.model.config, o.top_k.value_or(1),
-                     o.all_probabilities);
-  reader_.emplace(o.input, o.skip_bad_rows);
-  const bool plain = reader_->format() == RowFormat::plain_text;
-  if (plain) check_plain_text(o);
-  header_ = predictor_->begin(reader_->columns(), o.input, plain);
-}
-
-void LabelPrediction::run(FineTuned& model, BatchDispatcher& dispatcher, const PredictOptions& o) {
-  const double start = seconds_now();
-  ClassificationPredictor& predictor = *predictor_;
-  RowReader& reader = *reader_;
-  std::string text = std::move(header_);
-  Output output(o.output);
-  RowChunk chunk;
-  // The header goes with the first rows, so that a fault in these leaves no output at all.
-  while (chunk.read(reader, kPredictionChunk)) {
-    SampleSet set = predictor.tokenize(chunk.rows());
-    LogitStore logits(predictor.head().outputs);
-    dispatcher.evaluate(set, logits, model.micro_batch_tokens, [](double) { return true; });
-    text += predictor.format(chunk.rows(), logits.values);
-    output.write(text);
-    text.clear();
-  }
-  output.write(text);
-  output.commit();
-  log("predicted ", format_rate(predictor.rows(), "rows", seconds_now() - start));
-  if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
-  if (predictor.truncated() > 0) {
-    log(predictor.truncated(), " of ", predictor.rows(), " texts were cut at ",
-        predictor.max_length(), " tokens");
-  }
-  if (predictor.empty() > 0) log("warning: ", predictor.empty(), " texts are empty");
-  if (reader.skipped_rows() > 0)
-    log("warning: ", reader.skipped_rows(), " unusable rows were dropped");
-}
-
-class AnswerPrediction final : public Prediction {
- public:
-  AnswerPrediction(const FineTuned& model, const PredictOptions& o);
-  Head head() const override { return questions_->head(); }
-  int64_t max_length() const override { return questions_->max_length(); }
-  void run(FineTuned& model, BatchDispatcher& dispatcher, const PredictOptions& o) override;
-
- private:
-  std::optional<QaFileEvaluation> questions_;
-};
-
-AnswerPrediction::AnswerPrediction(const FineTuned& model, const PredictOptions& o) {
-  if (o.top_k || o.all_probabilities) {
-    throw usage_error(
-        "--top-k and --all-probabilities are for classification; this is a question-answering "
-        "model (--nbest FILE writes its candidates)");
-  }
-  if (o.skip_bad_rows) {
-    throw usage_error("--skip-bad-rows is for classification; this is a question-answering model");
-  }
-  TaskOptions options = model.options;
-  options.eval_files = {fs::path(o.input == "-" ? "/dev/stdin" : o.input)};
-  require_pair_types(model.model.config, "question answering");
-  questions_.emplace(options, *model.model.tokenizer, model.model.config.max_position_embeddings,
-                     false);
-}
-
-void AnswerPrediction::run(FineTuned& model, BatchDispatcher& dispatcher, const PredictOptions& o) {
-  const double start = seconds_now();
-  QaFileEvaluation& questions = *questions_;
-  Output output(o.output);
-  std::optional<Output> n_best_output;
-  JsonObjectWriter answers([&](std::string_view text) { output.write(text); });
-  std::optional<JsonObjectWriter> n_best;
-  if (!o.n_best.empty()) {
-    n_best_output.emplace(o.n_best);
-    n_best.emplace([&](std::string_view text) { n_best_output->write(text); });
-  }
-  questions.write_to({&answers, n_best ? &*n_best : nullptr, nullptr});
-  dispatcher.evaluate(questions, model.micro_batch_tokens, [](double) {});
-  answers.finish();
-  if (n_best) {
-    n_best->finish();
-    n_best_output->complete();
-  }
-  output.complete();  // both or neither
-  output.commit();
-  if (n_best) n_best_output->commit();
-  log("answered ", format_rate(questions.questions(), "questions", seconds_now() - start));
+  return request;
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -296,15 +179,15 @@ void run(PredictOptions& o) {
     check_paths(o);
     model = open_fine_tuned(o.inference);
     check_model_survives(o, model.model.directory.directory);
-    if (model.kind == TaskKind::qa)
-      prediction = std::make_unique<AnswerPrediction>(model, o);
-    else
-      prediction = std::make_unique<LabelPrediction>(model, o);
+    prediction =
+        traits_of(model.kind).make_prediction(request_of(o), model.options, model.of_task());
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
   load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);
   BatchDispatcher dispatcher(*model.engine, comm);
-  prediction->run(model, dispatcher, o);
+  DispatchedModel dispatched(dispatcher, model.micro_batch_tokens);
+  prediction->run(dispatched,
+                  [](const std::string& path) { return std::make_unique<Output>(path); });
   dispatcher.done();
   open_console(o.quiet);
 }

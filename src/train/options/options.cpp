@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/error.h"
 #include "core/threads/parallel.h"
+#include "tasks/registry.h"
 #include "train/options/duration.h"
 #include "train/options/option_values.h"
 #include "train/run/gates.h"
@@ -117,19 +119,20 @@ void validate(const TrainOptions& o) {
 void require_options_of(TaskKind kind, const TrainOptions& options) {
   const std::vector<ConfigItem> given = config_items(options),
                                 defaults = config_items(TrainOptions());
-  std::vector<std::string> others;
+  std::map<TaskKind, std::vector<std::string>> others;
   for_each_option(options, [&](const OptionInfo& info, const auto&) {
-    if (!info.task || *info.task == kind) return;
-    if (value_of(given, info.name) != value_of(defaults, info.name)) {
-      others.push_back(concat("--", info.name));
+    const std::optional<TaskKind> task = task_of_option(info.name);
+    if (task.value_or(kind) == kind ||
+        value_of(given, info.name) == value_of(defaults, info.name)) {
+      return;
     }
+    others[*task].push_back(concat("--", info.name));
   });
-  if (others.empty()) return;
-  const bool qa = kind == TaskKind::qa;
-  throw usage_error(join(others, ", "), others.size() == 1 ? " is" : " are", " for ",
-                    qa ? "classification" : "question answering", " alone: the task is ",
-                    qa ? "qa" : "classification",
-                    options.task.empty() ? concat(", as ", options.train.at(0), " shows") : "");
+  for (const auto& [task, names] : others) {
+    throw usage_error(join(names, ", "), names.size() == 1 ? " is" : " are", " for ",
+                      traits_of(task).title, " alone: the task is ", name_of(kind),
+                      options.task.empty() ? concat(", as ", options.train.at(0), " shows") : "");
+  }
 }
 
 double comm_timeout_seconds(const TrainOptions& o) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/threads/parallel.h"
-#include "tasks/task.h"
+#include "tasks/registry.h"
 #include "train/schedule.h"
 
 namespace finetune {
@@ -121,19 +121,18 @@ constexpr OptionRange kPositiveFloat{.least = 0, .above_least = true, .as_float 
 struct OptionInfo {
   constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
                        OptionRange range_, std::string_view help_, std::string_view choices_ = "",
-                       std::string_view value_ = "", std::optional<TaskKind> task_ = std::nullopt)
+                       std::string_view value_ = "")
       : name(name_),
         group(group_),
         role(role_),
         help(help_),
         choices(choices_),
         value(value_),
-        task(task_),
         range(range_) {}
   constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
                        std::string_view help_, std::string_view choices_ = "",
-                       std::string_view value_ = "", std::optional<TaskKind> task_ = std::nullopt)
-      : OptionInfo(name_, group_, role_, OptionRange{}, help_, choices_, value_, task_) {}
+                       std::string_view value_ = "")
+      : OptionInfo(name_, group_, role_, OptionRange{}, help_, choices_, value_) {}
 
   std::string_view name;   // without dashes
   std::string_view group;  // heading in --help
@@ -141,9 +140,8 @@ struct OptionInfo {
   std::string_view help;
   // Allowed words, separated by '|'; of a number: the word for "not given".
   std::string_view choices;
-  std::string_view value;        // what --help calls the value; of a number: N or X if empty
-  std::optional<TaskKind> task;  // the only task that it is for
-  OptionRange range;             // of a number
+  std::string_view value;  // what --help calls the value; of a number: N or X if empty
+  OptionRange range;       // of a number
 };
 
 constexpr int64_t kMostVirtualShards = 65536;
@@ -152,12 +150,10 @@ constexpr int64_t kMostVirtualShards = 65536;
 template <typename Options, typename Visit>
 void for_each_option(Options& o, Visit&& visit) {
   using enum OptionRole;
-  constexpr TaskKind rows = TaskKind::classification, questions = TaskKind::qa;
   constexpr std::string_view data = "Data", model = "Model", optimizer = "Optimization",
                              evaluation = "Evaluation and checkpoints", machine = "Machine",
                              gate = "Regression gates", output = "Output", task = "Task";
-  visit({"task", task, result, "what to learn (default: from the data)", "classification|qa"},
-        o.task);
+  visit({"task", task, result, "what to learn (default: from the data)", task_words()}, o.task);
   visit({"model", model, run,
          "required: a model directory, a run's model/, or a weight file beside its config.json", "",
          "DIR|FILE"},
@@ -172,31 +168,26 @@ void for_each_option(Options& o, Visit&& visit) {
         o.eval_fraction);
   visit({"text-column", data, result,
          "column of the text; several, separated by commas, are joined by a space", "",
-         "NAME[,NAME...]", rows},
+         "NAME[,NAME...]"},
         o.text_columns);
-  visit({"text-pair-column", data, result, "column of the second text of a pair", "", "NAME", rows},
+  visit({"text-pair-column", data, result, "column of the second text of a pair", "", "NAME"},
         o.text_pair_column);
-  visit({"label-column", data, result, "column of the label", "", "NAME", rows}, o.label_column);
-  visit({"multi-label", data, result, "a cell holds several labels with this separator", "", "SEP",
-         rows},
+  visit({"label-column", data, result, "column of the label", "", "NAME"}, o.label_column);
+  visit({"multi-label", data, result, "a cell holds several labels with this separator", "", "SEP"},
         o.multi_label);
-  visit({"regression", data, result, "labels are numbers", "", "", rows}, o.regression);
+  visit({"regression", data, result, "labels are numbers"}, o.regression);
   visit({"max-length", data, result, at_least(1), "longest input in tokens (default: 128; qa 384)"},
         o.max_length);
-  visit({"doc-stride", data, result, at_least(0), "overlap of neighbouring windows in tokens", "",
-         "", questions},
+  visit({"doc-stride", data, result, at_least(0), "overlap of neighbouring windows in tokens"},
         o.doc_stride);
-  visit({"n-best", data, result, at_least(1), "answers kept for each question", "", "", questions},
-        o.n_best);
-  visit({"max-answer-length", data, result, at_least(1), "longest answer in tokens", "", "",
-         questions},
+  visit({"n-best", data, result, at_least(1), "answers kept for each question"}, o.n_best);
+  visit({"max-answer-length", data, result, at_least(1), "longest answer in tokens"},
         o.max_answer_length);
   visit({"null-threshold", data, result,
-         "answer nothing where the null score leads by more than this", "", "", questions},
+         "answer nothing where the null score leads by more than this"},
         o.null_threshold);
   visit({"squad-version", data, result,
-         "rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2", "",
-         questions},
+         "rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"},
         o.squad_version);
   visit({"max-train-samples", data, result, at_least(1),
          "use the first N training examples (qa: questions)"},
@@ -204,10 +195,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"max-eval-samples", data, result, at_least(1),
          "use the first N evaluation examples (qa: questions)"},
         o.max_eval_samples);
-  visit({"skip-bad-rows", data, result, "drop and count unusable rows", "", "", rows},
-        o.skip_bad_rows);
+  visit({"skip-bad-rows", data, result, "drop and count unusable rows"}, o.skip_bad_rows);
   visit({"ignore-unknown-labels", data, result,
-         "count evaluation labels that training lacks as wrong", "", "", rows},
+         "count evaluation labels that training lacks as wrong"},
         o.ignore_unknown_labels);
 
   visit({"epochs", optimizer, result, above(0, 1e6), "passes over the training data"}, o.epochs);
@@ -241,10 +231,10 @@ void for_each_option(Options& o, Visit&& visit) {
          "dropout at all sites (default: the model's); 0 switches it off", "", "P"},
         o.dropout);
   visit({"class-weights", optimizer, result, "balanced makes rare classes count more",
-         "none|balanced", "", rows},
+         "none|balanced"},
         o.class_weights);
   visit({"label-smoothing", optimizer, result, below(1),
-         "share of the target spread over all classes", "", "", rows},
+         "share of the target spread over all classes"},
         o.label_smoothing);
   visit({"layer-lr-decay", optimizer, result, above(0, 1),
          "learning rate of a layer, times this for each layer below the head"},

@@ -49,12 +49,12 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 const ModelFiles& model, const WeightSource& source) {
   TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
   require_options_of(kind, options);
-  bool has_head = source.find(head_weight(kind)) != nullptr;
+  bool has_head = source.find(traits_of(kind).head_weight()) != nullptr;
   TaskOptions of_task = task_options(options);
   of_task.train_files = data.train;
   of_task.eval_files = data.eval;
-  auto task =
-      make_task(kind, of_task, *model.tokenizer, model.config, has_head && !options.reinit_head);
+  auto task = traits_of(kind).make(
+      of_task, {*model.tokenizer, model.config, has_head && !options.reinit_head});
   if (has_head && !options.reinit_head && !task->keeps_head()) {
     throw model_error(source.path().string(), ": the model has a head for other labels (",
                       some_of(model.config.labels), "; the data's are ", some_of(task->labels()),

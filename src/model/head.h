@@ -1,0 +1,35 @@
+// Heads on an encoder: one row each. What computes a head is in bert.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace finetune {
+
+enum class HeadKind {
+  sequence,  // pooler and classifier on the first token: logits (B, outputs)
+  token,     // a linear layer on every token: logits (T, outputs)
+};
+
+struct HeadTraits {
+  std::string_view module;  // Hugging Face's name of the last layer
+  std::string_view suffix;  // of Hugging Face's class: "Bert" + "ForSequenceClassification"
+};
+
+// In the order of HeadKind.
+inline constexpr std::array<HeadTraits, 2> kHeads{{
+    {"classifier", "ForSequenceClassification"},
+    {"qa_outputs", "ForQuestionAnswering"},
+}};
+
+constexpr const HeadTraits& traits_of(HeadKind kind) {
+  return kHeads[size_t(kind)];
+}
+
+struct Head {
+  HeadKind kind = HeadKind::sequence;
+  int64_t outputs = 2;
+};
+
+}  // namespace finetune

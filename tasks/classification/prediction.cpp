@@ -1,0 +1,110 @@
+// Labels of new rows: read, computed and written a chunk at a time.
+#include "tasks/classification/prediction.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/rows/records.h"
+#include "data/squad.h"
+#include "tasks/classification/evaluation/predictor.h"
+#include "tasks/classification/rows/row_chunk.h"
+
+namespace finetune {
+namespace {
+
+// Keeps the logits of a chunk in the order of its rows.
+class LogitStore final : public Evaluation {
+ public:
+  explicit LogitStore(int64_t outputs) : outputs_(outputs) {}
+  void add(const PackedBatch& batch, const float* logits) override {
+    values.insert(values.end(), logits, logits + batch.sequences() * outputs_);
+  }
+  Metrics metrics() override { return {}; }
+  void write_files(const std::filesystem::path&) override {}
+
+  std::vector<float> values;  // (rows, outputs)
+
+ private:
+  int64_t outputs_;
+};
+
+// Options that name columns would be passed over without a word.
+void check_plain_text(const PredictionRequest& request) {
+  if (request.column_option.empty()) return;
+  throw usage_error(
+      request.column_option, ": ", request.input == "-" ? "standard input" : request.input,
+      " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file");
+}
+
+class LabelPrediction final : public Prediction {
+ public:
+  LabelPrediction(const PredictionRequest& request, const TaskOptions& options,
+                  const TaskModel& model)
+      : output_(request.output),
+        predictor_(options, model.tokenizer, model.config, request.top_k.value_or(1),
+                   request.all_probabilities),
+        reader_(request.input, request.skip_bad_rows) {
+    const bool plain = reader_.format() == RowFormat::plain_text;
+    if (plain) check_plain_text(request);
+    header_ = predictor_.begin(reader_.columns(), request.input, plain);
+  }
+
+  Head head() const override { return predictor_.head(); }
+  int64_t max_length() const override { return predictor_.max_length(); }
+  void run(PredictionModel& model, const OpenOutput& open) override;
+
+ private:
+  std::string output_;
+  ClassificationPredictor predictor_;
+  RowReader reader_;
+  std::string header_;
+};
+
+void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
+  const double start = seconds_now();
+  std::string text = std::move(header_);
+  const std::unique_ptr<PredictionOutput> output = open(output_);
+  RowChunk chunk;
+  // The header goes with the first rows, so that a fault in these leaves no output at all.
+  while (chunk.read(reader_, kPredictionChunk)) {
+    SampleSet set = predictor_.tokenize(chunk.rows());
+    LogitStore logits(predictor_.head().outputs);
+    model.evaluate(set, logits);
+    text += predictor_.format(chunk.rows(), logits.values);
+    output->write(text);
+    text.clear();
+  }
+  output->write(text);
+  output->commit();
+  log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start));
+  if (const std::string line = model.describe(); !line.empty()) log(line);
+  if (predictor_.truncated() > 0) {
+    log(predictor_.truncated(), " of ", predictor_.rows(), " texts were cut at ",
+        predictor_.max_length(), " tokens");
+  }
+  if (predictor_.empty() > 0) log("warning: ", predictor_.empty(), " texts are empty");
+  if (reader_.skipped_rows() > 0) {
+    log("warning: ", reader_.skipped_rows(), " unusable rows were dropped");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Prediction> make_label_prediction(const PredictionRequest& request,
+                                                  const TaskOptions& options,
+                                                  const TaskModel& model) {
+  if (!request.n_best.empty()) {
+    throw usage_error("--nbest is for question answering; this is a classification model");
+  }
+  if (looks_like_squad(std::filesystem::path(request.input))) {
+    throw data_error(request.input,
+                     ": holds questions, but the model was trained for classification");
+  }
+  const std::string suffix = std::filesystem::path(request.output).extension();
+  if (suffix == ".tsv" || suffix == ".jsonl" || suffix == ".json") {
+    throw usage_error("--output ", request.output, ": labels are written as CSV; name it .csv");
+  }
+  return std::make_unique<LabelPrediction>(request, options, model);
+}
+
+}  // namespace finetune

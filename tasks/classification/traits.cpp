@@ -1,0 +1,42 @@
+// The row of classification and regression in the table of tasks.
+#include "tasks/classification/traits.h"
+
+#include "tasks/classification/classification_task.h"
+#include "tasks/classification/evaluation/file_evaluation.h"
+#include "tasks/classification/objective.h"
+#include "tasks/classification/prediction.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::string_view kOptions[] = {
+    "text-column",      "text-pair-column",      "label-column",  "multi-label",     "regression",
+    "skip-bad-rows",    "ignore-unknown-labels", "class-weights", "label-smoothing", "top-k",
+    "all-probabilities"};
+
+std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
+  return std::make_unique<ClassificationTask>(options, model.tokenizer, model.config,
+                                              model.trained_head);
+}
+
+std::unique_ptr<FileEvaluation> make_evaluation(const TaskOptions& options,
+                                                const TaskModel& model) {
+  return std::make_unique<ClassificationFileEvaluation>(options, model.tokenizer, model.config);
+}
+
+}  // namespace
+
+TaskTraits classification_traits() {
+  return {.kind = TaskKind::classification,
+          .name = "classification",
+          .title = "classification",
+          .head = HeadKind::sequence,
+          .options = kOptions,
+          .make = make,
+          .make_objective = make_classification_objective,
+          .make_file_evaluation = make_evaluation,
+          .make_prediction = make_label_prediction,
+          .stored_options = classification_defaults};
+}
+
+}  // namespace finetune

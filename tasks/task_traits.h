@@ -1,0 +1,54 @@
+// What the program must know of a task before there is one: a row a task in registry.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/head.h"
+#include "tasks/file_evaluation.h"
+#include "tasks/objective.h"
+#include "tasks/prediction.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// A model as a task needs it; all of it must outlive what is made of it.
+struct TaskModel {
+  const Tokenizer& tokenizer;
+  const BertConfig& config;
+  bool trained_head = false;  // which may be kept
+};
+
+struct TaskTraits {
+  TaskKind kind;
+  std::string_view name;   // --task, and "task" in the object `finetune` of config.json
+  std::string_view title;  // in sentences
+  std::string_view data;   // what its own form of files holds: "questions"; empty: rows as others
+  HeadKind head;
+  // Options of train, evaluate and predict, without dashes, that are for this task alone.
+  std::span<const std::string_view> options;
+
+  // Whether the file has the form that is this task's own; null where any rows will do.
+  bool (*recognizes)(const InputFile& file);
+  // Reads and tokenizes the data.
+  std::unique_ptr<Task> (*make)(const TaskOptions& options, const TaskModel& model);
+  // The memory that `arrays` views must outlive the objective.
+  std::unique_ptr<Objective> (*make_objective)(const TrainingArrays& arrays);
+  // Evaluates options.eval_files with the model's own head, in memory that does not grow with them.
+  std::unique_ptr<FileEvaluation> (*make_file_evaluation)(const TaskOptions& options,
+                                                          const TaskModel& model);
+  std::unique_ptr<Prediction> (*make_prediction)(const PredictionRequest& request,
+                                                 const TaskOptions& options,
+                                                 const TaskModel& model);
+  // Options that the model was trained with, from the object `finetune` in its config.json; what
+  // is missing there has train's default. Files are not part of them.
+  TaskOptions (*stored_options)(const BertConfig& config);
+
+  // The weight that only a model with this task's head has.
+  std::string head_weight() const { return concat(traits_of(head).module, ".weight"); }
+};
+
+}  // namespace finetune

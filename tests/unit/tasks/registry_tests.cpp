@@ -1,0 +1,36 @@
+// The table of tasks: each row is found by what names it, and names things that there are.
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+#include "tasks/registry.h"
+
+namespace finetune {
+
+TEST_CASE("every task is found by its kind, its name and its options") {
+  std::set<std::string_view> names, options, heads;
+  for (const TaskTraits& task : all_tasks()) {
+    CHECK(&traits_of(task.kind) == &task);
+    CHECK(task_named(task.name) == task.kind);
+    CHECK(names.insert(task.name).second);
+    for (std::string_view option : task.options) {
+      CHECK(task_of_option(option) == task.kind);
+      CHECK(options.insert(option).second);  // of one task alone
+    }
+    const bool own_form = task.recognizes != nullptr;
+    CHECK(own_form == !task.data.empty());
+    for (bool made : {task.make != nullptr, task.make_objective != nullptr,
+                      task.make_file_evaluation != nullptr, task.make_prediction != nullptr,
+                      task.stored_options != nullptr}) {
+      CHECK(made);
+    }
+  }
+  CHECK(task_words() == "classification|qa");
+  CHECK_FALSE(task_named("summarization"));
+  CHECK_FALSE(task_of_option("lr"));
+  CHECK(traits_of(TaskKind::qa).head_weight() == "qa_outputs.weight");
+  CHECK(traits_of(TaskKind::classification).head_weight() == "classifier.weight");
+}
+
+}  // namespace finetune
