@@ -1,6 +1,6 @@
-// Every arithmetic operation of the program: its signature, shapes and formula, once. A backend
-// (cpu/, cuda/; reference/ in double precision for the tests) implements them all; the model is
-// written against this interface and does not know the device.
+// Every arithmetic operation of the program: its shapes and formula, once. A backend (cpu/, cuda/;
+// reference/ in double precision for the tests) implements them all, declared from the list in
+// ops/operations.inc; the model is written against this interface and does not know the device.
 //
 // Shapes are written (rows, cols). T is the number of packed tokens of a micro-batch, B the number
 // of sequences, H the hidden size. A Tensor may be a strided view unless "contiguous" is said.
@@ -25,49 +25,13 @@
 #include "core/numeric/step_outcome.h"
 #include "core/numeric/tensor.h"
 #include "ops/device_peers.h"
+#include "ops/operands.h"
 
 namespace finetune {
 
-enum class Activation { gelu, gelu_tanh, relu, silu, tanh };
-
-// Names each row of a (rows, cols) tensor for dropout (core/numeric/philox.h): its token's position inside
-// the sequence and its sample's place in the global batch. Backend memory. Element (r, c) takes
-// dropout_bits(key, position[r], sample[r], step, c). Not read where dropout is off.
-struct RowNames {
-  const uint32_t* position = nullptr;  // (rows)
-  const uint32_t* sample = nullptr;    // (rows)
-};
-
-// Where sequences lie in packed rows: sequence b owns rows [offsets[b], offsets[b+1]).
-struct Segments {
-  int64_t count = 0;                 // B
-  int64_t max_length = 0;            // of all segments
-  const int32_t* offsets = nullptr;  // (B+1) backend memory, offsets[0] == 0
-};
-
-// Attention of packed sequences. Queries and keys may have different segments: the last layer of
-// classification has one query per sequence, its first token. Query i of sequence b always has
-// position i in its sequence.
-struct AttentionShape {
-  int64_t heads = 0;
-  int64_t head_size = 0;
-  float scale = 1.0f;  // 1 / sqrt(head_size)
-  Segments queries;
-  Segments keys;
-  const uint32_t* samples = nullptr;  // (B) place in the global batch, names the dropout stream
-};
-
-// What a loss's gradient is multiplied by: a number, or each sample's own in backend memory. Where
-// that is 0 the loss is 0 as well, whatever the logits are.
-struct LossScale {
-  float all = 1;
-  const float* each = nullptr;  // (B) or null
-
-  LossScale(float scale) : all(scale) {}
-  explicit LossScale(const float* scales) : each(scales) {}
-  // For who can read them.
-  float of(int64_t sample) const { return each ? each[sample] : all; }
-};
+// The words of ops/operations.inc for tensors that may be bf16, and for those that always are.
+using AnyTensor = Tensor;
+using Bf16Tensor = Tensor;
 
 // An encoder layer with H = hidden.
 struct LayerShape {
@@ -113,39 +77,6 @@ struct AdamWPart {
   AdamW options;
   int64_t begin = 0, count = 0;
   int64_t cols = 0;
-};
-
-// What a step has added up. In backend memory.
-struct StepSums {
-  const double* losses = nullptr;  // (shards) of add_losses
-  int64_t shards = 0;
-  double denominator = 1;           // of the loss
-  const double* squares = nullptr;  // (blocks) of block_square_sums
-  int64_t blocks = 0;
-  double max_norm = 0;             // of clipping; 0: none
-  const double* wishes = nullptr;  // (processes) integers, at least 0: what each would like
-  int64_t processes = 0;
-};
-
-// Some rows of a matrix, distinct and ascending. `rows` (count) is backend memory.
-struct RowList {
-  const int32_t* rows = nullptr;
-  int64_t count = 0;
-};
-
-// What is known of an arena that ends with a matrix most of whose rows are zero: all elements from
-// `first` on are, but for these rows. Row r starts at first + r * cols. cols == 0: nothing is
-// known.
-struct SparseRows {
-  int64_t first = 0;
-  int64_t cols = 0;
-  RowList nonzero;
-};
-
-// to += from
-struct Addition {
-  float* to = nullptr;
-  float* from = nullptr;
 };
 
 // Gradient norms are summed in double over blocks of about this many elements, then the block sums
@@ -351,12 +282,7 @@ class Backend {
   // adamw for each of these parts of (1, N), which do not overlap. Same bits, but for the gradients
   // of parts with `cols`.
   virtual void adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient,
-                           Tensor m, Tensor v) {
-    for (const AdamWPart& part : parts) {
-      auto of = [&](Tensor t) { return vector(t.f32() + part.begin, part.count); };
-      adamw(part.options, of(parameter), of(gradient), of(m), of(v));
-    }
-  }
+                           Tensor m, Tensor v) = 0;
   // adamw for these rows alone, whose gradient is set to zero; all (V, H) contiguous. Same bits as
   // adamw on the whole.
   virtual void adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,

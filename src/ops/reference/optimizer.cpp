@@ -79,6 +79,14 @@ void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor grad
   }
 }
 
+void ReferenceBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter,
+                                   Tensor gradient, Tensor m, Tensor v) {
+  for (const AdamWPart& part : parts) {
+    auto of = [&](Tensor t) { return vector(t.f32() + part.begin, part.count); };
+    adamw(part.options, of(parameter), of(gradient), of(m), of(v));
+  }
+}
+
 void ReferenceBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter,
                                   Tensor gradient, Tensor m, Tensor v) {
   for (Tensor t : {gradient, m, v}) check_shape(t, parameter.rows, parameter.cols);

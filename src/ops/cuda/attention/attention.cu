@@ -89,8 +89,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
 }  // namespace
 
-void attention(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,
-               AnyMatrix v, AnyMatrix out, Matrix lse) {
+void attention(Context& context, const AttentionShape& shape, Dropout dropout, AnyMatrix q,
+               AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse) {
   if (context.fused_attention &&
       context.fused_attention->forward(context, shape, dropout, q, k, v, out, lse)) {
     return;

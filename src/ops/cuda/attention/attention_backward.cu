@@ -121,7 +121,7 @@ void launch_side(Context& context, const AttentionShape& shape, const Dropout& d
 
 }  // namespace
 
-void attention_backward(Context& context, AttentionShape shape, Dropout dropout, AnyMatrix q,
+void attention_backward(Context& context, const AttentionShape& shape, Dropout dropout, AnyMatrix q,
                         AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, AnyMatrix dout,
                         AnyMatrix dq, AnyMatrix dk, AnyMatrix dv) {
   if (q.rows == 0) return;

@@ -33,9 +33,9 @@ CudaModule load() {
   if (!handle) return {nullptr, concat("cannot be loaded: ", ::dlerror())};
   auto* entry =
       reinterpret_cast<decltype(&finetune_cuda_module)>(::dlsym(handle, "finetune_cuda_module"));
-  static const FinetuneHostServices services = {FINETUNE_CUDA_ABI, log_from_module};
+  static const FinetuneHostServices services = {kFinetuneCudaAbi, log_from_module};
   const FinetuneCudaModule* functions = entry ? entry(&services) : nullptr;
-  if (!functions || functions->abi != FINETUNE_CUDA_ABI) {
+  if (!functions || functions->abi != kFinetuneCudaAbi) {
     return {nullptr, concat(found.string(), ": belongs to another version of this program")};
   }
   return {functions, ""};

@@ -1,56 +1,15 @@
-// The operations: shapes are checked, arguments are put as the module takes them.
+// The operations: shapes are checked, and the module is called.
 #include "ops/cpu/kernels/optimizer.h"
 #include "ops/cuda/host/cuda_backend.h"
 
 namespace finetune {
 namespace {
 
-cuda::Matrix of(Tensor x) {
-  if (!x) return {};
-  return {x.f32(), x.rows, x.cols, x.stride};
-}
-cuda::Bf16Matrix bf16_of(Tensor x) {
-  if (!x) return {};
-  return {x.as<bfloat16>(), x.rows, x.cols, x.stride};
-}
-cuda::RowNames of(RowNames names) {
-  return {names.position, names.sample};
-}
-cuda::LossScale of(LossScale s) {
-  return {s.all, s.each};
-}
-
-cuda::Segments of(Segments s) {
-  return {s.count, s.max_length, s.offsets};
-}
-cuda::RowList of(RowList rows) {
-  return {rows.rows, rows.count};
-}
-cuda::AttentionShape of(const AttentionShape& s) {
-  return {s.heads, s.head_size, s.scale, of(s.queries), of(s.keys), s.samples};
-}
-
 // The same factors as the CPU's, so that updates have the same bits.
-cuda::AdamWStep of(const AdamW& options) {
+cuda::AdamWStep factors_of(const AdamW& options) {
   const cpu::AdamWFactors f(options);
   return {f.scale, f.beta1, f.rest1, f.beta2,   f.rest2,
           f.decay, f.rate,  f.root,  f.epsilon, options.outcome};
-}
-
-int of(Activation f) {
-  switch (f) {
-    case Activation::gelu:
-      return cuda::kGelu;
-    case Activation::gelu_tanh:
-      return cuda::kGeluTanh;
-    case Activation::relu:
-      return cuda::kRelu;
-    case Activation::silu:
-      return cuda::kSilu;
-    case Activation::tanh:
-      return cuda::kTanh;
-  }
-  return -1;
 }
 
 void check_shape(Tensor x, int64_t rows, int64_t cols) {
@@ -81,10 +40,16 @@ void check_arenas(Tensor parameter, std::initializer_list<Tensor> others) {
 
 }  // namespace
 
-cuda::AnyMatrix CudaBackend::any(Tensor x) const {
-  const bool bf16 = x.dtype == DType::bf16;
-  FINETUNE_CHECK(bf16 ? compute_ == DType::bf16 : x.dtype == DType::f32);
-  return {x.data, x.rows, x.cols, x.stride, bf16};
+template <typename To>
+To CudaBackend::crossed(Tensor x) const {
+  if constexpr (std::is_same_v<To, cuda::AnyMatrix>) {
+    const bool bf16 = x.dtype == DType::bf16;
+    FINETUNE_CHECK(bf16 ? compute_ == DType::bf16 : x.dtype == DType::f32);
+    return {x.data, x.rows, x.cols, x.stride, bf16};
+  } else {
+    if (!x) return {};
+    return {x.as<std::remove_pointer_t<decltype(To::data)>>(), x.rows, x.cols, x.stride};
+  }
 }
 
 // ---- matrix products ------------------------------------------------------------------------
@@ -93,15 +58,14 @@ void CudaBackend::linear(Tensor x, Tensor w, Tensor bias, Tensor y) {
   check_shape(w, y.cols, x.cols);
   check_shape(y, x.rows, w.rows);
   if (bias) check_vector(bias, w.rows);
-  call("linear", functions_.linear, any(x), of(w), of(bias), any(y));
+  call("linear", functions_.linear, x, w, bias, y);
 }
 
 void CudaBackend::linear_backward_input(Tensor dy, Tensor w, Tensor dx, bool accumulate) {
   check_shape(w, dy.cols, dx.cols);
   check_shape(dx, dy.rows, w.cols);
   FINETUNE_CHECK(!accumulate || dx.dtype == DType::f32);
-  call("linear_backward_input", functions_.linear_backward_input, any(dy), of(w), any(dx),
-       accumulate);
+  call("linear_backward_input", functions_.linear_backward_input, dy, w, dx, accumulate);
 }
 
 void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor dbias,
@@ -109,8 +73,7 @@ void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor 
   check_shape(dw, dy.cols, x.cols);
   check_shape(x, dy.rows, dw.cols);
   if (dbias) check_vector(dbias, dy.cols);
-  call("linear_backward_weight", functions_.linear_backward_weight, any(dy), any(x), of(dw),
-       of(dbias), accumulate);
+  call("linear_backward_weight", functions_.linear_backward_weight, dy, x, dw, dbias, accumulate);
 }
 
 // ---- elementwise, rows ------------------------------------------------------------------------
@@ -118,7 +81,7 @@ void CudaBackend::linear_backward_weight(Tensor dy, Tensor x, Tensor dw, Tensor 
 void CudaBackend::activation(Activation f, Tensor x, Tensor y) {
   check_same(y, x);
   check_same_type(x, {y});
-  call("activation", functions_.activation, of(f), any(x), any(y));
+  call("activation", functions_.activation, f, x, y);
 }
 
 void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor dx, Tensor y) {
@@ -129,43 +92,40 @@ void CudaBackend::activation_backward(Activation f, Tensor x, Tensor dy, Tensor 
     check_same(y, x);
     check_same_type(x, {y});
   }
-  call("activation_backward", functions_.activation_backward, of(f), any(x), any(dy), any(dx),
-       any(y));
+  call("activation_backward", functions_.activation_backward, f, x, dy, dx, y);
 }
 
 void CudaBackend::dropout(Tensor x, Dropout dropout, RowNames names, Tensor y) {
   check_same(y, x);
-  call("dropout", functions_.dropout, of(x), dropout, of(names), of(y));
+  call("dropout", functions_.dropout, x, dropout, names, y);
 }
 
 void CudaBackend::add(Tensor x, Tensor y) {
   check_same(y, x);
-  call("add", functions_.add, of(x), of(y));
+  call("add", functions_.add, x, y);
 }
 
 void CudaBackend::gather_rows(Tensor x, const int32_t* index, Tensor y) {
   check_shape(y, y.rows, x.cols);
-  call("gather_rows", functions_.gather_rows, of(x), index, of(y));
+  call("gather_rows", functions_.gather_rows, x, index, y);
 }
 
 void CudaBackend::scatter_rows_add(Tensor dy, const int32_t* index, Tensor x) {
   check_shape(x, x.rows, dy.cols);
-  call("scatter_rows_add", functions_.scatter_rows_add, of(dy), index, of(x));
+  call("scatter_rows_add", functions_.scatter_rows_add, dy, index, x);
 }
 
 void CudaBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
   check_shape(y, y.rows, x.cols);
-  call("scatter_rows", functions_.scatter_rows, of(x), index, of(y));
+  call("scatter_rows", functions_.scatter_rows, x, index, y);
 }
 
-// ---- embeddings, layer normalisation
-// --------------------------------------------------------------
+// ---- embeddings, layer normalisation --------------------------------------------------------
 
 void CudaBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                         Tensor word, Tensor position, Tensor type, Tensor y) {
   FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols && type.cols == y.cols);
-  call("embed", functions_.embed, cuda::Tokens{y.rows, ids, positions, types, nullptr}, of(word),
-       of(position), of(type), of(y));
+  call("embed", functions_.embed, ids, positions, types, word, position, type, y);
 }
 
 void CudaBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
@@ -174,8 +134,8 @@ void CudaBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* 
   for (Tensor t : {dword, dposition, dtype}) {
     FINETUNE_CHECK(t.cols == dy.cols && t.contiguous());
   }
-  call("embed_backward", functions_.embed_backward, of(dy),
-       cuda::Tokens{dy.rows, ids, positions, types, order}, of(dword), of(dposition), of(dtype));
+  call("embed_backward", functions_.embed_backward, dy, ids, positions, types, order, dword,
+       dposition, dtype);
 }
 
 void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, RowNames names,
@@ -188,8 +148,8 @@ void CudaBackend::add_layer_norm(Tensor x, Tensor residual, Dropout dropout, Row
   if (residual) check_same(residual, x);
   if (s) check_same(s, x);
   if (stats) check_shape(stats, x.rows, 2);
-  call("add_layer_norm", functions_.add_layer_norm, of(x), of(residual), dropout, of(names),
-       of(gamma), of(beta), epsilon, of(s), of(stats), of(y), bf16_of(rounded));
+  call("add_layer_norm", functions_.add_layer_norm, x, residual, dropout, names, gamma, beta,
+       epsilon, s, stats, y, rounded);
 }
 
 void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Tensor gamma,
@@ -201,8 +161,8 @@ void CudaBackend::add_layer_norm_backward(Tensor dy, Tensor s, Tensor stats, Ten
   for (Tensor t : {gamma, dgamma, dbeta}) check_vector(t, s.cols);
   if (dx) check_same(dx, s);
   FINETUNE_CHECK(!dx || dx.data != ds.data || !dropout.on());
-  call("add_layer_norm_backward", functions_.add_layer_norm_backward, of(dy), of(s), of(stats),
-       of(gamma), dropout, of(names), of(ds), any(dx), of(dgamma), of(dbeta), accumulate);
+  call("add_layer_norm_backward", functions_.add_layer_norm_backward, dy, s, stats, gamma, dropout,
+       names, ds, dx, dgamma, dbeta, accumulate);
 }
 
 // ---- attention --------------------------------------------------------------------------------
@@ -230,8 +190,7 @@ void CudaBackend::attention(const AttentionShape& shape, Dropout dropout, Tensor
   check_attention(shape, q, k, v, out);
   if (lse) check_shape(lse, shape.heads, q.rows);
   check_same_type(q, {k, v, out});
-  call("attention", functions_.attention, of(shape), dropout, any(q), any(k), any(v), any(out),
-       of(lse));
+  call("attention", functions_.attention, shape, dropout, q, k, v, out, lse);
 }
 
 void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropout, Tensor q,
@@ -244,8 +203,8 @@ void CudaBackend::attention_backward(const AttentionShape& shape, Dropout dropou
   check_same(dk, k);
   check_same(dv, k);
   check_same_type(q, {k, v, out, dout, dq, dk, dv});
-  call("attention_backward", functions_.attention_backward, of(shape), dropout, any(q), any(k),
-       any(v), any(out), of(lse), any(dout), any(dq), any(dk), any(dv));
+  call("attention_backward", functions_.attention_backward, shape, dropout, q, k, v, out, lse, dout,
+       dq, dk, dv);
 }
 
 // ---- losses -------------------------------------------------------------------------------------
@@ -254,8 +213,8 @@ void CudaBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor wei
                                 float smoothing, LossScale scale, Tensor losses, Tensor dlogits) {
   check_losses(logits, losses, dlogits, logits.rows);
   if (weights) check_vector(weights, logits.cols);
-  call("cross_entropy", functions_.cross_entropy, of(logits), labels, of(weights), smoothing,
-       of(scale), of(losses), of(dlogits));
+  call("cross_entropy", functions_.cross_entropy, logits, labels, weights, smoothing, scale, losses,
+       dlogits);
 }
 
 void CudaBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor weights,
@@ -263,8 +222,8 @@ void CudaBackend::binary_cross_entropy(Tensor logits, Tensor targets, Tensor wei
   check_losses(logits, losses, dlogits, logits.rows);
   check_same(targets, logits);
   if (weights) check_vector(weights, logits.cols);
-  call("binary_cross_entropy", functions_.binary_cross_entropy, of(logits), of(targets),
-       of(weights), of(scale), of(losses), of(dlogits));
+  call("binary_cross_entropy", functions_.binary_cross_entropy, logits, targets, weights, scale,
+       losses, dlogits);
 }
 
 void CudaBackend::squared_error(Tensor logits, Tensor targets, LossScale scale, Tensor losses,
@@ -272,8 +231,7 @@ void CudaBackend::squared_error(Tensor logits, Tensor targets, LossScale scale, 
   check_losses(logits, losses, dlogits, logits.rows);
   FINETUNE_CHECK(logits.cols == 1);
   check_shape(targets, 1, logits.rows);
-  call("squared_error", functions_.squared_error, of(logits), of(targets), of(scale), of(losses),
-       of(dlogits));
+  call("squared_error", functions_.squared_error, logits, targets, scale, losses, dlogits);
 }
 
 void CudaBackend::span_cross_entropy(Tensor logits, Segments segments, const int32_t* starts,
@@ -281,46 +239,40 @@ void CudaBackend::span_cross_entropy(Tensor logits, Segments segments, const int
                                      Tensor dlogits) {
   check_losses(logits, losses, dlogits, segments.count);
   FINETUNE_CHECK(logits.cols == 2);
-  call("span_cross_entropy", functions_.span_cross_entropy, of(logits), of(segments), starts, ends,
-       of(scale), of(losses), of(dlogits));
+  call("span_cross_entropy", functions_.span_cross_entropy, logits, segments, starts, ends, scale,
+       losses, dlogits);
 }
 
 // ---- optimizer ----------------------------------------------------------------------------------
 
 void CudaBackend::merge(std::span<const Addition> additions, int64_t count) {
-  for (const Addition& a : additions) {
-    call("merge", functions_.merge, cuda::Addition{a.to, a.from}, count);
-  }
+  call("merge", functions_.merge, additions, count);
 }
 
 void CudaBackend::merge_rows(std::span<const Addition> additions, RowList rows, int64_t cols) {
-  for (const Addition& a : additions) {
-    call("merge_rows", functions_.merge_rows, cuda::Addition{a.to, a.from}, of(rows), cols);
-  }
+  call("merge_rows", functions_.merge_rows, additions, rows, cols);
 }
 
-// Reading zeros costs the GPU less than finding them: `sparse` is not used.
-void CudaBackend::block_square_sums(Tensor x, int64_t block, const SparseRows&, double* sums) {
+void CudaBackend::block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
+                                    double* sums) {
   FINETUNE_CHECK(x.rows == 1 && block > 0);
-  call("block_square_sums", functions_.block_square_sums, of(x), block, sums);
+  call("block_square_sums", functions_.block_square_sums, x, block, sparse, sums);
 }
 
 void CudaBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
   FINETUNE_CHECK(losses.rows == 1);
-  call("add_losses", functions_.add_losses, of(losses), accumulate, sum);
+  call("add_losses", functions_.add_losses, losses, accumulate, sum);
 }
 
-void CudaBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
-  call("step_outcome", functions_.step_outcome,
-       cuda::StepSums{s.losses, s.shards, s.denominator, s.squares, s.blocks, s.max_norm, s.wishes,
-                      s.processes},
-       outcome);
+void CudaBackend::step_outcome(const StepSums& sums, StepOutcome* outcome) {
+  call("step_outcome", functions_.step_outcome, sums, outcome);
 }
 
 void CudaBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,
                         Tensor v) {
-  const AdamWPart whole = {options, 0, parameter.cols};
-  adamw_parts({&whole, 1}, parameter, gradient, m, v);
+  FINETUNE_CHECK(parameter.rows == 1);
+  check_arenas(parameter, {gradient, m, v});
+  call("adamw", functions_.adamw, factors_of(options), parameter, gradient, m, v);
 }
 
 void CudaBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter, Tensor gradient,
@@ -330,26 +282,25 @@ void CudaBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter
   parts_.clear();
   for (const AdamWPart& part : parts) {
     FINETUNE_CHECK(part.begin >= 0 && part.count >= 0 && part.begin + part.count <= parameter.cols);
-    parts_.push_back({of(part.options), part.begin, part.count, 0, nullptr});
+    parts_.push_back({factors_of(part.options), part.begin, part.count});
   }
-  call("adamw", functions_.adamw_parts, parts_.data(), int64_t(parts_.size()), of(parameter),
-       of(gradient), of(m), of(v));
+  call("adamw", functions_.adamw_parts, cuda::Items<cuda::AdamWPart>(parts_), parameter, gradient,
+       m, v);
 }
 
 void CudaBackend::adamw_rows(const AdamW& options, RowList rows, Tensor parameter, Tensor gradient,
                              Tensor m, Tensor v) {
   check_arenas(parameter, {gradient, m, v});
-  call("adamw_rows", functions_.adamw_rows, of(options), of(rows), of(parameter), of(gradient),
-       of(m), of(v));
+  call("adamw_rows", functions_.adamw_rows, factors_of(options), rows, parameter, gradient, m, v);
 }
 
 void CudaBackend::adamw_catch_up(std::span<const AdamW> steps, RowList rows, const int32_t* missed,
                                  Tensor parameter, Tensor m, Tensor v) {
   check_arenas(parameter, {m, v});
   steps_.clear();
-  for (const AdamW& step : steps) steps_.push_back(of(step));
-  call("adamw_catch_up", functions_.adamw_catch_up, steps_.data(), int64_t(steps_.size()), of(rows),
-       missed, of(parameter), of(m), of(v));
+  for (const AdamW& step : steps) steps_.push_back(factors_of(step));
+  call("adamw_catch_up", functions_.adamw_catch_up, cuda::Items<cuda::AdamWStep>(steps_), rows,
+       missed, parameter, m, v);
 }
 
 }  // namespace finetune

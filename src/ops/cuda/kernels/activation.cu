@@ -1,9 +1,9 @@
 // y = f(x) and dx = dy * f'(x), formulas of ops/backend.h; each form keeps its relative precision
 // where the value is small.
 #include "ops/cuda/kernels/approximate.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"
+#include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
 namespace {
@@ -80,47 +80,48 @@ __device__ float gelu_derivative(float x) {
   return fmaf(x * kBellScale, bell(x), normcdff(x));
 }
 
-template <int kKind, typename T>
+template <Activation kFunction, typename T>
 __device__ float value(float x) {
-  if constexpr (kKind == kGelu) return gelu<T>(x);
-  if constexpr (kKind == kGeluTanh) return x * tanh_gate<T>(x);
-  if constexpr (kKind == kRelu) return x < 0 ? 0.0f : x;  // NaN stays
-  if constexpr (kKind == kSilu) return x * sigmoid<T>(x);
-  if constexpr (kKind == kTanh) return tanhf(x);
+  if constexpr (kFunction == Activation::gelu) return gelu<T>(x);
+  if constexpr (kFunction == Activation::gelu_tanh) return x * tanh_gate<T>(x);
+  if constexpr (kFunction == Activation::relu) return x < 0 ? 0.0f : x;  // NaN stays
+  if constexpr (kFunction == Activation::silu) return x * sigmoid<T>(x);
+  if constexpr (kFunction == Activation::tanh) return tanhf(x);
 }
 
-template <int kKind, typename T>
+template <Activation kFunction, typename T>
 __device__ float derivative(float x) {
-  if constexpr (kKind == kGelu) return gelu_derivative<T>(x);
-  if constexpr (kKind == kGeluTanh) {
+  if constexpr (kFunction == Activation::gelu) return gelu_derivative<T>(x);
+  if constexpr (kFunction == Activation::gelu_tanh) {
     const float gate = tanh_gate<T>(x);
     const float slope = fmaf(x * x, 6 * kTanhScale * kTanhCubic, 2 * kTanhScale);
     return fmaf(x * slope * gate, 1.0f - gate, gate);
   }
-  if constexpr (kKind == kRelu) return x > 0 ? 1.0f : 0.0f;
-  if constexpr (kKind == kSilu) {
+  if constexpr (kFunction == Activation::relu) return x > 0 ? 1.0f : 0.0f;
+  if constexpr (kFunction == Activation::silu) {
     const float s = sigmoid<T>(x);
     return fmaf(x * s, 1.0f - s, s);
   }
-  if constexpr (kKind == kTanh) {  // 1 - tanh^2 = 4 e / (1 + e)^2 with e = exp(-2|x|)
+  if constexpr (kFunction ==
+                Activation::tanh) {  // 1 - tanh^2 = 4 e / (1 + e)^2 with e = exp(-2|x|)
     const float e = expf(-2.0f * fabsf(x)), d = 1.0f + e;
     return 4.0f * e / (d * d);
   }
 }
 
-template <int kKind, int kWidth, typename T>
+template <Activation kFunction, int kWidth, typename T>
 __global__ void forward_kernel(MatrixOf<T> x, MatrixOf<T> y) {
   const int64_t r = blockIdx.x;
   for_columns(x.cols / kWidth, [=](int64_t i) {
     float values[kWidth];
     load(x.row(r) + i * kWidth, values);
 #pragma unroll
-    for (float& v : values) v = value<kKind, T>(v);
+    for (float& v : values) v = value<kFunction, T>(v);
     store(y.row(r) + i * kWidth, values);
   });
 }
 
-template <int kKind, int kWidth, typename T>
+template <Activation kFunction, int kWidth, typename T>
 __global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx, MatrixOf<T> y) {
   const int64_t r = blockIdx.x;
   for_columns(x.cols / kWidth, [=](int64_t i) {
@@ -128,51 +129,52 @@ __global__ void backward_kernel(MatrixOf<T> x, MatrixOf<T> dy, MatrixOf<T> dx, M
     load(x.row(r) + i * kWidth, values);
     load(dy.row(r) + i * kWidth, gradients);
 #pragma unroll
-    for (int k = 0; k < kWidth; ++k) gradients[k] *= derivative<kKind, T>(values[k]);
+    for (int k = 0; k < kWidth; ++k) gradients[k] *= derivative<kFunction, T>(values[k]);
     store(dx.row(r) + i * kWidth, gradients);
     if (!y.data) return;
 #pragma unroll
-    for (float& v : values) v = value<kKind, T>(v);
+    for (float& v : values) v = value<kFunction, T>(v);
     store(y.row(r) + i * kWidth, values);
   });
 }
 
-// run(std::integral_constant<int, kind>())
+// run(std::integral_constant<Activation, f>())
 template <typename Run>
-void for_kind(int kind, Run&& run) {
-  switch (kind) {
-    case kGelu:
-      return run(std::integral_constant<int, kGelu>());
-    case kGeluTanh:
-      return run(std::integral_constant<int, kGeluTanh>());
-    case kRelu:
-      return run(std::integral_constant<int, kRelu>());
-    case kSilu:
-      return run(std::integral_constant<int, kSilu>());
-    case kTanh:
-      return run(std::integral_constant<int, kTanh>());
+void for_activation(Activation f, Run&& run) {
+  switch (f) {
+    case Activation::gelu:
+      return run(std::integral_constant<Activation, Activation::gelu>());
+    case Activation::gelu_tanh:
+      return run(std::integral_constant<Activation, Activation::gelu_tanh>());
+    case Activation::relu:
+      return run(std::integral_constant<Activation, Activation::relu>());
+    case Activation::silu:
+      return run(std::integral_constant<Activation, Activation::silu>());
+    case Activation::tanh:
+      return run(std::integral_constant<Activation, Activation::tanh>());
   }
   throw Failure("unknown activation");
 }
 
 }  // namespace
 
-void activation(Context& context, int kind, AnyMatrix x, AnyMatrix y) {
+void activation(Context& context, Activation f, AnyMatrix x, AnyMatrix y) {
   for_type(x.bf16, [&](auto element) {
     using T = decltype(element);
     const auto from = x.as<T>(), to = y.as<T>();
     for_width(
         [&](auto width) {
           const RowGrid grid = row_grid(x.rows, x.cols / width());
-          for_kind(kind, [&](auto f) {
-            launch(context, grid.blocks, grid.threads, forward_kernel<f(), width(), T>, from, to);
+          for_activation(f, [&](auto which) {
+            launch(context, grid.blocks, grid.threads, forward_kernel<which(), width(), T>, from,
+                   to);
           });
         },
         from, to);
   });
 }
 
-void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx,
+void activation_backward(Context& context, Activation f, AnyMatrix x, AnyMatrix dy, AnyMatrix dx,
                          AnyMatrix y) {
   for_type(x.bf16, [&](auto element) {
     using T = decltype(element);
@@ -180,8 +182,8 @@ void activation_backward(Context& context, int kind, AnyMatrix x, AnyMatrix dy, 
     for_width(
         [&](auto width) {
           const RowGrid grid = row_grid(x.rows, x.cols / width());
-          for_kind(kind, [&](auto f) {
-            launch(context, grid.blocks, grid.threads, backward_kernel<f(), width(), T>, from,
+          for_activation(f, [&](auto which) {
+            launch(context, grid.blocks, grid.threads, backward_kernel<which(), width(), T>, from,
                    gradient, to, again);
           });
         },

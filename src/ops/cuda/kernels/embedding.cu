@@ -3,13 +3,22 @@
 #include <algorithm>
 
 #include "ops/cuda/kernels/column_sums.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/warp.h"
+#include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+
+// The rows of the embedding that each token takes. `order` lists the tokens sorted by id.
+struct Tokens {
+  int64_t count;
+  const int32_t* ids;
+  const uint32_t* positions;
+  const int32_t* types;
+  const int32_t* order;
+};
 
 __global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
   const int64_t t = blockIdx.x;
@@ -116,21 +125,25 @@ __global__ void type_parts_kernel(Matrix dy, const int32_t* types, float* parts)
 
 }  // namespace
 
-void embed(Context& context, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y) {
+void embed(Context& context, const int32_t* ids, const uint32_t* positions, const int32_t* types,
+           Matrix word, Matrix position, Matrix type, Matrix y) {
+  const Tokens tokens = {y.rows, ids, positions, types, nullptr};
   const RowGrid grid = row_grid(y.rows, y.cols);
   launch(context, grid.blocks, grid.threads, embed_kernel, tokens, word, position, type, y);
 }
 
 // dword[ids[t]] += dy row t, and so on; tables contiguous
-void embed_backward(Context& context, Matrix dy, Tokens tokens, Matrix dword, Matrix dposition,
+void embed_backward(Context& context, Matrix dy, const int32_t* ids, const uint32_t* positions,
+                    const int32_t* types, const int32_t* order, Matrix dword, Matrix dposition,
                     Matrix dtype) {
+  const Tokens tokens = {dy.rows, ids, positions, types, order};
   if (tokens.count == 0) return;
   const RowGrid grid = row_grid(tokens.count, dy.cols);
   launch(context, grid.blocks, grid.threads, word_gradient_kernel, dy, tokens, dword);
   const unsigned strips = unsigned(divide_up(dy.cols, kThreads));
   // No token is at a position behind as many tokens.
-  const int64_t positions = std::min(dposition.rows, tokens.count);
-  launch(context, dim3(unsigned(positions), strips), kThreads, position_gradient_kernel, dy, tokens,
+  const int64_t reached = std::min(dposition.rows, tokens.count);
+  launch(context, dim3(unsigned(reached), strips), kThreads, position_gradient_kernel, dy, tokens,
          dposition);
   const int64_t pieces = divide_up(tokens.count, kRowsOfASum);
   float* parts = context.scratch_floats(Scratch::sums, pieces * dtype.rows * dy.cols);

@@ -23,14 +23,18 @@ __global__ void merge_rows_kernel(Addition addition, RowList rows, int64_t cols)
 
 }  // namespace
 
-void merge(Context& context, Addition addition, int64_t count) {
-  launch(context, dim3(unsigned(divide_up(count, kThreads))), kThreads, merge_kernel, addition,
-         count);
+void merge(Context& context, std::span<const Addition> additions, int64_t count) {
+  for (const Addition& addition : additions) {
+    launch(context, dim3(unsigned(divide_up(count, kThreads))), kThreads, merge_kernel, addition,
+           count);
+  }
 }
 
-void merge_rows(Context& context, Addition addition, RowList rows, int64_t cols) {
-  launch(context, dim3(unsigned(rows.count), unsigned(divide_up(cols, kThreads))), kThreads,
-         merge_rows_kernel, addition, rows, cols);
+void merge_rows(Context& context, std::span<const Addition> additions, RowList rows, int64_t cols) {
+  const dim3 blocks(unsigned(rows.count), unsigned(divide_up(cols, kThreads)));
+  for (const Addition& addition : additions) {
+    launch(context, blocks, kThreads, merge_rows_kernel, addition, rows, cols);
+  }
 }
 
 }  // namespace finetune::cuda

@@ -1,11 +1,14 @@
 // The gradient norm's block sums, what comes of a step's sums, and AdamW. The update has the CPU's
-// roundings, one by one (ops/cpu/kernels/optimizer.cpp), and so its bits but for denormals, which are zero
-// there: every fmaf is one of its MulAdd, and nvcc is told to contract nothing else (-fmad=false).
+// roundings, one by one (ops/cpu/kernels/optimizer.cpp), and so its bits but for denormals, which
+// are zero there: every fmaf is one of its MulAdd, and nvcc is told to contract nothing else
+// (-fmad=false).
+#include <vector>
+
 #include "core/numeric/tree_sum.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/rounded.h"
 #include "ops/cuda/kernels/warp.h"
+#include "ops/cuda/ops.h"
 
 namespace finetune::cuda {
 namespace {
@@ -14,6 +17,12 @@ constexpr int kThreads = 256;
 constexpr int kTreeThreads = 1024;
 constexpr int64_t kStepsAtOnce = 512;
 constexpr int64_t kPiece = kPack * kThreads;  // elements of a part that one block updates
+
+// A part as it is launched.
+struct LaunchedPart : AdamWPart {
+  int64_t first_block;
+  bfloat16* rounded;  // where the new weights go in bf16 too, may be null
+};
 
 // sums[b] = sum of squares of block b of x, in double (squares of floats are exact there): each
 // thread takes every kThreads-th element, then the threads' sums are added in a fixed order.
@@ -132,15 +141,15 @@ __device__ void update(const AdamWStep& f, float* p, const float* g, float* m, f
 
 // Each block updates a piece of the part to which its number belongs, a thread a pack of it where
 // packs lie at multiples of 16 bytes.
-__global__ void adamw_parts_kernel(const AdamWPart* parts, int64_t count, float* p, const float* g,
-                                   float* m, float* v) {
+__global__ void adamw_parts_kernel(const LaunchedPart* parts, int64_t count, float* p,
+                                   const float* g, float* m, float* v) {
   // The last part that begins at this block or before is in [low, high).
   int64_t low = 0, high = count;
   while (high - low > 1) {
     const int64_t middle = (low + high) / 2;
     (parts[middle].first_block <= int64_t(blockIdx.x) ? low : high) = middle;
   }
-  const AdamWPart part = parts[low];
+  const LaunchedPart part = parts[low];
   AdamWStep step = part.step;
   if (!take_outcome(step)) return;
   const int64_t first = (int64_t(blockIdx.x) - part.first_block) * kPiece;
@@ -200,7 +209,8 @@ dim3 row_strips(const RowList& rows, int64_t cols) {
 
 }  // namespace
 
-void block_square_sums(Context& context, Matrix x, int64_t block, double* sums) {
+// Reading zeros costs the GPU less than finding them: SparseRows are not used.
+void block_square_sums(Context& context, Matrix x, int64_t block, const SparseRows&, double* sums) {
   launch(context, dim3(unsigned(divide_up(x.cols, block))), kThreads, square_sums_kernel, x.data,
          x.cols, block, sums);
 }
@@ -209,42 +219,50 @@ void add_losses(Context& context, Matrix losses, bool accumulate, double* sum) {
   launch(context, dim3(1), kThreads, add_losses_kernel, losses.data, losses.cols, accumulate, sum);
 }
 
-void step_outcome(Context& context, StepSums sums, StepOutcome* outcome) {
+void step_outcome(Context& context, const StepSums& sums, StepOutcome* outcome) {
   launch(context, dim3(1), kTreeThreads, step_outcome_kernel, sums, outcome);
 }
 
-void adamw_parts(Context& context, AdamWPart* parts, int64_t count, Matrix parameter,
-                 Matrix gradient, Matrix m, Matrix v) {
-  int64_t blocks = 0;
-  for (AdamWPart* part = parts; part < parts + count; ++part) {
-    part->first_block = blocks;
-    part->rounded = context.rounded_weights->target(parameter.data + part->begin, part->count);
-    blocks += divide_up(part->count, kPiece);
-  }
-  if (blocks == 0) return;
-  const size_t bytes = size_t(count) * sizeof(AdamWPart);
-  auto* device = static_cast<AdamWPart*>(context.scratch(Scratch::parts, bytes));
-  upload(context, device, parts, bytes);
-  launch(context, dim3(unsigned(blocks)), kThreads, adamw_parts_kernel, device, count,
-         parameter.data, gradient.data, m.data, v.data);
+void adamw(Context& context, const AdamW& step, Matrix parameter, Matrix gradient, Matrix m,
+           Matrix v) {
+  const AdamWPart whole = {step, 0, parameter.cols};
+  adamw_parts(context, {&whole, 1}, parameter, gradient, m, v);
 }
 
-void adamw_rows(Context& context, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
-                Matrix m, Matrix v) {
+void adamw_parts(Context& context, std::span<const AdamWPart> parts, Matrix parameter,
+                 Matrix gradient, Matrix m, Matrix v) {
+  std::vector<LaunchedPart> launched;
+  launched.reserve(parts.size());
+  int64_t blocks = 0;
+  for (const AdamWPart& part : parts) {
+    launched.push_back(
+        {part, blocks, context.rounded_weights->target(parameter.data + part.begin, part.count)});
+    blocks += divide_up(part.count, kPiece);
+  }
+  if (blocks == 0) return;
+  const size_t bytes = launched.size() * sizeof(LaunchedPart);
+  auto* device = static_cast<LaunchedPart*>(context.scratch(Scratch::parts, bytes));
+  upload(context, device, launched.data(), bytes);
+  launch(context, dim3(unsigned(blocks)), kThreads, adamw_parts_kernel, device,
+         int64_t(launched.size()), parameter.data, gradient.data, m.data, v.data);
+}
+
+void adamw_rows(Context& context, const AdamW& step, RowList rows, Matrix parameter,
+                Matrix gradient, Matrix m, Matrix v) {
   forget(context, parameter);
   launch(context, row_strips(rows, parameter.cols), kThreads, adamw_rows_kernel, step, rows,
          parameter.data, gradient.data, m.data, v.data, parameter.cols);
 }
 
-void adamw_catch_up(Context& context, const AdamWStep* steps, int64_t count, RowList rows,
+void adamw_catch_up(Context& context, std::span<const AdamW> steps, RowList rows,
                     const int32_t* missed, Matrix parameter, Matrix m, Matrix v) {
+  const int64_t count = int64_t(steps.size());
   if (count == 0 || rows.count == 0) return;
   forget(context, parameter);
   // Room for many at once: with every step of a run there is one more, at first.
-  const size_t bytes = size_t(count) * sizeof(AdamWStep);
-  const size_t room = size_t(divide_up(count, kStepsAtOnce) * kStepsAtOnce) * sizeof(AdamWStep);
-  auto* device = static_cast<AdamWStep*>(context.scratch(Scratch::steps, room));
-  upload(context, device, steps, bytes);
+  const size_t room = size_t(divide_up(count, kStepsAtOnce) * kStepsAtOnce) * sizeof(AdamW);
+  auto* device = static_cast<AdamW*>(context.scratch(Scratch::steps, room));
+  upload(context, device, steps.data(), steps.size_bytes());
   launch(context, row_strips(rows, parameter.cols), kThreads, catch_up_kernel, device, count, rows,
          missed, parameter.data, m.data, v.data, parameter.cols);
 }

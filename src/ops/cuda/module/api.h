@@ -1,5 +1,6 @@
 // What the program asks of finetune_cuda.so: a table of plain C functions over plain structures.
-// Shapes and formulas are those of ops/backend.h; the program has checked them before it calls.
+// Operations are those of ops/operations.inc; shapes and formulas are in ops/backend.h, and the
+// program has checked them before it calls.
 //
 // Pointers are device memory but where "host" is said. Calls are put on the context's stream and
 // return at once, but `download`, `collect` and `synchronize`, which wait for it. One thread calls
@@ -9,10 +10,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
 #include "core/numeric/dtype.h"
 #include "core/numeric/philox.h"
 #include "core/numeric/step_outcome.h"
+#include "ops/operands.h"
 
 namespace finetune::cuda {
 
@@ -41,51 +45,6 @@ struct AnyMatrix {
   }
 };
 
-struct RowNames {
-  const uint32_t* position;
-  const uint32_t* sample;
-};
-
-struct Segments {
-  int64_t count, max_length;
-  const int32_t* offsets;  // (count+1)
-};
-
-// A number, or each sample's own. Where it is 0 so are the loss and its gradient.
-struct LossScale {
-  float all;
-  const float* each;  // (samples) or null
-
-  constexpr float of(int64_t sample) const { return each ? each[sample] : all; }
-};
-
-struct AttentionShape {
-  int64_t heads, head_size;
-  float scale;
-  Segments queries, keys;
-  const uint32_t* samples;  // (queries.count)
-};
-
-// The rows of the embedding that each token takes. `order` lists the tokens sorted by id.
-struct Tokens {
-  int64_t count;
-  const int32_t* ids;
-  const uint32_t* positions;
-  const int32_t* types;
-  const int32_t* order;
-};
-
-struct RowList {
-  const int32_t* rows;
-  int64_t count;
-};
-
-// to += from
-struct Addition {
-  float* to;
-  float* from;
-};
-
 // One AdamW step, worked out by the program (ops/cpu/kernels/optimizer.h has the same names).
 struct AdamWStep {
   float scale;
@@ -100,24 +59,7 @@ struct AdamWStep {
 struct AdamWPart {
   AdamWStep step;
   int64_t begin, count;
-  // The module's own:
-  int64_t first_block;  // of the launch
-  bfloat16* rounded;    // where the new weights go in bf16 too, may be null
 };
-
-struct StepSums {
-  const double* losses;  // (shards)
-  int64_t shards;
-  double denominator;
-  const double* squares;  // (blocks)
-  int64_t blocks;
-  double max_norm;
-  const double* wishes;  // (processes)
-  int64_t processes;
-};
-
-// The order of ops/backend.h's Activation.
-enum ActivationKind : int { kGelu, kGeluTanh, kRelu, kSilu, kTanh };
 
 // Of a device, in bytes. What other programs and the driver take is neither free nor used.
 struct MemoryUse {
@@ -146,6 +88,56 @@ struct PeerPart {
   int64_t count;
 };
 
+// ---- operations ---------------------------------------------------------------------------
+// What the words of ops/operations.inc are in the module. The others are the program's own
+// (ops/operands.h, core/numeric/).
+using Tensor = Matrix;
+using AnyTensor = AnyMatrix;
+using Bf16Tensor = Bf16Matrix;
+using AdamW = AdamWStep;
+
+// A list in host memory.
+template <typename T>
+struct Items {
+  const T* items;
+  int64_t count;
+
+  Items(std::span<const T> list) : items(list.data()), count(int64_t(list.size())) {}
+  operator std::span<const T>() const { return {items, size_t(count)}; }
+};
+
+// A parameter as it crosses: what is referred to by its value, lists as Items.
+template <typename T>
+struct CrossedAs {
+  using type = std::remove_cvref_t<T>;
+};
+template <typename T>
+struct CrossedAs<std::span<const T>> {
+  using type = Items<T>;
+};
+template <typename T>
+using Crossed = typename CrossedAs<T>::type;
+
+// The table's entry for an operation whose parameters are those of the function type.
+template <typename Operation>
+struct EntryOf;
+template <typename... Parameters>
+struct EntryOf<void(Parameters...)> {
+  using type = int (*)(Context*, Crossed<Parameters>...);
+};
+
+// A number that changes with the list of operations.
+constexpr uint32_t version_of_operations(uint32_t version) {
+  constexpr const char* kRows[] = {
+#define OPERATION(name, parameters, arguments) #name #parameters,
+#include "ops/operations.inc"
+  };
+  for (const char* row : kRows) {  // FNV-1a
+    for (; *row; ++row) version = (version ^ uint8_t(*row)) * 16777619u;
+  }
+  return version;
+}
+
 struct Functions {
   // A device by its number, with matrix products in bf16 or fp32. `log` takes lines for the user.
   // Where it fails, `text` (of `size` bytes) says why.
@@ -164,58 +156,11 @@ struct Functions {
   int (*fill_zero)(Context*, void* memory, int64_t rows, size_t width, size_t pitch);
   int (*synchronize)(Context*);
 
-  // A context for bf16 remembers w and bias rounded. They may be changed by upload, fill_zero,
-  // adamw*, exchange and reduce alone, and by what is new in memory that was released.
-  int (*linear)(Context*, AnyMatrix x, Matrix w, Matrix bias, AnyMatrix y);
-  int (*linear_backward_input)(Context*, AnyMatrix dy, Matrix w, AnyMatrix dx, bool accumulate);
-  int (*linear_backward_weight)(Context*, AnyMatrix dy, AnyMatrix x, Matrix dw, Matrix dbias,
-                                bool accumulate);
-
-  int (*activation)(Context*, int kind, AnyMatrix x, AnyMatrix y);
-  int (*activation_backward)(Context*, int kind, AnyMatrix x, AnyMatrix dy, AnyMatrix dx,
-                             AnyMatrix y);
-  int (*dropout)(Context*, Matrix x, Dropout dropout, RowNames names, Matrix y);
-  int (*add)(Context*, Matrix x, Matrix y);
-  int (*gather_rows)(Context*, Matrix x, const int32_t* index, Matrix y);
-  int (*scatter_rows_add)(Context*, Matrix dy, const int32_t* index, Matrix x);
-  int (*scatter_rows)(Context*, Matrix x, const int32_t* index, Matrix y);
-
-  int (*embed)(Context*, Tokens tokens, Matrix word, Matrix position, Matrix type, Matrix y);
-  int (*embed_backward)(Context*, Matrix dy, Tokens tokens, Matrix dword, Matrix dposition,
-                        Matrix dtype);
-
-  int (*add_layer_norm)(Context*, Matrix x, Matrix residual, Dropout dropout, RowNames names,
-                        Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y,
-                        Bf16Matrix rounded);
-  int (*add_layer_norm_backward)(Context*, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
-                                 Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
-                                 Matrix dgamma, Matrix dbeta, bool accumulate);
-
-  int (*attention)(Context*, AttentionShape shape, Dropout dropout, AnyMatrix q, AnyMatrix k,
-                   AnyMatrix v, AnyMatrix out, Matrix lse);
-  int (*attention_backward)(Context*, AttentionShape shape, Dropout dropout, AnyMatrix q,
-                            AnyMatrix k, AnyMatrix v, AnyMatrix out, Matrix lse, AnyMatrix dout,
-                            AnyMatrix dq, AnyMatrix dk, AnyMatrix dv);
-
-  // A label or position that is out of range makes its sample's loss NaN.
-  int (*cross_entropy)(Context*, Matrix logits, const int32_t* labels, Matrix weights,
-                       float smoothing, LossScale scale, Matrix losses, Matrix dlogits);
-  int (*binary_cross_entropy)(Context*, Matrix logits, Matrix targets, Matrix weights,
-                              LossScale scale, Matrix losses, Matrix dlogits);
-  int (*squared_error)(Context*, Matrix logits, Matrix targets, LossScale scale, Matrix losses,
-                       Matrix dlogits);
-  int (*span_cross_entropy)(Context*, Matrix logits, Segments segments, const int32_t* starts,
-                            const int32_t* ends, LossScale scale, Matrix losses, Matrix dlogits);
-
-  int (*merge)(Context*, Addition addition, int64_t count);
-  int (*merge_rows)(Context*, Addition addition, RowList rows, int64_t cols);
-  // sums (ceil(x.cols / block))
-  int (*block_square_sums)(Context*, Matrix x, int64_t block, double* sums);
-  int (*adamw_rows)(Context*, AdamWStep step, RowList rows, Matrix parameter, Matrix gradient,
-                    Matrix m, Matrix v);
-  // steps (count): host
-  int (*adamw_catch_up)(Context*, const AdamWStep* steps, int64_t count, RowList rows,
-                        const int32_t* missed, Matrix parameter, Matrix m, Matrix v);
+  // The operations. A context for bf16 remembers weights of products and biases rounded: they may
+  // be changed by upload, fill_zero, adamw*, exchange and reduce alone, and by what is new in
+  // memory that was released. A label or position that is out of range makes its sample's loss NaN.
+#define OPERATION(name, parameters, arguments) EntryOf<void parameters>::type name;
+#include "ops/operations.inc"
 
   int (*device_id)(Context*, char id[16]);  // host: of this GPU among all there are
   // A group of processes: one makes its id, then all connect, which waits for all. Peers live no
@@ -240,11 +185,6 @@ struct Functions {
   // oldest one.
   int (*post)(Context*, const void* from, size_t bytes);
   int (*collect)(Context*, void* host, size_t bytes);
-  int (*add_losses)(Context*, Matrix losses, bool accumulate, double* sum);
-  int (*step_outcome)(Context*, StepSums sums, StepOutcome* outcome);
-  // parts (count): host; the call writes what is the module's own
-  int (*adamw_parts)(Context*, AdamWPart* parts, int64_t count, Matrix parameter, Matrix gradient,
-                     Matrix m, Matrix v);
 
   // Backend::replay (graphs.h). Calls between begin_replay and end_replay are put on no stream, and
   // must not wait, upload or need memory that is not there. `done` false: nothing has come of it,

@@ -1,4 +1,4 @@
-// The table of api.h: each operation of ops.h behind a function that no exception leaves.
+// The table of api.h: each function of ops.h behind one that no exception leaves.
 #include <cstring>
 #include <new>
 
@@ -22,16 +22,16 @@ int guarded(std::string& error, Body&& body) {
   }
 }
 
-// Call<operation>::of is what the table points at. The device is set each time: it belongs to the
+// Call<function>::of is what the table points at. The device is set each time: it belongs to the
 // calling thread.
-template <auto kOperation>
+template <auto kFunction>
 struct Call;
-template <typename... Arguments, void (*kOperation)(Context&, Arguments...)>
-struct Call<kOperation> {
-  static int of(Context* context, Arguments... arguments) {
+template <typename... Parameters, void (*kFunction)(Context&, Parameters...)>
+struct Call<kFunction> {
+  static int of(Context* context, Crossed<Parameters>... arguments) {
     return guarded(context->error, [&] {
       check(cudaSetDevice(context->device), "the device");
-      kOperation(*context, arguments...);
+      kFunction(*context, arguments...);
     });
   }
 };
@@ -80,31 +80,8 @@ const Functions& functions() {
       .download = Call<download>::of,
       .fill_zero = Call<fill_zero>::of,
       .synchronize = Call<synchronize>::of,
-      .linear = Call<linear>::of,
-      .linear_backward_input = Call<linear_backward_input>::of,
-      .linear_backward_weight = Call<linear_backward_weight>::of,
-      .activation = Call<activation>::of,
-      .activation_backward = Call<activation_backward>::of,
-      .dropout = Call<dropout>::of,
-      .add = Call<add>::of,
-      .gather_rows = Call<gather_rows>::of,
-      .scatter_rows_add = Call<scatter_rows_add>::of,
-      .scatter_rows = Call<scatter_rows>::of,
-      .embed = Call<embed>::of,
-      .embed_backward = Call<embed_backward>::of,
-      .add_layer_norm = Call<add_layer_norm>::of,
-      .add_layer_norm_backward = Call<add_layer_norm_backward>::of,
-      .attention = Call<attention>::of,
-      .attention_backward = Call<attention_backward>::of,
-      .cross_entropy = Call<cross_entropy>::of,
-      .binary_cross_entropy = Call<binary_cross_entropy>::of,
-      .squared_error = Call<squared_error>::of,
-      .span_cross_entropy = Call<span_cross_entropy>::of,
-      .merge = Call<merge>::of,
-      .merge_rows = Call<merge_rows>::of,
-      .block_square_sums = Call<block_square_sums>::of,
-      .adamw_rows = Call<adamw_rows>::of,
-      .adamw_catch_up = Call<adamw_catch_up>::of,
+#define OPERATION(name, parameters, arguments) .name = Call<name>::of,
+#include "ops/operations.inc"
       .device_id = Call<device_id>::of,
       .make_peer_id = Call<make_peer_id>::of,
       .connect_peers = Call<connect_peers>::of,
@@ -114,9 +91,6 @@ const Functions& functions() {
       .waited_for_peers = Call<waited_for_peers>::of,
       .post = Call<post>::of,
       .collect = Call<collect>::of,
-      .add_losses = Call<add_losses>::of,
-      .step_outcome = Call<step_outcome>::of,
-      .adamw_parts = Call<adamw_parts>::of,
       .begin_replay = Call<begin_replay>::of,
       .end_replay = Call<end_replay>::of,
       .give_up_replay = Call<give_up_replay>::of,

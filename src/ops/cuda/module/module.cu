@@ -46,7 +46,7 @@ int self_test(char* message, size_t size) {
 
 extern "C" __attribute__((visibility("default"))) const FinetuneCudaModule* finetune_cuda_module(
     const FinetuneHostServices* services) {
-  static const FinetuneCudaModule module = {FINETUNE_CUDA_ABI, describe, count_devices, self_test,
+  static const FinetuneCudaModule module = {kFinetuneCudaAbi, describe, count_devices, self_test,
                                             &finetune::cuda::functions()};
-  return services && services->abi == FINETUNE_CUDA_ABI ? &module : nullptr;
+  return services && services->abi == kFinetuneCudaAbi ? &module : nullptr;
 }

@@ -10,8 +10,9 @@
 
 extern "C" {
 
-// Raised with every change of the structures below and in api.h.
-#define FINETUNE_CUDA_ABI 11u
+// The version: raised with every change of the structures below, in api.h and in ops/operands.h.
+// A change of ops/operations.inc gives another one by itself.
+constexpr uint32_t kFinetuneCudaAbi = finetune::cuda::version_of_operations(12);
 
 struct FinetuneHostServices {
   uint32_t abi;
