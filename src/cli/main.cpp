@@ -1,4 +1,4 @@
-// The front door: dispatches to a subcommand and turns errors into one line and an exit code.
+// The entry point: dispatches to a subcommand and turns errors into one line and an exit code.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -9,9 +9,9 @@ namespace finetune {
 namespace {
 
 // One copy a host, in its memory.
-class HostCopies final : public WeightGather {
+class HostGather final : public WeightGather {
  public:
-  HostCopies(Backend& backend, Communicator& comm, const ZeroPartition& partition, float* weights,
+  HostGather(Backend& backend, Communicator& comm, const ZeroPartition& partition, float* weights,
              bool words_move)
       : backend_(backend),
         comm_(comm),
@@ -109,9 +109,9 @@ class HostCopies final : public WeightGather {
 };
 
 // A copy for each process, on its device, and the host's, from which it takes what others own.
-class StagedCopies final : public WeightGather {
+class StagedGather final : public WeightGather {
  public:
-  StagedCopies(Backend& backend, Communicator& comm, const ZeroPartition& partition, float* weights,
+  StagedGather(Backend& backend, Communicator& comm, const ZeroPartition& partition, float* weights,
                bool words_move)
       : backend_(backend),
         dense_{0, partition.dense_elements()},
@@ -180,7 +180,7 @@ class StagedCopies final : public WeightGather {
   bool words_move_;
   std::shared_ptr<void> memory_;
   float* staged_;
-  HostCopies host_;
+  HostGather host_;
   RowTransfer transfer_;
   bool published_ = false;
 };
@@ -191,9 +191,9 @@ std::unique_ptr<WeightGather> make_weight_gather(Backend& backend, Communicator&
                                                  const ZeroPartition& partition, float* weights,
                                                  bool words_move, bool staged) {
   if (staged) {
-    return std::make_unique<StagedCopies>(backend, comm, partition, weights, words_move);
+    return std::make_unique<StagedGather>(backend, comm, partition, weights, words_move);
   }
-  return std::make_unique<HostCopies>(backend, comm, partition, weights, words_move);
+  return std::make_unique<HostGather>(backend, comm, partition, weights, words_move);
 }
 
 }  // namespace finetune

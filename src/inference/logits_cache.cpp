@@ -12,9 +12,9 @@ namespace finetune {
 namespace {
 
 // Longer ones seldom come again, and would take memory.
-constexpr int64_t kLongestKept = 64;
+constexpr int64_t kLongestCached = 64;
 constexpr size_t kSlots = size_t{1} << 15;
-constexpr size_t kKeptBytes = size_t{16} << 20;
+constexpr size_t kCachedBytes = size_t{16} << 20;
 constexpr size_t kEntryBytes = 256;  // about, beside the logits
 
 size_t hash_of(std::span<const int32_t> ids, uint32_t second) {
@@ -26,8 +26,8 @@ size_t hash_of(std::span<const int32_t> ids, uint32_t second) {
 
 LogitsCache::LogitsCache(int64_t outputs)
     : outputs_(size_t(outputs)),
-      slots_(std::clamp(kKeptBytes / (kEntryBytes + outputs_ * sizeof(float)), size_t{1}, kSlots)) {
-}
+      slots_(
+          std::clamp(kCachedBytes / (kEntryBytes + outputs_ * sizeof(float)), size_t{1}, kSlots)) {}
 
 void LogitsCache::begin() {
   if (!pending_.empty()) std::fill(slots_.begin(), slots_.end(), nullptr);
@@ -42,7 +42,7 @@ void LogitsCache::take(const SampleView& samples, TokenizedSamples& distinct) {
         samples.ids.subspan(size_t(samples.offsets[size_t(i)]), size_t(samples.length(i)));
     const uint32_t second = samples.second[size_t(i)];
     Entry passing;
-    const bool kept = int64_t(ids.size()) <= kLongestKept;
+    const bool kept = int64_t(ids.size()) <= kLongestCached;
     Entry& entry = kept ? slots_[hash_of(ids, second) % slots_.size()] : passing;
     if (entry && entry->second == second && std::ranges::equal(entry->ids, ids)) {
       ++hits_;

@@ -78,13 +78,14 @@ void TrainingStep::make_exchange(int64_t batch_size) {
     weight_gather_ = make_weight_gather(backend, comm_, partition_, weights, words_move_, staged);
     return;
   }
-  DeviceExchangeOptions direct;
-  direct.most_rows = most_rows(partition_, objective_.samples(), batch_size);
-  direct.deterministic = options_.deterministic;
-  direct.buckets = buckets_;
-  direct.wire = options_.wire;
-  sum_ = make_device_reduce(backend, *peers_, comm_, partition_, elements, shards, direct);
-  weight_gather_ = make_device_gather(backend, *peers_, comm_, partition_, weights, words_move_, direct);
+  DeviceExchangeOptions exchange;
+  exchange.most_rows = most_rows(partition_, objective_.samples(), batch_size);
+  exchange.deterministic = options_.deterministic;
+  exchange.buckets = buckets_;
+  exchange.wire = options_.wire;
+  sum_ = make_device_reduce(backend, *peers_, comm_, partition_, elements, shards, exchange);
+  weight_gather_ =
+      make_device_gather(backend, *peers_, comm_, partition_, weights, words_move_, exchange);
 }
 
 std::string_view TrainingStep::route() const {

@@ -85,16 +85,16 @@ class DeviceReduce final : public GradientReduce {
   // slice_for(own subtree, rank): what goes there. Then adds them: the sum is where the result says.
   // What is rounded on the way is so for oneself too: bits do not depend on who adds.
   template <typename Slice>
-  float* add_slices(size_t own_nodes, int64_t count, Slice&& slice_for) {
+  float* add_slices(size_t own_subtrees, int64_t count, Slice&& slice_for) {
     Parts out, in;
     std::vector<float*> all;
     float* to = static_cast<float*>(incoming_.get());
     for (int rank = 0; rank < comm_.size(); ++rank) {
       if (rank == comm_.rank() && options_.wire == DType::f32) {
-        for (size_t i = 0; i < own_nodes; ++i) all.push_back(slice_for(i, rank).data);
+        for (size_t i = 0; i < own_subtrees; ++i) all.push_back(slice_for(i, rank).data);
         continue;
       }
-      for (size_t i = 0; i < own_nodes; ++i) out.push_back(slice_for(i, rank));
+      for (size_t i = 0; i < own_subtrees; ++i) out.push_back(slice_for(i, rank));
       for (int64_t i = 0; i < subtree_counts_[size_t(rank)]; ++i, to += count) {
         in.push_back({rank, to, count});
         all.push_back(to);
@@ -126,7 +126,7 @@ class DeviceReduce final : public GradientReduce {
         if (options_.in_slices()) {
           add_slices_of(bucket);
         } else {
-          gather_nodes(elements);
+          gather_subtrees(elements);
           reduce_slices_of(bucket);
         }
       });
@@ -183,15 +183,15 @@ class DeviceReduce final : public GradientReduce {
   }
 
   // Of own subtrees into the sum's arena, which is zero where the process has none.
-  void gather_nodes(IndexRange elements) {
+  void gather_subtrees(IndexRange elements) {
     if (subtrees_.empty()) {
       backend_.fill_zero(vector(sum() + elements.begin, elements.size()));
       return;
     }
-    backend_.merge(at_element(additions_of_nodes(), elements.begin), elements.size());
+    backend_.merge(at_element(additions_of_subtrees(), elements.begin), elements.size());
   }
 
-  std::vector<Addition> additions_of_nodes() const {
+  std::vector<Addition> additions_of_subtrees() const {
     FINETUNE_CHECK(subtrees_[0] == sum());
     std::vector<Addition> additions;
     for (size_t i = 1; i < subtrees_.size(); ++i) additions.push_back({sum(), subtrees_[i]});
@@ -209,7 +209,7 @@ class DeviceReduce final : public GradientReduce {
 
   void reduce_rows(const NeededRows& needed) {
     if (!subtrees_.empty()) {
-      backend_.merge_rows(at_element(additions_of_nodes(), partition_.dense_elements()),
+      backend_.merge_rows(at_element(additions_of_subtrees(), partition_.dense_elements()),
                           needed.list(all_rows()), partition_.cols());
     }
     float* rows = pack(sum(), 0, needed);

@@ -9,10 +9,10 @@
 namespace finetune {
 namespace {
 
-class SharedGradients final : public GradientReduce {
+class SharedReduce final : public GradientReduce {
  public:
-  SharedGradients(Backend& backend, Communicator& comm, const ZeroPartition& partition,
-                  int64_t elements, int64_t shards)
+  SharedReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition,
+               int64_t elements, int64_t shards)
       : subtrees_(backend, comm, partition, elements, shards, arenas_of_shards),
         shards_(backend, partition, part(shards, comm.size(), comm.rank()), subtrees_.arena(0),
                 subtrees_.arena_floats()) {}
@@ -31,10 +31,10 @@ class SharedGradients final : public GradientReduce {
   LocalReduce shards_;  // in its arenas
 };
 
-class StagedGradients final : public GradientReduce {
+class StagedReduce final : public GradientReduce {
  public:
-  StagedGradients(Backend& backend, Communicator& comm, const ZeroPartition& partition,
-                  int64_t elements, int64_t shards)
+  StagedReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition,
+               int64_t elements, int64_t shards)
       : backend_(backend),
         partition_(partition),
         own_dense_(partition.dense_of(comm)),
@@ -87,9 +87,9 @@ std::unique_ptr<GradientReduce> make_gradient_reduce(Backend& backend, Communica
                                                const ZeroPartition& partition, int64_t elements,
                                                int64_t shards, bool staged) {
   if (staged) {
-    return std::make_unique<StagedGradients>(backend, comm, partition, elements, shards);
+    return std::make_unique<StagedReduce>(backend, comm, partition, elements, shards);
   }
-  return std::make_unique<SharedGradients>(backend, comm, partition, elements, shards);
+  return std::make_unique<SharedReduce>(backend, comm, partition, elements, shards);
 }
 
 }  // namespace finetune

@@ -93,14 +93,14 @@ void SubtreeReduce::add_hosts_rows(const NeededRows& needed) {
   };
   const std::span<const int32_t> own = rows_of(comm_.host());
   const int64_t count = int64_t(own.size()) * cols;
-  size_t sent_rows = 0, received_nodes = 0;
+  size_t sent_rows = 0, received_subtrees = 0;
   for (int host = 0; host < comm_.hosts(); ++host) {
     if (host == comm_.host()) continue;
     sent_rows += rows_of(host).size();
-    received_nodes += size_t(subtrees_of_host_[size_t(host)]);
+    received_subtrees += size_t(subtrees_of_host_[size_t(host)]);
   }
   outgoing_.resize(sent_rows * subtree_places_.size() * size_t(cols));
-  incoming_.resize(received_nodes * size_t(count));
+  incoming_.resize(received_subtrees * size_t(count));
   local_.resize(subtree_places_.size() * size_t(count));
   std::vector<Communicator::Outgoing> out;
   std::vector<Communicator::Incoming> in;

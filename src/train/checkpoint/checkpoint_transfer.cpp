@@ -155,7 +155,7 @@ class HostArenas final : public RunArenas {
 };
 
 // Arenas of each process on its device: all weights, and the moments of what it owns. Every piece
-// of the moments is collected or dealt out by all processes together; weights that are read reach
+// of the moments is gathered or scattered by all processes together; weights that are read reach
 // rank 0's device, and the others' when all are there (Engine::share_weights).
 class DeviceArenas final : public RunArenas {
  public:

@@ -115,13 +115,13 @@ struct Shared {
 
 Shared shared_memory(const DeviceRun& run) {
   if (run.processes == 1) return {2 * run.table.size(), 0};
-  DeviceExchangeOptions direct;
-  direct.wire = run.wire;
-  direct.buckets = backward_buckets(run.table, run.lowest_layer, run.bucket_bytes);
-  const ZeroPartition partition(run.table, 1, int(run.processes), ends_of(direct.buckets));
-  direct.most_rows = most_rows(partition, run.training, run.batch_size);
-  const DeviceExchangeMemory memory =
-      device_exchange_memory(partition, int(run.processes), run.virtual_shards, run.shards, direct);
+  DeviceExchangeOptions exchange;
+  exchange.wire = run.wire;
+  exchange.buckets = backward_buckets(run.table, run.lowest_layer, run.bucket_bytes);
+  const ZeroPartition partition(run.table, 1, int(run.processes), ends_of(exchange.buckets));
+  exchange.most_rows = most_rows(partition, run.training, run.batch_size);
+  const DeviceExchangeMemory memory = device_exchange_memory(
+      partition, int(run.processes), run.virtual_shards, run.shards, exchange);
   Shared shared;
   shared.exchange = memory.packed_gradients + memory.packed_weights + memory.incoming + memory.wire;
   for (int owner = 0; owner < partition.owners(); ++owner) {

@@ -92,7 +92,7 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
   engine.set_weights(
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
-  // Steps with a part of a batch deal it out otherwise than the run's.
+  // Steps with a part of a batch cut it into other shards than the run's.
   const int64_t shard = part(run.options.batch_size, *run.options.virtual_shards, 0).size();
   const BatchSize largest = reserved_size(
       engine.backend(),

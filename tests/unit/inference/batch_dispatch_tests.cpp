@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kSamples = 61, kVocabulary = 50, kMicroBatch = 40;
 
-BertConfig dealing_config() {
+BertConfig dispatch_config() {
   BertConfig config;
   config.vocab_size = kVocabulary;
   config.hidden_size = 16;
@@ -121,7 +121,7 @@ class Listener final : public FileEvaluation {
 struct Fixture {
   Head head;
   std::unique_ptr<Communicator> comm = make_solo_communicator();
-  Engine engine{make_cpu_backend(), dealing_config(), head, *comm};
+  Engine engine{make_cpu_backend(), dispatch_config(), head, *comm};
   BatchDispatcher dispatcher{engine, *comm};
   SampleSet set;
 

@@ -36,13 +36,13 @@ struct Updated {
   Tensor weights() const { return rows_of(w); }
   Tensor weights(int64_t begin, int64_t rows_) const { return weights().rows_from(begin, rows_); }
 
-  void update(bool keep) {
+  void update(bool pack) {
     std::vector<AdamWPart> parts;
     int64_t begin = 0;
     for (int64_t r : rows) {
       AdamW options;
       options.learning_rate = 0.01f;
-      parts.push_back({options, begin, r * cols, keep ? cols : 0});
+      parts.push_back({options, begin, r * cols, pack ? cols : 0});
       begin += r * cols;
     }
     backend->adamw_parts(parts, arena(w), arena(g), arena(m), arena(v));
@@ -104,18 +104,18 @@ struct Updated {
 
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;
 
-bool keeps() {
+bool packs() {
   if (cpu_multiplies_bf16()) return true;
-  MESSAGE("skipped: weights are kept where the processor multiplies bf16");
+  MESSAGE("skipped: weights are packed where the processor multiplies bf16");
   return false;
 }
 
 }  // namespace
 
-TEST_CASE("products with weights that are kept have the bits of those that are not") {
+TEST_CASE("products with weights that are packed have the bits of those that are not") {
   for (auto [out, in] : Pairs{{32, 32}, {96, 64}, {64, 416}, {416, 96}}) {
-    Updated kept({out}, in), plain({out}, in);
-    kept.update(true);
+    Updated packed({out}, in), plain({out}, in);
+    packed.update(true);
     plain.update(false);
     for (int64_t tokens : {1, 15, 33, 100, 600, 1100}) {
       for (DType type : {DType::f32, DType::bf16}) {
@@ -123,26 +123,26 @@ TEST_CASE("products with weights that are kept have the bits of those that are n
         CAPTURE(in);
         CAPTURE(tokens);
         CAPTURE(int(type));
-        CHECK(kept.products(kept.weights(), tokens, type) ==
+        CHECK(packed.products(packed.weights(), tokens, type) ==
               plain.products(plain.weights(), tokens, type));
       }
     }
-    CHECK(kept.reads_copy(0, out) == cpu_multiplies_bf16());
+    CHECK(packed.reads_copy(0, out) == cpu_multiplies_bf16());
     CHECK_FALSE(plain.reads_copy(0, out));
     // A second update reads gradients again.
-    for (Updated* each : {&kept, &plain}) {
+    for (Updated* each : {&packed, &plain}) {
       for (int64_t i = 0; i < each->count; ++i) Updated::floats(each->g)[i] = std::cos(float(i));
-      each->update(each == &kept);
+      each->update(each == &packed);
     }
-    CHECK(kept.products(kept.weights(), 40, DType::bf16) ==
+    CHECK(packed.products(packed.weights(), 40, DType::bf16) ==
           plain.products(plain.weights(), 40, DType::bf16));
   }
 }
 
-TEST_CASE("matrices that follow each other are kept as one, and rows of them") {
-  if (!keeps()) return;
-  Updated kept({64, 64, 64}, 64), plain({64, 64, 64}, 64);
-  kept.update(true);
+TEST_CASE("matrices that follow each other are packed as one, and rows of them") {
+  if (!packs()) return;
+  Updated packed({64, 64, 64}, 64), plain({64, 64, 64}, 64);
+  packed.update(true);
   plain.update(false);
   struct Rows {
     int64_t begin, count;
@@ -153,18 +153,18 @@ TEST_CASE("matrices that follow each other are kept as one, and rows of them") {
         Rows{16, 32, false}, Rows{1, 191, false}, Rows{0, 40, false}, Rows{32, 95, false}}) {
     CAPTURE(rows.begin);
     CAPTURE(rows.count);
-    CHECK(kept.reads_copy(rows.begin, rows.count) == rows.whole_groups);
-    CHECK(kept.products(kept.weights(rows.begin, rows.count), 50, DType::bf16) ==
+    CHECK(packed.reads_copy(rows.begin, rows.count) == rows.whole_groups);
+    CHECK(packed.products(packed.weights(rows.begin, rows.count), 50, DType::bf16) ==
           plain.products(plain.weights(rows.begin, rows.count), 50, DType::bf16));
   }
 }
 
-TEST_CASE("what is written is kept no more") {
-  if (!keeps()) return;
+TEST_CASE("what is written is packed no more") {
+  if (!packs()) return;
   struct Write {
     const char* name;
     std::function<void(Updated&)> write;
-    bool first, second;  // whether the matrices are kept afterwards
+    bool first, second;  // whether the matrices are packed afterwards
   };
   const Write writes[] = {
       {"gradient of the weights",
@@ -208,7 +208,7 @@ TEST_CASE("what is written is kept no more") {
        },
        false, true},
       {"weights that are forgotten", [](Updated& u) { u.backend->forget_packed(); }, false, false},
-      {"an update that keeps nothing", [](Updated& u) { u.update(false); }, false, false},
+      {"an update that packs nothing", [](Updated& u) { u.update(false); }, false, false},
       {"an update of rows",
        [](Updated& u) {
          const int32_t row = 64;
@@ -231,7 +231,7 @@ TEST_CASE("what is written is kept no more") {
   }
 }
 
-TEST_CASE("weights of other shapes, and fp32's, are not kept") {
+TEST_CASE("weights of other shapes, and fp32's, are not packed") {
   for (auto [rows, cols] : Pairs{{24, 64}, {64, 48}, {33, 33}}) {
     CAPTURE(rows);
     CAPTURE(cols);
@@ -246,7 +246,7 @@ TEST_CASE("weights of other shapes, and fp32's, are not kept") {
   CHECK(std::equal(gradients.begin(), gradients.end(), Updated::floats(u.g)));
 }
 
-TEST_CASE("kept weights are found by their memory") {
+TEST_CASE("packed weights are found by their memory") {
   constexpr int64_t kSize = 64 * 64;
   // Neighbours follow w and place, as far behind in both.
   std::vector<float> w(2 * kSize), place(2 * kSize), other(2 * kSize);
@@ -254,72 +254,72 @@ TEST_CASE("kept weights are found by their memory") {
     return matrix(x.data() + begin, rows, cols);
   };
   auto packed = [](const float* at) { return reinterpret_cast<const uint16_t*>(at); };
-  cpu::PackedWeights kept;
-  CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
-  kept.pack(w.data(), 64, 64, place.data());
-  CHECK(kept.find(of(w, 0, 64, 64)) == packed(place.data()));
-  CHECK(kept.find(of(w, 32 * 64, 32, 64)) == packed(place.data() + 32 * 64));
+  cpu::PackedWeights table;
+  CHECK(table.find(of(w, 0, 64, 64)) == nullptr);
+  table.pack(w.data(), 64, 64, place.data());
+  CHECK(table.find(of(w, 0, 64, 64)) == packed(place.data()));
+  CHECK(table.find(of(w, 32 * 64, 32, 64)) == packed(place.data() + 32 * 64));
   SUBCASE("not in other shapes, types and places") {
-    CHECK(kept.find(of(w, 0, 64, 32)) == nullptr);
-    CHECK(kept.find(of(w, 32, 32, 64)) == nullptr);  // no group begins there
-    CHECK(kept.find(of(w, 0, 40, 64)) == nullptr);   // nor ends there
-    CHECK(kept.find(of(other, 0, 64, 64)) == nullptr);
-    CHECK(kept.find({w.data(), DType::f32, 32, 64, 128}) == nullptr);  // with gaps
-    CHECK(kept.find({w.data(), DType::bf16, 64, 64, 64}) == nullptr);
-    CHECK(kept.find({w.data(), DType::f32, 64, 0, 0}) == nullptr);
-    CHECK(kept.find(of(w, 0, 96, 64)) == nullptr);        // beyond the end
-    CHECK(kept.find(of(w, 64 * 64, 32, 64)) == nullptr);  // behind it
+    CHECK(table.find(of(w, 0, 64, 32)) == nullptr);
+    CHECK(table.find(of(w, 32, 32, 64)) == nullptr);  // no group begins there
+    CHECK(table.find(of(w, 0, 40, 64)) == nullptr);   // nor ends there
+    CHECK(table.find(of(other, 0, 64, 64)) == nullptr);
+    CHECK(table.find({w.data(), DType::f32, 32, 64, 128}) == nullptr);  // with gaps
+    CHECK(table.find({w.data(), DType::bf16, 64, 64, 64}) == nullptr);
+    CHECK(table.find({w.data(), DType::f32, 64, 0, 0}) == nullptr);
+    CHECK(table.find(of(w, 0, 96, 64)) == nullptr);        // beyond the end
+    CHECK(table.find(of(w, 64 * 64, 32, 64)) == nullptr);  // behind it
   }
   SUBCASE("another shape in the same memory takes its place") {
     for (float* at : {place.data(), other.data()}) {
-      kept.pack(w.data(), 128, 32, at);
-      CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
-      CHECK(kept.find(of(w, 0, 128, 32)) == packed(at));
-      kept.pack(w.data(), 64, 64, place.data());
-      CHECK(kept.find(of(w, 0, 128, 32)) == nullptr);
+      table.pack(w.data(), 128, 32, at);
+      CHECK(table.find(of(w, 0, 64, 64)) == nullptr);
+      CHECK(table.find(of(w, 0, 128, 32)) == packed(at));
+      table.pack(w.data(), 64, 64, place.data());
+      CHECK(table.find(of(w, 0, 128, 32)) == nullptr);
     }
   }
   SUBCASE("so does a matrix that begins within it") {
-    kept.pack(w.data() + 32 * 64, 32, 64, other.data());
-    CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
-    CHECK(kept.find(of(w, 32 * 64, 32, 64)) == packed(other.data()));
-    kept.pack(w.data(), 64, 64, place.data());
-    CHECK(kept.find(of(w, 32 * 64, 32, 64)) == packed(place.data() + 32 * 64));
+    table.pack(w.data() + 32 * 64, 32, 64, other.data());
+    CHECK(table.find(of(w, 0, 64, 64)) == nullptr);
+    CHECK(table.find(of(w, 32 * 64, 32, 64)) == packed(other.data()));
+    table.pack(w.data(), 64, 64, place.data());
+    CHECK(table.find(of(w, 32 * 64, 32, 64)) == packed(place.data() + 32 * 64));
   }
   SUBCASE("and the same weights elsewhere") {
-    kept.pack(w.data(), 64, 64, other.data());
-    CHECK(kept.find(of(w, 0, 64, 64)) == packed(other.data()));
+    table.pack(w.data(), 64, 64, other.data());
+    CHECK(table.find(of(w, 0, 64, 64)) == packed(other.data()));
   }
   SUBCASE("and other weights at the same place") {
-    kept.pack(other.data(), 64, 64, place.data());
-    CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
-    CHECK(kept.find(of(other, 0, 64, 64)) == packed(place.data()));
-    kept.pack(w.data(), 64, 64, place.data());
-    CHECK(kept.find(of(other, 0, 64, 64)) == nullptr);
-    CHECK(kept.find(of(w, 0, 64, 64)) == packed(place.data()));
+    table.pack(other.data(), 64, 64, place.data());
+    CHECK(table.find(of(w, 0, 64, 64)) == nullptr);
+    CHECK(table.find(of(other, 0, 64, 64)) == packed(place.data()));
+    table.pack(w.data(), 64, 64, place.data());
+    CHECK(table.find(of(other, 0, 64, 64)) == nullptr);
+    CHECK(table.find(of(w, 0, 64, 64)) == packed(place.data()));
   }
   SUBCASE("neighbours are one matrix where their packed groups are neighbours too") {
-    kept.pack(w.data() + kSize, 32, 64, place.data() + kSize);
-    CHECK(kept.find(of(w, 0, 96, 64)) == packed(place.data()));
-    kept.pack(w.data() + kSize, 32, 64, other.data());
-    CHECK(kept.find(of(w, 0, 96, 64)) == nullptr);
+    table.pack(w.data() + kSize, 32, 64, place.data() + kSize);
+    CHECK(table.find(of(w, 0, 96, 64)) == packed(place.data()));
+    table.pack(w.data() + kSize, 32, 64, other.data());
+    CHECK(table.find(of(w, 0, 96, 64)) == nullptr);
   }
   SUBCASE("and nothing is between them") {
-    kept.pack(w.data() + kSize + 32 * 64, 32, 64, place.data() + kSize + 32 * 64);
-    CHECK(kept.find(of(w, 0, 128, 64)) == nullptr);
-    kept.pack(w.data() + kSize, 32, 64, place.data() + kSize);
-    CHECK(kept.find(of(w, 0, 128, 64)) == packed(place.data()));
+    table.pack(w.data() + kSize + 32 * 64, 32, 64, place.data() + kSize + 32 * 64);
+    CHECK(table.find(of(w, 0, 128, 64)) == nullptr);
+    table.pack(w.data() + kSize, 32, 64, place.data() + kSize);
+    CHECK(table.find(of(w, 0, 128, 64)) == packed(place.data()));
   }
   SUBCASE("bytes beside it are its neighbours'") {
-    kept.written(w.data() + kSize, 4);
-    kept.written(place.data() + kSize, 4);
-    CHECK(kept.find(of(w, 0, 64, 64)) != nullptr);
-    kept.written(w.data() + kSize - 1, 4);
-    CHECK(kept.find(of(w, 0, 64, 64)) == nullptr);
+    table.written(w.data() + kSize, 4);
+    table.written(place.data() + kSize, 4);
+    CHECK(table.find(of(w, 0, 64, 64)) != nullptr);
+    table.written(w.data() + kSize - 1, 4);
+    CHECK(table.find(of(w, 0, 64, 64)) == nullptr);
   }
 }
 
-TEST_CASE("weights are kept in whole groups at the beginning of a line of memory") {
+TEST_CASE("weights are packed in whole groups at the beginning of a line of memory") {
   alignas(64) const float place[32] = {};
   CHECK(cpu::PackedWeights::fits(32, 64, place));
   CHECK_FALSE(cpu::PackedWeights::fits(32, 64, place + 1));

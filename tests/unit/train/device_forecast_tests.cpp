@@ -47,9 +47,9 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(m.gradients == arena + 4 * c.config.vocab_size * 4);
   CHECK(c.total(1024) < c.total(2048));
   CHECK(c.total(2048, true) < c.total(2048));
-  // Of four processes each has a part of the moments, and takes three others' nodes of the largest
-  // slice that it sums, besides rows of words: at most the batch's tokens, for gradients and
-  // weights.
+  // Of four processes each has a part of the moments, and takes three others' subtrees of the
+  // largest slice that it sums, besides rows of words: at most the batch's tokens, for gradients
+  // and weights.
   c.run.processes = 4;
   c.run.virtual_shards = 4;
   const DeviceForecast quarter = forecast_device_memory(c.run, 2048, false);

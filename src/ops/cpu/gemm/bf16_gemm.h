@@ -1,5 +1,6 @@
-// Matrix products with bf16 operands and fp32 sums, in the tile registers of AMX (Intel's
-// Architecture Instruction Set Extensions reference, chapter 3) or by AVX-512's VDPBF16PS.
+// bf16_gemm on tiles: matrix products with bf16 operands and fp32 sums.
+// In the tile registers of AMX (Intel's Architecture Instruction Set Extensions reference, chapter
+// 3) or by AVX-512's VDPBF16PS.
 #pragma once
 
 #include "ops/cpu/gemm/gemm.h"

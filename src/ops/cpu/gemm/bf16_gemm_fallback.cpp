@@ -1,3 +1,4 @@
+// bf16_gemm: on tiles where the machine multiplies bf16, else by rounded copies and fp32_gemm.
 #include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/tasks.h"

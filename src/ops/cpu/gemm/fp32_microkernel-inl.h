@@ -1,11 +1,11 @@
-// What products of matrices in fp32 share: a tile of sums in registers, and packing. Packed
-// matrices have rows of a multiple of kLanes floats, the rest filled with zeros, so that no kernel
-// needs a mask.
-#if defined(FINETUNE_CPU_FP32_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef FINETUNE_CPU_FP32_TILE_INL_H_
-#undef FINETUNE_CPU_FP32_TILE_INL_H_
+// The fp32 microkernel, a tile of sums in registers, and packing: for products and attention.
+// Packed matrices have rows of a multiple of kLanes floats, the rest filled with zeros, so that no
+// kernel needs a mask.
+#if defined(FINETUNE_CPU_FP32_MICROKERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FINETUNE_CPU_FP32_MICROKERNEL_INL_H_
+#undef FINETUNE_CPU_FP32_MICROKERNEL_INL_H_
 #else
-#define FINETUNE_CPU_FP32_TILE_INL_H_
+#define FINETUNE_CPU_FP32_MICROKERNEL_INL_H_
 #endif
 
 #include <cstring>
@@ -177,4 +177,4 @@ inline void pack_transposed(const T* from, int64_t stride, int64_t rows, int64_t
 }  // namespace finetune::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // FINETUNE_CPU_FP32_TILE_INL_H_
+#endif  // FINETUNE_CPU_FP32_MICROKERNEL_INL_H_

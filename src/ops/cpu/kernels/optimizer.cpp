@@ -244,7 +244,7 @@ void CpuBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter,
   for (Tensor t : {parameter, gradient, m, v}) {
     FINETUNE_CHECK(t.rows == 1 && t.cols == parameter.cols);
   }
-  const bool keep = compute_ == DType::bf16 && multiplies_bf16(select_isa());
+  const bool packs = compute_ == DType::bf16 && multiplies_bf16(select_isa());
   int64_t tasks = 0;
   updated_parts_.clear();
   for (const AdamWPart& part : parts) {
@@ -254,7 +254,7 @@ void CpuBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter,
     const int64_t rows = part.cols > 0 ? part.count / part.cols : 0;
     FINETUNE_CHECK(part.cols == 0 || rows * part.cols == part.count);
     const bool packed =
-        keep && rows > 0 && cpu::PackedWeights::fits(rows, part.cols, gradient.f32() + part.begin);
+        packs && rows > 0 && cpu::PackedWeights::fits(rows, part.cols, gradient.f32() + part.begin);
     const int64_t grain = packed ? cpu::PackedWeights::kGroup * part.cols : kUpdateGrain;
     updated_parts_.push_back({factors, part.begin, part.count, grain, tasks, packed ? part.cols : 0});
     tasks += (part.count + grain - 1) / grain;

@@ -60,28 +60,28 @@ __global__ void add_losses_kernel(const float* losses, int64_t count, bool accum
 // subtree of `whole` terms, a power of two, the last what is left over; then these are added level
 // by level, and what has no neighbour on a level goes to the leftovers' side.
 __device__ double block_tree_sum(const double* terms, int64_t count) {
-  __shared__ double nodes[kTreeThreads];
+  __shared__ double subtrees[kTreeThreads];
   int64_t whole = 1;
   while (whole * kTreeThreads < count) whole *= 2;
   const int64_t mine = int64_t(threadIdx.x) * whole;
   if (mine < count) {
-    nodes[threadIdx.x] = tree_sum(terms + mine, count - mine < whole ? count - mine : whole);
+    subtrees[threadIdx.x] = tree_sum(terms + mine, count - mine < whole ? count - mine : whole);
   }
-  const int64_t full = count / whole;  // nodes; the one behind them, if any, is the leftover
+  const int64_t full = count / whole;  // whole ones; what is behind them, if any, is the leftover
   double rest = 0;
   bool has_rest = full * whole < count;
   __syncthreads();
-  if (has_rest) rest = nodes[full];
+  if (has_rest) rest = subtrees[full];
   int64_t apart = 1;
   for (int64_t left = full; left > 0; left /= 2, apart *= 2) {
     if (left % 2 == 1) {
-      const double last = nodes[(left - 1) * apart];
+      const double last = subtrees[(left - 1) * apart];
       rest = has_rest ? last + rest : last;
       has_rest = true;
     }
     __syncthreads();
     if (int64_t(threadIdx.x) < left / 2) {
-      nodes[2 * threadIdx.x * apart] += nodes[(2 * threadIdx.x + 1) * apart];
+      subtrees[2 * threadIdx.x * apart] += subtrees[(2 * threadIdx.x + 1) * apart];
     }
     __syncthreads();
   }
@@ -91,7 +91,7 @@ __device__ double block_tree_sum(const double* terms, int64_t count) {
 __global__ void __launch_bounds__(kTreeThreads)
     step_outcome_kernel(StepSums sums, StepOutcome* outcome) {
   const double loss = block_tree_sum(sums.losses, sums.shards);
-  __syncthreads();  // the nodes are used again
+  __syncthreads();  // the subtrees' memory is used again
   const double squares = block_tree_sum(sums.squares, sums.blocks);
   if (threadIdx.x == 0) {
     *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm, sums.wishes,
