@@ -1,3 +1,4 @@
+// Opens a data file so that it can be read again: a pipe is copied to a nameless file first.
 #include "data/input_file.h"
 
 #include <fcntl.h>

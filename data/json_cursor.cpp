@@ -1,3 +1,4 @@
+// The JSON reader's grammar: space, strings, numbers, nesting, and where a fault is.
 #include "data/json_cursor.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A strict JSON reader (RFC 8259) over text in memory that keeps the place of every byte: values
-// can be taken as written, and an error knows where it is. For the data files of users, which are
-// read once, front to back.
+// A strict JSON reader (RFC 8259) over text in memory that keeps the place of every byte.
+// Values can be taken as written, and an error knows where it is. For the data files of users,
+// which are read once, front to back.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The sorted label map: built from values or names, looked up by hash.
 #include "data/labels.h"
 
 #include <algorithm>

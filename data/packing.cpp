@@ -1,3 +1,4 @@
+// Packs samples end to end, and fills micro-batches up to shapes that come again.
 #include "data/packing.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Shuffle, global batches, shards and micro-batches as pure functions of seed and sizes.
 #include "data/plan.h"
 
 #include <algorithm>

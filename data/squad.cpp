@@ -1,3 +1,4 @@
+// Parses every form of SQuAD JSON in one pass; code-point offsets become byte offsets.
 #include "data/squad.h"
 
 #include <simdjson.h>

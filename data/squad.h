@@ -1,6 +1,6 @@
-// SQuAD v1.1 and v2.0 (Rajpurkar et al., 2016, 2018): the published nested JSON, and flat rows
-// {"id","question","context","answers":{"text":[],"answer_start":[]}} under "data", as an array or
-// as JSON Lines. Offsets are code points in the file and bytes here.
+// A reader of SQuAD v1.1 and v2.0 (Rajpurkar et al., 2016, 2018), nested as published or flat.
+// Flat rows are {"id","question","context","answers":{"text":[],"answer_start":[]}} under "data",
+// as an array or as JSON Lines. Offsets are code points in the file and bytes here.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The text arena's allocator: blocks that are filled one after the other.
 #include "data/text_arena.h"
 
 #include <algorithm>

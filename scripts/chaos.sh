@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Kills random processes of a small training run at random moments, resumes it at random numbers of
-# processes and hosts, kills it again, and compares its end with that of an undisturbed run.
+# Kills random processes of a small training run at random moments and resumes it, again and again.
+# It resumes at random numbers of processes and hosts, and compares the end with that of an
+# undisturbed run.
 #   scripts/chaos.sh N [--seed S] [--model DIR] [--binary FILE]     N trials; the seed is printed
 # Last line: "N of N equal"; exit 1 if one is not. Nothing is left behind. Open MPI 4's mpirun can
 # hang when a process dies in the very moment in which it reports to it: ended here, and counted.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes a build directory; makes it anew, with the options it had, where this meson cannot use it
-# (another version of meson made it, or it was moved).
+# Makes a build directory, or makes it anew where this meson cannot use it.
+# A directory that another version of meson made, or that was moved, is made anew with the options
+# it had.
 #   scripts/configure.sh DIR [OPTIONS OF MESON SETUP]
 set -euo pipefail
 cd "$(dirname "$0")/.."

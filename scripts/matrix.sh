@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Trains both tasks on 1, 2, 3, 4 and 8 processes and on several hosts, plain, with --recompute, with
-# --shard-optimizer and with micro-batches, each interrupted and continued at another number of processes, and
-# compares weights, metrics and prediction files of all. Last line: "N of N equal".
+# Trains both tasks on several numbers of processes and hosts, and compares the results.
+# On 1, 2, 3, 4 and 8 processes: plain, with --recompute, with --shard-optimizer and with
+# micro-batches, each interrupted and continued at another number of processes. Compares weights,
+# metrics and prediction files of all. Last line: "N of N equal".
 #   scripts/matrix.sh [BUILD_DIRECTORY]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds and runs the whole test suite. Its last line is "N passed, N failed, N skipped"; a test whose
-# data (the folder ../shared, or $FINETUNE_SHARED) is absent is a skip. Exits 1 if a test failed.
+# Builds and runs the whole test suite; its last line is "N passed, N failed, N skipped".
+# A test whose data (the folder ../shared, or $FINETUNE_SHARED) is absent is a skip. Exits 1 if a
+# test failed.
 #   scripts/test.sh [unit|cli|mpi] only these suites
 set -euo pipefail
 cd "$(dirname "$0")/.."

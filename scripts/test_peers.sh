@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests beside Hugging Face (tests/peers): exported models in transformers, training step by
-# step beside torch, tokens beside the package tokenizers. Its last line is "N passed, N failed,
-# N skipped". The packages go into a virtual environment, made once (2 GB).
+# Runs the tests beside Hugging Face (tests/peers).
+# Exported models in transformers, training step by step beside torch, tokens beside the package
+# tokenizers. Its last line is "N passed, N failed, N skipped". The packages go into a virtual
+# environment, made once (2 GB).
 #   scripts/test_peers.sh [NAME...]          only tests/peers/NAME_test.py
 #   PEER_PYTHON=python3 scripts/test_peers.sh     an interpreter that has them; nothing is installed
 #   PEER_VENV=DIR                                 another place for the environment (.venv-peers)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds everything with AddressSanitizer and UndefinedBehaviorSanitizer in build-sanitizers, and runs
-# the unit tests and the black-box tests of bad input and broken models with it. Its last line is
-# "N passed, N failed, N skipped"; a report of a sanitizer ends its program, which is a failure.
+# Builds with AddressSanitizer and UndefinedBehaviorSanitizer, and runs tests with it.
+# In build-sanitizers: the unit tests and the black-box tests of bad input and broken models. Its
+# last line is "N passed, N failed, N skipped"; a report of a sanitizer ends its program, which is a
+# failure.
 #   scripts/test_sanitizers.sh [TEST...]     only these tests, as `meson test` names them
 # Each file is compiled by itself (-Dunity=off): it must include what it uses.
 # JOBS limits the compiler's processes; the build needs about 1 GB for each.

@@ -1,5 +1,6 @@
-// Evaluation of files of any size: their samples come piece by piece, in order, and are forgotten
-// once their logits are in, so that memory does not grow with the files.
+// Evaluation of files of any size, piece by piece.
+// Samples come in order and are forgotten once their logits are in, so that memory does not grow
+// with the files.
 #pragma once
 
 #include "tasks/task.h"

@@ -1,3 +1,4 @@
+// Lays training arrays out in one block that processes can share.
 #include "tasks/objective.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Chooses a task's factory, objective and file evaluation by its kind.
 // The table of tasks, and what is looked up in it.
 #include "tasks/registry.h"
 

@@ -1,6 +1,7 @@
-// What is to be learnt: the interface between a task and the training loop. A task reads its data,
-// turns it into tokenized samples and targets, and logits into metrics and files. Its loss is an
-// Objective (objective.h). A new task is a new folder and a line a function in the registry.
+// Task: the interface between a task (what is to be learnt) and the training loop.
+// A task reads its data, turns it into tokenized samples and targets, and logits into metrics and
+// files. Its loss is an Objective (objective.h). A new task is a new folder and a line a function
+// in the registry.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Finds added tokens in text, longest first, with their flags for spaces.
 #include "tokenizer/added_tokens.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Tokens that stand in a text as they are ("[SEP]", user-defined words): found before anything else
-// is done to the text, as AddedVocabulary of Hugging Face tokenizers does.
+// Added tokens: those that stand in a text as they are ("[SEP]", user-defined words).
+// They are found before anything else is done to the text, as AddedVocabulary of Hugging Face
+// tokenizers does.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Truncation of pairs, windows, [CLS] and [SEP], byte to code-point offsets.
 #include "tokenizer/encoding.h"
 
 #include <algorithm>

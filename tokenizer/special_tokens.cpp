@@ -1,3 +1,4 @@
+// Reads special and added tokens from tokenizer_config.json and its companions.
 #include "tokenizer/special_tokens.h"
 
 #include <optional>

@@ -1,8 +1,8 @@
-// Tokens that the configuration files of a model directory name: tokenizer_config.json, and where
-// that has no added_tokens_decoder special_tokens_map.json and added_tokens.json. As
-// from_pretrained of transformers 4 has them for BertTokenizerFast (tokenization_utils_base.py).
-// Of a token that is described twice with different flags the first description counts; there it
-// hangs on the way it came.
+// Special tokens that the configuration files of a model directory name.
+// From tokenizer_config.json, and where that has no added_tokens_decoder special_tokens_map.json
+// and added_tokens.json. As from_pretrained of transformers 4 has them for BertTokenizerFast
+// (tokenization_utils_base.py). Of a token that is described twice with different flags the first
+// description counts; there it hangs on the way it came.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Chooses the tokenizer by the files that a model directory has.
 #include "tokenizer/tokenizer.h"
 
 #include "core/error.h"

@@ -1,3 +1,4 @@
+// A window over an input's bytes: a file or pipe, read block by block.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

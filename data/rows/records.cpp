@@ -1,3 +1,4 @@
+// Reads whole tables into memory, and rows one at a time (RowReader).
 #include "data/rows/records.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Streams the rows of several files, and starts again from the first one.
 #include "data/rows/row_files.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// The rows of several files with equal columns, one after the other and as often as needed, in
-// memory that does not grow with them (RowReader's limits). A pipe is copied to a nameless file in
+// The rows of several files with equal columns, one after the other, as often as needed.
+// Memory does not grow with them (RowReader's limits). A pipe is copied to a nameless file in
 // $TMPDIR first, since it can be read once only.
 #pragma once
 

@@ -1,3 +1,4 @@
+// Scanners of one row of CSV, TSV and plain text.
 #include "data/rows/row_grammar.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds rows in a byte window: format by content, encoding, columns, bad rows.
 #include "data/rows/row_stream.h"
 
 #include <simdjson.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures finetune on a GPU beside PyTorch and transformers on the same GPU, in turn, and writes a section.
+"""Measures finetune on a GPU beside PyTorch and transformers, and writes a section.
 
-Run it through compare_gpu.sh. No network is needed: models are random weights in the shapes of
-MiniLM-L6, BERT-base and BERT-large, with the tokenizer of --model.
+Run it through compare_gpu.sh. The sides run in turn on the same GPU. No network is needed: models are
+random weights in the shapes of MiniLM-L6, BERT-base and BERT-large, with the tokenizer of --model.
 """
 import argparse
 import signal

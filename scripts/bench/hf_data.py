@@ -1,4 +1,4 @@
-"""Samples for Hugging Face models, as its own examples make them. Options are hf_peer.py's names."""
+"""Samples for Hugging Face models, as its examples make them. Options are hf_peer.py's."""
 import csv
 import json
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tokenizer/unicode/unicode_tables.cpp from UnicodeData.txt (Unicode Character Database 15.1).
+"""Writes tokenizer/unicode/unicode_tables.cpp from UnicodeData.txt of Unicode 15.1.
 
 The tables hold what Hugging Face tokenizers 0.22.2 knows of Unicode, which is of several ages:
   categories (control, punctuation, nonspacing mark)  Unicode 8.0

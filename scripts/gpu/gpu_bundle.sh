@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes a folder with which the GPU checks and benchmarks run on an x86-64 Linux machine that cannot build the project:
-# programs and their libraries but for glibc's and CUDA's, mpirun, tests, benchmarks and the data that these read.
-# The machine has a driver, a CUDA 13 toolkit or its libraries (python's packages will do) and python3, and a glibc that
-# is as new as this one's.
+# Makes a bundle with which GPU checks and benchmarks run on a machine that cannot build.
+# It has programs and their libraries but for glibc's and CUDA's, mpirun, tests, benchmarks and the
+# data that these read. The machine, x86-64 Linux, has a driver, a CUDA 13 toolkit or its libraries
+# (python's packages will do) and python3, and a glibc that is as new as this one's.
 #   scripts/gpu/gpu_bundle.sh [BUILD] OUT_DIR
 #   OUT_DIR/run.sh scripts/gpu/gpu_check.sh         there; run.sh alone says more
 # BUILD (default: build) is whole. Data that the folder ../shared, or $FINETUNE_SHARED, lacks is left out and named.

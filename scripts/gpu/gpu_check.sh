@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that needs an NVIDIA GPU, in one report: the machine (libraries, finetune doctor), then these checks, each
-# with a time limit and its wall time:
+# Everything that needs an NVIDIA GPU, in one report: the machine, then checks.
+# The machine is libraries and finetune doctor. Each check has a time limit and tells its wall time:
 #   ops         the op table on the GPU in fp32 and bf16 against the double-precision reference, twice: same bits
 #   events      CUDA's own: events in graphs, on which the exchange between GPUs relies
 #   library     attention by cuDNN (FINETUNE_CUDA_ATTENTION=cudnn) instead of our own kernels: the same table, and

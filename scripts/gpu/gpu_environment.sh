@@ -1,5 +1,6 @@
-# Sourced in the project's folder: has programs find CUDA's libraries on this machine and, in a bundle
-# (gpu_bundle.sh), those that the bundle carries. report_libraries says where each was found.
+# Sourced in the project's folder: has programs find CUDA's libraries on this machine.
+# In a bundle (gpu_bundle.sh) they find those that the bundle carries, too. report_libraries says
+# where each was found.
 
 PATH=$PATH:/usr/local/cuda/bin
 declare -A found_by_loader=()

@@ -1,3 +1,4 @@
+// bench comm: the measured bandwidth as a table and as JSON.
 #include "bench/comm_bench.h"
 
 #include <cstdio>

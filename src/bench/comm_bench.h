@@ -1,4 +1,4 @@
-// How fast the processes of a run talk to each other, as a table and as JSON.
+// bench comm: how fast the processes of a run talk to each other, as a table and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// Quantiles of the token lengths of bank transactions and of SQuAD windows.
 #include "bench/lengths.h"
 
 #include <algorithm>

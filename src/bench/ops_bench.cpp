@@ -1,3 +1,4 @@
+// bench ops: each operation of a step is timed alone, at the step's sizes.
 #include "bench/ops_bench.h"
 
 #include <algorithm>

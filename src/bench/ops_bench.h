@@ -1,4 +1,4 @@
-// Each operation of a training step on its own, over and over, at the sizes of that step.
+// bench ops: each operation of a training step on its own, over and over, at that step's sizes.
 #pragma once
 
 #include <string>

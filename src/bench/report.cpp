@@ -1,3 +1,4 @@
+// Renders results of bench step: shares by operation, rates, medians.
 #include "bench/report.h"
 
 #include <algorithm>

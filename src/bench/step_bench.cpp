@@ -1,3 +1,4 @@
+// bench step: runs and times training steps on synthetic samples.
 #include "bench/step_bench.h"
 
 #include <algorithm>

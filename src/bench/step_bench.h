@@ -1,5 +1,5 @@
-// Throughput of training steps on this machine: random weights of a shape, random samples, the
-// program's own TrainingStep (dropout, clipping, AdamW) on a profiled backend.
+// bench step: throughput of training steps on random weights and samples.
+// The program's own TrainingStep (dropout, clipping, AdamW) runs on a profiled backend.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Draws the synthetic task's samples: Zipf token ids, random labels or spans.
 #include "bench/synthetic_task.h"
 
 #include <algorithm>

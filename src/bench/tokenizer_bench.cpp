@@ -1,3 +1,4 @@
+// bench tokenizer: encodes a file's lines on all threads, over and over.
 #include "bench/tokenizer_bench.h"
 
 #include <algorithm>

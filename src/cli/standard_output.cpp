@@ -1,3 +1,4 @@
+// Writes to standard output; a reader that went away ends the program quietly.
 #include "cli/standard_output.h"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+// Help pages, one-line usage errors with the closest name, and checks of option values.
 #include "cli/usage.h"
 
 #include <CLI/CLI.hpp>

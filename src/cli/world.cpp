@@ -1,3 +1,4 @@
+// Connects the launched processes on first use and keeps the communicator.
 #include "cli/world.h"
 
 namespace finetune {

@@ -1,3 +1,4 @@
+// Settles which process speaks when an action failed on some of them.
 #include "comm/agreement.h"
 
 #include <optional>

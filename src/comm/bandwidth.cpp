@@ -1,3 +1,4 @@
+// Times barriers, all-gathers, sums and exchanges between processes.
 #include "comm/bandwidth.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Between the processes of one run: `solo` is one process; `shared` the processes of one host,
-// through memory that they share; `mpi` several hosts, MPI between them and shared memory inside
-// each.
+// Communicator: collectives and messages between the processes of one run.
+// `solo` is one process; `shared` the processes of one host, through memory that they share; `mpi`
+// several hosts, MPI between them and shared memory inside each.
 //
 // Processes are numbered in order of hosts: those of a host are neighbours, and rank 0 is the
 // launcher's rank 0. Messages name a process by the launcher's own number (name()).

@@ -1,3 +1,4 @@
+// The liveness thread: deaths of neighbours, time limits, and how a job is ended.
 #include "comm/liveness.h"
 
 #include <dlfcn.h>

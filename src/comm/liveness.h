@@ -1,5 +1,6 @@
-// Nobody waits for ever: a thread that sees when a process of this host dies, a limit on waiting,
-// and the end of the job with one line that names who was to blame.
+// Liveness of a run's processes: a death or a hang ends the job, and no process waits for ever.
+// A thread sees when a process of this host dies, waiting has a limit, and the job ends with one
+// line that names who was to blame.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Numbers and names of the processes, and the common end of a run.
 #include "comm/parallel_communicator.h"
 
 #include <mpi.h>

@@ -1,3 +1,4 @@
+// Divides a host's cores by affinity masks, and advises on mpirun's binding.
 #include "comm/placement.h"
 
 #include <algorithm>

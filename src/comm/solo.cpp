@@ -1,3 +1,4 @@
+// The communicator of a process that is alone: every collective is at once.
 #include <cstdlib>
 #include <cstring>
 

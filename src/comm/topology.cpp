@@ -1,3 +1,4 @@
+// Numbers processes host by host, and names a host by its kernel's identifiers.
 #include "comm/topology.h"
 
 #include <sys/stat.h>

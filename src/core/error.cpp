@@ -1,3 +1,4 @@
+// What a failed internal check reports.
 #include "core/error.h"
 
 namespace finetune {

@@ -1,3 +1,4 @@
+// Mapped files, files written atomically (temporary, fsync, rename), free space.
 #include "core/files.h"
 
 #include <fcntl.h>

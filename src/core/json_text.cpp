@@ -1,3 +1,4 @@
+// Gives an exponent to integers of 20 digits and more in JSON text, so that they parse.
 #include "core/json_text.h"
 
 #include <algorithm>

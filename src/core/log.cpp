@@ -1,3 +1,4 @@
+// The log's sinks: standard error, log.txt and the progress line.
 #include "core/log.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SHA-256 of texts, byte streams and files through OpenSSL's EVP interface.
 // By libcrypto's plain functions: they allocate nothing and cannot fail. EVP, which is recommended
 // in their place, loads providers at its first use, and crashes there where memory is short.
 #define OPENSSL_SUPPRESS_DEPRECATED

@@ -1,3 +1,4 @@
+// Number formatting and parsing, splitting, closest match, UTF-8 checks.
 #include "core/text.h"
 
 #include <algorithm>

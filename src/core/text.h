@@ -1,5 +1,6 @@
-// Text helpers. Numbers are written and read independent of the locale, and written so that they
-// read back to the same value.
+// Text helpers: numbers, splitting, closest match, UTF-8.
+// Numbers are written and read independent of the locale, and written so that they read back to the
+// same value.
 #pragma once
 
 #include <charconv>

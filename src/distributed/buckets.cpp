@@ -1,3 +1,4 @@
+// Cuts the dense gradient into buckets of whole layers, from the head down.
 #include "distributed/buckets.h"
 
 #include <algorithm>

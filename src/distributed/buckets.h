@@ -1,5 +1,5 @@
-// The dense part of the gradient in the pieces in which the backward pass finishes it: what is
-// ready can go to other processes while the layers below are computed.
+// Gradient buckets: pieces of the dense gradient in the order in which the backward pass ends them.
+// What is ready can go to other processes while the layers below are computed.
 #pragma once
 
 #include <cstdint>

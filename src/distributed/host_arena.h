@@ -1,6 +1,7 @@
-// The part of an arena that the owners of this host have (zero_partition.h), or on a device this process
-// alone: first or second moments. For a single owner, and on the CPU for a single host, it is the
-// whole arena, laid out as the table says; else the slices of its buckets lie one behind the other.
+// The part of an optimizer arena (first or second moments) that this host's owners have.
+// Owners are those of zero_partition.h; on a device it is this process's part alone. For a single
+// owner, and on the CPU for a single host, it is the whole arena, laid out as the table says; else
+// the slices of its buckets lie one behind the other.
 #pragma once
 
 #include <memory>

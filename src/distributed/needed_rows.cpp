@@ -1,3 +1,4 @@
+// Collects the word rows of a global batch, sorted and without repetition.
 #include "distributed/needed_rows.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Rows of the word embedding that a global batch has: ascending, in host memory and in the
-// backend's.
+// Rows of the word embedding that a global batch has, ascending.
+// They are in host memory and in the backend's.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Broadcasts of rank 0's texts and decisions, and arrays shared with a host.
 #include "distributed/rank0_values.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What one process has found or read, for others.
+// Broadcasts and agreements of values that rank 0, or each process, has found.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Rows of matrices between a device and the host, packed on the way: most rows of the word
-// embedding stay where they are.
+// Copies of chosen matrix rows between a device and the host, packed on the way.
+// Most rows of the word embedding stay where they are.
 #pragma once
 
 #include <cstdint>

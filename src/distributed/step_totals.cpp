@@ -1,3 +1,4 @@
+// Adds up losses, square sums and wishes of all processes in one fixed order.
 #include "distributed/step_totals.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What processes add up in a step: losses of shards, sums of squares of the gradient's blocks, and
-// what each would like all to agree on. In the order of one process alone, so that loss and norm
-// have the same bits on any number of processes.
+// What all processes add up in a step: losses, square sums of gradient blocks, wishes to stop.
+// In the order of one process alone, so that loss and norm have the same bits on any number of
+// processes.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// All-gather of updated weights through memory of the host.
 #include "distributed/weight_gather.h"
 
 #include <cstring>

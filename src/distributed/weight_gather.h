@@ -1,4 +1,5 @@
-// The copies of the weights that a run's processes compute with. Owners (zero_partition.h) update their
+// All-gather of updated weights: the interface, and its ways through the host.
+// A run's processes compute with copies of the weights. Owners (zero_partition.h) update their
 // parts; from here all others get them.
 #pragma once
 

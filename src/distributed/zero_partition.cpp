@@ -1,3 +1,4 @@
+// Boundaries of each owner's part of the dense parameters and the word rows.
 #include "distributed/zero_partition.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Who sums and updates which part of the arenas. Two parts are dealt out apart: all but the word
-// embedding by elements (dense), the word embedding by rows, most of which a batch does not have.
-// Boundaries fall on those of norm blocks, so that every block of the gradient norm is summed whole
-// by one process.
+// ZeRO partition: which process sums and updates which part of the parameters.
+// Two parts are divided apart: all but the word embedding by elements (dense), the word embedding
+// by rows, most of which a batch does not have. Boundaries fall on those of norm blocks, so that
+// every block of the gradient norm is summed whole by one process.
 //
 // The dense part can be cut into buckets, of each of which every owner has a slice: what is
 // exchanged bucket by bucket then comes from all and goes to all, each time.

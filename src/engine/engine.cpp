@@ -1,3 +1,4 @@
+// Makes the backend, sizes the buffers, and runs inference on micro-batches.
 #include "engine/engine.h"
 
 #include <algorithm>

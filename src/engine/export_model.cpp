@@ -1,3 +1,4 @@
+// Writes config.json, model.safetensors and tokenizer files, all at once or not at all.
 #include "engine/export_model.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A model directory in Hugging Face's layout that transformers loads without a warning:
-// config.json, model.safetensors, the tokenizer's files.
+// Exports a model as a directory that transformers loads without a warning.
+// Hugging Face's layout: config.json, model.safetensors, the tokenizer's files.
 #pragma once
 
 #include <filesystem>

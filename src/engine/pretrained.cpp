@@ -1,3 +1,4 @@
+// Loads encoder, pooler and head from a weight source, and reports what was new.
 #include "engine/pretrained.h"
 
 #include <algorithm>

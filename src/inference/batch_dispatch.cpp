@@ -1,3 +1,4 @@
+// Rank 0 dispatches micro-batches, all processes infer, logits come back in order.
 #include "inference/batch_dispatch.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
-// Evaluation and prediction on all processes: rank 0 reads and plans micro-batches, which do not
-// depend on the number of processes, dispatches them whole, and takes the logits in their order. So
-// metrics and files are the same for any number of processes, and only rank 0 needs the samples.
-// A sample with the tokens of an earlier one is not computed again (logits_cache.h).
+// Batch dispatch: evaluation and prediction on all processes, planned by rank 0.
+// Rank 0 reads and plans micro-batches, which do not depend on the number of processes, dispatches
+// them whole, and takes the logits in their order. So metrics and files are the same for any number
+// of processes, and only rank 0 needs the samples. A sample with the tokens of an earlier one is
+// not computed again (logits_cache.h).
 #pragma once
 
 #include <functional>

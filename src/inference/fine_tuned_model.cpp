@@ -1,3 +1,4 @@
+// Opens a fine-tuned model on rank 0 and loads it on every process.
 #include "inference/fine_tuned_model.h"
 
 #include <algorithm>

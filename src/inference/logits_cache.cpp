@@ -1,3 +1,4 @@
+// The cache's hash table over token sequences, bounded in entries and bytes.
 #include "inference/logits_cache.h"
 
 #include <algorithm>

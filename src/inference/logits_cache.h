@@ -1,7 +1,8 @@
-// Samples that come again in an evaluation or a prediction. The logits of a sequence follow from
-// its tokens alone (to their last bits, which other shapes of a micro-batch may round otherwise),
-// and bank text repeats itself: a sample with the tokens of an earlier one gets that one's logits
-// and is not computed. Memory is bounded: of very many different samples the newest are remembered.
+// Logits cache: a sample that comes again in an evaluation or prediction is computed once.
+// The logits of a sequence follow from its tokens alone (to their last bits, which other shapes of
+// a micro-batch may round otherwise), and bank text repeats itself: a sample with the tokens of an
+// earlier one gets that one's logits and is not computed. Memory is bounded: of very many different
+// samples the newest are remembered.
 #pragma once
 
 #include <cstdint>

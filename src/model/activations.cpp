@@ -1,3 +1,4 @@
+// Offsets of every activation of a training pass, with recompute, and of inference.
 #include "model/activations.h"
 
 #include <algorithm>

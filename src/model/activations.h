@@ -1,5 +1,5 @@
-// The activation plan: where every intermediate result of a forward and backward pass lies in one
-// block of memory, by formula from the configuration and the sizes of the micro-batch.
+// The activation plan: where every intermediate result of a pass lies in one block of memory.
+// Of forward and backward pass, by formula from the configuration and the sizes of the micro-batch.
 #pragma once
 
 #include <cstdint>

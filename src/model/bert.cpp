@@ -1,3 +1,4 @@
+// BERT's forward and backward pass over encoder layers, embeddings and head.
 #include "model/bert.h"
 
 #include <algorithm>

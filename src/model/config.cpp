@@ -1,3 +1,4 @@
+// Reads and checks config.json, and knows the shapes tiny, minilm, base and large.
 #include "model/config.h"
 
 #include <simdjson.h>

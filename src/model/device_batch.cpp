@@ -1,3 +1,4 @@
+// Uploads a packed micro-batch as one block, and gives views of its arrays.
 #include <algorithm>
 #include <bit>
 #include <numeric>

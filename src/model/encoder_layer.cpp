@@ -1,3 +1,4 @@
+// One encoder layer's passes: attention, feed-forward, and first tokens alone.
 #include "model/encoder_layer.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Builds the parameter table from the configuration, and draws initial values.
 #include "model/parameters.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The parameter table: every trainable tensor once, in the order in which gradients become ready
-// in the backward pass. Loading, optimizer, clipping, checkpoints, export and reduction are loops
-// over it. Values live in flat arenas of size() floats, one each for weights, gradients, m and v.
+// The parameter table: every trainable tensor once, in the order in which gradients become ready.
+// Loading, optimizer, clipping, checkpoints, export and reduction are loops over it. Values live in
+// flat arenas of size() floats, one each for weights, gradients, m and v.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Measures a device's matrix-product rate and memory bandwidth.
 #include "ops/device_peaks.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// What a backend's device reaches in practice, measured through the backend's own operations: for
-// devices with memory of their own, of which ops/cpu/machine_peaks.h knows nothing.
+// What a backend's device reaches in practice: matrix-product rate and memory bandwidth.
+// Measured through the backend's own operations, for devices with memory of their own, of which
+// ops/cpu/machine_peaks.h knows nothing.
 #pragma once
 
 #include "ops/backend.h"

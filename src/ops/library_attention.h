@@ -1,6 +1,6 @@
-// Which calls of attention go to a GPU library's fused kernels where these are asked for
-// (ops/cuda/attention/fused.h), and the sizes that their plans are made for: the module's calls and the
-// forecast of its memory must agree.
+// Which attention calls a GPU library's fused kernels take, and the sizes of their plans.
+// Where these are asked for (ops/cuda/attention/fused.h). The module's calls and the forecast of
+// its memory must agree.
 #pragma once
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Forwards every operation and records its time, arithmetic and traffic.
 // What each operation does, by formula, and the forwards to the backend that does it.
 #include "ops/profiling_backend.h"
 

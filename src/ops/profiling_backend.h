@@ -1,5 +1,6 @@
-// A backend that computes with another one and keeps a record of every operation: calls, seconds,
-// arithmetic and memory traffic by formula. The model runs on it unchanged.
+// A backend that computes with another one and records every operation.
+// It records calls, seconds, arithmetic and memory traffic by formula. The model runs on it
+// unchanged.
 //
 // Arithmetic counts a multiply-add as 2: a product of (M, K) and (K, N) is 2MNK; attention is 4 per
 // query, key and element of a head forward (two products) and 8 backward (four; the recomputed

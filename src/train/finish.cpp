@@ -1,3 +1,4 @@
+// Exports the best model, writes metrics and facts, and checks the gates.
 #include "train/finish.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tracks each word row's last update, and catches rows up when they are needed.
 #include "train/lazy_rows.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-// Updates of the word embedding, most of whose rows a batch does not have: their gradient is zero,
-// and what AdamW does to them then (decay, and the moments dying away) can wait until the row is
-// needed. Rows of the batch are updated in every step; all others remember up to which step they
-// are, and catch up from a log of the steps' constants in one trip through memory: before a batch
-// has them, before anybody looks at the weights (settle), and a part of all rows in every step, so
-// that none falls behind by more than kMostMissed steps. The arithmetic of every row is that of
-// eager updates in their order: same bits.
+// Lazy updates of the word embedding: rows that a batch does not have are updated when needed.
+// Most rows are such: their gradient is zero, and what AdamW does to them then (decay, and the
+// moments dying away) can wait. Rows of the batch are updated in every step; all others remember up
+// to which step they are, and catch up from a log of the steps' constants in one trip through
+// memory: before a batch has them, before anybody looks at the weights (settle), and a part of all
+// rows in every step, so that none falls behind by more than kMostMissed steps. The arithmetic of
+// every row is that of eager updates in their order: same bits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Everything before the first step of a run.
+// Prepares a training run: everything before its first step, on every process.
 #include <algorithm>
 #include <chrono>
 #include <string_view>

@@ -1,3 +1,4 @@
+// Compares a run's stored options and data with those given, for --resume.
 #include "train/resume.h"
 
 #include <algorithm>

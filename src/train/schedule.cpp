@@ -1,3 +1,4 @@
+// The learning rate of each step by schedule kind.
 #include "train/schedule.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A session's evaluation, fingerprints and out-of-memory message.
 #include "train/session.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Everything that a training run needs, checked and loaded, before its first step.
+// A training session: everything that a run needs, checked and loaded, before its first step.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Installs signal handlers that set flags, on a stack of their own.
 #include "train/signals.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// The training loop: steps, logging, evaluation, checkpoints, stopping.
 #include "train/trainer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// One training step: micro-batch gradients, reduction, clipping, update.
 #include "train/training_step.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// One update: forward and backward over the global batch's shards and micro-batches, ordered sum,
-// clipping, AdamW. Collective: every process computes its shards, sums and updates what it owns.
+// One training step: forward and backward over shards and micro-batches, reduction, clip, AdamW.
+// Collective: every process computes its shards of the global batch, sums and updates what it owns.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Opens HDF5 files for reading under one lock, and words HDF5's errors.
 #include "weights/hdf5_file.h"
 
 namespace finetune {

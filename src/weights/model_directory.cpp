@@ -1,3 +1,4 @@
+// Finds config, weights and tokenizer files in a model directory.
 #include "weights/model_directory.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Maps tensor names of PyTorch, Keras and TensorFlow to Hugging Face's.
 #include "weights/names.h"
 
 #include "core/text.h"

@@ -1,3 +1,4 @@
+// Copies strided tensors of any element type to contiguous floats.
 #include "weights/stored_tensor.h"
 
 #include <algorithm>

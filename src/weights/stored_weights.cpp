@@ -1,3 +1,4 @@
+// Finds tensors by canonical name, reads them, and refuses NaN and infinity.
 #include "weights/stored_weights.h"
 
 #include <algorithm>

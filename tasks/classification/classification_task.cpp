@@ -1,3 +1,4 @@
+// The classification task: data description, training arrays, metrics, config.
 #include "tasks/classification/classification_task.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes logits of a sample set micro-batch by micro-batch.
 #include "tasks/classification/logits.h"
 
 #include <algorithm>

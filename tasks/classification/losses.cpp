@@ -1,3 +1,4 @@
+// Cross entropy and binary cross entropy of one sample in double.
 #include "tasks/classification/losses.h"
 
 #include <algorithm>

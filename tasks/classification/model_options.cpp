@@ -1,3 +1,4 @@
+// The object "finetune" in config.json: written by training, read as defaults.
 #include "tasks/classification/model_options.h"
 
 #include <nlohmann/json.hpp>

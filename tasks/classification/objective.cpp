@@ -1,3 +1,4 @@
+// Uploads classification targets, and computes loss and its denominator.
 #include "tasks/classification/objective.h"
 
 #include <algorithm>

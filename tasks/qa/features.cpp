@@ -1,3 +1,4 @@
+// Tokenizes contexts and questions, and makes overlapping windows of them.
 #include "tasks/qa/features.h"
 
 #include <algorithm>

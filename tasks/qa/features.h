@@ -1,7 +1,7 @@
-// Questions to windows, as Hugging Face's run_qa prepares them: [CLS] question [SEP] context [SEP],
-// the context cut into windows that overlap by doc_stride tokens, and the answer's first and last
-// token as positions in the window. One deliberate difference: the start never passes the last
-// token of the context.
+// Questions to overlapping windows, as Hugging Face's run_qa prepares them.
+// A window is [CLS] question [SEP] context [SEP], the context cut into windows that overlap by
+// doc_stride tokens, and the answer's first and last token as positions in the window. One
+// deliberate difference: the start never passes the last token of the context.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Uploads answer spans, and computes the span loss.
 #include "tasks/qa/objective.h"
 
 #include <vector>

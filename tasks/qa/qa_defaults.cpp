@@ -1,3 +1,4 @@
+// Reads a trained model's question-answering options from its config.json.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

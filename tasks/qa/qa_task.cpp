@@ -1,3 +1,4 @@
+// The question-answering task: reading, windows, hold-out, evaluation.
 #include "tasks/qa/qa_task.h"
 
 #include <algorithm>

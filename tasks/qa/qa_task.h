@@ -1,5 +1,6 @@
-// Extractive question answering (SQuAD v1.1 and v2.0) as a task: samples are windows of a question
-// and a part of its context, the model marks the answer's first and last token.
+// Extractive question answering (SQuAD v1.1 and v2.0) as a Task.
+// Samples are windows of a question and a part of its context, the model marks the answer's first
+// and last token.
 #pragma once
 
 #include <cstdint>

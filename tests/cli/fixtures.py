@@ -1,4 +1,4 @@
-"""What the black-box tests of a finished model share: models, data, and calls of predict and evaluate."""
+"""What the black-box tests of a finished model share: models, data, evaluate and predict."""
 import csv
 import io
 import json

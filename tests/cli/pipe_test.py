@@ -1,4 +1,4 @@
-"""Data that comes through a pipe: it is read once, and trained on, compared and summed as the file would be."""
+"""Data through a pipe: read once, and trained on, compared and summed as the file would be."""
 import hashlib
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Processes of one run: what they tell each other, and that none hangs, whoever dies or does not come.
+"""Processes of one run: what they tell each other, and that none hangs when one dies.
 
 test_comm_ranks does the checks inside the processes; here are their numbers, and what the user sees.
 FINETUNE_HOSTS=2 makes two hosts of one machine.

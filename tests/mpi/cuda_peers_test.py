@@ -1,5 +1,7 @@
-"""Several processes that have a device each, on the CUDA module whose kernels run on the host: what goes from device to
-device goes through an NCCL that is made for these tests (tests/unit/ops/host_cuda)."""
+"""Several processes with a device each, on a CUDA module whose kernels run on the host.
+
+What goes from device to device goes through an NCCL that is made for these tests
+(tests/unit/ops/host_cuda)."""
 import json
 import os
 import shutil

@@ -1,5 +1,6 @@
-"""Several processes that share a device: on the CUDA module whose kernels run on the host they have the bits of one
-process, in training, evaluation, prediction and after a resumption.
+"""Several processes that share a device, on a CUDA module whose kernels run on the host.
+
+They have the bits of one process, in training, evaluation, prediction and after a resumption.
 
 With FINETUNE_DEVICE=cuda and without that module the processes share a GPU (scripts/gpu/gpu_check.sh)."""
 import shutil

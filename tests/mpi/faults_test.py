@@ -1,4 +1,4 @@
-"""Several processes when something fails: one line from the process that knows, one exit code, and nothing left."""
+"""When something fails on several processes: one line, one exit code, and nothing left."""
 import os
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Every combination of task, way of saving memory, number of processes and hosts, and an interruption: one result each.
+"""Every combination of task, memory option, processes, hosts and interruption: one result each.
 
 Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/matrix.sh.
 """

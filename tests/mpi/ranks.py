@@ -1,4 +1,4 @@
-"""Runs of the binary under mpirun, none of which can hang: what the tests of several processes share."""
+"""Runs of the binary under mpirun, none of which can hang, for the tests of several processes."""
 import os
 import shutil
 import signal

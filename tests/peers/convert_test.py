@@ -1,5 +1,6 @@
-"""Every output of `finetune convert`, in transformers: it loads without a warning and holds the numbers of
-its source in the type asked for."""
+"""Every output of `finetune convert`, in transformers.
+
+It loads without a warning and holds the numbers of its source in the type asked for."""
 import torch
 from peer import load
 

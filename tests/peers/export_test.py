@@ -1,5 +1,6 @@
-"""What `finetune train` exports, in transformers: it loads without a warning and computes what ours does,
-padded there and packed here."""
+"""What `finetune train` exports, in transformers.
+
+It loads without a warning and computes what ours does, padded there and packed here."""
 import csv
 import json
 

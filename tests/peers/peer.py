@@ -1,5 +1,4 @@
-"""What the tests beside Hugging Face share: models without weights of their own, loading that notices
-every warning, and texts."""
+"""What the tests beside Hugging Face share: models, loading that notices warnings, texts."""
 import csv
 import json
 import logging

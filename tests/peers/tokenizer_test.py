@@ -1,5 +1,6 @@
-"""Ids and offsets beside the package tokenizers, on a sample (scripts/compare_tokenizer.py compares all of a
-corpus)."""
+"""Ids and offsets beside the package tokenizers, on a sample.
+
+scripts/compare_tokenizer.py compares all of a corpus."""
 import itertools
 import json
 import random

@@ -1,5 +1,7 @@
-"""Twenty steps of training beside a loop of torch: AdamW, schedule and clipping of Hugging Face's
-Trainer, dropout 0. The options and shapes here are those that the golden trajectories do not have."""
+"""Twenty steps of training beside a loop of torch.
+
+AdamW, schedule and clipping of Hugging Face's Trainer, dropout 0. The options and shapes here are those
+that the golden trajectories do not have."""
 import json
 
 import torch

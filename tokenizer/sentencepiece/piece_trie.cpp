@@ -1,3 +1,4 @@
+// Builds the double array of the piece trie.
 #include "tokenizer/sentencepiece/piece_trie.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Longest match of byte strings: a trie laid out as a double array (Aoe, "An efficient digital
-// search algorithm by using a double-array structure", 1989).
+// Longest match of byte strings: a trie laid out as a double array.
+// (Aoe, "An efficient digital search algorithm by using a double-array structure", 1989.)
 #pragma once
 
 #include <cstdint>

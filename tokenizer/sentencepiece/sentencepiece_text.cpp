@@ -1,3 +1,4 @@
+// ALBERT's preparation of text: spaces, quotes, lower case, accents.
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
 
 #include "tokenizer/unicode/unicode_tables.h"

@@ -1,3 +1,4 @@
+// Loads a sentencepiece model, and encodes text with byte offsets.
 #include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <sentencepiece_processor.h>

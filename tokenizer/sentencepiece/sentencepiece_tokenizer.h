@@ -1,5 +1,6 @@
-// Vocabularies of the sentencepiece library (Kudo and Richardson, 2018), with the preparation of
-// text of Hugging Face's AlbertTokenizer (transformers 4.57.1, the one that uses the library).
+// A tokenizer on vocabularies of the sentencepiece library (Kudo and Richardson, 2018).
+// Text is prepared as by Hugging Face's AlbertTokenizer (transformers 4.57.1, the one that uses the
+// library).
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Reads pieces and scores of the model file; Viterbi search in single precision.
 #include "tokenizer/sentencepiece/unigram.h"
 
 #include <algorithm>

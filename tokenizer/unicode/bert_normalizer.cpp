@@ -1,3 +1,4 @@
+// Cleans, lower-cases, decomposes and strips accents, keeping source bytes.
 #include "tokenizer/unicode/bert_normalizer.h"
 
 #include <algorithm>

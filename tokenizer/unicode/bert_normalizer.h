@@ -1,5 +1,5 @@
-// BertNormalizer of Hugging Face tokenizers 0.22.2 for text that is not plain ASCII: every
-// normalized character keeps the bytes of the original that it stands for.
+// BertNormalizer of Hugging Face tokenizers 0.22.2, for text that is not plain ASCII.
+// Every normalized character keeps the bytes of the original that it stands for.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Reads WordPiece definitions from tokenizer.json or vocab.txt.
 #include "tokenizer/wordpiece/wordpiece_files.h"
 
 #include <memory>

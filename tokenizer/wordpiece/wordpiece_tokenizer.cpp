@@ -1,3 +1,4 @@
+// Encodes text by WordPiece: ASCII words fast, all else normalised first.
 #include "tokenizer/wordpiece/wordpiece_tokenizer.h"
 
 #include <algorithm>

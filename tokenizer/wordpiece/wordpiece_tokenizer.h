@@ -1,6 +1,7 @@
-// BERT's tokenizer: BertNormalizer, BertPreTokenizer and WordPiece of Hugging Face tokenizers
-// 0.22.2 in one pass over the bytes. Plain ASCII words go straight to the vocabulary; a run of
-// text with anything else goes through BertNormalizer.
+// BERT's tokenizer: normalizer, pre-tokenizer and WordPiece in one pass over the bytes.
+// BertNormalizer, BertPreTokenizer and WordPiece of Hugging Face tokenizers 0.22.2. Plain ASCII
+// words go straight to the vocabulary; a run of text with anything else goes through
+// BertNormalizer.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-"""Sections of a document between marks, one pair for each part, so that a part can be measured again alone."""
+"""Sections of a document between marks, so that one part can be measured again alone."""
 import os
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Evaluation and prediction: the same fine-tuned directory and the same file of rows on both sides."""
+"""Evaluation and prediction: the same fine-tuned directory and rows on both sides."""
 import csv
 import itertools
 import json

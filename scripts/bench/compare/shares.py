@@ -1,4 +1,4 @@
-"""A step's share of the machine's matrix-product rate, where its time goes, and the bound the machine sets."""
+"""A step's share of the machine's matrix-product rate, where its time goes, and its bound."""
 import json
 import statistics
 

@@ -1,4 +1,4 @@
-"""Text to ids and offsets with one thread, and the whole SQuAD training file to windows with two."""
+"""Tokenizer speed: text to ids with one thread, SQuAD's training file to windows with two."""
 import csv
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A whole run: MiniLM on all bank text, one epoch, evaluated; wall time and accuracy of each side."""
+"""A whole run: MiniLM on all bank text, one epoch: wall time and accuracy of each side."""
 import json
 import shutil
 

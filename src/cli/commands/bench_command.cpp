@@ -1,5 +1,4 @@
-// finetune bench: throughput here of training steps, single operations, the tokenizer and
-// processes.
+// finetune bench: throughput of training steps, operations, the tokenizer and communication.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>

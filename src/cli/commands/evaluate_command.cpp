@@ -1,4 +1,4 @@
-// finetune evaluate
+// finetune evaluate: metrics of a fine-tuned model on data, optionally with its predictions.
 #include <cstdio>
 #include <memory>
 #include <optional>

@@ -1,3 +1,4 @@
+// Describes and prints checkpoints and run directories for inspect.
 #include "cli/commands/inspect_run.h"
 
 #include <algorithm>

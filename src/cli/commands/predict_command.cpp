@@ -1,4 +1,4 @@
-// finetune predict
+// finetune predict: labels or answers for new data.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// finetune tokenize: text to ids, tokens and offsets, one JSON line for each input line (with
-// windows: for each window). Memory does not grow with the input.
+// finetune tokenize: text to ids, tokens and offsets, one JSON line for each input line.
+// With windows one for each window. Memory does not grow with the input.
 #include <simdjson.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// finetune train
+// finetune train: options from the command line and config.toml, then the training run.
 #include <algorithm>
 #include <cstdio>
 #include <memory>

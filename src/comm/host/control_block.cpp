@@ -1,3 +1,4 @@
+// Writes and reads what each process is at: its phase and step.
 #include "comm/host/control_block.h"
 
 #include <cstring>

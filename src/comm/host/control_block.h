@@ -1,5 +1,5 @@
-// What the processes of one host keep in shared memory to run together: a barrier, mailboxes, what
-// each is at, and the end of the job.
+// The block of shared memory by which the processes of one host run together.
+// It has a barrier, mailboxes, what each is at, and the end of the job.
 #pragma once
 
 #include <array>

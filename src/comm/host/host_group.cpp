@@ -1,3 +1,4 @@
+// Collectives of one host's processes through shared memory.
 #include "comm/host/host_group.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads a process's state and start time from /proc.
 #include "comm/host/process_status.h"
 
 #include <fcntl.h>

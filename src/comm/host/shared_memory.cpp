@@ -1,3 +1,4 @@
+// Memory between processes by memfd: created, opened through /proc, mapped.
 #include "comm/host/shared_memory.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-// Memory that processes of one host share without a name in any file system: one makes it, the
-// others open its descriptor through /proc. Nothing stays behind, however a process ends, and the
-// size of /dev/shm is no limit.
+// Shared memory between processes of one host, without a name in any file system.
+// One process makes it, the others open its descriptor through /proc. Nothing stays behind, however
+// a process ends, and the size of /dev/shm is no limit.
 #pragma once
 
 #include <cstddef>

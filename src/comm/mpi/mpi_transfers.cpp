@@ -1,3 +1,4 @@
+// Starts nonblocking MPI transfers in bounded pieces, and waits for them.
 #include "comm/mpi/mpi_transfers.h"
 
 #include <sched.h>

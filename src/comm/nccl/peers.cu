@@ -1,8 +1,8 @@
-// Between processes that each have a GPU of their own: NCCL on a stream of its own, of high
-// priority, so that what is ready goes out beside the context's work. All operations are on that
-// one stream: their order is that of the calls, on every process. The host waits for none of them
-// as it goes; where it waits for the device it looks for failures of peers, and for an exchange
-// that does not end: one whose peer never comes would hold up all that follows.
+// Exchange between processes that each have a GPU of their own: NCCL on a stream of its own.
+// The stream has high priority, so that what is ready goes out beside the context's work. All
+// operations are on that one stream: their order is that of the calls, on every process. The host
+// waits for none of them as it goes; where it waits for the device it looks for failures of peers,
+// and for an exchange that does not end: one whose peer never comes would hold up all that follows.
 #include <nccl.h>
 #include <unistd.h>
 

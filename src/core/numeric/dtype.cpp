@@ -1,3 +1,4 @@
+// Conversions between binary16 (half precision) and float.
 #include "core/numeric/dtype.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// A micro-batch as it travels from data/ to the model: T real tokens of B sequences laid end to
-// end. There is no padding anywhere; on a backend that replays work the last sequences may be there
-// for the shape alone (data/packing.h).
+// A packed micro-batch: T real tokens of B sequences laid end to end, without padding.
+// It travels so from data/ to the model. On a backend that replays work the last sequences may be
+// there for the shape alone (data/packing.h).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a pure
-// function from (key, counter) to 128 random bits. There is no generator state anywhere, so a
-// random number depends on what it is for, never on packing, threads, processes or resumption.
-// Kernels of GPUs call the constexpr functions as they are.
+// Philox4x32-10: a pure function from (key, counter) to 128 random bits.
+// (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.) There is no generator
+// state anywhere, so a random number depends on what it is for, never on packing, threads,
+// processes or resumption. Kernels of GPUs call the constexpr functions as they are.
 #pragma once
 
 #include <array>

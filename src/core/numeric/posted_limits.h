@@ -1,5 +1,5 @@
-// Of copies that a backend is to hand to the host later (Backend::post): known to the program and
-// to the modules that keep them.
+// Limits of the copies that a backend hands to the host later (Backend::post).
+// Known to the program and to the modules that keep them.
 #pragma once
 
 #include <cstddef>

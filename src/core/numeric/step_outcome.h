@@ -1,5 +1,6 @@
-// What comes of a training step's sums, before the update: every backend works it out by this one
-// formula, on the host or in its own memory. Kernels of GPUs call it as it is.
+// The formula that turns a training step's sums into loss, gradient norm and clip scale.
+// Every backend works them out by it before the update, on the host or in its own memory. Kernels
+// of GPUs call it as it is.
 #pragma once
 
 #include <cstdint>

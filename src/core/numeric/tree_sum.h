@@ -1,6 +1,6 @@
-// The sum of numbers in one fixed binary tree (distributed/reduce/tree_reduce.h): neighbours are added, then
-// neighbouring pairs, and so on; what is left over is folded from the smallest subtree up. Kernels
-// of GPUs call it as it is.
+// The sum of numbers in one fixed binary tree (distributed/reduce/tree_reduce.h).
+// Neighbours are added, then neighbouring pairs, and so on; what is left over is folded from the
+// smallest subtree up. Kernels of GPUs call it as it is.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The thread pool, and how many cores the process may use.
 #include "core/threads/parallel.h"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
-// Looking for what other threads or processes do before a thread sleeps: to wake takes it some ten
-// microseconds, on a virtual machine a hundred, and many operations of a step take no longer.
+// Spinning: a thread looks for what others do for a while before it sleeps.
+// To wake takes it some ten microseconds, on a virtual machine a hundred, and many operations of a
+// step take no longer.
 #pragma once
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-// How long something has been waited for, by one who looks often.
+// A timer of how long something has been waited for, by one who looks often.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Connects devices of all processes where each has its own, under the time limit.
 #include <set>
 
 #include "ops/device_peers.h"

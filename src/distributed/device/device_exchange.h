@@ -1,5 +1,6 @@
-// Gradients and weights from device to device (ops/device_peers.h), where each process has a device
-// of its own: the two interfaces of the step (gradient_reduce.h, weight_gather.h) without the host.
+// Reduce-scatter of gradients and all-gather of weights from device to device.
+// Where each process has a device of its own (ops/device_peers.h): the two interfaces of the step
+// (gradient_reduce.h, weight_gather.h) without the host.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,4 @@
+// All-gather of updated weights from device to device.
 #include <vector>
 
 #include "core/error.h"

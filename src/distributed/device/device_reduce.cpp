@@ -1,3 +1,4 @@
+// Reduce-scatter of gradients from device to device, bucket by bucket.
 #include <algorithm>
 
 #include "core/error.h"

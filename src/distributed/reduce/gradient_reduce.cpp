@@ -1,3 +1,4 @@
+// Gradient reduction through memory of the host: on the CPU, and staged from devices.
 #include "distributed/reduce/gradient_reduce.h"
 
 #include <algorithm>

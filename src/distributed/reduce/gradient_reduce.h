@@ -1,5 +1,6 @@
-// The gradient of a global batch: this process's virtual shards (local_reduce.h), then the sum over
-// all processes (subtree_reduce.h), of which each owner has its part.
+// Reduce-scatter of a global batch's gradient: the interface, and its ways through the host.
+// First this process's virtual shards (local_reduce.h), then the sum over all processes
+// (subtree_reduce.h), of which each owner has its part.
 #pragma once
 
 #include <cstdint>

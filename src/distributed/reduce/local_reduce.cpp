@@ -1,3 +1,4 @@
+// Adds shard gradients of one process in the tree's order as they come.
 #include "distributed/reduce/local_reduce.h"
 
 namespace finetune {

@@ -1,6 +1,6 @@
-// Gradients of one process: each of its virtual shards is computed into an arena of its own, and
-// the arenas are added as the tree says (tree_reduce.h) until those are left that hold the process's
-// largest subtrees.
+// Gradient reduction inside one process: its virtual shards are added in the tree's order.
+// Each is computed into an arena of its own, and the arenas are added as the tree says
+// (tree_reduce.h) until those are left that hold the process's largest subtrees.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Each owner adds its part of all subtrees' gradients in the tree's order.
 #include "distributed/reduce/subtree_reduce.h"
 
 #include <algorithm>

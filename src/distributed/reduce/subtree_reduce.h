@@ -1,7 +1,8 @@
-// Sums of gradients between processes: each has put the sums of its largest subtrees (its subtrees)
-// into arenas in memory that its host's processes share, and every owner (zero_partition.h) adds its
-// part of all subtrees as the tree says, then that of all hosts' subtrees. So the work and the bytes are
-// spread, and the sum of a part lies where its owner finds it.
+// Gradient reduction between processes: owners add the sums of all processes' subtrees.
+// Each process has put the sums of its largest subtrees into arenas in memory that its host's
+// processes share. Every owner (zero_partition.h) adds its part of all subtrees as the tree says,
+// then that of all hosts' subtrees. So the work and the bytes are spread, and the sum of a part
+// lies where its owner finds it.
 //
 // Of the word embedding only the rows that the global batch has are looked at; all others are zero.
 #pragma once

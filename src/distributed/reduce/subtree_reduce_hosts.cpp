@@ -1,5 +1,6 @@
-// Sums between hosts: each sends what another owns there, in bounded pieces, and adds what comes
-// for itself in the order of the tree. In and out a host has as many bytes as in a ring.
+// Reduce-scatter of gradients between hosts, in bounded pieces, in the order of the tree.
+// Each process sends what another owns there, and adds what comes for itself. In and out a host has
+// as many bytes as in a ring.
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// Which subtrees a range of shards has, and the order in which they are added.
 #include "distributed/reduce/tree_reduce.h"
 
 #include <algorithm>

@@ -1,9 +1,10 @@
-// Sums in one fixed binary tree, so that results do not depend on how the terms are spread over
-// processes. The K leaves (virtual shards) are taken in order; neighbours are added, then
-// neighbouring pairs, and so on, like carries in a binary counter; what is left over when K is not
-// a power of two is folded from the smallest subtree up. The order of additions depends on K alone:
-// a process that owns some neighbouring leaves passes on the largest subtrees that it has whole,
-// and whoever has all subtrees adds them as the tree says.
+// The fixed binary tree in which shard gradients are added, and the order of its additions.
+// Results do not depend on how the terms are spread over processes. The K leaves (virtual shards)
+// are taken in order; neighbours are added, then neighbouring pairs, and so on, like carries in a
+// binary counter; what is left over when K is not a power of two is folded from the smallest
+// subtree up. The order of additions depends on K alone: a process that owns some neighbouring
+// leaves passes on the largest subtrees that it has whole, and whoever has all subtrees adds them
+// as the tree says.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The CPU backend's memory, copies and description.
 #include "ops/cpu/cpu_backend.h"
 
 #include <sys/mman.h>

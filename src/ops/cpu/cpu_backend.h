@@ -1,6 +1,6 @@
-// The CPU backend: matrix products (gemm.h, bf16_gemm.h) and, for all else, vector kernels
-// compiled for AVX2 and AVX-512 and chosen at run time (isa.h). One file an operation or a small
-// family of them.
+// The CPU backend: matrix products, and vector kernels that are chosen at run time.
+// Products are those of gemm.h and bf16_gemm.h; all else is compiled for AVX2 and AVX-512 (isa.h).
+// One file an operation or a small family of them.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Detects instruction sets, honours FINETUNE_ISA, and limits oneDNN to the same.
 #include "ops/cpu/isa.h"
 
 #include <initializer_list>

@@ -1,3 +1,4 @@
+// Measures this machine's matrix-product rate and memory bandwidth.
 #include "ops/cpu/machine_peaks.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Scratch memory of each thread, which grows and is kept.
 #include <sys/mman.h>
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Reference attention and its gradients in double precision.
 #include <algorithm>
 #include <cmath>
 #include <vector>

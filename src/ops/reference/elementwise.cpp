@@ -1,4 +1,4 @@
-// Activations, dropout, rows and embeddings.
+// Reference activations, dropout, rows and embeddings in double precision.
 #include <cmath>
 #include <numbers>
 #include <vector>

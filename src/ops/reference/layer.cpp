@@ -1,3 +1,4 @@
+// Reference of an encoder layer's two halves, put together from operations.
 #include <cmath>
 #include <vector>
 

@@ -1,3 +1,4 @@
+// Reference layer normalisation and its gradients in double precision.
 #include <cmath>
 #include <vector>
 

@@ -1,3 +1,4 @@
+// Reference losses and their gradients in double precision.
 #include <algorithm>
 #include <cmath>
 #include <vector>

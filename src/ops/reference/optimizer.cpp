@@ -1,3 +1,4 @@
+// Reference gradient sums, step outcome and AdamW in double precision.
 #include <algorithm>
 #include <cmath>
 #include <vector>

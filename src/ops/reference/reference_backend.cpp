@@ -1,3 +1,4 @@
+// The reference backend's memory, copies and linear layers.
 #include "ops/reference/reference_backend.h"
 
 #include <cstring>

@@ -1,5 +1,6 @@
-// The definition of every operation of ops/backend.h as plain loops, for tests: data are floats in
-// host memory, all arithmetic is double, and a result is rounded to float once. No threads.
+// The reference backend: the definition of every operation of ops/backend.h as plain loops.
+// For tests: data are floats in host memory, all arithmetic is double, and a result is rounded to
+// float once. No threads.
 #pragma once
 
 #include <cstddef>

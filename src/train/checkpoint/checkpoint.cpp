@@ -1,3 +1,4 @@
+// Writes and reads a checkpoint's tensors, options, labels and attributes.
 #include "train/checkpoint/checkpoint.h"
 
 #include <fcntl.h>

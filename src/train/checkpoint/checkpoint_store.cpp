@@ -1,3 +1,4 @@
+// Finds, chooses and prunes the checkpoints in a run's directory.
 #include "train/checkpoint/checkpoint_store.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Moves arenas between rank 0's checkpoint file and all processes, in pieces.
 #include "train/checkpoint/checkpoint_transfer.h"
 
 #include <algorithm>

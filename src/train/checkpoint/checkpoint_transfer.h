@@ -1,6 +1,6 @@
-// Checkpoints of a run on several processes: rank 0 writes and reads the one file; what other hosts
-// or devices have goes to and comes from them in bounded pieces, so that no file system need be
-// shared.
+// Checkpoints of a run on several processes: rank 0 writes and reads the one file.
+// What other hosts or devices have goes to and comes from them in bounded pieces, so that no file
+// system need be shared.
 #pragma once
 
 #include <filesystem>

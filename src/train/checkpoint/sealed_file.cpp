@@ -1,3 +1,4 @@
+// Writes and verifies the seal: size and tree-like SHA-256 of a file.
 #include "train/checkpoint/sealed_file.h"
 
 #include <fcntl.h>

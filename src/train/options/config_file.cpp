@@ -1,3 +1,4 @@
+// Parses and writes config.toml, and tells how two configurations differ.
 #include "train/options/config_file.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses durations such as "90s" and "1h30m".
 #include "train/options/duration.h"
 
 #include <array>

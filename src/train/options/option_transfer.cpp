@@ -1,3 +1,4 @@
+// Options to JSON text and back, so that rank 0 can send them.
 #include "train/options/option_transfer.h"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// Option values as config items, and lists of option names.
 #include "train/options/option_values.h"
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Checks option values and combinations, and derives settings from them.
 #include "train/options/options.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Options of `finetune train`, once: the command line, config.toml and the check on --resume are
-// loops over for_each_option. An optional without a value is an option that was not given.
+// The options of `finetune train`, declared once.
+// The command line, config.toml and the check on --resume are loops over for_each_option. An
+// optional without a value is an option that was not given.
 #pragma once
 
 #include <cstdint>

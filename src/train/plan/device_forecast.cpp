@@ -1,3 +1,4 @@
+// Sums GPU buffers by formula, and finds micro-batches that fit.
 #include "train/plan/device_forecast.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sums host memory by formula: arenas, moments, activations, batches.
 #include "train/plan/memory_forecast.h"
 
 #include <algorithm>

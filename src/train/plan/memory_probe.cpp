@@ -1,3 +1,4 @@
+// Runs passes of a two-layer model until the process's memory stops growing.
 #include "train/plan/memory_probe.h"
 
 #include <algorithm>

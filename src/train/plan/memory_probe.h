@@ -1,6 +1,6 @@
-// A forward and backward pass through a BERT of two layers, for what libraries and threads take
-// once they have worked: generated kernels, packed operands of every thread, stacks. None of it can
-// be told from outside of the libraries, some of it is 20 MiB for every thread, and it stays.
+// Memory probe: passes through a two-layer BERT measure what libraries and threads take at work.
+// Generated kernels, packed operands of every thread, stacks: none of it can be told from outside
+// of the libraries, some of it is 20 MiB for every thread, and it stays.
 #pragma once
 
 #include "train/plan/workload.h"

@@ -1,3 +1,4 @@
+// Prepares a run as train does, and puts its plan together.
 #include "train/plan/plan.h"
 
 #include <algorithm>

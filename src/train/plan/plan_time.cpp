@@ -1,3 +1,4 @@
+// Times some steps and an evaluation, and extrapolates to the run.
 #include "train/plan/plan_time.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How long a run's steps and evaluations take here: a few are computed, on the run's own samples
-// and with random weights.
+// A forecast of how long a run's steps and evaluations take here.
+// A few are computed, on the run's own samples and with random weights.
 #pragma once
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Counts steps, tokens and largest micro-batches of a run from its samples.
 #include "train/plan/workload.h"
 
 #include <algorithm>

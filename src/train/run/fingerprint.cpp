@@ -1,3 +1,4 @@
+// The low-priority thread that hashes data and model files.
 #include "train/run/fingerprint.h"
 
 #include <fcntl.h>

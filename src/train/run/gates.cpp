@@ -1,3 +1,4 @@
+// Parses assertions and baselines, and evaluates them on final metrics.
 #include "train/run/gates.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Bounds that a run's final metrics must keep: --assert "eval_f1>=88", and --baseline FILE
-// --tolerance eval_f1=0.3 against an earlier metrics.json. Parsed and checked before training.
+// Gates: bounds that a run's final metrics must keep.
+// They are --assert "eval_f1>=88", and --baseline FILE --tolerance eval_f1=0.3 against an earlier
+// metrics.json. Parsed and checked before training.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Writes and reads metrics.jsonl, metrics.json and run.json.
 #include "train/run/metrics_files.h"
 
 #include <simdjson.h>

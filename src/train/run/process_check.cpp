@@ -1,3 +1,4 @@
+// Compares program, options, samples and weights of all processes by digest.
 #include "train/run/process_check.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads memory, start time and hardware facts from /proc and cgroups.
 #include "train/run/process_stats.h"
 
 #include <sys/sysinfo.h>

@@ -1,3 +1,4 @@
+// Checks, clears, locks and lays out a run's output directory.
 #include "train/run/run_directory.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Opens data, reads the task, makes the schedule and loads initial weights.
 #include "train/run/run_setup.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads safetensors files, with every check of the reference implementation.
 // safetensors: u64 N, N bytes of JSON, then the data. Every rule of the reference implementation
 // (huggingface/safetensors, SafeTensors::read_metadata and Metadata::validate) is enforced.
 #include <simdjson.h>

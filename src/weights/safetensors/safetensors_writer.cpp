@@ -1,6 +1,6 @@
-// Writes safetensors byte for byte as the reference implementation does: tensors of one dtype
-// sorted by name, metadata {"format":"pt"} (transformers refuses files without), header padded
-// with blanks to a multiple of 8.
+// Writes safetensors files byte for byte as the reference implementation does.
+// Tensors of one dtype sorted by name, metadata {"format":"pt"} (transformers refuses files
+// without), header padded with blanks to a multiple of 8.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>

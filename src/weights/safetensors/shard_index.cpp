@@ -1,3 +1,4 @@
+// Reads sharded safetensors through their index file.
 // model.safetensors.index.json: {"metadata": {...}, "weight_map": {tensor: file beside it}}.
 #include <simdjson.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// A TensorFlow 1 checkpoint (tensorflow/core/protobuf/tensor_bundle.proto): <prefix>.index is a
-// LevelDB table of BundleEntryProto by variable name, the data lie in
+// Reads TensorFlow 1 checkpoints (tensorflow/core/protobuf/tensor_bundle.proto).
+// <prefix>.index is a LevelDB table of BundleEntryProto by variable name, the data lie in
 // <prefix>.data-SSSSS-of-NNNNN.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// CRC-32C by slicing-by-eight tables.
 #include "weights/tensorflow/crc32c.h"
 
 #include <nmmintrin.h>

@@ -1,6 +1,7 @@
-// tf_model.h5, as Keras' save_weights writes it: the root has an attribute layer_names, each layer
-// is a group with an attribute weight_names, and the datasets below it carry the weights' names as
-// their paths. A whole saved model has all of this below model_weights.
+// Reads tf_model.h5, as Keras' save_weights writes it.
+// The root has an attribute layer_names, each layer is a group with an attribute weight_names, and
+// the datasets below it carry the weights' names as their paths. A whole saved model has all of
+// this below model_weights.
 //
 // The attributes' strings are not read. They say nothing that the paths do not, and come in several
 // shapes (fixed or variable length, cut into chunks).

@@ -1,3 +1,4 @@
+// Reads the blocks of a LevelDB table, checking every bound and checksum.
 #include "weights/tensorflow/leveldb_table.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Executes pickle opcodes on a stack of plain values.
 // Opcodes as in CPython's Lib/pickletools.py, protocol 2.
 #include "weights/torch/pickle.h"
 

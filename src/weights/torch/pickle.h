@@ -1,6 +1,6 @@
-// A virtual machine for the pickles in PyTorch's files: the opcodes and globals of torch's own
-// weights_only list and no others. It builds plain data. There is no way to call anything: a
-// pickle that names another global is refused when it does so.
+// A virtual machine for the pickles in PyTorch's files, which builds plain data.
+// It knows the opcodes and globals of torch's own weights_only list and no others. There is no way
+// to call anything: a pickle that names another global is refused when it does so.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Reads pytorch_model.bin in both containers, zip and legacy, executing nothing in it.
 // pytorch_model.bin. Zip (torch >= 1.6): <root>/data.pkl and <root>/data/<key>. Legacy: five
 // pickles in a row (magic, protocol, system, the object, keys of the storages), then each storage
 // as a count of elements in 8 bytes and the elements.

@@ -1,3 +1,4 @@
+// Turns unpickled tensor objects into stored tensors with checked extents.
 #include "weights/torch/torch_tensors.h"
 
 #include "core/error.h"

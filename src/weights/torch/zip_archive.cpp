@@ -1,3 +1,4 @@
+// Reads a zip file's central directory, zip64 included.
 #include "weights/torch/zip_archive.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Collects classification logits in memory, and writes metrics and predictions.
 #include "tasks/classification/evaluation/evaluation.h"
 
 #include <algorithm>

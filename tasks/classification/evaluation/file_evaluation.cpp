@@ -1,3 +1,4 @@
+// Reads rows twice: surveys labels first, then scores rows piece by piece.
 #include "tasks/classification/evaluation/file_evaluation.h"
 
 #include <algorithm>

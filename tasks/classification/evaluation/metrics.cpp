@@ -1,3 +1,4 @@
+// Accuracy, F1, Matthews, Pearson and Spearman as scikit-learn computes them.
 #include "tasks/classification/evaluation/metrics.h"
 
 #include <algorithm>

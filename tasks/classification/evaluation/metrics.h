@@ -1,6 +1,6 @@
-// Metrics of classification and regression, with the semantics of scikit-learn 1.x (and SciPy for
-// the correlations): accuracy_score, precision_recall_fscore_support, f1_score with zero_division
-// = 0, matthews_corrcoef, confusion_matrix, pearsonr, spearmanr.
+// Metrics of classification and regression, with the semantics of scikit-learn 1.x and SciPy.
+// accuracy_score, precision_recall_fscore_support, f1_score with zero_division = 0,
+// matthews_corrcoef, confusion_matrix; of SciPy the correlations pearsonr and spearmanr.
 //
 // Classes are ids from 0. Labels that the model does not know (--ignore-unknown-labels) have ids
 // from the model's number of outputs on: the truth may hold them, a prediction never does, so each

@@ -1,3 +1,4 @@
+// Top labels and probabilities of logits, and their CSV columns.
 #include "tasks/classification/evaluation/predictions.h"
 
 #include <algorithm>

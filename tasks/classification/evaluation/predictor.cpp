@@ -1,3 +1,4 @@
+// Tokenizes chunks of rows and formats their predictions.
 #include "tasks/classification/evaluation/predictor.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Counts and losses by label, and the files confusion.csv and per_class.csv.
 #include "tasks/classification/evaluation/tally.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Counts of what a classifier got right, sample by sample: metrics and the files confusion.csv and
-// per_class.csv in memory that depends on the labels, not on the samples. Regression alone keeps
-// its numbers: ranks need all of them.
+// Running counts of what a classifier got right, sample by sample.
+// Metrics and the files confusion.csv and per_class.csv come of them, in memory that depends on the
+// labels, not on the samples. Regression alone keeps its numbers: ranks need all of them.
 #pragma once
 
 #include <cstdint>

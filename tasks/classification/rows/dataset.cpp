@@ -1,3 +1,4 @@
+// Loads training and evaluation rows, chooses labels, tokenizes samples.
 #include "tasks/classification/rows/dataset.h"
 
 #include <algorithm>

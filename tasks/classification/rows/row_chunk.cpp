@@ -1,3 +1,4 @@
+// Copies rows until a count or a number of bytes is reached.
 #include "tasks/classification/rows/row_chunk.h"
 
 namespace finetune {

@@ -1,3 +1,4 @@
+// Checks a row's label values, and words the errors about them.
 #include "tasks/classification/rows/row_labels.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Finds text columns by name, and tokenizes rows on all threads.
 #include "tasks/classification/rows/text_columns.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Answers and scores questions from logits of their windows.
 #include "tasks/qa/evaluation/evaluation.h"
 
 #include <cmath>

@@ -1,5 +1,6 @@
-// Evaluation of question answering: takes the logits of windows in any order, keeps of each only
-// what its question's answer can need, and gives official scores and Hugging Face's files.
+// Evaluation of question answering: logits of windows to official scores and files.
+// It takes the logits of windows in any order, keeps of each only what its question's answer can
+// need, and gives official scores and Hugging Face's files.
 #pragma once
 
 #include <cstdint>

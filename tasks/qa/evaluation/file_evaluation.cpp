@@ -1,3 +1,4 @@
+// Evaluates or answers question files some hundred questions at a time.
 #include "tasks/qa/evaluation/file_evaluation.h"
 
 #include "core/error.h"

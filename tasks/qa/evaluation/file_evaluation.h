@@ -1,6 +1,6 @@
-// Answers to the questions of files of any size, with or without reference answers: windows, logits
-// and candidates exist for a few hundred questions at a time. The questions themselves are in
-// memory, and of each answered one its score.
+// Answers to the questions of files of any size, with or without reference answers.
+// Windows, logits and candidates exist for a few hundred questions at a time. The questions
+// themselves are in memory, and of each answered one its score.
 #pragma once
 
 #include <cstdint>

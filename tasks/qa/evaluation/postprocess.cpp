@@ -1,3 +1,4 @@
+// Best spans of windows, n-best lists with probabilities, JSON writing.
 #include "tasks/qa/evaluation/postprocess.h"
 
 #include <algorithm>

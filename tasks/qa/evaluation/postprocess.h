@@ -1,5 +1,5 @@
-// From start and end logits to answers: n-best lists, null odds and the rules of versions 1 and 2
-// as in Hugging Face's postprocess_qa_predictions
+// From start and end logits to answers, as Hugging Face's postprocess_qa_predictions.
+// N-best lists, null odds and the rules of versions 1 and 2
 // (examples/pytorch/question-answering/utils_qa.py), in single precision as there. Of equal logits
 // the later token counts as the larger.
 #pragma once

@@ -1,3 +1,4 @@
+// Reads predictions.json and null_odds.json, and matches them to questions.
 #include "tasks/qa/evaluation/prediction_files.h"
 
 #include <simdjson.h>

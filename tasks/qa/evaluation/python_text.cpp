@@ -1,3 +1,4 @@
+// Python's str.lower, lstrip and character classes on Unicode tables.
 #include "tasks/qa/evaluation/python_text.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Text as Python sees it: the official SQuAD metric and Hugging Face's preparation of questions are
-// defined by str.lower, str.split, str.lstrip and the \w of regular expressions. UTF-8 throughout;
-// bytes that are not UTF-8 count as U+FFFD each.
+// Text functions with Python's semantics: str.lower, str.split, str.lstrip, \w.
+// The official SQuAD metric and Hugging Face's preparation of questions are defined by them. UTF-8
+// throughout; bytes that are not UTF-8 count as U+FFFD each.
 #pragma once
 
 #include <string>

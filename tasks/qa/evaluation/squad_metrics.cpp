@@ -1,3 +1,4 @@
+// Normalises answers; exact match, F1 and best thresholds over questions.
 #include "tasks/qa/evaluation/squad_metrics.h"
 
 #include <algorithm>

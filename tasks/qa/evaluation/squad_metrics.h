@@ -1,6 +1,6 @@
-// The official SQuAD scores: exact match and F1 as evaluate-v1.1.py and evaluate-v2.0.py compute
-// them (Rajpurkar et al., 2016, 2018), to the last digit: sums run over the questions in the order
-// of the file.
+// The official SQuAD scores: exact match and F1, to the last digit.
+// As evaluate-v1.1.py and evaluate-v2.0.py compute them (Rajpurkar et al., 2016, 2018): sums run
+// over the questions in the order of the file.
 #pragma once
 
 #include <cstdint>

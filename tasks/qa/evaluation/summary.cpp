@@ -1,3 +1,4 @@
+// Words the log's lines about questions, windows and questions that are cut.
 #include "tasks/qa/evaluation/summary.h"
 
 #include <algorithm>

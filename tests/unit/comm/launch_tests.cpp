@@ -1,3 +1,4 @@
+// Which launcher environments make a run parallel.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Shared memory between processes, and what the control block tells.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>

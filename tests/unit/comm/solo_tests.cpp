@@ -1,3 +1,4 @@
+// The communicator of one process: collectives, memory, agreement, cores.
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// How processes are numbered over hosts and cut into groups.
 #include <doctest/doctest.h>
 
 #include "comm/topology.h"

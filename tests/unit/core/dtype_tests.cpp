@@ -1,3 +1,4 @@
+// Conversions of binary16 and bfloat16: every value, and rounding.
 #include <doctest/doctest.h>
 
 #include <cmath>

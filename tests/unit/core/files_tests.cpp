@@ -1,3 +1,4 @@
+// Atomic files, mapped files, SHA-256 and free space.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/resource.h>

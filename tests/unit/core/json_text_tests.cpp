@@ -1,3 +1,4 @@
+// Long integers in JSON text become doubles, nothing else changes.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,3 +1,4 @@
+// The thread pool: every task once, exceptions, nested regions.
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <signal.h>

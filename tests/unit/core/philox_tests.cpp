@@ -1,3 +1,4 @@
+// Philox against Random123's published answers, and its dropout.
 #include <doctest/doctest.h>
 
 #include <set>

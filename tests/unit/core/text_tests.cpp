@@ -1,3 +1,4 @@
+// Numbers, splitting, closest match and UTF-8 checks of core/text.h.
 #include <doctest/doctest.h>
 
 #include <cmath>

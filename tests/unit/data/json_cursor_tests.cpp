@@ -1,3 +1,4 @@
+// The JSON reader against RFC 8259 and against simdjson.
 #include <doctest/doctest.h>
 #include <simdjson.h>
 

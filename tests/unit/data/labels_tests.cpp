@@ -1,3 +1,4 @@
+// The order of labels, sorted or as a model has them.
 #include <doctest/doctest.h>
 
 #include "core/error.h"

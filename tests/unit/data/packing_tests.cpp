@@ -1,3 +1,4 @@
+// Packed micro-batches: order, shapes and what fills them up.
 #include <doctest/doctest.h>
 
 #include <algorithm>

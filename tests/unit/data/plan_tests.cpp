@@ -1,3 +1,4 @@
+// The batch plan: every sample once, in one order, whatever the processes.
 #include <doctest/doctest.h>
 
 #include <algorithm>

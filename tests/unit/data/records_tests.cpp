@@ -1,3 +1,4 @@
+// CSV, TSV, JSON Lines and text files to rows: grammar, faults, pipes.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>

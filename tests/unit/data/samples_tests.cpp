@@ -1,3 +1,4 @@
+// The sample files in data/samples are what their README says.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,3 +1,4 @@
+// SQuAD files in every form: answers, limits, faults.
 #include <doctest/doctest.h>
 
 #include <string>

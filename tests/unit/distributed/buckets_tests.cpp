@@ -1,4 +1,4 @@
-// In which pieces the dense part of the gradient is exchanged, and who owns what of them.
+// Buckets: the pieces in which the dense gradient is exchanged, and who owns what of them.
 #include <doctest/doctest.h>
 
 #include <algorithm>

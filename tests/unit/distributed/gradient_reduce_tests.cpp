@@ -1,4 +1,4 @@
-// Who owns what, and sums of gradients on one process; several processes: tests/mpi.
+// The ZeRO partition, and gradient sums on one process; several processes: tests/mpi.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Exported model directories: content, reload, failures and kills.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <simdjson.h>

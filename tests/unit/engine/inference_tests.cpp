@@ -1,5 +1,5 @@
-// On a backend that replays work Engine::infer fills micro-batches up: those of like size share a
-// shape, and what is added has no effect.
+// Engine::infer on a backend that replays work: micro-batches are filled up to shared shapes.
+// Those of like size share a shape, and what is added has no effect.
 #include <doctest/doctest.h>
 
 #include <numeric>

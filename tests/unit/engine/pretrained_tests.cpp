@@ -1,3 +1,4 @@
+// Which pretrained weights load, which heads are kept, what is refused.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Evaluation dealt out to one process is the model's plain answer to each micro-batch, in order;
-// what comes again is computed once.
+// Batch dispatch on one process gives the model's plain answers in order.
+// What comes again is computed once.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// config.json: what is read, defaults, and what is refused by name.
 #include <doctest/doctest.h>
 
 #include <fstream>

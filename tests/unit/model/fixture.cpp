@@ -1,3 +1,4 @@
+// The model tests' random weights, passes and golden-file reader.
 #include "fixture.h"
 
 #include <simdjson.h>

@@ -1,5 +1,5 @@
-// Logits, hidden states, loss and every gradient against values that Hugging Face transformers
-// computed in double precision (golden/README.txt).
+// The model against golden values of Hugging Face transformers in double precision.
+// Logits, hidden states, loss and every gradient (golden/README.txt).
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// The parameter table: order, offsets, counts and initial values.
 #include <doctest/doctest.h>
 
 #include <algorithm>

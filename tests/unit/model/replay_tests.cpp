@@ -1,5 +1,6 @@
-// Micro-batches of one shape: sequences that fill them up have no effect, and work that was
-// recorded for one of them is right for others, in other steps and runs.
+// Replayed micro-batches: one shape's recorded work serves others of that shape.
+// Sequences that fill micro-batches up have no effect, and work that was recorded for one of them
+// is right for others, in other steps and runs.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Activations of bf16 tensors on the GPU, for every x where the function is no constant: cheap
-// formulas must not show in what is rounded, nor in a tail that the op table's large values hide.
+// Activations of bf16 tensors on the GPU, for every x where the function is no constant.
+// Cheap formulas must not show in what is rounded, nor in a tail that the op table's large values
+// hide.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The backends that the op table tests: CPU and, where there is a GPU, CUDA, in fp32 and bf16.
 #include <cstdlib>
 #include <stdexcept>
 

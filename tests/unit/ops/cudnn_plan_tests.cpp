@@ -1,6 +1,7 @@
-// The plans of src/ops/cuda/attention/cudnn_attention.cu, made by cuDNN itself for an H100 that is not there:
-// cuDNN takes a description of a device in place of one, finds an engine for the graph and compiles
-// its kernels. host_driver has the driver's part. What the kernels compute only a GPU can show.
+// Plans of cuDNN attention, made by cuDNN itself for an H100 that is not there.
+// The plans are those of src/ops/cuda/attention/cudnn_attention.cu: cuDNN takes a description of a
+// device in place of one, finds an engine for the graph and compiles its kernels. host_driver has
+// the driver's part. What the kernels compute only a GPU can show.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 

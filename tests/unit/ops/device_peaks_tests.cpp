@@ -1,5 +1,5 @@
-// The rates of a device are measured where its caches cannot hold what is moved, and where it is
-// not waited for most of the time.
+// How the rates of a device are measured.
+// Where its caches cannot hold what is moved, and where it is not waited for most of the time.
 #include <doctest/doctest.h>
 
 #include <chrono>

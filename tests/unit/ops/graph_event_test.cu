@@ -1,8 +1,8 @@
-// What exchanges between devices rely on (comm/nccl/peers.cu) and no host can show: a graph records
-// an event in its midst (cudaEventRecordExternal); a wait that is put on another stream behind a
-// launch is for this launch's record, also where the launches before it have recorded the same
-// event, and is over before the graph is. Without it buckets would leave with gradients of an
-// earlier pass.
+// Events recorded inside CUDA graphs: what exchanges between devices rely on.
+// No host can show it (comm/nccl/peers.cu): a graph records an event in its midst
+// (cudaEventRecordExternal); a wait that is put on another stream behind a launch is for this
+// launch's record, also where the launches before it have recorded the same event, and is over
+// before the graph is. Without it buckets would leave with gradients of an earlier pass.
 #include <cuda_runtime.h>
 #include <unistd.h>
 

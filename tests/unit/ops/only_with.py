@@ -1,5 +1,6 @@
-"""Runs a test program on a processor that has what it is for; on others it would only repeat what the same tests have
-shown in another program.
+"""Runs a test program on a processor that has what it is for.
+
+On others it would only repeat what the same tests have shown in another program.
 
 usage: only_with.py FLAG PROGRAM [ARGUMENTS]     FLAG as /proc/cpuinfo has it
 """

@@ -1,4 +1,4 @@
-// What the CPU backend keeps of updated weights in the memory of their gradients (AdamWPart::cols).
+// Packed weights: what the CPU backend packs into the memory of gradients (AdamWPart::cols).
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// Matrix products, attention and whole layers (ops/cpu/encoder_layer/tile_layer.h) on memory that ends where
-// nobody may read or write: tiles reach beyond what they are asked for, and no sanitizer sees those
-// of AMX. All scratch memory is NaN at first, so that what is read before it is written shows.
+// Matrix products, attention and whole layers on memory that ends at inaccessible pages.
+// Tiles (ops/cpu/encoder_layer/tile_layer.h) reach beyond what they are asked for, and no sanitizer
+// sees those of AMX. All scratch memory is NaN at first, so that what is read before it is written
+// shows.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 

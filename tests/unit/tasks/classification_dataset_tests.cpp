@@ -1,3 +1,4 @@
+// Rows to classification samples: labels, columns, cuts, bad input.
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"

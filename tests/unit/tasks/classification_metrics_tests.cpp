@@ -1,7 +1,8 @@
-// Expected values: scikit-learn 1.9.1 and SciPy 1.17.1 on the vectors written here (accuracy_score,
-// f1_score and precision_recall_fscore_support with zero_division=0, matthews_corrcoef,
-// confusion_matrix, mean_squared_error, mean_absolute_error, pearsonr, spearmanr); those of the
-// edge cases follow from the definitions, as said there.
+// Classification metrics against scikit-learn 1.9.1 and SciPy 1.17.1.
+// Expected values are theirs on the vectors written here (accuracy_score, f1_score and
+// precision_recall_fscore_support with zero_division=0, matthews_corrcoef, confusion_matrix,
+// mean_squared_error, mean_absolute_error, pearsonr, spearmanr); those of the edge cases follow
+// from the definitions, as said there.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Predictions of classification: columns, formats, chunks.
 #include <doctest/doctest.h>
 
 #include "classification_fixture.h"

@@ -1,5 +1,5 @@
-// Losses, gradients and probabilities: torch 2 in double on the logits written here
-// (CrossEntropyLoss(weight, label_smoothing), BCEWithLogitsLoss, MSELoss, softmax, sigmoid).
+// Losses, gradients and probabilities of classification against torch 2 in double.
+// (CrossEntropyLoss(weight, label_smoothing), BCEWithLogitsLoss, MSELoss, softmax, sigmoid.)
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Training arrays copied through shared blocks keep their losses.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Windows of questions beside Hugging Face's, and their rules.
 #include <doctest/doctest.h>
 
 #include <fstream>

@@ -1,3 +1,4 @@
+// Normalised answers, scores and thresholds as the official scripts have them.
 #include <doctest/doctest.h>
 
 #include "tasks/qa/evaluation/python_text.h"

@@ -1,3 +1,4 @@
+// Answers, n-best lists and null odds beside Hugging Face's.
 #include <doctest/doctest.h>
 
 #include <cmath>

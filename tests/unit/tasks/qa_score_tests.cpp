@@ -1,3 +1,4 @@
+// Published predictions get their official SQuAD scores.
 #include <doctest/doctest.h>
 
 #include <filesystem>

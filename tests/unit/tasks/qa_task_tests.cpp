@@ -1,3 +1,4 @@
+// The question-answering task: loss, evaluation whole and in pieces, hold-out.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Truncation, windows, templates and code-point offsets.
 #include "support.h"
 
 namespace finetune {

@@ -1,3 +1,4 @@
+// ALBERT's sentencepiece ids and offsets, options and refusals.
 #include "../contains.h"
 #include "support.h"
 #include "tokenizer/sentencepiece/sentencepiece_text.h"

@@ -1,3 +1,4 @@
+// The piece trie, the word table, UTF-8 and the Unicode tables.
 #include <map>
 
 #include "core/numeric/philox.h"

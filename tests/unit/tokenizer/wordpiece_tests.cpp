@@ -1,4 +1,4 @@
-// Corner cases. Expected values are those that tokenizers 0.22.2 gives for the same input.
+// WordPiece: corner cases, with the values that tokenizers 0.22.2 gives for the same input.
 #include "../contains.h"
 #include "support.h"
 

@@ -1,3 +1,4 @@
+// Checkpoints give back every bit, and notice every damaged one.
 #include <cmath>
 
 #include "../contains.h"

@@ -1,3 +1,4 @@
+// config.toml: reading, writing, syntax errors, differences.
 #include <doctest/doctest.h>
 
 #include <limits>

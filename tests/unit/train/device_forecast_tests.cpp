@@ -1,3 +1,4 @@
+// Forecasts of GPU memory, and micro-batches chosen by it.
 #include <doctest/doctest.h>
 
 #include <algorithm>

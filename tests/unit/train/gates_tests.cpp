@@ -1,3 +1,4 @@
+// Assertions and baselines: syntax, directions, the table.
 #include <doctest/doctest.h>
 
 #include <limits>

@@ -1,3 +1,4 @@
+// metrics.jsonl, metrics.json and run.json: values, resumption, errors.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Every option arrives at another process as it was.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Who may use an output directory, and what is removed from it.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>

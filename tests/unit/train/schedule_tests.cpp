@@ -1,3 +1,4 @@
+// Learning rates beside those of transformers.
 #include <doctest/doctest.h>
 #include <simdjson.h>
 

@@ -1,3 +1,4 @@
+// Seals: the documented checksum, and damage noticed.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,5 +1,6 @@
-// Damaged files: each either reads or is refused with Error(model), and never takes more memory
-// than a multiple of its size. FINETUNE_FUZZ=N runs N mutations per file instead of a few.
+// Damaged weight files: each either reads or is refused with Error(model).
+// It never takes more memory than a multiple of its size. FINETUNE_FUZZ=N runs N mutations per file
+// instead of a few.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

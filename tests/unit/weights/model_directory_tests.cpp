@@ -1,3 +1,4 @@
+// Which weights, config and checkpoints of a directory are taken.
 #include <doctest/doctest.h>
 
 #include "../contains.h"

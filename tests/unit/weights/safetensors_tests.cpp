@@ -1,4 +1,4 @@
-// The format's rules, one small file each; the writer against the reader.
+// safetensors: the format's rules, one small file each; the writer against the reader.
 #include <doctest/doctest.h>
 
 #include <cmath>

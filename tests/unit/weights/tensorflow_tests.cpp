@@ -1,4 +1,4 @@
-// Names of TensorFlow's two formats, Keras files written here with HDF5, and checkpoint indexes.
+// TensorFlow's two formats: names, Keras files written here with HDF5, checkpoint indexes.
 #include <doctest/doctest.h>
 #include <hdf5.h>
 

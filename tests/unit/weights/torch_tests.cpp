@@ -1,4 +1,4 @@
-// Pickles and zip archives put together by hand.
+// pytorch_model.bin: pickles and zip archives put together by hand.
 #include <doctest/doctest.h>
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Attention's forward kernel on vectors, with fp32 arithmetic; bf16 goes to tiles if it can.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

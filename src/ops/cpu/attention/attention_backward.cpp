@@ -1,3 +1,4 @@
+// Attention's backward kernel on vectors: gradients of q, k and v by heads.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

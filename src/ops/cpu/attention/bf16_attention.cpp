@@ -1,3 +1,4 @@
+// Attention's forward pass on bf16 tiles.
 #include "ops/cpu/attention/bf16_attention.h"
 
 #include <cmath>

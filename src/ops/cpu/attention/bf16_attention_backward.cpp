@@ -1,3 +1,4 @@
+// Attention's backward pass on bf16 tiles.
 #include "ops/cpu/attention/attention.h"
 #include "ops/cpu/attention/bf16_attention.h"
 #include "ops/cpu/attention/bf16_heads.h"

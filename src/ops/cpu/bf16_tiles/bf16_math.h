@@ -1,6 +1,7 @@
-// Functions of 16 floats whose results are rounded to bf16, an error of 2^-9: their own is below
-// 2e-6 for |x| <= 6 and 1e-5 beyond, of the result or, where a derivative is near 0, of its
-// factors. Where sigmoid(x) is below 2^-126 it counts as that. Needs AVX-512.
+// Vector functions of 16 floats (exponential, sigmoid, ...) for results that are rounded to bf16.
+// Rounding is an error of 2^-9: their own is below 2e-6 for |x| <= 6 and 1e-5 beyond, of the result
+// or, where a derivative is near 0, of its factors. Where sigmoid(x) is below 2^-126 it counts as
+// that. Needs AVX-512.
 #pragma once
 
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+// Blocks of tile products by VDPBF16PS, where there are no tile registers.
 #include "ops/cpu/bf16_tiles/dot_blocks.h"
 
 #include <cstring>

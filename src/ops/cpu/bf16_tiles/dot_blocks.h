@@ -1,5 +1,6 @@
-// Products of tiles of bf16 (tile_pack.h) without tile registers: VDPBF16PS multiplies pairs of
-// neighbours in depth, which is how tiles lie, and adds to fp32 sums in vector registers.
+// Products of tiles of bf16 (tile_pack.h) in vector registers, by VDPBF16PS.
+// For processors without tile registers. The instruction multiplies pairs of neighbours in depth,
+// which is how tiles lie, and adds to fp32 sums.
 #pragma once
 
 #include "ops/cpu/bf16_tiles/tile_pack.h"

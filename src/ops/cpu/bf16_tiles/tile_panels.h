@@ -1,5 +1,5 @@
-// An operand of a matrix product, some of its lines and of its depth, as tiles: where they lie,
-// and how they come there from fp32.
+// An operand of a matrix product as tiles: where they lie, and how they come there from fp32.
+// It is some of a matrix's lines and of its depth.
 #pragma once
 
 #include <cstring>

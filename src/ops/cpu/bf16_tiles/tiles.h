@@ -1,5 +1,6 @@
-// Products of tiles of bf16 (tile_pack.h): blocks of two by two tiles of sums, in the tile
-// registers of AMX where they are used, else in vector registers, from the same operands.
+// Products of tiles of bf16 (tile_pack.h): blocks of two by two tiles of sums.
+// In the tile registers of AMX where they are used, else in vector registers, from the same
+// operands.
 #pragma once
 
 #include <cstdint>

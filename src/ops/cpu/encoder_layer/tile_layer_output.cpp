@@ -1,3 +1,4 @@
+// Second half of an encoder layer in inference: attention output and feed-forward.
 #include <algorithm>
 
 #include "ops/cpu/bf16_tiles/bf16_math.h"

@@ -1,3 +1,4 @@
+// First half of an encoder layer in inference: projections and self-attention.
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// bf16 matrix products on tiles: packing, cutting into tasks, writing sums.
 #include "ops/cpu/gemm/bf16_gemm.h"
 
 #include <algorithm>

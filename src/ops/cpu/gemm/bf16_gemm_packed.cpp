@@ -1,3 +1,4 @@
+// Packs weights into tiles, and reads packed weights as the right operand.
 #include "ops/cpu/gemm/bf16_gemm_packed.h"
 
 #include "ops/cpu/gemm/packed_weights.h"

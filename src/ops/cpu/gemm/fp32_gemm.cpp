@@ -1,3 +1,4 @@
+// fp32 matrix products: cutting into tasks, packing panels, the microkernel's loop.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,3 +1,4 @@
+// Checks the shapes of a matrix product.
 #include "ops/cpu/gemm/gemm.h"
 
 namespace finetune::cpu {

@@ -1,5 +1,6 @@
-// Matrix products of the CPU backend: sums in registers, operands packed in the order of their use
-// (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008).
+// The matrix product of the CPU backend: its operands, fp32_gemm and bf16_gemm.
+// Sums are in registers, operands are packed in the order of their use (Goto and van de Geijn,
+// Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008).
 #pragma once
 
 #include "core/numeric/tensor.h"

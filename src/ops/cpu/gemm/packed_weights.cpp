@@ -1,3 +1,4 @@
+// Which weights are packed and valid, and when writes make them stale.
 #include "ops/cpu/gemm/packed_weights.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// GELU (exact and tanh), ReLU, SiLU and tanh with their derivatives, on vectors.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,3 +1,4 @@
+// Activations and derivatives of bf16 rows by approximate AVX-512 functions.
 #include "ops/cpu/kernels/activation.h"
 #include "ops/cpu/bf16_tiles/bf16_math.h"
 #include "ops/cpu/bf16_tiles/tile_pack.h"

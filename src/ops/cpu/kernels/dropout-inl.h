@@ -1,5 +1,6 @@
-// Dropout's random bits (core/numeric/philox.h) as vectors: sixteen neighbouring elements of a row lie in
-// sixteen Philox blocks, so that one vector (or two) of blocks makes 128 elements.
+// Dropout's random bits (core/numeric/philox.h) as vectors.
+// Sixteen neighbouring elements of a row lie in sixteen Philox blocks, so that one vector (or two)
+// of blocks makes 128 elements.
 #if defined(FINETUNE_CPU_DROPOUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FINETUNE_CPU_DROPOUT_INL_H_
 #undef FINETUNE_CPU_DROPOUT_INL_H_

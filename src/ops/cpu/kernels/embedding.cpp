@@ -1,3 +1,4 @@
+// The three embeddings' sum, and the gradients of their tables.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,3 +1,4 @@
+// Dropout, residual and layer normalisation in one pass, and its backward pass.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,3 +1,4 @@
+// Linear layers: three matrix products, and the bias gradient by column sums.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

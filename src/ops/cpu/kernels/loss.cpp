@@ -1,4 +1,5 @@
-// Losses are small (B rows of C classes, or T rows of 2): plain loops in double precision.
+// The four losses and their gradients, by plain loops in double precision.
+// Losses are small (B rows of C classes, or T rows of 2).
 #include <algorithm>
 #include <cmath>
 

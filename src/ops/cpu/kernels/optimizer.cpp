@@ -1,3 +1,4 @@
+// Gradient norm's block sums and AdamW, dense, by parts and by rows.
 #include "ops/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

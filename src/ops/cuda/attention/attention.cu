@@ -1,8 +1,8 @@
-// out = dropout(softmax(scale * Q K^T)) V for packed sequences, in one pass over the keys: each
-// query keeps the largest score so far, the sum of exponentials below it and the weighted sum of
-// values, and scales both down when a larger score comes (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018; Dao et al., FlashAttention, 2022). fp32 inside,
-// whatever the type of the operands.
+// Attention's forward kernels: out = dropout(softmax(scale * Q K^T)) V for packed sequences.
+// In one pass over the keys: each query keeps the largest score so far, the sum of exponentials
+// below it and the weighted sum of values, and scales both down when a larger score comes (Milakov
+// and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., FlashAttention,
+// 2022). fp32 inside, whatever the type of the operands.
 #include "ops/cuda/attention/attention_tiles.h"
 #include "ops/cuda/attention/fused.h"
 #include "ops/cuda/ops.h"

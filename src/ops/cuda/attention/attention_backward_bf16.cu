@@ -1,6 +1,6 @@
-// Gradients of attention in bf16 on tensor cores, by the formulas of attention_backward.cu and like
-// it without sums across blocks: blocks of one launch sum dq over the keys of their queries, or dk
-// and dv over the queries of their keys.
+// Gradients of attention in bf16 on tensor cores, without sums across blocks.
+// By the formulas of attention_backward.cu: blocks of one launch sum dq over the keys of their
+// queries, or dk and dv over the queries of their keys.
 #include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/attention/attention_mask.h"
 #include "ops/cuda/attention/attention_tiles.h"

@@ -1,6 +1,6 @@
-// Attention in bf16 on tensor cores: as attention.cu in one pass over the keys, sixteen queries a
-// warp, 64 keys at a time. Scores and sums are fp32; probabilities are rounded for their product
-// with the values.
+// Attention in bf16 on tensor cores: as attention.cu in one pass over the keys.
+// Sixteen queries a warp, 64 keys at a time. Scores and sums are fp32; probabilities are rounded
+// for their product with the values.
 #include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/attention/attention_mask.h"
 #include "ops/cuda/attention/attention_tiles.h"

@@ -1,3 +1,4 @@
+// Writes attention's dropout mask as bits, one Philox block for eight of them.
 #include "ops/cuda/attention/attention.h"
 #include "ops/cuda/attention/attention_mask.h"
 

@@ -1,5 +1,6 @@
-// Dropout of attention's probabilities as bits, worked out before kernels that read them more than
-// once: one Philox block has the bits of eight of them (core/numeric/philox.h), which no tile has together.
+// Dropout of attention's probabilities as bits, worked out before kernels that read them again.
+// One Philox block has the bits of eight of them (core/numeric/philox.h), which no tile has
+// together.
 #pragma once
 
 #include "ops/cuda/module/context.h"

@@ -1,3 +1,4 @@
+// Builds cuDNN graphs of attention forward and backward, and runs their plans.
 #include <limits>
 
 #include "ops/cuda/attention/cudnn_attention.h"

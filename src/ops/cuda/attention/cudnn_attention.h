@@ -1,5 +1,5 @@
-// Attention and its gradients as cuDNN's graphs: packed sequences (ragged tensors) of different
-// lengths (a padding mask), dropout.
+// Attention and its gradients as cuDNN's graphs.
+// Packed sequences (ragged tensors) of different lengths (a padding mask), dropout.
 #pragma once
 
 #include "ops/cuda/attention/cudnn_graph.h"

@@ -1,3 +1,4 @@
+// Opens cuDNN at run time, and wraps its backend descriptors and graphs.
 #include <stdexcept>
 
 #include "ops/cuda/attention/cudnn_graph.h"

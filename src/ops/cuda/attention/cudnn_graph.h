@@ -1,6 +1,5 @@
-// cuDNN's backend API: descriptors that are released by themselves, and graphs of operations put
-// together from them. The library is opened when first asked for; its headers alone are needed to
-// build.
+// A wrapper of cuDNN's backend API: owned descriptors, and graphs of operations made of them.
+// The library is opened when first asked for; its headers alone are needed to build.
 #pragma once
 
 #include <cudnn.h>

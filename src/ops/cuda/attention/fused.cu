@@ -1,3 +1,4 @@
+// Prepares a call of fused attention: ragged offsets, seeds, transposes, cached plans.
 #include <cstdlib>
 #include <limits>
 #include <string_view>

@@ -1,6 +1,7 @@
-// When a call of attention goes to a library's fused kernels (fused_attention.h), and what they
-// need from it: bf16, whole sequences of which one is long. All other calls, and those that the
-// library refuses, are the module's own kernels', which have the CPU's dropout masks.
+// When a call of attention goes to a library's fused kernels, and what they need from it.
+// They (fused_attention.h) take bf16, whole sequences of which one is long. All other calls, and
+// those that the library refuses, are the module's own kernels', which have the CPU's dropout
+// masks.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Products of small bf16 matrices on tensor cores, and copies into shared memory that run beside
-// them: PTX's mma.m16n8k16, ldmatrix and cp.async. Every lane of a warp takes part in products.
+// Tensor-core products of small bf16 matrices, and asynchronous copies into shared memory.
+// PTX's mma.m16n8k16, ldmatrix and cp.async. Every lane of a warp takes part in products.
 // With g = lane / 4 and t = lane % 4 a lane holds, two neighbours in a word:
 //   a (16, 16): rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8
 //   b (16, 8):  column g at rows 2t, 2t + 8

@@ -1,3 +1,4 @@
+// The CUDA backend's memory, copies, replay and description, through the module.
 #include "ops/cuda/host/cuda_backend.h"
 
 #include <string_view>

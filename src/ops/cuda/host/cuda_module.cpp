@@ -1,3 +1,4 @@
+// Finds and loads finetune_cuda.so, and checks its version.
 #include "ops/cuda/host/cuda_module.h"
 
 #include <dlfcn.h>

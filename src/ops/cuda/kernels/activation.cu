@@ -1,5 +1,5 @@
-// y = f(x) and dx = dy * f'(x), formulas of ops/backend.h; each form keeps its relative precision
-// where the value is small.
+// Activation kernels: y = f(x) and dx = dy * f'(x), formulas of ops/backend.h.
+// Each form keeps its relative precision where the value is small.
 #include "ops/cuda/kernels/approximate.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"

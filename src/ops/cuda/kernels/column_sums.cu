@@ -1,3 +1,4 @@
+// Column sums in two passes of fixed order: pieces of rows, then the pieces.
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"

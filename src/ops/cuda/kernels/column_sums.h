@@ -1,5 +1,5 @@
-// Sums over the rows of matrices, column by column, without atomics and in an order that shapes
-// alone decide: pieces of kRowsOfASum rows first, then the pieces.
+// Column sums of matrices without atomics, in an order that shapes alone decide.
+// Pieces of kRowsOfASum rows are added first, then the pieces.
 #pragma once
 
 #include "ops/cuda/module/context.h"

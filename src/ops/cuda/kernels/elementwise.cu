@@ -1,4 +1,4 @@
-// Dropout, sums, and rows picked by index.
+// Elementwise kernels: dropout, sums, and rows picked by index.
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/warp.h"
 

@@ -1,5 +1,6 @@
-// y (T, H) = word[ids] + position[positions] + type[types], and the gradients of the three tables
-// without atomics: every row of a table is summed by one block, its tokens in order.
+// Embedding kernels: y (T, H) = word[ids] + position[positions] + type[types], and gradients.
+// Gradients of the three tables need no atomics: every row of a table is summed by one block, its
+// tokens in order.
 #include <algorithm>
 
 #include "ops/cuda/kernels/column_sums.h"

@@ -1,8 +1,8 @@
-// s = residual + dropout(x); y = (s - mean) / sqrt(variance + epsilon) * gamma + beta, and its
-// gradients. One warp a row, which it reads once: a lane keeps its elements, all of which are on
-// their way from memory before the first is needed. Rows of more than kMostPairs * 256 columns are
-// read once for each pass over them. Each lane takes the same columns in every pass, so operands
-// may share memory.
+// Layer normalisation of residual + dropout(x), and its gradients: one warp a row.
+// s = residual + dropout(x); y = (s - mean) / sqrt(variance + epsilon) * gamma + beta. A warp reads
+// its row once: a lane keeps its elements, all of which are on their way from memory before the
+// first is needed. Rows of more than kMostPairs * 256 columns are read once for each pass over
+// them. Each lane takes the same columns in every pass, so operands may share memory.
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/pack.h"

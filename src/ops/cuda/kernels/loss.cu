@@ -1,5 +1,6 @@
-// Losses of ops/backend.h in double precision: they are small (B rows of C classes, or T rows of
-// 2). One warp a sample; each lane takes every 32nd class or token.
+// Loss kernels, formulas of ops/backend.h, in double precision.
+// Losses are small (B rows of C classes, or T rows of 2). One warp a sample; each lane takes every
+// 32nd class or token.
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/warp.h"
 

@@ -1,3 +1,4 @@
+// Matrix products through cuBLASLt, with a plan cached for each shape.
 #include <cstdint>
 
 #include "ops/cuda/kernels/matmul.h"

@@ -1,5 +1,5 @@
-// Elements of either type, one at a time or eight neighbours at once (16 bytes of bf16, 32 of
-// fp32), as floats.
+// Loads and stores of fp32 or bf16 elements as floats, one or eight at a time.
+// Eight neighbours at once are 16 bytes of bf16, 32 of fp32.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,5 +1,5 @@
-// c (m, n) = op(a) * op(b) + bias, or c += that, by tiles of 16 x 16 in shared memory: one thread
-// an element, k in order. Slow and for every shape.
+// Plain matrix products for every shape: c (m, n) = op(a) * op(b) + bias, or c += that.
+// By tiles of 16 x 16 in shared memory: one thread an element, k in order. Slow.
 #include "ops/cuda/kernels/matmul.h"
 #include "ops/cuda/kernels/pack.h"
 

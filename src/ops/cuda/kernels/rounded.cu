@@ -1,3 +1,4 @@
+// Rounds matrices to bf16, and keeps rounded copies of weights up to date.
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/rounded.h"
 #include "ops/cuda/kernels/warp.h"

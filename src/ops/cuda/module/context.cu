@@ -1,3 +1,4 @@
+// The module's device context: memory, staged uploads, mailbox, waits with a time limit.
 #include <cstring>
 
 #include "ops/cuda/module/context.h"

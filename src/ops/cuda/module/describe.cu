@@ -1,3 +1,4 @@
+// Describes devices and library versions for doctor, and tests one product.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <nccl.h>

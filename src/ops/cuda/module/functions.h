@@ -1,4 +1,4 @@
-// The module's table of functions, api.h.
+// The CUDA module's table of functions (api.h).
 #pragma once
 
 #include "ops/cuda/module/api.h"

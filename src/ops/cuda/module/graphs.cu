@@ -1,3 +1,4 @@
+// Records, replays and retires CUDA graphs by key.
 #include <cstdlib>
 #include <string>
 

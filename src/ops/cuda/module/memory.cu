@@ -1,3 +1,4 @@
+// The module's memory operations: allocate, copy, fill, post and collect.
 #include "ops/cuda/module/graphs.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/rounded.h"

@@ -1,6 +1,6 @@
-// The boundary between the program and finetune_cuda.so, which is loaded only where a GPU is to be
-// used: one extern "C" entry with a version. Plain C types cross it; no exception does, and the
-// module shares no state of core/ with the program.
+// The boundary between the program and finetune_cuda.so: one extern "C" entry with a version.
+// The module is loaded only where a GPU is to be used. Plain C types cross the boundary; no
+// exception does, and the module shares no state of core/ with the program.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Op table: attention and its gradients.
 #include <cmath>
 #include <numeric>
 

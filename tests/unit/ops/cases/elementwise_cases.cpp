@@ -1,3 +1,4 @@
+// Op table: activations, dropout and sums.
 #include <cmath>
 
 #include "core/text.h"

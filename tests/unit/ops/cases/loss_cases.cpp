@@ -1,3 +1,4 @@
+// Op table: the four losses and their gradients.
 #include <cmath>
 
 #include "core/text.h"

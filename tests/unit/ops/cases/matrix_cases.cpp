@@ -1,3 +1,4 @@
+// Op table: the three matrix products of a linear layer.
 #include "core/text.h"
 #include "op_case.h"
 

@@ -1,3 +1,4 @@
+// Builds the op table's cases and their operands on a backend.
 #include "op_case.h"
 
 #include <algorithm>

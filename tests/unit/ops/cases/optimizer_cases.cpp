@@ -1,3 +1,4 @@
+// Op table: gradient sums, step outcome and AdamW.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// cublasLtMatmul as far as src/ops/cuda uses it, by plain loops: column-major matrices as NVIDIA's
-// documentation describes them.
+// cublasLtMatmul as far as src/ops/cuda uses it, by plain loops.
+// Column-major matrices as NVIDIA's documentation describes them.
 #pragma once
 
 #include <cuda_runtime.h>

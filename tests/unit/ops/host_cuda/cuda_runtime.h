@@ -1,8 +1,9 @@
-// The CUDA runtime as far as src/ops/cuda uses it, on the host: the module's kernels are compiled
-// as C++ and run here block by block, so that tests see their arithmetic and their indices on
-// machines without a GPU. Threads of a block change hands at barriers and shuffles alone, as
-// fibers; a barrier that only some of them reach ends the test. Nothing is said of speed, of
-// cuBLASLt's own kernels, or of what nvcc and a GPU make of the same source.
+// The CUDA runtime as far as src/ops/cuda uses it, on the host.
+// The module's kernels are compiled as C++ and run here block by block, so that tests see their
+// arithmetic and their indices on machines without a GPU. Threads of a block change hands at
+// barriers and shuffles alone, as fibers; a barrier that only some of them reach ends the test.
+// Nothing is said of speed, of cuBLASLt's own kernels, or of what nvcc and a GPU make of the same
+// source.
 #pragma once
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// cuBLASLt's functions by plain loops, in place of the library.
 #include <cublasLt.h>
 
 #include <algorithm>

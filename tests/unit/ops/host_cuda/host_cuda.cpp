@@ -1,3 +1,4 @@
+// Runs CUDA kernels on the host: threads as fibers, barriers, guarded memory.
 #include <cuda_runtime.h>
 #include <signal.h>
 #include <sys/mman.h>

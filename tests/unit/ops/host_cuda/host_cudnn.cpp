@@ -1,5 +1,6 @@
-// In place of cuDNN (src/ops/cuda/attention/fused_attention.h): the same attention by plain loops, with masks
-// of its own. It reads lengths and offsets as a plan does, whatever lies in between.
+// In place of cuDNN's fused attention: the same by plain loops, with masks of its own.
+// (src/ops/cuda/attention/fused_attention.h.) It reads lengths and offsets as a plan does, whatever
+// lies in between.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

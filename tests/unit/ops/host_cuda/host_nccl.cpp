@@ -1,3 +1,4 @@
+// NCCL's functions between processes of one host, through files.
 #include <nccl.h>
 #include <unistd.h>
 

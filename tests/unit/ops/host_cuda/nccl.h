@@ -1,7 +1,7 @@
-// NCCL as far as src/comm/nccl uses it, between processes of one host: messages are files in a
-// folder that the unique id names. Tests ask for faults by the environment: HOST_NCCL_FAILS=R, rank
-// R hears of a failed peer; HOST_NCCL_STALLS=R, rank R's device never comes to an end;
-// HOST_NCCL_ABSENT=R, rank R never connects.
+// NCCL as far as src/comm/nccl uses it, between processes of one host.
+// Messages are files in a folder that the unique id names. Tests ask for faults by the environment:
+// HOST_NCCL_FAILS=R, rank R hears of a failed peer; HOST_NCCL_STALLS=R, rank R's device never comes
+// to an end; HOST_NCCL_ABSENT=R, rank R never connects.
 #pragma once
 
 #include <cuda_runtime.h>

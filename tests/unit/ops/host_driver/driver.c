@@ -1,5 +1,6 @@
-// In place of NVIDIA's driver (libcuda.so.1), on machines without a GPU: there is no device, but
-// what cuDNN has compiled for one can be loaded. So its plans can be made, and not run.
+// In place of NVIDIA's driver (libcuda.so.1), on machines without a GPU.
+// There is no device, but what cuDNN has compiled for one can be loaded. So its plans can be made,
+// and not run.
 #include <stddef.h>
 
 enum { kSuccess = 0, kNoDevice = 100 };

@@ -1,4 +1,5 @@
-// src/ops/cuda/attention/mma.h on the host, in its place: the same fragments as PTX's documentation has them.
+// src/ops/cuda/attention/mma.h on the host, in its place.
+// The same fragments as PTX's documentation has them.
 #pragma once
 
 #include <cuda_bf16.h>

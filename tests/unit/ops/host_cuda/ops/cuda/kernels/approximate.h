@@ -1,5 +1,5 @@
-// src/ops/cuda/kernels/approximate.h on the host, in its place: results are as wrong as PTX's documentation
-// lets a GPU's be, or a little more.
+// src/ops/cuda/kernels/approximate.h on the host, in its place.
+// Results are as wrong as PTX's documentation lets a GPU's be, or a little more.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,8 +1,8 @@
-// Tile registers in software, in the place of the header of this name: products on tiles can be
-// tested on every machine with AVX-512 and BF16. As AMX does, an instruction traps where no tiles
-// are configured (that of other shapes than whole tiles, too), and the order and the rounding of
-// sums are its own (Intel's manual, TDPBF16PS; denormals are zero, as in every task). Sanitizers
-// see what is loaded here, which tileloadd's is not.
+// Tile registers in software, in the place of the header of this name.
+// Products on tiles can be tested on every machine with AVX-512 and BF16. As AMX does, an
+// instruction traps where no tiles are configured (that of other shapes than whole tiles, too), and
+// the order and the rounding of sums are its own (Intel's manual, TDPBF16PS; denormals are zero, as
+// in every task). Sanitizers see what is loaded here, which tileloadd's is not.
 #pragma once
 
 #include <immintrin.h>
