@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/descriptor.h"
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/descriptor.h"
+#include "core/files/files.h"
 
 namespace finetune {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

@@ -13,8 +13,8 @@ namespace finetune {
 namespace {
 
 constexpr int64_t kSmallestSequenceStep = 4, kSmallestTokenStep = 16;
-constexpr int64_t kTokenStep = 128;          // of matrix products' tiles, in large micro-batches
-constexpr int64_t kLengthStep = 64;          // attention's tiles (ops/cuda/attention/attention_tiles.h)
+constexpr int64_t kTokenStep = 128;  // of matrix products' tiles, in large micro-batches
+constexpr int64_t kLengthStep = 64;  // attention's tiles (ops/cuda/attention/attention_tiles.h)
 constexpr uint32_t kNoSample = 0xFFFFFFFFu;  // names the dropout of what has no effect
 
 int64_t round_up(int64_t n, int64_t step) {

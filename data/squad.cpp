@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "data/json_cursor.h"
 
 namespace finetune {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the bits of two versions: trains both tasks, in fp32 and bf16, on 1 process and on 2 with --virtual-shards 2,
-# plain and with --recompute, with this tree's program and with another commit's, which is built beside it.
+# Compares the bits of two versions: this tree's program and another commit's, built beside it.
+# Trains both tasks, in fp32 and bf16, on 1 process and on 2 with --virtual-shards 2, plain and with --recompute.
 #   scripts/compare_bits.sh COMMIT [BUILD_DIRECTORY]      COMMIT: a commit, or a program already built
 # Last line: "N of N equal"; exit 1 if one is not.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails every call of the C library that a test of tests/faults walks over, a run of the program for each, and compares
-# what is left with an undisturbed run. An ordinary run of these tests takes a sample.
+# Fails every call of the C library that a test of tests/faults walks over, one a run.
+# Compares what is left with an undisturbed run. An ordinary run of these tests takes a sample.
 #   scripts/faults.sh [--binary FILE] [TEST...]     TEST: functions of these tests, test_a_write_that_fails
 # Needs a build (meson compile -C build). Exits 1 if one run ended wrongly; the counts are printed.
 set -euo pipefail

@@ -26,13 +26,14 @@ struct TaskTraits {
   TaskKind kind;
   std::string_view name;   // --task, and "task" in the object `finetune` of config.json
   std::string_view title;  // in sentences
-  std::string_view data;   // what its own form of files holds: "questions"; empty: rows as others
+  // What its own form of files holds: "questions"; empty: rows as others.
+  std::string_view data = "";
   HeadKind head;
   // Options of train, evaluate and predict, without dashes, that are for this task alone.
   std::span<const std::string_view> options;
 
   // Whether the file has the form that is this task's own; null where any rows will do.
-  bool (*recognizes)(const InputFile& file);
+  bool (*recognizes)(const InputFile& file) = nullptr;
   // Reads and tokenizes the data.
   std::unique_ptr<Task> (*make)(const TaskOptions& options, const TaskModel& model);
   // The memory that `arrays` views must outlive the objective.

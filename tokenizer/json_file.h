@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/json_fault.h"
-#include "core/json_text.h"
+#include "core/files/files.h"
+#include "core/text/json_fault.h"
+#include "core/text/json_text.h"
 
 namespace finetune {
 

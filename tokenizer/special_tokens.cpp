@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/file_kind.h"
-#include "core/text.h"
+#include "core/files/file_kind.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

@@ -2,7 +2,7 @@
 #include "tokenizer/tokenizer.h"
 
 #include "core/error.h"
-#include "core/file_kind.h"
+#include "core/files/file_kind.h"
 #include "tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 #include "tokenizer/wordpiece/wordpiece_files.h"
 

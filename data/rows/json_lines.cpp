@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "data/json_cursor.h"
 #include "data/rows/row_grammar.h"
 

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "data/input_file.h"
 #include "data/text_arena.h"
 

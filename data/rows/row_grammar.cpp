@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

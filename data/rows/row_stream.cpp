@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 namespace finetune {
 namespace {

@@ -1,3 +1,4 @@
+// The rate of large matrix products: of the yardstick, or of multiplications in registers.
 #include "bench/matmul_rate.h"
 
 #include <algorithm>

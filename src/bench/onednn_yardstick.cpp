@@ -6,8 +6,8 @@
 
 #include "bench/yardstick.h"
 #include "core/error.h"
+#include "core/text/text.h"
 #include "core/threads/parallel.h"
-#include "core/text.h"
 #include "ops/backend.h"
 #include "ops/cpu/isa.h"
 

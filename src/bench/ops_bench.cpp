@@ -10,8 +10,8 @@
 #include "bench/synthetic_task.h"
 #include "core/threads/parallel.h"
 #include "data/packing.h"
-#include "tasks/objective.h"
 #include "engine/engine.h"
+#include "tasks/objective.h"
 
 namespace finetune {
 namespace {

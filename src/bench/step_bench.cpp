@@ -13,15 +13,15 @@
 #include "bench/matmul_rate.h"
 #include "bench/synthetic_task.h"
 #include "comm/placement.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
+#include "distributed/rank0_values.h"
 #include "ops/cpu/machine_peaks.h"
 #include "ops/device_peaks.h"
 #include "tasks/objective.h"
 #include "train/options/options.h"
-#include "train/run/process_stats.h"
-#include "distributed/rank0_values.h"
 #include "train/training_step.h"
 
 namespace finetune {

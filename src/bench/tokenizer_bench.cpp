@@ -10,9 +10,9 @@
 
 #include "bench/step_bench.h"
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
 #include "core/threads/parallel.h"
-#include "core/text.h"
 #include "data/input_file.h"
 #include "tokenizer/tokenizer.h"
 

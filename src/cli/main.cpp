@@ -16,9 +16,9 @@
 #include "comm/agreement.h"
 #include "core/error.h"
 #include "core/failure.h"
-#include "core/file_kind.h"
+#include "core/files/file_kind.h"
 #include "core/log.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/parser.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "tasks/registry.h"
 #include "train/options/options.h"
 

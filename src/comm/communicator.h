@@ -9,7 +9,8 @@
 // the host) in the same order. None hangs: while it waits it looks whether the others live, and
 // ends the whole job with one line that names the process which died, or which did not come within
 // the time limit (--comm-timeout). Waiting looks for about a millisecond, then sleeps. Results of
-// sums do not come from here: the order of additions is the caller's business (distributed/reduce/tree_reduce.h).
+// sums do not come from here: the order of additions is the caller's business
+// (distributed/reduce/tree_reduce.h).
 #pragma once
 
 #include <cstddef>

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/text/text.h"
 #include "core/threads/parallel.h"
-#include "core/text.h"
 
 namespace finetune {
 namespace {

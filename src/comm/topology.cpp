@@ -9,7 +9,7 @@
 #include <fstream>
 #include <map>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 

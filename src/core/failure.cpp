@@ -1,3 +1,4 @@
+// Exceptions of the standard library as errors of ours, with the exit codes they end with.
 #include "core/failure.h"
 
 #include <filesystem>
@@ -5,7 +6,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "core/file_kind.h"
+#include "core/files/file_kind.h"
 
 namespace finetune {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/files.h"
-#include "core/printable.h"
+#include "core/files/files.h"
+#include "core/text/printable.h"
 
 namespace finetune {
 namespace {

@@ -7,7 +7,7 @@
 #include <openssl/sha.h>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 
 namespace finetune {
 

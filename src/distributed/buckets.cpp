@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "ops/backend.h"
 #include "distributed/zero_partition.h"
+#include "ops/backend.h"
 
 namespace finetune {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "engine/host_memory.h"
 #include "distributed/zero_partition.h"
+#include "engine/host_memory.h"
 
 namespace finetune {
 

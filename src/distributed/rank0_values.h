@@ -12,7 +12,7 @@
 namespace finetune {
 
 std::string broadcast_from_rank0(Communicator& comm, const std::string& text);  // collective
-bool all_true(Communicator& comm, bool value);                        // collective: true on all
+bool all_true(Communicator& comm, bool value);  // collective: true on all
 // --precision: of `auto` bf16 where all multiply it fast, else fp32. Collective.
 std::string agreed_precision(Communicator& comm, std::string_view device, std::string precision);
 // Of all processes' devices the smallest memory in bytes, used or not; 0: not of their own.

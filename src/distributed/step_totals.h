@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "ops/device_peers.h"
 #include "distributed/zero_partition.h"
+#include "ops/device_peers.h"
 
 namespace finetune {
 
 class StepTotals {
  public:
   // `peers`: of devices that exchange directly, or null. The first three must outlive this.
-  StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers, const ZeroPartition& partition,
-             int64_t virtual_shards, double max_grad_norm);  // 0: no clipping
+  StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers,
+             const ZeroPartition& partition, int64_t virtual_shards,
+             double max_grad_norm);  // 0: no clipping
 
   // This process's own, in backend memory.
   double* wish() const { return sums_of(comm_.rank()); }

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "ops/backend.h"
 #include "distributed/needed_rows.h"
 #include "distributed/zero_partition.h"
+#include "ops/backend.h"
 
 namespace finetune {
 

@@ -27,7 +27,7 @@ const Parameter& word_embeddings(const ParameterTable& table) {
 }
 
 ZeroPartition::ZeroPartition(const ParameterTable& table, int hosts, int columns,
-                     const std::vector<int64_t>& bucket_ends)
+                             const std::vector<int64_t>& bucket_ends)
     : hosts_(hosts), columns_(columns) {
   const Parameter& words = word_embeddings(table);
   dense_ = words.offset;

@@ -25,7 +25,7 @@ class ZeroPartition {
   // `bucket_ends`: where buckets end, ascending, at boundaries of norm blocks; what lies behind the
   // last one is a bucket too. None: one bucket.
   ZeroPartition(const ParameterTable& table, int hosts, int columns,
-            const std::vector<int64_t>& bucket_ends = {});
+                const std::vector<int64_t>& bucket_ends = {});
 
   int owners() const { return hosts_ * columns_; }
   int owner(int host, int column) const { return host * columns_ + column; }

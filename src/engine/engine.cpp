@@ -5,13 +5,13 @@
 #include <bit>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/log.h"
+#include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "data/packing.h"
-#include "ops/cuda/host/cuda_backend.h"
 #include "engine/host_memory.h"
-#include "train/run/process_stats.h"
+#include "ops/cuda/host/cuda_backend.h"
 
 namespace finetune {
 namespace {
@@ -37,10 +37,11 @@ void check_embedding(const PackedBatch& batch, const BertConfig& config) {
                  config.max_position_embeddings);
 }
 
-// The kernel promises memory that it does not have, and ends the program when it is touched.
+// The kernel may promise memory that it does not have, and end the program when it is touched.
 void require_memory(const Backend& backend, int64_t bytes) {
   if (!backend.uses_host_memory()) return;
-  const double needed = double(bytes) / (1 << 20), available = available_memory_mb();
+  const double needed = double(bytes) / (1 << 20);
+  const double available = available_memory_mb() + free_swap_mb();
   if (available <= 0 || needed <= available) return;
   throw device_error("the model's weights need ", format_fixed(needed, 0), " MiB of memory, ",
                      format_fixed(available, 0), " MiB are available");

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "weights/weights.h"
 
 namespace finetune {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/directory_replacement.h"
+#include "core/files/directory_replacement.h"
 #include "core/numeric/dtype.h"
 #include "model/parameters.h"
 #include "weights/weights.h"

@@ -6,14 +6,14 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/text/printable.h"
 #include "core/threads/parallel.h"
-#include "core/printable.h"
 #include "weights/stored_tensor.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kNamesShown = 3, kLongestName = 200;
+constexpr size_t kNamesShown = 3, kLongestTensorName = 200;
 
 bool is_pooler(const Parameter& parameter) {
   return parameter.head && parameter.name.starts_with("bert.pooler.");
@@ -94,7 +94,7 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
   std::vector<std::string> shown;
   for (const std::string& name : report.unused) {
     if (shown.size() > kNamesShown) break;  // that there are more is seen
-    shown.push_back(printable(name, kLongestName));
+    shown.push_back(printable(name, kLongestTensorName));
   }
   report.lines.push_back(concat("not needed: ", report.unused.size(), " other tensors (",
                                 join_some(shown, kNamesShown), ")"));

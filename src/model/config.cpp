@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/json_fault.h"
-#include "core/json_text.h"
+#include "core/text/json_fault.h"
+#include "core/text/json_text.h"
 
 namespace finetune {
 namespace {

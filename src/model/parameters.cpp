@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "core/error.h"
-#include "core/threads/parallel.h"
 #include "core/numeric/philox.h"
+#include "core/threads/parallel.h"
 
 namespace finetune {
 namespace {

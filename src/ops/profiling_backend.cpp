@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

@@ -4,19 +4,19 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/log.h"
-#include "core/printable.h"
+#include "core/process_stats.h"
+#include "core/text/printable.h"
+#include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
-#include "engine/export_model.h"
-#include "train/run/process_stats.h"
 #include "weights/weights.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kLongestName = 200;
+constexpr size_t kLongestShownMetric = 200;
 
 TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   TrainOutcome outcome;
@@ -25,7 +25,7 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   size_t width = 0;
   std::vector<std::pair<std::string, double>> lines;  // of a run that is read again: any names
   for (const auto& [name, value] : metrics) {
-    lines.emplace_back(printable(name, kLongestName), value);
+    lines.emplace_back(printable(name, kLongestShownMetric), value);
     width = std::max(width, lines.back().first.size());
   }
   for (const auto& [name, value] : lines) {

@@ -6,11 +6,12 @@
 
 #include "comm/agreement.h"
 #include "comm/placement.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/files/output_directory.h"
 #include "core/log.h"
-#include "core/output_directory.h"
+#include "core/process_stats.h"
+#include "core/text/printable.h"
 #include "core/threads/parallel.h"
-#include "core/printable.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "tasks/registry.h"
@@ -22,7 +23,6 @@
 #include "train/resume.h"
 #include "train/run/metrics_files.h"
 #include "train/run/process_check.h"
-#include "train/run/process_stats.h"
 #include "train/run/run_setup.h"
 #include "train/session.h"
 #include "weights/weights.h"
@@ -68,7 +68,6 @@ class Preparation {
   void share_samples();
   void load();
   void reserve_buffers();
-  void make_step();
   void continue_run();
   void open_files();
   void describe() const;
@@ -301,12 +300,6 @@ void Preparation::reserve_buffers() {
   s_.objective->reserve(s_.engine->backend(), training.sequences);
 }
 
-void Preparation::make_step() {
-  s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_,
-                                           step_options(s_.options, s_.engine->config()),
-                                           s_.options.batch_size);
-}
-
 void Preparation::continue_run() {
   if (!facts_.found) return;
   comm_.note("reading the checkpoint", -1);
@@ -350,14 +343,8 @@ void Preparation::open_files() {
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
   describe();
-  if (found_) {
-    log("continuing from ", found_->file.path.string(), ", step ", s_.state.step);
-    if (!s_.state.code_path.empty() && s_.state.code_path != code_path_) {
-      log("warning: --resume: the run was computed with ", printable(s_.state.code_path, 100),
-          " so far, now with ", code_path_, ": the result is not that of an undisturbed run");
-    }
-  } else if (options.resume) {
-    log("--resume: no checkpoint yet, starting from the beginning");
+  if (options.resume) {
+    describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);
   }
   s_.state.labels = s_.task->labels();
   s_.state.version = FINETUNE_VERSION;
@@ -388,7 +375,9 @@ void Preparation::run() {
     load();
     set_threads(own_threads);
     reserve_buffers();
-    make_step();
+    s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_,
+                                             step_options(s_.options, s_.engine->config()),
+                                             s_.options.batch_size);
     continue_run();
   } catch (const OutOfDeviceMemory&) {
     throw s_.too_little_memory();

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/log.h"
-#include "core/printable.h"
-#include "train/options/config_file.h"
-#include "train/run/metrics_files.h"
-#include "train/options/option_values.h"
+#include "core/text/printable.h"
 #include "train/checkpoint/sealed_file.h"
+#include "train/options/config_file.h"
+#include "train/options/option_values.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {
@@ -174,6 +174,15 @@ std::vector<Assertion> read_assertions(const TrainOptions& options,
   }
   check_assertions(assertions, available);
   return assertions;
+}
+
+void describe_continuation(const fs::path* checkpoint, const CheckpointState& state,
+                           const std::string& code_path) {
+  if (!checkpoint) return log("--resume: no checkpoint yet, starting from the beginning");
+  log("continuing from ", checkpoint->string(), ", step ", state.step);
+  if (state.code_path.empty() || state.code_path == code_path) return;
+  log("warning: --resume: the run was computed with ", printable(state.code_path, 100),
+      " so far, now with ", code_path, ": the result is not that of an undisturbed run");
 }
 
 }  // namespace finetune

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "train/run/gates.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/options/options.h"
+#include "train/run/gates.h"
 #include "train/run/run_directory.h"
 
 namespace finetune {
@@ -34,5 +34,10 @@ void take_finished_sums(const RunDirectory& directory, CheckpointState& state);
 // Of --assert and --baseline; Error(usage) for a metric that is not in `available`.
 std::vector<Assertion> read_assertions(const TrainOptions& options,
                                        const std::vector<std::string>& available);
+
+// To the log: from where a run goes on (null: there is no checkpoint), and that it is no longer
+// what an undisturbed run would be where the state was computed in another way.
+void describe_continuation(const std::filesystem::path* checkpoint, const CheckpointState& state,
+                           const std::string& code_path);
 
 }  // namespace finetune

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "core/log.h"
+#include "core/process_stats.h"
 #include "inference/batch_dispatch.h"
-#include "train/plan/device_forecast.h"
 #include "train/options/option_values.h"
-#include "train/run/process_stats.h"
+#include "train/plan/device_forecast.h"
 
 namespace finetune {
 

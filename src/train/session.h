@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "tasks/objective.h"
-#include "train/run/gates.h"
-#include "train/checkpoint/checkpoint.h"
 #include "engine/engine.h"
-#include "train/run/fingerprint.h"
-#include "train/run/metrics_files.h"
+#include "tasks/objective.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/options/options.h"
+#include "train/run/fingerprint.h"
+#include "train/run/gates.h"
+#include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 #include "train/run/run_setup.h"
 #include "train/schedule.h"

@@ -8,17 +8,17 @@
 
 #include "comm/agreement.h"
 #include "core/clock.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/log.h"
+#include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
+#include "distributed/reduce/tree_reduce.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
-#include "train/run/process_stats.h"
 #include "train/session.h"
 #include "train/signals.h"
-#include "distributed/reduce/tree_reduce.h"
 
 namespace finetune {
 namespace {

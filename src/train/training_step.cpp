@@ -335,7 +335,8 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   if (!result.finite) return;  // the run is over: rows of the sum are not zero
   comm_.note("updating weights", step + 1);
   update(step, learning_rate, clipping);
-  if (comm_.size() > 1) communicate("sending weights", step + 1, [&] { weight_gather_->publish(); });
+  if (comm_.size() > 1)
+    communicate("sending weights", step + 1, [&] { weight_gather_->publish(); });
 }
 
 }  // namespace finetune

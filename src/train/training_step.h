@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "tasks/objective.h"
 #include "distributed/device/device_exchange.h"
-#include "engine/engine.h"
-#include "distributed/reduce/gradient_reduce.h"
 #include "distributed/host_arena.h"
-#include "train/lazy_rows.h"
 #include "distributed/needed_rows.h"
+#include "distributed/reduce/gradient_reduce.h"
 #include "distributed/step_totals.h"
 #include "distributed/weight_gather.h"
+#include "engine/engine.h"
+#include "tasks/objective.h"
+#include "train/lazy_rows.h"
 
 namespace finetune {
 

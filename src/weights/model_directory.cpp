@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/file_kind.h"
+#include "core/files/file_kind.h"
 
 namespace finetune {
 namespace {

@@ -1,7 +1,7 @@
 // Maps tensor names of PyTorch, Keras and TensorFlow to Hugging Face's.
 #include "weights/names.h"
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

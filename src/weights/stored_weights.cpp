@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/threads/parallel.h"
-#include "weights/tensorflow/crc32c.h"
 #include "weights/names.h"
+#include "weights/tensorflow/crc32c.h"
 
 namespace finetune {
 namespace {

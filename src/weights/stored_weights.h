@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "weights/stored_tensor.h"
 #include "weights/weights.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "tasks/classification/evaluation/evaluation.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/objective.h"

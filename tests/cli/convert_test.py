@@ -1,4 +1,4 @@
-"""The directory that `convert` writes: replaced whole or not at all, and only where finetune made it."""
+"""The directory that `convert` writes: replaced whole or not at all, and only if it is ours."""
 import json
 import os
 import resource

@@ -1,4 +1,4 @@
-"""What a checkpoint file holds, without the library that writes it: the same bytes from every run that is the same."""
+"""What a checkpoint file holds, without the library that writes it: equal bytes of equal runs."""
 import hashlib
 import os
 import struct

@@ -1,5 +1,4 @@
-// The plan is read from the environment when the library is loaded (fail_call.c says what it may
-// say).
+// The plan of faults, read from the environment when the library is loaded (fail_call.c).
 #define _GNU_SOURCE
 #include "fault_plan.h"
 

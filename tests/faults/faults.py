@@ -1,4 +1,4 @@
-"""Faults in the calls of the C library that a command makes (fail_call.c): count them, fail the n-th, walk over all n.
+"""Faults in the C library's calls of a command (fail_call.c): count, fail the n-th, walk over all.
 
 FINETUNE_FAULTS=all in the environment (scripts/faults.sh) makes a walk whole; else it is a sample, the same each time.
 """

@@ -6,14 +6,14 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/text.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
+#include "tokenizer/sentencepiece/unigram.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/unicode/unicode_tables.h"
-#include "tokenizer/sentencepiece/unigram.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace finetune {

@@ -1,5 +1,6 @@
 // What the tokenizers know of Unicode. Flags and the canonical decomposition are exactly those of
-// Hugging Face tokenizers 0.22.2; scripts/generate/generate_unicode_tables.py says of which versions.
+// Hugging Face tokenizers 0.22.2; scripts/generate/generate_unicode_tables.py says of which
+// versions.
 #pragma once
 
 #include <cstdint>

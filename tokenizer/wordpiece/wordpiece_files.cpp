@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/text.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/special_tokens.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "tokenizer/added_tokens.h"
-#include "tokenizer/unicode/bert_normalizer.h"
 #include "tokenizer/sentencepiece/piece_trie.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/unicode/bert_normalizer.h"
 #include "tokenizer/wordpiece/vocabulary.h"
 #include "tokenizer/wordpiece/word_table.h"
 

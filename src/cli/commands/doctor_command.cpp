@@ -9,7 +9,7 @@
 #include "bench/yardstick.h"
 #include "cli/command.h"
 #include "core/switches.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "core/threads/parallel.h"
 #include "ops/backend.h"
 #include "ops/cuda/host/cuda_module.h"

@@ -6,9 +6,9 @@
 
 #include "cli/command.h"
 #include "cli/commands/inspect_run.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/log.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 #include "model/config.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"

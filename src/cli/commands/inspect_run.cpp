@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string_view>
 
-#include "core/files.h"
-#include "core/printable.h"
+#include "core/files/files.h"
+#include "core/text/printable.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/options/config_file.h"

@@ -9,8 +9,8 @@
 #include "cli/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/usage.h"
-#include "train/run/metrics_files.h"
 #include "train/plan/plan.h"
+#include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/log.h"
 #include "data/input_file.h"
 #include "inference/batch_dispatch.h"

@@ -18,9 +18,9 @@
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"
-#include "core/files.h"
-#include "core/json_fault.h"
-#include "core/text.h"
+#include "core/files/files.h"
+#include "core/text/json_fault.h"
+#include "core/text/text.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
 
@@ -38,7 +38,8 @@ With --jsonl each line is {"text":...}, {"text":...,"text_pair":...} or
 {"question":...,"context":...}; of the last form every window becomes a line, and offsets outside
 the context are null.)";
 
-constexpr size_t kMostLineBytes = size_t{64} << 20;  // as of a row of data (data/rows/row_stream.cpp)
+constexpr size_t kMostLineBytes = size_t{64}
+                                  << 20;  // as of a row of data (data/rows/row_stream.cpp)
 
 struct TokenizeOptions {
   std::string model;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 

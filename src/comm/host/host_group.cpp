@@ -7,8 +7,8 @@
 
 #include "comm/agreement.h"
 #include "comm/host/futex.h"
-#include "comm/placement.h"
 #include "comm/host/shared_memory.h"
+#include "comm/placement.h"
 #include "core/error.h"
 
 namespace finetune {

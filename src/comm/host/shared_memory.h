@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/descriptor.h"
+#include "core/files/descriptor.h"
 
 namespace finetune {
 

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "core/numeric/dtype.h"
 #include "core/error.h"
+#include "core/numeric/dtype.h"
 
 namespace finetune {
 

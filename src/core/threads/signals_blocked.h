@@ -7,7 +7,7 @@ namespace finetune {
 
 // While it lives the calling thread takes no signals, nor do threads that it makes meanwhile, ever:
 // handlers belong on the main thread (train/signals.cpp). Its own faults it does take: one in a
-// mapped file is no end (core/mapping_faults.h), and would be if it were blocked.
+// mapped file is no end (core/files/mapping_faults.h), and would be if it were blocked.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,8 +1,8 @@
 // Connects devices of all processes where each has its own, under the time limit.
 #include <set>
 
-#include "ops/device_peers.h"
 #include "distributed/device/device_exchange.h"
+#include "ops/device_peers.h"
 
 namespace finetune {
 namespace {

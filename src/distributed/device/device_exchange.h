@@ -34,20 +34,22 @@ struct DeviceExchangeOptions {
 struct DeviceExchangeMemory {
   int64_t packed_gradients = 0, packed_weights = 0, incoming = 0, wire = 0;
 };
-DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int processes, int64_t shards,
-                           IndexRange own, const DeviceExchangeOptions& options);
+DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int processes,
+                                            int64_t shards, IndexRange own,
+                                            const DeviceExchangeOptions& options);
 
 // Of the rows of the word embedding that a batch has, packed one after the other: those that the
 // process of this rank owns, which are neighbours.
 DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator& comm,
                               const NeededRows& needed, float* packed, int rank);
 
-// Of subtrees (subtree_reduce.h) every owner gets its slice from each process and adds the slices as the
-// tree says. Buckets of the dense part go while the last backward pass of the process computes
-// those below.
+// Of subtrees (subtree_reduce.h) every owner gets its slice from each process and adds the slices
+// as the tree says. Buckets of the dense part go while the last backward pass of the process
+// computes those below.
 std::unique_ptr<GradientReduce> make_device_reduce(Backend& backend, DevicePeers& peers,
-                                                   Communicator& comm, const ZeroPartition& partition,
-                                                   int64_t elements, int64_t shards,
+                                                   Communicator& comm,
+                                                   const ZeroPartition& partition, int64_t elements,
+                                                   int64_t shards,
                                                    const DeviceExchangeOptions& options);
 std::unique_ptr<WeightGather> make_device_gather(Backend& backend, DevicePeers& peers,
                                                  Communicator& comm, const ZeroPartition& partition,

@@ -11,8 +11,9 @@ using Parts = std::vector<DevicePeers::Part>;
 
 class DeviceGather final : public WeightGather {
  public:
-  DeviceGather(Backend& backend, DevicePeers& peers, Communicator& comm, const ZeroPartition& partition,
-               float* weights, bool words_move, const DeviceExchangeOptions& options)
+  DeviceGather(Backend& backend, DevicePeers& peers, Communicator& comm,
+               const ZeroPartition& partition, float* weights, bool words_move,
+               const DeviceExchangeOptions& options)
       : backend_(backend),
         peers_(peers),
         comm_(comm),

@@ -3,8 +3,8 @@
 
 #include "core/error.h"
 #include "distributed/device/device_exchange.h"
-#include "distributed/row_transfer.h"
 #include "distributed/reduce/local_reduce.h"
+#include "distributed/row_transfer.h"
 
 namespace finetune {
 namespace {
@@ -16,8 +16,8 @@ using Parts = std::vector<DevicePeers::Part>;
 class DeviceReduce final : public GradientReduce {
  public:
   DeviceReduce(Backend& backend, DevicePeers& peers, Communicator& comm,
-                  const ZeroPartition& partition, int64_t elements, int64_t shards,
-                  const DeviceExchangeOptions& options)
+               const ZeroPartition& partition, int64_t elements, int64_t shards,
+               const DeviceExchangeOptions& options)
       : backend_(backend),
         peers_(peers),
         comm_(comm),
@@ -37,7 +37,8 @@ class DeviceReduce final : public GradientReduce {
     const int64_t arena_floats = (elements + 15) / 16 * 16;
     memory_ = allocate(arenas * arena_floats);
     shards_ = std::make_unique<LocalReduce>(backend, partition, own, sum(), arena_floats);
-    const DeviceExchangeMemory memory = device_exchange_memory(partition, comm.size(), shards, own, options);
+    const DeviceExchangeMemory memory =
+        device_exchange_memory(partition, comm.size(), shards, own, options);
     packed_ = allocate(memory.packed_gradients);
     incoming_ = allocate(memory.incoming);
     first_ = backend.allocate(sizeof(int32_t));  // zero
@@ -83,8 +84,8 @@ class DeviceReduce final : public GradientReduce {
   }
 
   // Exchanges slices of all subtrees: every process gets `count` elements of each for itself.
-  // slice_for(own subtree, rank): what goes there. Then adds them: the sum is where the result says.
-  // What is rounded on the way is so for oneself too: bits do not depend on who adds.
+  // slice_for(own subtree, rank): what goes there. Then adds them: the sum is where the result
+  // says. What is rounded on the way is so for oneself too: bits do not depend on who adds.
   template <typename Slice>
   float* add_slices(size_t own_subtrees, int64_t count, Slice&& slice_for) {
     Parts out, in;
@@ -243,8 +244,9 @@ int64_t most_rows(const ZeroPartition& partition, const SampleView& samples, int
   return std::min(partition.row_count(), batch_size * samples.longest());
 }
 
-DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int processes, int64_t shards,
-                           IndexRange own, const DeviceExchangeOptions& options) {
+DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int processes,
+                                            int64_t shards, IndexRange own,
+                                            const DeviceExchangeOptions& options) {
   const int64_t cols = partition.cols();
   int64_t subtrees = 0, slice = 0;
   for (int process = 0; process < processes; ++process) {
@@ -275,11 +277,11 @@ DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator
 }
 
 std::unique_ptr<GradientReduce> make_device_reduce(Backend& backend, DevicePeers& peers,
-                                                   Communicator& comm, const ZeroPartition& partition,
-                                                   int64_t elements, int64_t shards,
+                                                   Communicator& comm,
+                                                   const ZeroPartition& partition, int64_t elements,
+                                                   int64_t shards,
                                                    const DeviceExchangeOptions& options) {
-  return std::make_unique<DeviceReduce>(backend, peers, comm, partition, elements, shards,
-                                           options);
+  return std::make_unique<DeviceReduce>(backend, peers, comm, partition, elements, shards, options);
 }
 
 }  // namespace finetune

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "distributed/reduce/local_reduce.h"
 #include "distributed/reduce/subtree_reduce.h"
 #include "distributed/row_transfer.h"
-#include "distributed/reduce/local_reduce.h"
 
 namespace finetune {
 namespace {
@@ -46,7 +46,8 @@ class StagedReduce final : public GradientReduce {
     const IndexRange own = part(shards, comm.size(), comm.rank());
     const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));  // one for sums
     memory_ = backend.allocate(size_t(arenas * subtrees_.arena_floats()) * sizeof(float));
-    shards_ = std::make_unique<LocalReduce>(backend, partition, own, sum(), subtrees_.arena_floats());
+    shards_ =
+        std::make_unique<LocalReduce>(backend, partition, own, sum(), subtrees_.arena_floats());
   }
 
   IndexRange shards() const override { return shards_->shards(); }
@@ -63,7 +64,8 @@ class StagedReduce final : public GradientReduce {
       rows_.clear(needed, all, subtree + dense.end);
     }
     subtrees_.reduce_scatter(needed);
-    backend_.upload(sum() + own_dense_.begin, subtrees_.sum() + own_dense_.begin, bytes(own_dense_));
+    backend_.upload(sum() + own_dense_.begin, subtrees_.sum() + own_dense_.begin,
+                    bytes(own_dense_));
     rows_.upload(needed, own_rows_, subtrees_.sum() + dense.end, sum() + dense.end);
   }
 
@@ -76,7 +78,7 @@ class StagedReduce final : public GradientReduce {
   const ZeroPartition& partition_;
   IndexRange own_dense_, own_rows_;
   std::unique_ptr<Backend> host_;  // adds in host memory
-  SubtreeReduce subtrees_;                  // there
+  SubtreeReduce subtrees_;         // there
   RowTransfer rows_;
   std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
   std::unique_ptr<LocalReduce> shards_;
@@ -85,8 +87,9 @@ class StagedReduce final : public GradientReduce {
 }  // namespace
 
 std::unique_ptr<GradientReduce> make_gradient_reduce(Backend& backend, Communicator& comm,
-                                               const ZeroPartition& partition, int64_t elements,
-                                               int64_t shards, bool staged) {
+                                                     const ZeroPartition& partition,
+                                                     int64_t elements, int64_t shards,
+                                                     bool staged) {
   if (staged) {
     return std::make_unique<StagedReduce>(backend, comm, partition, elements, shards);
   }

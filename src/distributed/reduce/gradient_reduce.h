@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "ops/backend.h"
 #include "distributed/needed_rows.h"
 #include "distributed/zero_partition.h"
+#include "ops/backend.h"
 
 namespace finetune {
 
@@ -38,7 +38,7 @@ class GradientReduce {
 // backend's memory alone, and its subtrees' sums go through arenas of the host, where owners add
 // them: same order, same bits.
 std::unique_ptr<GradientReduce> make_gradient_reduce(Backend& backend, Communicator& comm,
-                                               const ZeroPartition& partition, int64_t elements,
-                                               int64_t shards, bool staged);
+                                                     const ZeroPartition& partition,
+                                                     int64_t elements, int64_t shards, bool staged);
 
 }  // namespace finetune

@@ -15,8 +15,8 @@ std::vector<Addition> at_element(std::span<const Addition> arenas, int64_t eleme
   return out;
 }
 
-LocalReduce::LocalReduce(Backend& backend, const ZeroPartition& partition, IndexRange shards, float* arenas,
-                   int64_t arena_floats)
+LocalReduce::LocalReduce(Backend& backend, const ZeroPartition& partition, IndexRange shards,
+                         float* arenas, int64_t arena_floats)
     : backend_(backend),
       partition_(partition),
       shards_(shards),

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "distributed/needed_rows.h"
-#include "distributed/zero_partition.h"
 #include "distributed/reduce/tree_reduce.h"
+#include "distributed/zero_partition.h"
 
 namespace finetune {
 
@@ -16,7 +16,7 @@ class LocalReduce {
  public:
   // `arenas`: arenas_needed(shards) of them, `arena_floats` apart, in the backend's memory.
   LocalReduce(Backend& backend, const ZeroPartition& partition, IndexRange shards, float* arenas,
-           int64_t arena_floats);
+              int64_t arena_floats);
 
   IndexRange shards() const { return shards_; }
   // Arena for the gradient of the next shard: zero in all rows of the word embedding; the dense

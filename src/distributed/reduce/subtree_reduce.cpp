@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/host_memory.h"
 #include "distributed/reduce/local_reduce.h"
+#include "engine/host_memory.h"
 
 namespace finetune {
 
@@ -26,8 +26,9 @@ ProcessArenas arenas_of_subtrees(IndexRange shards) {
   return arenas;
 }
 
-SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition, int64_t elements,
-                 int64_t shards, ProcessArenas (*arenas_of)(IndexRange))
+SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition,
+                             int64_t elements, int64_t shards,
+                             ProcessArenas (*arenas_of)(IndexRange))
     : backend_(backend),
       comm_(comm),
       partition_(partition),

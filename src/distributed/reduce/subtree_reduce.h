@@ -13,8 +13,8 @@
 
 #include "comm/communicator.h"
 #include "distributed/needed_rows.h"
-#include "distributed/zero_partition.h"
 #include "distributed/reduce/tree_reduce.h"
+#include "distributed/zero_partition.h"
 
 namespace finetune {
 
@@ -24,15 +24,15 @@ struct ProcessArenas {
   int64_t count = 0;
   std::vector<int> subtrees;
 };
-ProcessArenas arenas_of_shards(IndexRange shards);  // those of a LocalReduce
-ProcessArenas arenas_of_subtrees(IndexRange shards);   // one for each subtree and no more
+ProcessArenas arenas_of_shards(IndexRange shards);    // those of a LocalReduce
+ProcessArenas arenas_of_subtrees(IndexRange shards);  // one for each subtree and no more
 
 class SubtreeReduce {
  public:
   // Collective. Arenas of `elements` floats, K `shards`. Where the host has several processes or
   // the run several hosts, `backend` is one that computes in host memory.
-  SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition, int64_t elements,
-          int64_t shards, ProcessArenas (*arenas_of)(IndexRange));
+  SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition,
+                int64_t elements, int64_t shards, ProcessArenas (*arenas_of)(IndexRange));
 
   float* arena(int64_t number) const { return at(first_place_ + number); }  // this process's
   int64_t arena_floats() const { return arena_floats_; }
@@ -58,10 +58,11 @@ class SubtreeReduce {
   int64_t sum_place_ = 0;
   std::shared_ptr<void> memory_;
 
-  std::vector<Addition> host_additions_;      // between the subtrees of this host's processes
-  std::vector<int64_t> subtree_places_;          // of what remains: this host's subtrees
-  std::vector<int> subtrees_of_host_;            // their number, for every host
-  std::vector<TreeAddition> last_additions_;  // between the subtrees of all hosts, numbered in order
+  std::vector<Addition> host_additions_;  // between the subtrees of this host's processes
+  std::vector<int64_t> subtree_places_;   // of what remains: this host's subtrees
+  std::vector<int> subtrees_of_host_;     // their number, for every host
+  std::vector<TreeAddition>
+      last_additions_;  // between the subtrees of all hosts, numbered in order
   std::vector<float> outgoing_, incoming_, local_;  // between hosts
 };
 

@@ -22,7 +22,8 @@ std::vector<float*> in_order(const Communicator& comm, const std::vector<int>& s
       subtrees.insert(subtrees.end(), own.begin(), own.end());
       continue;
     }
-    for (int i = 0; i < subtrees_of_host[size_t(host)]; ++i, others += count) subtrees.push_back(others);
+    for (int i = 0; i < subtrees_of_host[size_t(host)]; ++i, others += count)
+      subtrees.push_back(others);
   }
   return subtrees;
 }

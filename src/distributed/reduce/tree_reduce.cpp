@@ -24,11 +24,13 @@ TreeCombination combine_subtrees(std::span<const Subtree> subtrees, bool all) {
   };
   for (size_t i = 0; i < subtrees.size(); ++i) {
     if (i > 0) {
-      FINETUNE_CHECK(subtrees[i - 1].first + (int64_t{1} << subtrees[i - 1].level) == subtrees[i].first);
+      FINETUNE_CHECK(subtrees[i - 1].first + (int64_t{1} << subtrees[i - 1].level) ==
+                     subtrees[i].first);
     }
     out.left.push_back(int(i));
     out.subtrees.push_back(subtrees[i]);
-    while (out.subtrees.size() >= 2 && siblings(out.subtrees[out.subtrees.size() - 2], out.subtrees.back())) {
+    while (out.subtrees.size() >= 2 &&
+           siblings(out.subtrees[out.subtrees.size() - 2], out.subtrees.back())) {
       add_last_two();
     }
   }

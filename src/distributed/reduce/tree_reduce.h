@@ -28,11 +28,11 @@ struct TreeAddition {
   int from = 0;
 };
 
-// What can be added of neighbouring subtrees, and what is left of them. With `all` the leftovers are
-// folded into the first subtree: the tree's root.
+// What can be added of neighbouring subtrees, and what is left of them. With `all` the leftovers
+// are folded into the first subtree: the tree's root.
 struct TreeCombination {
   std::vector<TreeAddition> additions;
-  std::vector<int> left;        // numbers of the subtrees that remain
+  std::vector<int> left;          // numbers of the subtrees that remain
   std::vector<Subtree> subtrees;  // these subtrees
 };
 TreeCombination combine_subtrees(std::span<const Subtree> subtrees, bool all);

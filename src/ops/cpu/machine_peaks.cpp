@@ -9,8 +9,8 @@
 
 #include "core/threads/parallel.h"
 #include "ops/backend.h"
-#include "ops/cpu/isa.h"
 #include "ops/cpu/gemm/bf16_gemm.h"
+#include "ops/cpu/isa.h"
 
 namespace finetune {
 namespace {

@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "train/checkpoint_contents.h"
-#include "train/hdf5_writer.h"
-#include "train/read_back.h"
+#include "core/files/files.h"
+#include "train/checkpoint/checkpoint_contents.h"
+#include "train/checkpoint/hdf5_writer.h"
+#include "train/checkpoint/read_back.h"
 #include "train/checkpoint/sealed_file.h"
 #include "weights/tensorflow/crc32c.h"
 

@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/files/temporary_name.h"
 #include "core/log.h"
-#include "core/temporary_name.h"
 
 namespace finetune {
 namespace {

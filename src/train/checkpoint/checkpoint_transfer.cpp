@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "train/tensor_slabs.h"
 #include "engine/host_memory.h"
+#include "train/checkpoint/tensor_slabs.h"
 
 namespace finetune {
 namespace {

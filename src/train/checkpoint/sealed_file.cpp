@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/threads/parallel.h"
 #include "core/sha256.h"
+#include "core/threads/parallel.h"
 #include "weights/tensorflow/crc32c.h"
 
 namespace finetune {
@@ -25,20 +25,19 @@ constexpr uint64_t kBlock = 1 << 20;
 constexpr size_t kSealedPiece = 1 << 16;
 constexpr std::string_view kTitle = "finetune checkpoint, format 1\n";
 
-class Descriptor {
+class SealedDescriptor {
  public:
-  Descriptor(const std::filesystem::path& path, int flags)
-      : path_(path.string()),
-        descriptor_(::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC)) {
+  SealedDescriptor(const std::filesystem::path& path, int flags)
+      : path_(path.string()), descriptor_(::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor_ >= 0) return;
     if (flags != O_RDONLY) throw unwritten(errno);
     throw model_error(path_, ": ", std::strerror(errno));
   }
-  ~Descriptor() {
+  ~SealedDescriptor() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  SealedDescriptor(const SealedDescriptor&) = delete;
+  SealedDescriptor& operator=(const SealedDescriptor&) = delete;
 
   uint64_t size() const {
     struct stat info {};
@@ -109,7 +108,7 @@ void add_parts(std::span<const FilePart> parts, const char* data, size_t count, 
   }
 }
 
-std::string checksum(const Descriptor& file, uint64_t size, std::span<FilePart> parts = {}) {
+std::string checksum(const SealedDescriptor& file, uint64_t size, std::span<FilePart> parts = {}) {
   uint64_t content = size - kSealBytes;
   std::vector<std::string> blocks((content + kBlock - 1) / kBlock);
   std::vector<std::vector<PartOfBlock>> parts_of_blocks(blocks.size());
@@ -151,7 +150,7 @@ std::string seal_text(uint64_t size, const std::string& sum) {
 }  // namespace
 
 std::string seal_of(const std::filesystem::path& path, std::span<FilePart> parts) {
-  Descriptor file(path, O_RDONLY);
+  SealedDescriptor file(path, O_RDONLY);
   uint64_t size = file.size();
   FINETUNE_CHECK(size >= kSealBytes);
   return seal_text(size, checksum(file, size, parts));
@@ -159,7 +158,7 @@ std::string seal_of(const std::filesystem::path& path, std::span<FilePart> parts
 
 std::vector<uint32_t> crc32c_of(const std::filesystem::path& path,
                                 std::span<const FilePart> parts) {
-  Descriptor file(path, O_RDONLY);
+  SealedDescriptor file(path, O_RDONLY);
   const uint64_t size = file.size();
   std::vector<uint8_t> piece(kSealedPiece);
   std::vector<uint32_t> sums;
@@ -177,7 +176,7 @@ std::vector<uint32_t> crc32c_of(const std::filesystem::path& path,
 }
 
 void put_seal(const std::filesystem::path& path, const std::string& seal) {
-  Descriptor file(path, O_RDWR);
+  SealedDescriptor file(path, O_RDWR);
   file.write(seal, 0);
   std::string found(kSealBytes, '\0');
   file.read(found.data(), found.size(), 0);
@@ -190,7 +189,7 @@ void put_seal(const std::filesystem::path& path, const std::string& seal) {
 }
 
 void verify_seal(const std::filesystem::path& path) {
-  Descriptor file(path, O_RDONLY);
+  SealedDescriptor file(path, O_RDONLY);
   uint64_t size = file.size();
   if (size < kSealBytes) throw model_error(path.string(), ": is cut short (", size, " bytes)");
   std::string found(kSealBytes, '\0');

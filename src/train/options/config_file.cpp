@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/printable.h"
+#include "core/files/files.h"
+#include "core/text/printable.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kMostEntries = 1000;  // each is compared with all before it
+constexpr size_t kMostOptions = 1000;  // each is compared with all before it
 constexpr size_t kLongestValue = 200;  // in a message
 
 void append_code_point(std::string& out, uint32_t c) {
@@ -48,7 +48,7 @@ class ConfigParser {
         }
       }
       entries.push_back(std::move(entry));
-      if (entries.size() > kMostEntries) fail("more options than there are");
+      if (entries.size() > kMostOptions) fail("more options than there are");
     }
     return entries;
   }

@@ -20,8 +20,8 @@ struct RunShape {
   int64_t shards = 1, processes = 1;
   std::vector<bool> words;  // rows of the word embedding that the data have
   int64_t weight_file_bytes = 0;
-  // Resident, measured: the program once it has worked (memory_probe.h), pages of files among it, and
-  // what the data add.
+  // Resident, measured: the program once it has worked (memory_probe.h), pages of files among it,
+  // and what the data add.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
 };
 

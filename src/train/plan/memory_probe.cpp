@@ -5,9 +5,9 @@
 #include <numeric>
 #include <vector>
 
+#include "core/process_stats.h"
 #include "data/packing.h"
 #include "data/plan.h"
-#include "train/run/process_stats.h"
 
 namespace finetune {
 namespace {

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/file_kind.h"
+#include "core/files/file_kind.h"
+#include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "distributed/zero_partition.h"
 #include "tasks/registry.h"
 #include "train/plan/memory_probe.h"
 #include "train/plan/plan_time.h"
 #include "train/resume.h"
-#include "train/run/process_stats.h"
 #include "train/run/run_setup.h"
 
 namespace finetune {

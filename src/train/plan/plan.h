@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "train/options/options.h"
 #include "train/plan/device_forecast.h"
 #include "train/plan/memory_forecast.h"
-#include "train/options/options.h"
 #include "train/plan/workload.h"
 
 namespace finetune {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tasks/task.h"
 #include "engine/engine.h"
+#include "tasks/task.h"
 #include "train/options/options.h"
 
 namespace finetune {

@@ -7,13 +7,13 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kMostNames = 40, kLongestName = 60;  // of a file, in a message
+constexpr size_t kMostMetricNames = 40, kLongestMetricName = 60;  // of a file, in a message
 
 // Longer operators first, so that ">=" is not read as ">".
 constexpr std::array<std::pair<std::string_view, Comparison>, 5> kOperators{{
@@ -114,9 +114,9 @@ std::vector<Assertion> baseline_assertions(
     auto found = earlier.find(name);
     if (found == earlier.end()) {
       std::vector<std::string> names;
-      for (const auto& entry : earlier) names.push_back(printable(entry.first, kLongestName));
+      for (const auto& entry : earlier) names.push_back(printable(entry.first, kLongestMetricName));
       throw usage_error("--tolerance ", in_quotes(text), ": ", baseline.string(), " has no ", name,
-                        "; it has ", join_some(names, kMostNames));
+                        "; it has ", join_some(names, kMostMetricNames));
     }
     bool larger = larger_is_better(name);
     double bound = larger ? found->second - *tolerance : found->second + *tolerance;

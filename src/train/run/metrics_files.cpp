@@ -11,16 +11,16 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/json_fault.h"
+#include "core/files/files.h"
+#include "core/text/json_fault.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kMostEntries = 10'000;  // no run has more metrics or facts
+constexpr size_t kMostMetrics = 10'000;  // no run has more metrics or facts
 
 std::string too_many(const fs::path& path) {
-  return concat(path.string(), ": has more than ", kMostEntries, " entries");
+  return concat(path.string(), ": has more than ", kMostMetrics, " entries");
 }
 
 std::string json_number(double value) {
@@ -95,7 +95,7 @@ std::map<std::string, double> read_metrics(const fs::path& path, ExitCode code) 
   for (auto field : object) {
     double value = 0;
     if (!field.value.get(value)) metrics[std::string(field.key)] = value;
-    if (metrics.size() > kMostEntries) throw Error(code, too_many(path));
+    if (metrics.size() > kMostMetrics) throw Error(code, too_many(path));
   }
   if (metrics.empty()) throw Error(code, concat(path.string(), ": holds no metric"));
   return metrics;
@@ -121,7 +121,7 @@ NamedFacts read_facts(const fs::path& path) {
   for (auto field : object) {
     std::string_view value;
     if (!field.value.get(value)) facts.emplace_back(field.key, value);
-    if (facts.size() > kMostEntries) throw model_error(too_many(path));
+    if (facts.size() > kMostMetrics) throw model_error(too_many(path));
   }
   return facts;
 }

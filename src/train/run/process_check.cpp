@@ -7,8 +7,8 @@
 
 #include "comm/agreement.h"
 #include "core/error.h"
-#include "core/threads/parallel.h"
 #include "core/sha256.h"
+#include "core/threads/parallel.h"
 #include "train/options/option_transfer.h"
 
 namespace finetune {

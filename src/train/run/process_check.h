@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "tasks/objective.h"
 #include "engine/engine.h"
+#include "tasks/objective.h"
 #include "train/options/options.h"
 
 namespace finetune {

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/output_directory.h"
-#include "core/temporary_name.h"
-#include "train/checkpoint/checkpoint_store.h"
-#include "train/evaluation_directory.h"
+#include "core/files/files.h"
+#include "core/files/output_directory.h"
+#include "core/files/temporary_name.h"
 #include "engine/export_model.h"
+#include "train/checkpoint/checkpoint_store.h"
+#include "train/run/evaluation_directory.h"
 
 namespace finetune {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/text.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
 #include "data/plan.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "data/input_file.h"
-#include "tasks/task.h"
 #include "engine/engine.h"
-#include "train/options/options.h"
 #include "engine/pretrained.h"
+#include "tasks/task.h"
+#include "train/options/options.h"
 #include "train/run/run_directory.h"
 #include "train/schedule.h"
 #include "train/training_step.h"

@@ -1,9 +1,10 @@
+// Attributes of an object: messages of its header, or dense storage.
 #include "weights/hdf5/attributes.h"
 
 #include <algorithm>
 
-#include "weights/hdf5/btree2.h"
-#include "weights/hdf5/fractal_heap.h"
+#include "weights/hdf5/storage/btree2.h"
+#include "weights/hdf5/storage/fractal_heap.h"
 
 namespace finetune::hdf5 {
 namespace {

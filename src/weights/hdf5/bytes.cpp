@@ -1,3 +1,4 @@
+// Reads of an HDF5 file, each checked against its size and charged.
 #include "weights/hdf5/bytes.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@ namespace {
 // Each structure is read once; names and attributes are kept, too, and names put together to paths.
 constexpr uint64_t kChargePerByte = 2;
 constexpr uint64_t kLeastCharge = 1 << 16;
-constexpr uint64_t kMostCharge = uint64_t{256} << 20;  // 100,000 datasets take less
+constexpr uint64_t kMostCharge = uint64_t{64} << 20;  // 50,000 datasets take less
 
 }  // namespace
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/descriptor.h"
-#include "core/text.h"
+#include "core/files/descriptor.h"
+#include "core/text/text.h"
 
 namespace finetune::hdf5 {
 

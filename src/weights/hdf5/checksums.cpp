@@ -1,3 +1,4 @@
+// Bob Jenkins' lookup3 and Fletcher's checksum of 32 bits.
 #include "weights/hdf5/checksums.h"
 
 #include <bit>

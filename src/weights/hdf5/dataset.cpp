@@ -1,3 +1,4 @@
+// A dataset from the messages of its header, and its values.
 #include "weights/hdf5/dataset.h"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "weights/hdf5/bytes.h"
-#include "weights/hdf5/chunks.h"
-#include "weights/hdf5/layout.h"
+#include "weights/hdf5/storage/chunks.h"
+#include "weights/hdf5/storage/layout.h"
 #include "weights/hdf5/types.h"
 
 namespace finetune::hdf5 {

@@ -1,11 +1,12 @@
+// Numbers of any width and byte order as floats.
 #include "weights/hdf5/numbers.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "core/numeric/dtype.h"
 #include "core/error.h"
+#include "core/numeric/dtype.h"
 
 namespace finetune::hdf5 {
 namespace {

@@ -1,3 +1,4 @@
+// Object headers of versions 1 and 2, with their continuation blocks.
 #include "weights/hdf5/object_header.h"
 
 #include <deque>

@@ -1,3 +1,4 @@
+// Objects by their paths; every fault becomes one line that names the file and the object.
 #include "weights/hdf5/reader.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace finetune::hdf5 {
 namespace {
 
-constexpr size_t kMostObjects = 100'000;
+constexpr size_t kMostObjects = 50'000;
 constexpr size_t kLongestPath = 4096;
 constexpr size_t kShownPath = 200;
 

@@ -1,3 +1,4 @@
+// Superblocks of versions 0 to 3, behind a user block or not.
 #include "weights/hdf5/superblock.h"
 
 #include <optional>

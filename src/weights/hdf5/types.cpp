@@ -1,3 +1,4 @@
+// The messages datatype and dataspace.
 #include "weights/hdf5/types.h"
 
 #include <limits>

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/sha256.h"
 #include "weights/stored_tensor.h"
 #include "weights/weights.h"

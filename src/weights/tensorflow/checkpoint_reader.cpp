@@ -4,10 +4,10 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "weights/tensorflow/leveldb_table.h"
 #include "weights/names.h"
-#include "weights/tensorflow/protobuf.h"
 #include "weights/stored_weights.h"
+#include "weights/tensorflow/leveldb_table.h"
+#include "weights/tensorflow/protobuf.h"
 
 namespace finetune {
 namespace {

@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli), as LevelDB tables, TensorFlow checkpoints and event files use it, by the
-// processor's instruction for it.
+// CRC-32C (Castagnoli), as LevelDB tables and TensorFlow checkpoints have it.
+// By the processor's instruction for it.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/file_kind.h"
+#include "core/files/file_kind.h"
 #include "weights/hdf5/numbers.h"
 #include "weights/hdf5/reader.h"
 #include "weights/names.h"

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/torch/pickle.h"
 #include "weights/stored_tensor.h"
+#include "weights/torch/pickle.h"
 
 namespace finetune {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/files.h"
+#include "core/files/files.h"
 
 namespace finetune {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/text.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
 
 namespace finetune {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/rows/dataset.h"
 #include "tasks/task.h"
 
 namespace finetune {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/text.h"
-#include "tasks/classification/model_options.h"
+#include "core/text/text.h"
 #include "tasks/classification/evaluation/predictor.h"
+#include "tasks/classification/model_options.h"
 #include "tasks/classification/rows/row_labels.h"
 
 namespace finetune {

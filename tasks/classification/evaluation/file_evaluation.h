@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "data/rows/row_files.h"
-#include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/evaluation/predictions.h"
-#include "tasks/classification/rows/row_chunk.h"
 #include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/row_chunk.h"
 #include "tasks/file_evaluation.h"
 
 namespace finetune {

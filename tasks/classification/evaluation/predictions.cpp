@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

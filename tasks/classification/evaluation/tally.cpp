@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/text.h"
-#include "tasks/classification/losses.h"
+#include "core/files/files.h"
+#include "core/text/text.h"
 #include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/losses.h"
 
 namespace finetune {
 

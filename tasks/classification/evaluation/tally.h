@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/evaluation/metrics.h"
+#include "tasks/classification/rows/dataset.h"
 #include "tasks/task.h"
 
 namespace finetune {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "data/plan.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/text_columns.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/text/text.h"
 #include "core/threads/parallel.h"
-#include "core/text.h"
 #include "tasks/pair_types.h"
 #include "tokenizer/encoding.h"
 

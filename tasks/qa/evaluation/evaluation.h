@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "core/files.h"
+#include "core/files/files.h"
 #include "data/squad.h"
-#include "tasks/qa/features.h"
 #include "tasks/qa/evaluation/postprocess.h"
 #include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/qa/features.h"
 #include "tasks/task.h"
 
 namespace finetune {

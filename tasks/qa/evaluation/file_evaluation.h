@@ -13,8 +13,8 @@
 #include "data/squad.h"
 #include "tasks/file_evaluation.h"
 #include "tasks/qa/evaluation/evaluation.h"
-#include "tasks/qa/features.h"
 #include "tasks/qa/evaluation/summary.h"
+#include "tasks/qa/features.h"
 
 namespace finetune {
 

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/json_fault.h"
+#include "core/files/files.h"
+#include "core/text/json_fault.h"
 
 namespace finetune {
 namespace {

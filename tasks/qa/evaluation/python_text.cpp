@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

@@ -1,5 +1,6 @@
-"""The program with a CUDA module whose kernels run on the host (tests/unit/ops/host_cuda): device memory is reached
-through the module alone, anything else is a fault there."""
+"""The program with a CUDA module whose kernels run on the host (tests/unit/ops/host_cuda).
+
+Device memory is reached through the module alone, anything else is a fault there."""
 import os
 import shutil
 import sys

@@ -1,5 +1,6 @@
-"""The whole program on the CUDA module, whose kernels run on the host: what it computes there is what the CPU
-computes, and it touches the device's memory through the module alone (anything else is a fault here).
+"""The whole program on the CUDA module, whose kernels run on the host, beside the CPU.
+
+What it computes there is what the CPU computes, and it touches the device's memory through the module alone (anything else is a fault here).
 
 With FINETUNE_DEVICE=cuda and without that module the same on a GPU (scripts/gpu/gpu_check.sh)."""
 import json

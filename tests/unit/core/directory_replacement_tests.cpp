@@ -1,3 +1,4 @@
+// Directories are replaced whole or not at all, and what a kill leaves is put right.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -9,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/directory_replacement.h"
-#include "core/files.h"
-#include "core/output_directory.h"
-#include "core/temporary_name.h"
+#include "core/files/directory_replacement.h"
+#include "core/files/files.h"
+#include "core/files/output_directory.h"
+#include "core/files/temporary_name.h"
 #include "scratch.h"
 
 using namespace finetune;

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
-#include "core/descriptor.h"
-#include "core/files.h"
+#include "core/files/descriptor.h"
+#include "core/files/files.h"
 #include "failure_of.h"
 #include "scratch.h"
 

@@ -11,11 +11,11 @@
 #include <set>
 #include <string>
 
-#include "core/descriptor.h"
-#include "core/files.h"
+#include "core/files/descriptor.h"
+#include "core/files/files.h"
+#include "core/files/temporary_name.h"
 #include "core/log.h"
 #include "core/sha256.h"
-#include "core/temporary_name.h"
 #include "scratch.h"
 
 using namespace finetune;

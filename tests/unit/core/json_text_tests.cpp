@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/json_text.h"
+#include "core/text/json_text.h"
 
 using namespace finetune;
 

@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/descriptor.h"
-#include "core/files.h"
-#include "core/threads/parallel.h"
+#include "core/files/descriptor.h"
+#include "core/files/files.h"
 #include "core/sha256.h"
+#include "core/threads/parallel.h"
 #include "failure_of.h"
 #include "scratch.h"
 

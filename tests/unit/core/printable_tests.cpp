@@ -1,8 +1,8 @@
 // What may stand in a line for a terminal, and how the rest is written.
 #include <doctest/doctest.h>
 
-#include "core/printable.h"
-#include "core/text.h"
+#include "core/text/printable.h"
+#include "core/text/text.h"
 
 using namespace finetune;
 

@@ -1,10 +1,10 @@
-// Numbers, splitting, closest match and UTF-8 checks of core/text.h.
+// Numbers, splitting, closest match and UTF-8 checks of core/text/text.h.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 using namespace finetune;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/numeric/philox.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "data/json_cursor.h"
 
 using namespace finetune;

@@ -10,58 +10,13 @@
 #include <vector>
 
 #include "../shared.h"
-#include "core/descriptor.h"
-#include "data/rows/records.h"
-#include "data_fault.h"
+#include "core/files/descriptor.h"
+#include "records_fixture.h"
 
 using namespace finetune;
 using namespace finetune::test;
 
-namespace {
-
-using Cells = std::vector<std::vector<std::string>>;
-using Lines = std::vector<uint32_t>;
-
-Cells cells(const Table& table) {
-  Cells out;
-  for (const Row& row : table.rows()) out.emplace_back(row.values.begin(), row.values.end());
-  return out;
-}
-
-Lines lines(const Table& table) {
-  Lines out;
-  for (const Row& row : table.rows()) out.push_back(row.line);
-  return out;
-}
-
-Cells streamed(const fs::path& path, bool skip_bad_rows = false) {
-  RowReader reader(path, skip_bad_rows);
-  Cells out;
-  for (Row row; reader.next(row);) out.emplace_back(row.values.begin(), row.values.end());
-  return out;
-}
-
-struct Fixture {
-  TemporaryDirectory scratch;
-
-  // Reads `text` as a file `name`, whole and row by row: both must agree.
-  Table read(const std::string& name, std::string_view text, bool skip = false) {
-    fs::path path = scratch.write(name, text);
-    Table table = read_table({path}, skip, 0);
-    CHECK(streamed(path, skip) == cells(table));
-    return table;
-  }
-  std::string fault(const std::string& name, std::string_view text) {
-    fs::path path = scratch.write(name, text);
-    std::string whole = data_fault(scratch, [&] { read_table({path}, false, 0); });
-    CHECK(data_fault(scratch, [&] { streamed(path); }) == whole);
-    return whole;
-  }
-};
-
-}  // namespace
-
-TEST_CASE_FIXTURE(Fixture, "CSV: quotes, doubled quotes, embedded line ends") {
+TEST_CASE_FIXTURE(RowsFixture, "CSV: quotes, doubled quotes, embedded line ends") {
   Table table = read("a.csv",
                      "text,label\n"
                      "plain,1\n"
@@ -85,7 +40,7 @@ TEST_CASE_FIXTURE(Fixture, "CSV: quotes, doubled quotes, embedded line ends") {
   CHECK(scratch.without_path(table.where(table.rows()[4])) == "a.csv:8");
 }
 
-TEST_CASE_FIXTURE(Fixture, "CSV: byte order mark, CRLF, CR, blank lines, no last line end") {
+TEST_CASE_FIXTURE(RowsFixture, "CSV: byte order mark, CRLF, CR, blank lines, no last line end") {
   CHECK(cells(read("a.csv", "\xEF\xBB\xBFtext,label\r\n\r\na,1\r\n\"b\",\"2\"")) ==
         Cells{{"a", "1"}, {"b", "2"}});
   CHECK(lines(read("a.csv", "text,label\r\n\r\na,1\r\n\n\nb,2")) == Lines{3, 6});
@@ -96,7 +51,7 @@ TEST_CASE_FIXTURE(Fixture, "CSV: byte order mark, CRLF, CR, blank lines, no last
   CHECK(read("a.csv", "\n\ntext\nx\n").rows()[0].line == 4);
 }
 
-TEST_CASE_FIXTURE(Fixture, "every value is a string") {
+TEST_CASE_FIXTURE(RowsFixture, "every value is a string") {
   CHECK(cells(read("a.csv", "a,b,c,d\nNA,null,007,1e5\n nan ,,true,-0\n")) ==
         Cells{{"NA", "null", "007", "1e5"}, {" nan ", "", "true", "-0"}});
   CHECK(cells(read("a.jsonl",
@@ -105,13 +60,13 @@ TEST_CASE_FIXTURE(Fixture, "every value is a string") {
         Cells{{"NA", "1.50", "true", ""}, {"null", "false", "-0.0e-1", "007"}});
 }
 
-TEST_CASE_FIXTURE(Fixture, "TSV: quotes mean nothing") {
+TEST_CASE_FIXTURE(RowsFixture, "TSV: quotes mean nothing") {
   Table table = read("a.tsv", "\xEF\xBB\xBFid\ttext\r\n1\t\" unpaired , quote\r\n\n2\t\"\"\n3\t");
   CHECK(cells(table) == Cells{{"1", "\" unpaired , quote"}, {"2", "\"\""}, {"3", ""}});
   CHECK(lines(table) == Lines{2, 4, 5});
 }
 
-TEST_CASE_FIXTURE(Fixture, "JSON Lines: escapes, other keys, blank lines") {
+TEST_CASE_FIXTURE(RowsFixture, "JSON Lines: escapes, other keys, blank lines") {
   Table table =
       read("a.jsonl",
            "{\"text\": \"a\\n\\\"b\\\"\\u00e9\\ud83d\\ude00\\/\\\\\", \"label\": \"x\"}\n"
@@ -123,14 +78,14 @@ TEST_CASE_FIXTURE(Fixture, "JSON Lines: escapes, other keys, blank lines") {
   CHECK(lines(table) == Lines{1, 3, 4});
 }
 
-TEST_CASE_FIXTURE(Fixture, "plain text: row n is line n") {
+TEST_CASE_FIXTURE(RowsFixture, "plain text: row n is line n") {
   Table table = read("a.txt", "one, \"two\"\r\n\nthree\tx\nlast");
   CHECK(table.columns() == std::vector<std::string>{"text"});
   CHECK(cells(table) == Cells{{"one, \"two\""}, {""}, {"three\tx"}, {"last"}});
   CHECK(lines(table) == Lines{1, 2, 3, 4});
 }
 
-TEST_CASE_FIXTURE(Fixture, "faults name the file, the line and what to do") {
+TEST_CASE_FIXTURE(RowsFixture, "faults name the file, the line and what to do") {
   CHECK(fault("a.csv", "") == "a.csv: is empty");
   CHECK(fault("a.csv", "\n\r\n\n") == "a.csv: is empty");
   CHECK(fault("a.jsonl", "\n") == "a.jsonl: is empty");
@@ -141,7 +96,9 @@ TEST_CASE_FIXTURE(Fixture, "faults name the file, the line and what to do") {
       "--skip-bad-rows drops such rows");
   CHECK(fault("a.tsv", "text\tlabel\na\n") ==
         "a.tsv:2: 2 values are expected (text, label), found: 1; --skip-bad-rows drops such rows");
-  CHECK(fault("a.tsv", "te\x1bxt\tlab\xE2\x80\xAE" "el\na\n") ==
+  CHECK(fault("a.tsv",
+              "te\x1bxt\tlab\xE2\x80\xAE"
+              "el\na\n") ==
         "a.tsv:2: 2 values are expected (te\\x1bxt, lab\\u202eel), found: 1; --skip-bad-rows drops "
         "such rows");
   std::string header = std::string(1000, 'x');
@@ -172,7 +129,7 @@ TEST_CASE_FIXTURE(Fixture, "faults name the file, the line and what to do") {
   CHECK(fault("a.csv", std::string_view("t\0,\0l\0\n\0", 8)) == utf16);
 }
 
-TEST_CASE_FIXTURE(Fixture, "faults of JSON Lines") {
+TEST_CASE_FIXTURE(RowsFixture, "faults of JSON Lines") {
   auto second_line = [&](std::string_view line) {
     return fault("a.jsonl", concat("{\"text\":\"a\",\"n\":1}\n", line));
   };
@@ -203,7 +160,7 @@ TEST_CASE_FIXTURE(Fixture, "faults of JSON Lines") {
   CHECK(fault("a.jsonl", "{\"a\":1,\"a\":2}\n") == "a.jsonl:1: two columns are named 'a'");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a file that is missing, a directory, only a header") {
+TEST_CASE_FIXTURE(RowsFixture, "a file that is missing, a directory, only a header") {
   CHECK(data_fault(scratch, [&] { read_table({scratch / "no.csv"}, false, 0); }) ==
         "no.csv: No such file or directory");
   CHECK(data_fault(scratch, [&] { RowReader(scratch / "no.csv"); }) ==
@@ -222,7 +179,7 @@ TEST_CASE_FIXTURE(Fixture, "a file that is missing, a directory, only a header")
   CHECK(streamed(empty).empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "columns by name") {
+TEST_CASE_FIXTURE(RowsFixture, "columns by name") {
   Table table = read("a.csv", "text,category,\na,b,\n");
   CHECK(table.column("category") == 1);
   CHECK(table.has_column("text"));
@@ -235,7 +192,7 @@ TEST_CASE_FIXTURE(Fixture, "columns by name") {
         "a.csv: no column 'zebra'; its columns are: text, category, ");
 }
 
-TEST_CASE_FIXTURE(Fixture, "skip_bad_rows drops and counts") {
+TEST_CASE_FIXTURE(RowsFixture, "skip_bad_rows drops and counts") {
   Table table = read("a.csv",
                      "text,label\n"
                      "a,1\n"
@@ -265,7 +222,7 @@ TEST_CASE_FIXTURE(Fixture, "skip_bad_rows drops and counts") {
         "none.csv:2: 2 values are expected (a, b), found: 1 (and no other row can be used)");
 }
 
-TEST_CASE_FIXTURE(Fixture, "files are joined, up to the limit") {
+TEST_CASE_FIXTURE(RowsFixture, "files are joined, up to the limit") {
   fs::path a = scratch.write("a.csv", "text,label\na,1\nb,2\n");
   fs::path b = scratch.write("b.csv", "text,label\nc,\"3\"\"\"\n");
   fs::path c = scratch.write("c.csv", "label,text\n1,d\n");
@@ -283,117 +240,7 @@ TEST_CASE_FIXTURE(Fixture, "files are joined, up to the limit") {
   CHECK(cells(read_table({a, b}, false, 1)) == Cells{{"a", "1"}});
 }
 
-TEST_CASE_FIXTURE(Fixture, "pipes that bring a few bytes at a time") {
-  const std::string text = "text,label\r\n\"a\"\"\r\n\",1\r\n\r\n\"\",é\r\nlast,2";
-  for (size_t piece : {1, 2, 3, 5, 100}) {
-    fs::path pipe = scratch / concat("pipe", piece, ".csv");
-    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-    std::thread writer([&] {
-      std::ofstream out(pipe, std::ios::binary);
-      for (size_t at = 0; at < text.size(); at += piece)
-        out << text.substr(at, piece) << std::flush;
-    });
-    Cells rows = streamed(pipe);
-    writer.join();
-    CHECK(rows == Cells{{"a\"\r\n", "1"}, {"", "é"}, {"last", "2"}});
-  }
-  fs::path pipe = scratch / "whole.csv";
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
-  Table table = read_table({pipe}, false, 0);
-  writer.join();
-  CHECK(lines(table) == Lines{2, 5, 6});
-}
-
-TEST_CASE_FIXTURE(Fixture, "pipes to be read again") {
-  const fs::path file = scratch.write("a.csv", "text,label\na,1\n");
-  CHECK(rereadable(file).content == file);
-  const fs::path pipe = scratch / "pipe.tsv";
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  const std::string text = "text\tlabel\n" + std::string(700000, 'x') + "\t1\n";
-  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
-  const InputFile input = rereadable(pipe);
-  writer.join();
-  for (int time = 0; time < 2; ++time) {
-    CHECK(read_text_file(input.content) == text);
-    Table table = read_table({input}, false, 0);  // TSV by its name
-    REQUIRE(table.rows().size() == 1);
-    CHECK(table.where(table.rows()[0]) == pipe.string() + ":2");
-  }
-  struct Stopped {};
-  int calls = 0;
-  auto stop = [&] {
-    if (++calls == 3) throw Stopped();
-  };
-  CHECK_THROWS_AS(rereadable(pipe, stop), Stopped);  // nobody writes to it
-}
-
-TEST_CASE_FIXTURE(Fixture, "pipes kept in memory") {
-  const fs::path file = scratch.write("a.csv", "text,label\na,1\n");
-  CHECK(in_memory(file).content == file);
-  const fs::path pipe = scratch / "pipe.csv";
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  const std::string text = "text,label\n" + std::string(700000, 'x') + ",1\n";
-  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
-  const InputFile input = in_memory(pipe, 60);
-  writer.join();
-  CHECK(input.name == pipe);
-  CHECK(read_text_file(input.content) == text);
-  Descriptor slow(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));  // longer than anybody would wait
-  std::thread late([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    write_all(slow.number(), text);
-    slow = Descriptor();
-  });
-  CHECK(read_text_file(in_memory(pipe, 0.1).content) == text);
-  late.join();
-  CHECK(data_fault(scratch, [&] { in_memory(pipe, 0.1); }) ==
-        "pipe.csv: is a pipe that nobody writes to");
-}
-
-TEST_CASE_FIXTURE(Fixture, "devices and sockets are no data") {
-  const std::string zero = "/dev/zero: is a device, a file is needed";
-  CHECK(data_fault(scratch, [&] { rereadable(fs::path("/dev/zero")); }) == zero);
-  CHECK(data_fault(scratch, [&] { in_memory(fs::path("/dev/zero")); }) == zero);
-  CHECK(data_fault(scratch, [&] { streamed("/dev/zero"); }) == zero);
-  CHECK(data_fault(scratch, [&] { read_table({fs::path("/dev/zero")}, false, 0); }) == zero);
-  CHECK(read_text_file(rereadable(fs::path("/dev/null")).content) == "");
-}
-
-TEST_CASE_FIXTURE(Fixture, "rows of a file that is cut while they are read") {
-  std::string text = "text,label\n";
-  for (int i = 0; i < 100'000; ++i) text += concat("row number ", i, ",x\n");
-  const fs::path path = scratch.write("a.csv", text);
-  const std::string shorter = "a.csv: became shorter while it was read";
-  auto cut = [&](size_t size) { fs::resize_file(path, size); };
-
-  RowReader reader(path);
-  Row row;
-  REQUIRE(reader.next(row));
-  cut(text.find("row number 50000"));  // at a line's end
-  CHECK(data_fault(scratch, [&] {
-          while (reader.next(row)) {
-          }
-        }) == shorter);
-
-  scratch.write("a.csv", text);
-  const Table table = read_table({path}, false, 0);
-  table.check_intact();
-  Table kept = read_table({path}, false, 0), late = read_table({path}, false, 0);
-  kept.keep({7, 99'999});
-  cut(text.size() - 100);
-  CHECK(data_fault(scratch, [&] { table.check_intact(); }).starts_with(shorter));
-  CHECK(data_fault(scratch, [&] { late.keep({7}); }).starts_with(shorter));
-  kept.check_intact();
-  REQUIRE(kept.rows().size() == 100'000);
-  CHECK(kept.rows()[7].values[0] == "row number 7");
-  CHECK(kept.rows()[99'999].values[0] == "row number 99999");
-  CHECK(kept.rows()[99'999].values[1] == "x");
-  CHECK(kept.rows()[8].values.empty());
-  CHECK(kept.where(kept.rows()[8]) == path.string() + ":10");
-}
-
-TEST_CASE_FIXTURE(Fixture, "rows longer than a block") {
+TEST_CASE_FIXTURE(RowsFixture, "rows longer than a block") {
   std::string text = "text,label\n";
   for (size_t length : {100, 300000, 1500000, 7, 262144}) {
     text += concat("\"", std::string(length, 'x'), "\"\"\n\",", length, "\n");

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../shared.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "data/squad.h"
 #include "data_fault.h"
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "ops/backend.h"
 #include "distributed/buckets.h"
 #include "distributed/zero_partition.h"
+#include "ops/backend.h"
 
 using namespace finetune;
 

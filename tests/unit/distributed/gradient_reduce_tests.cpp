@@ -8,9 +8,9 @@
 
 #include "core/numeric/philox.h"
 #include "distributed/reduce/gradient_reduce.h"
-#include "distributed/zero_partition.h"
-#include "distributed/row_transfer.h"
 #include "distributed/reduce/local_reduce.h"
+#include "distributed/row_transfer.h"
+#include "distributed/zero_partition.h"
 
 using namespace finetune;
 

@@ -10,10 +10,10 @@
 
 #include "../shared.h"
 #include "core/error.h"
-#include "core/files.h"
-#include "temporary_directory.h"
+#include "core/files/files.h"
 #include "engine/export_model.h"
 #include "engine/pretrained.h"
+#include "temporary_directory.h"
 
 using namespace finetune;
 

@@ -7,9 +7,9 @@
 
 #include "core/numeric/philox.h"
 #include "data/packing.h"
+#include "engine/engine.h"
 #include "op_case.h"
 #include "ops/profiling_backend.h"
-#include "engine/engine.h"
 
 namespace finetune::test {
 namespace {

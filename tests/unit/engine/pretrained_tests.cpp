@@ -8,10 +8,10 @@
 #include "../contains.h"
 #include "../shared.h"
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/threads/parallel.h"
-#include "temporary_directory.h"
 #include "engine/pretrained.h"
+#include "temporary_directory.h"
 #include "weights/weights.h"
 
 using namespace finetune;

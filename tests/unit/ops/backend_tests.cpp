@@ -9,11 +9,11 @@
 #include <set>
 
 #include "core/numeric/dtype.h"
+#include "core/text/text.h"
 #include "core/threads/parallel.h"
-#include "core/text.h"
 #include "op_case.h"
-#include "ops/cpu/isa.h"
 #include "ops/cpu/gemm/bf16_gemm.h"
+#include "ops/cpu/isa.h"
 #include "shared.h"
 
 namespace finetune::test {

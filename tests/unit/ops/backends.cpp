@@ -9,8 +9,8 @@
 namespace finetune::test {
 namespace {
 
-// With FINETUNE_DEVICE=cuda in the environment (scripts/gpu/gpu_check.sh) a GPU that cannot be used is
-// no skip.
+// With FINETUNE_DEVICE=cuda in the environment (scripts/gpu/gpu_check.sh) a GPU that cannot be used
+// is no skip.
 std::unique_ptr<Backend> cuda_backend(DType compute) {
   if (!gpu_may_be_present()) return nullptr;
   std::string problem;

@@ -15,11 +15,11 @@
 #include "../shared.h"
 #include "core/numeric/dtype.h"
 #include "core/threads/parallel.h"
+#include "ops/cpu/attention/bf16_attention.h"
+#include "ops/cpu/encoder_layer/tile_layer.h"
+#include "ops/cpu/gemm/bf16_gemm.h"
 #include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/tasks.h"
-#include "ops/cpu/attention/bf16_attention.h"
-#include "ops/cpu/gemm/bf16_gemm.h"
-#include "ops/cpu/encoder_layer/tile_layer.h"
 
 namespace finetune {
 namespace {

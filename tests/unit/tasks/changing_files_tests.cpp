@@ -1,4 +1,4 @@
-// Evaluation of files that change between its readings: what has gone is an error, what has come waits.
+// Evaluation of files that change between its readings.
 #include <doctest/doctest.h>
 
 #include <numeric>

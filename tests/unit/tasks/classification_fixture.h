@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "temporary_directory.h"
 #include "tokenizer/tokenizer.h"
 

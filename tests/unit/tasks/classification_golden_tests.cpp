@@ -8,13 +8,13 @@
 
 #include "../shared.h"
 #include "classification_fixture.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "data/packing.h"
 #include "model/bert.h"
 #include "tasks/classification/classification_task.h"
-#include "tasks/classification/logits.h"
 #include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/evaluation/predictor.h"
+#include "tasks/classification/logits.h"
 #include "tasks/objective.h"
 
 using namespace finetune;

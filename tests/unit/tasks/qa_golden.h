@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../shared.h"
-#include "core/files.h"
+#include "core/files/files.h"
 
 namespace finetune::test {
 

@@ -11,8 +11,8 @@
 #include "qa_golden.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/file_evaluation.h"
-#include "tasks/qa/qa_task.h"
 #include "tasks/qa/evaluation/squad_metrics.h"
+#include "tasks/qa/qa_task.h"
 #include "temporary_directory.h"
 
 namespace finetune {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "shared.h"
 #include "temporary_directory.h"
 #include "tokenizer/encoding.h"

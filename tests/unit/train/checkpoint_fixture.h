@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "core/numeric/philox.h"
 #include "train/checkpoint/checkpoint.h"
 

@@ -5,10 +5,10 @@
 #include "checkpoint_fixture.h"
 #include "temporary_directory.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint_contents.h"
+#include "train/checkpoint/checkpoint_contents.h"
 #include "train/checkpoint/checkpoint_store.h"
-#include "train/tensor_slabs.h"
-#include "train/hdf5_writer.h"
+#include "train/checkpoint/hdf5_writer.h"
+#include "train/checkpoint/tensor_slabs.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -5,10 +5,10 @@
 #include "../contains.h"
 #include "checkpoint_fixture.h"
 #include "temporary_directory.h"
+#include "train/checkpoint/checkpoint_contents.h"
 #include "train/checkpoint/checkpoint_store.h"
-#include "train/checkpoint_contents.h"
-#include "train/hdf5_writer.h"
-#include "train/read_back.h"
+#include "train/checkpoint/hdf5_writer.h"
+#include "train/checkpoint/read_back.h"
 #include "train/checkpoint/sealed_file.h"
 #include "weights/tensorflow/crc32c.h"
 

@@ -5,7 +5,7 @@
 
 #include "../contains.h"
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "temporary_directory.h"
 #include "train/options/config_file.h"
 

@@ -6,9 +6,9 @@
 
 #include "../contains.h"
 #include "data/packing.h"
+#include "engine/engine.h"
 #include "model/activations.h"
 #include "train/plan/device_forecast.h"
-#include "engine/engine.h"
 
 namespace finetune {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/threads/parallel.h"
 #include "core/numeric/philox.h"
+#include "core/threads/parallel.h"
 #include "train/lazy_rows.h"
 
 using namespace finetune;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "temporary_directory.h"
 #include "train/run/metrics_files.h"
 

@@ -6,7 +6,7 @@
 
 #include "../contains.h"
 #include "core/error.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "train/options/options.h"
 
 namespace finetune {

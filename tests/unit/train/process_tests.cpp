@@ -11,12 +11,12 @@
 
 #include "../contains.h"
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
+#include "core/process_stats.h"
 #include "core/sha256.h"
 #include "temporary_directory.h"
 #include "train/options/duration.h"
 #include "train/run/fingerprint.h"
-#include "train/run/process_stats.h"
 #include "train/signals.h"
 
 using namespace finetune;

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/files.h"
-#include "core/output_directory.h"
+#include "core/files/files.h"
+#include "core/files/output_directory.h"
 #include "temporary_directory.h"
 #include "train/run/run_directory.h"
 

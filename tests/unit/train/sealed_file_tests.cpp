@@ -6,9 +6,9 @@
 
 #include "../contains.h"
 #include "core/error.h"
-#include "core/files.h"
-#include "core/threads/parallel.h"
+#include "core/files/files.h"
 #include "core/sha256.h"
+#include "core/threads/parallel.h"
 #include "temporary_directory.h"
 #include "train/checkpoint/sealed_file.h"
 #include "weights/tensorflow/crc32c.h"

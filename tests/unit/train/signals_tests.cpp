@@ -46,11 +46,11 @@ int wrong_products(int count) {
     auto filler = std::make_unique<char[]>(1000 + size_t(random % 9000));
     std::fill(c.begin(), c.end(), 1.0f);
     cpu::fp32_gemm({.a = transpose_a ? matrix(ones.data(), k, m) : matrix(ones.data(), m, k),
-                   .transpose_a = transpose_a,
-                   .b = transpose_b ? matrix(ones.data(), n, k) : matrix(ones.data(), k, n),
-                   .transpose_b = transpose_b,
-                   .c = matrix(c.data(), m, n),
-                   .accumulate = true});
+                    .transpose_a = transpose_a,
+                    .b = transpose_b ? matrix(ones.data(), n, k) : matrix(ones.data(), k, n),
+                    .transpose_b = transpose_b,
+                    .c = matrix(c.data(), m, n),
+                    .accumulate = true});
     for (int64_t j = 0; j < m * n; ++j) wrong += c[size_t(j)] != float(k + 1);
   }
   return wrong;

@@ -1,3 +1,4 @@
+// CRC-32C by the instruction, in parallel and of joined pieces is that of a plain loop.
 #include <doctest/doctest.h>
 
 #include <cstdint>

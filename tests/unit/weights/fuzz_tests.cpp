@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/numeric/philox.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "unit/shared.h"
 #include "unit/weights/weights_test.h"
 

@@ -1,5 +1,5 @@
-// Every byte of small HDF5 files is changed in turn, checksums are made to match again, and all
-// that is left is read: it gives values or a clean Error(model). FINETUNE_FUZZ=N adds N rounds of
+// Every byte of small HDF5 files is changed in turn: reading gives values or an Error(model).
+// Checksums are made to match again. FINETUNE_FUZZ=N adds N rounds of
 // several random changes for each file.
 #include <fcntl.h>
 

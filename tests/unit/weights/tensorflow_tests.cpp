@@ -5,9 +5,9 @@
 #include "../contains.h"
 #include "unit/shared.h"
 #include "unit/weights/weights_test.h"
+#include "weights/names.h"
 #include "weights/tensorflow/crc32c.h"
 #include "weights/tensorflow/leveldb_table.h"
-#include "weights/names.h"
 
 using namespace finetune;
 using namespace finetune::test;

@@ -1,5 +1,4 @@
-// Weights that are cut while they are read, pipes and devices in their place, names that no file
-// has.
+// Weights cut while they are read, pipes and devices in their place, names that no file has.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 

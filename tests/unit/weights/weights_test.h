@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/files.h"
+#include "core/files/files.h"
 #include "temporary_directory.h"
 #include "weights/weights.h"
 

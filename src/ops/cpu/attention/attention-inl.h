@@ -7,8 +7,8 @@
 #endif
 
 #include "ops/cpu/attention/attention.h"
-#include "ops/cpu/kernels/dropout-inl.h"
 #include "ops/cpu/gemm/fp32_microkernel-inl.h"
+#include "ops/cpu/kernels/dropout-inl.h"
 #include "ops/cpu/tasks.h"
 
 HWY_BEFORE_NAMESPACE();

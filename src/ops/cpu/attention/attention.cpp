@@ -107,9 +107,9 @@ void attention_head(const AttentionShape& shape, const Dropout& dropout, const c
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "ops/cpu/attention/bf16_attention.h"
 #include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/isa.h"
-#include "ops/cpu/attention/bf16_attention.h"
 
 namespace finetune {
 HWY_EXPORT(attention_head);

@@ -155,8 +155,8 @@ void attention_backward_task(const AttentionShape& shape, const Dropout& dropout
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/cpu/cpu_backend.h"
 #include "ops/cpu/attention/bf16_attention.h"
+#include "ops/cpu/cpu_backend.h"
 
 namespace finetune {
 HWY_EXPORT(attention_backward_task);

@@ -1,7 +1,7 @@
 // Checks shapes of whole-layer inference and hands them to the tile kernels.
 #include "ops/cpu/cpu_backend.h"
-#include "ops/cpu/isa.h"
 #include "ops/cpu/encoder_layer/tile_layer.h"
+#include "ops/cpu/isa.h"
 
 namespace finetune {
 

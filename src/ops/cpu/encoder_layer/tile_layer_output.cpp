@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "ops/cpu/bf16_tiles/bf16_math.h"
-#include "ops/cpu/tasks.h"
-#include "ops/cpu/encoder_layer/tile_layer.h"
 #include "ops/cpu/bf16_tiles/tile_panels.h"
 #include "ops/cpu/bf16_tiles/tile_stream.h"
+#include "ops/cpu/encoder_layer/tile_layer.h"
+#include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
 namespace {

@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "ops/cpu/bf16_tiles/bf16_math.h"
-#include "ops/cpu/tasks.h"
 #include "ops/cpu/bf16_tiles/tile_blocks.h"
-#include "ops/cpu/encoder_layer/tile_layer.h"
 #include "ops/cpu/bf16_tiles/tile_panels.h"
 #include "ops/cpu/bf16_tiles/tile_stream.h"
+#include "ops/cpu/encoder_layer/tile_layer.h"
+#include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "ops/cpu/tasks.h"
-#include "ops/cpu/gemm/bf16_gemm_packed.h"
 #include "ops/cpu/bf16_tiles/tile_panels.h"
 #include "ops/cpu/bf16_tiles/tile_stream.h"
+#include "ops/cpu/gemm/bf16_gemm_packed.h"
+#include "ops/cpu/tasks.h"
 
 namespace finetune::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // bf16_gemm: on tiles where the machine multiplies bf16, else by rounded copies and fp32_gemm.
+#include "ops/cpu/gemm/bf16_gemm.h"
 #include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/tasks.h"
-#include "ops/cpu/gemm/bf16_gemm.h"
 
 namespace finetune::cpu {
 namespace {

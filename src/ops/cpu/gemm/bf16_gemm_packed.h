@@ -1,8 +1,8 @@
 // Weights that are packed as tiles (packed_weights.h), as operands.
 #pragma once
 
-#include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/bf16_tiles/tile_panels.h"
+#include "ops/cpu/gemm/gemm.h"
 
 namespace finetune::cpu {
 

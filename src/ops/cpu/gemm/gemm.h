@@ -20,7 +20,8 @@ struct Product {
   Tensor c;
   bool accumulate = false;
   Tensor bias = {};
-  const uint16_t* packed_b = nullptr;  // for products in bf16: b's groups (packed_weights.h), or null
+  const uint16_t* packed_b =
+      nullptr;  // for products in bf16: b's groups (packed_weights.h), or null
 
   int64_t depth() const { return transpose_a ? a.rows : a.cols; }   // K
   int64_t b_cols() const { return transpose_b ? b.rows : b.cols; }  // N

@@ -1,7 +1,7 @@
 // Activations and derivatives of bf16 rows by approximate AVX-512 functions.
-#include "ops/cpu/kernels/activation.h"
 #include "ops/cpu/bf16_tiles/bf16_math.h"
 #include "ops/cpu/bf16_tiles/tile_pack.h"
+#include "ops/cpu/kernels/activation.h"
 
 namespace finetune::cpu {
 namespace {

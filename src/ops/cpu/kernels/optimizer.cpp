@@ -257,7 +257,8 @@ void CpuBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter,
     const bool packed =
         packs && rows > 0 && cpu::PackedWeights::fits(rows, part.cols, gradient.f32() + part.begin);
     const int64_t grain = packed ? cpu::PackedWeights::kGroup * part.cols : kUpdateGrain;
-    updated_parts_.push_back({factors, part.begin, part.count, grain, tasks, packed ? part.cols : 0});
+    updated_parts_.push_back(
+        {factors, part.begin, part.count, grain, tasks, packed ? part.cols : 0});
     tasks += (part.count + grain - 1) / grain;
   }
   for (const cpu::UpdatedPart& part : updated_parts_) {
@@ -278,7 +279,7 @@ void CpuBackend::adamw_parts(std::span<const AdamWPart> parts, Tensor parameter,
      std::min(part.grain, part.count - done), cpu::kAhead);
     if (part.cols > 0) {
       cpu::pack_weight_group(parameter.f32() + at, part.cols,
-                           reinterpret_cast<uint16_t*>(gradient.f32() + at));
+                             reinterpret_cast<uint16_t*>(gradient.f32() + at));
     }
   });
 }

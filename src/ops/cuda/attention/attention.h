@@ -2,9 +2,9 @@
 // lane; head sizes are rounded up to kSize (32, 64 or 128), the rest filled with zeros.
 #pragma once
 
-#include "ops/cuda/module/context.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"
+#include "ops/cuda/module/context.h"
 
 namespace finetune::cuda {
 

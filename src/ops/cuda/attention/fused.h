@@ -7,8 +7,8 @@
 #include <map>
 #include <memory>
 
-#include "ops/cuda/module/context.h"
 #include "ops/cuda/attention/fused_attention.h"
+#include "ops/cuda/module/context.h"
 
 namespace finetune::cuda {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/log.h"
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {

@@ -63,8 +63,8 @@ __device__ inline void for_columns(int64_t cols, const Body& body) {
 }
 
 // body(c, factor) for this lane's columns c of a row that one warp walks; `factor` is what dropout
-// multiplies element c by (core/numeric/philox.h): one Philox block has the bits of eight elements that lie
-// 16 apart, so a lane takes those. The same walk, with factors of 1, where dropout is off.
+// multiplies element c by (core/numeric/philox.h): one Philox block has the bits of eight elements
+// that lie 16 apart, so a lane takes those. The same walk, with factors of 1, where dropout is off.
 template <typename Body>
 __device__ inline void for_dropout_columns(const Dropout& dropout, const RowNames& names,
                                            int64_t row, int64_t cols, const Body& body) {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "op_case.h"
 #include "ops/library_attention.h"
 

@@ -1,7 +1,7 @@
 // Op table: activations, dropout and sums.
 #include <cmath>
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "op_case.h"
 
 namespace finetune::test {

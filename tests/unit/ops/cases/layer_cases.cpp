@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "core/numeric/dtype.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "op_case.h"
 
 namespace finetune::test {

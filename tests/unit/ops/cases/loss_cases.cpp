@@ -1,7 +1,7 @@
 // Op table: the four losses and their gradients.
 #include <cmath>
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "op_case.h"
 
 namespace finetune::test {

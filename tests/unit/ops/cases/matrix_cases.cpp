@@ -1,5 +1,5 @@
 // Op table: the three matrix products of a linear layer.
-#include "core/text.h"
+#include "core/text/text.h"
 #include "op_case.h"
 
 namespace finetune::test {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 namespace finetune::test {
 

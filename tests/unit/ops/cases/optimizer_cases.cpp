@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "op_case.h"
 
 namespace finetune::test {

@@ -1,7 +1,7 @@
 // The CUDA backend over kernels that run on the host.
 #include "op_case.h"
-#include "ops/cuda/module/functions.h"
 #include "ops/cuda/host/cuda_backend.h"
+#include "ops/cuda/module/functions.h"
 
 namespace finetune::test {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/numeric/dtype.h"
 #include "core/threads/parallel.h"
 #include "ops/backend.h"
-#include "ops/cpu/isa.h"
 #include "ops/cpu/bf16_tiles/tile_instructions.h"
+#include "ops/cpu/isa.h"
 
 namespace finetune::test {
 

@@ -1,0 +1,343 @@
+// Directories exchanged whole, recovered after a kill, and emptied through descriptors.
+#include "core/files/directory_replacement.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/files/descriptor.h"
+#include "core/files/files.h"
+#include "core/files/temporary_name.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::string_view kOldMark = ".old.";  // the old directory, in an exchange step by step
+constexpr int kAttempts = 100;
+
+// Of temporary directories in a target that was empty: "output.tmp.0123456789abcdef".
+fs::path inside(const fs::path& target) {
+  return target / "output";
+}
+
+Error write_failure(const fs::path& path, int error) {
+  return model_error(path.string(), ": cannot be written: ", std::strerror(error));
+}
+
+// Not where a link leads: what is done by way of it is done to this directory.
+int open_lock(const fs::path& path) {
+  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+Descriptor open_directory(const fs::path& path) {
+  return Descriptor(open_lock(path));
+}
+
+bool is_there(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+std::vector<std::string> entry_names_of(int directory, const fs::path& path) {
+  auto fail = [&](int error) {
+    return model_error(path.string(), ": cannot be read: ", std::strerror(error));
+  };
+  const int again = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) throw fail(errno);
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(again), ::closedir);
+  if (!list) {
+    const int error = errno;
+    ::close(again);
+    throw fail(error);
+  }
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(list.get());
+    if (!entry && errno != 0) throw fail(errno);
+    if (!entry) return names;
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+}
+
+bool is_own_file_in(int directory, const std::string& name, const DirectoryKind& kind) {
+  struct stat info {};
+  return kind.is_own_file(without_temporary_suffix(name)) &&
+         ::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         !S_ISDIR(info.st_mode);
+}
+
+// Removes a directory by the names of its kind. What else lies there goes to `heir`, where there
+// is one and it has nothing of that name, or stays.
+void put_away(int from, const fs::path& path, const fs::path& heir, const DirectoryKind& kind) {
+  const Descriptor into = open_directory(heir);
+  try {
+    const std::vector<std::string> names = entry_names_of(from, path);
+    for (const std::string& name : names) {
+      struct stat info {};
+      if (is_own_file_in(from, name, kind) || into.number() < 0) continue;
+      if (::fstatat(into.number(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) continue;
+      ::renameat(from, name.c_str(), into.number(), name.c_str());
+    }
+    for (const std::string& name : names) {
+      if (is_own_file_in(from, name, kind)) ::unlinkat(from, name.c_str(), 0);
+    }
+  } catch (const Error&) {  // it stays, and the next writer tries again
+  }
+  ::rmdir(path.c_str());
+}
+
+Descriptor open_own_directory(const fs::path& path) {
+  Descriptor directory = open_directory(path);
+  struct stat info {};
+  const bool is_own = directory.number() >= 0 && ::fstat(directory.number(), &info) == 0 &&
+                      info.st_uid == ::geteuid();
+  return is_own ? std::move(directory) : Descriptor();
+}
+
+// Nothing if its writer may be living, or if it is another user's.
+std::optional<Descriptor> claim_abandoned(const fs::path& path) {
+  Descriptor directory = open_own_directory(path);
+  if (directory.number() < 0) return std::nullopt;
+  if (::flock(directory.number(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return directory;
+}
+
+// Was it written as one of this kind? An old one, which is complete, may hold files of others.
+bool is_of(int directory, const fs::path& path, const DirectoryKind& kind) {
+  const std::vector<std::string> names = entry_names_of(directory, path);
+  return std::find(names.begin(), names.end(), kind.last_file) != names.end() ||
+         std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+           return is_own_file_in(directory, name, kind);
+         });
+}
+
+// A writer was killed while it moved its files into `target`, which was empty before: those that
+// are there already go, since there is no telling whether they and the others belong together.
+void take_back(const fs::path& target, const fs::path& temporary, const DirectoryKind& kind) {
+  if (!is_there(temporary / kind.last_file) || is_there(target / kind.last_file)) return;
+  const Descriptor directory = open_directory(target);
+  for (const std::string& name : entry_names(target)) {
+    if (!is_there(temporary / name) && is_own_file_in(directory.number(), name, kind)) {
+      ::unlinkat(directory.number(), name.c_str(), 0);
+    }
+  }
+}
+
+void recover_inside(const fs::path& target, const DirectoryKind& kind) {
+  for (const std::string& name : entry_names(target)) {
+    if (!is_temporary_of(name, inside(target))) continue;
+    const auto directory = claim_abandoned(target / name);
+    if (!directory || !is_of(directory->number(), target / name, kind)) continue;
+    take_back(target, target / name, kind);
+    put_away(directory->number(), target / name, fs::path(), kind);
+  }
+}
+
+fs::path parent_of(const fs::path& path) {
+  return path.parent_path().empty() ? fs::path(".") : path.parent_path();
+}
+
+void move(const fs::path& from, const fs::path& to, const fs::path& named) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw write_failure(named, errno);
+}
+
+// Where the old directory lies then.
+fs::path exchange(const fs::path& directory, const fs::path& target) {
+  if (::renameat2(AT_FDCWD, directory.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    return directory;
+  }
+  if (errno != EINVAL && errno != ENOSYS) {
+    throw model_error(target.string(),
+                      ": cannot be exchanged for a new directory: ", std::strerror(errno),
+                      "; choose another one");
+  }
+  return exchange_step_by_step(directory, target);
+}
+
+}  // namespace
+
+fs::path exchange_step_by_step(const fs::path& directory, const fs::path& target) {
+  const fs::path old = temporary_name(target, kOldMark);
+  move(target, old, target);
+  try {
+    move(directory, target, target);
+  } catch (const Error&) {
+    ::rename(old.c_str(), target.c_str());
+    throw;
+  }
+  return ::rename(old.c_str(), directory.c_str()) == 0 ? directory : old;
+}
+
+fs::path without_trailing_separator(const fs::path& path) {
+  fs::path out = path;
+  while (out.has_parent_path() && out.parent_path() != out &&
+         (!out.has_filename() || out.filename() == ".")) {
+    out = out.parent_path();
+  }
+  return out;
+}
+
+std::vector<std::string> entry_names(const fs::path& directory) {
+  const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.number() < 0) {
+    throw model_error(directory.string(), ": cannot be read: ", std::strerror(errno));
+  }
+  return entry_names_of(opened.number(), directory);
+}
+
+std::string living_writer(const fs::path& directory) {
+  for (const std::string& name : entry_names(directory)) {
+    if (is_temporary_of(name, inside(directory)) && !claim_abandoned(directory / name)) return name;
+  }
+  return "";
+}
+
+void recover_directory(const fs::path& path, const DirectoryKind& kind) try {
+  const fs::path target = without_trailing_separator(path);
+  std::error_code error;
+  const fs::path parent = parent_of(target);
+  if (!fs::is_directory(parent, error)) return;
+  for (const std::string& name : entry_names(parent)) {
+    const bool is_old = is_temporary_of(name, target, kOldMark);
+    if (!is_old && !is_temporary_of(name, target)) continue;
+    if (is_old && !is_there(target) && open_own_directory(parent / name).number() >= 0) {
+      ::rename((parent / name).c_str(), target.c_str());
+      continue;
+    }
+    const auto directory = claim_abandoned(parent / name);
+    if (directory && is_of(directory->number(), parent / name, kind)) {
+      put_away(directory->number(), parent / name, target, kind);
+    }
+  }
+  if (fs::is_directory(target, error)) recover_inside(target, kind);
+} catch (const Error&) {
+  // In a directory that cannot be listed nothing can be found, but it may be written to.
+}
+
+DirectoryReplacement::DirectoryReplacement(const fs::path& target, const DirectoryKind& kind)
+    : target_(without_trailing_separator(target)), kind_(kind) {
+  finetune::create_directories(parent_of(target_));
+  recover_directory(target_, kind);
+  if (is_there(target_)) {
+    way_ = entry_names(target_).empty() ? Way::move_files : Way::exchange;
+  }
+  make_directory();
+}
+
+DirectoryReplacement::~DirectoryReplacement() {
+  if (!committed_) put_away(lock_, path_, fs::path(), kind_);
+  ::close(lock_);
+}
+
+void DirectoryReplacement::fail(int error) const {
+  throw write_failure(target_, error);
+}
+
+void DirectoryReplacement::make_directory() {
+  const fs::path name = way_ == Way::move_files ? inside(target_) : target_;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    path_ = temporary_name(name);
+    if (::mkdir(path_.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      fail(errno);
+    }
+    int error = 0;  // ENOENT: taken for abandoned before it was locked
+    if ((lock_ = open_lock(path_)) < 0)
+      error = errno;
+    else if (!is_locked())
+      error = ENOENT;
+    else if (!take_over_mode())
+      error = errno;
+    if (error == 0) return;
+    if (lock_ >= 0) ::close(lock_);
+    ::rmdir(path_.c_str());
+    if (error != ENOENT) fail(error);
+  }
+  fail(EEXIST);
+}
+
+// False if somebody takes it for abandoned. Where a file system has no locks nobody does.
+bool DirectoryReplacement::is_locked() const {
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat opened {
+  }, named{};
+  return ::fstat(lock_, &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+// A directory that others may not read, or that a group may write, stays so. False if it would
+// come to give more rights than before.
+bool DirectoryReplacement::take_over_mode() const {
+  struct stat old {
+  }, now{};
+  if (way_ != Way::exchange || ::stat(target_.c_str(), &old) != 0) return true;
+  mode_t mode = (old.st_mode & 07777) | S_IRWXU;
+  // Whose group it is not gets no rights of that group.
+  if (::fchown(lock_, uid_t(-1), old.st_gid) != 0) mode &= ~mode_t(S_IRWXG | S_ISGID);
+  if (::fchmod(lock_, mode) == 0) return true;
+  const int error = errno;
+  const bool is_as_closed =
+      ::fstat(lock_, &now) == 0 && (now.st_mode & ~mode & (S_IRWXG | S_IRWXO)) == 0;
+  errno = error;
+  return is_as_closed;
+}
+
+void DirectoryReplacement::commit() {
+  ::fsync(lock_);  // best effort, as of any directory
+  if (way_ == Way::rename) {
+    move(path_, target_, target_);
+  } else if (way_ == Way::exchange) {
+    return exchange_and_put_away();
+  } else {
+    move_files();
+  }
+  committed_ = true;
+  sync_directory(way_ == Way::move_files ? target_ : parent_of(target_));
+  if (way_ == Way::move_files) ::rmdir(path_.c_str());
+}
+
+void DirectoryReplacement::exchange_and_put_away() {
+  const Descriptor old = open_directory(target_);
+  const bool is_link = old.number() < 0 && (errno == ENOTDIR || errno == ELOOP);
+  if (old.number() < 0 && !is_link) fail(errno);
+  const fs::path place = exchange(path_, target_);
+  committed_ = true;
+  sync_directory(parent_of(target_));
+  if (is_link)
+    ::unlink(place.c_str());  // where it leads is left as it is
+  else
+    put_away(old.number(), place, target_, kind_);
+}
+
+void DirectoryReplacement::move_files() const {
+  std::vector<std::string> names = entry_names_of(lock_, path_);
+  std::stable_partition(names.begin(), names.end(),
+                        [&](const std::string& name) { return name != kind_.last_file; });
+  if (entry_names(target_).size() > 1) {
+    throw model_error(target_.string(), ": cannot be written: it is no longer empty");
+  }
+  for (const std::string& name : names) {
+    if (::rename((path_ / name).c_str(), (target_ / name).c_str()) == 0) continue;
+    const int error = errno;
+    for (const std::string& moved : names) {
+      if (moved == name) break;
+      ::unlink((target_ / moved).c_str());
+    }
+    fail(error);
+  }
+}
+
+}  // namespace finetune

@@ -1,0 +1,179 @@
+// Mapped files, files written atomically (temporary, fsync, rename), free space.
+#include "core/files/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/files/descriptor.h"
+#include "core/files/file_kind.h"
+#include "core/files/temporary_name.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kBufferSize = 1 << 20;
+constexpr int kNameAttempts = 100;
+
+std::string reason(int error) {
+  return std::strerror(error);
+}
+
+fs::path directory_of(const fs::path& file) {
+  return file.parent_path().empty() ? fs::path(".") : file.parent_path();
+}
+
+// Nobody else can have opened or linked to what O_EXCL and O_NOFOLLOW have made.
+int create_temporary(const fs::path& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+// Locks of open file descriptions: HDF5 takes flock(), and closes other descriptors of the file.
+bool lock_whole_file(int descriptor) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(descriptor, F_OFD_SETLK, &whole) == 0;
+}
+
+// False if somebody takes it for abandoned. Where a file system has no locks nobody does.
+bool stays_locked(int descriptor, const fs::path& path) {
+  if (!lock_whole_file(descriptor) && (errno == EAGAIN || errno == EACCES)) return false;
+  struct stat opened {
+  }, named{};
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+bool is_link(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
+bool is_own_file(int descriptor) {
+  struct stat info {};
+  return ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+}  // namespace
+
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno != EINTR) return false;
+    if (count > 0) bytes.remove_prefix(size_t(count));
+  }
+  return true;
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  for (int attempt = 0; attempt < kNameAttempts; ++attempt) {
+    temporary_ = temporary_name(path_);
+    descriptor_ = create_temporary(temporary_);
+    if (descriptor_ < 0 && errno != EEXIST) fail(errno);
+    if (descriptor_ < 0) continue;
+    if (stays_locked(descriptor_, temporary_)) return;
+    ::close(std::exchange(descriptor_, -1));
+    ::unlink(temporary_.c_str());
+  }
+  fail(EEXIST);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (state_ != State::committed) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(int error) const {
+  throw model_error(path_.string(), ": cannot be written: ", reason(error));
+}
+
+void AtomicFile::write(const void* data, size_t size) {
+  buffer_.append(static_cast<const char*>(data), size);
+  if (buffer_.size() >= kBufferSize) flush_buffer();
+}
+
+void AtomicFile::flush_buffer() {
+  if (!write_all(descriptor_, buffer_)) fail(errno);
+  buffer_.clear();
+}
+
+void AtomicFile::complete() {
+  if (state_ != State::open) return;
+  flush_buffer();
+  if (::fsync(descriptor_) != 0) fail(errno);
+  // What closing it says counts; the lock is held by a second descriptor until it has its name.
+  const int lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (lock < 0) fail(errno);
+  if (::close(std::exchange(descriptor_, lock)) != 0) fail(errno);
+  state_ = State::complete;
+}
+
+void AtomicFile::commit() {
+  complete();
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  state_ = State::committed;
+  sync_directory(directory_of(path_));
+}
+
+void remove_abandoned_files(const fs::path& path) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory_of(path), error), end; !error && it != end;
+       it.increment(error)) {
+    if (!is_temporary_of(it->path().filename().string(), path)) continue;
+    const Descriptor file(::open(it->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.number() < 0 || !is_own_file(file.number())) continue;
+    if (lock_whole_file(file.number())) ::unlink(it->path().c_str());
+  }
+}
+
+int open_for_appending(const fs::path& path, bool fresh) {
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const int descriptor = ::open(path.c_str(), flags, 0666);
+  const int error = descriptor < 0 ? errno : 0;
+  if (error == ELOOP && is_link(path)) {
+    throw model_error(path.string(), ": is a symbolic link, a file of the run itself is needed");
+  }
+  struct stat info {};
+  const bool is_other =
+      error == ENXIO || (error == 0 && (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)));
+  if (!is_other && error == 0 && (!fresh || ::ftruncate(descriptor, 0) == 0)) return descriptor;
+  const std::string why = is_other ? "is not a file" : reason(error ? error : errno);
+  if (descriptor >= 0) ::close(descriptor);
+  throw model_error(path.string(), ": cannot be written: ", why);
+}
+
+void write_file(const fs::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+void create_directories(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw model_error(printable_path(path), ": cannot be created: ", error.message());
+}
+
+void sync_directory(const fs::path& directory) {
+  const char* name = directory.empty() ? "." : directory.c_str();
+  const Descriptor opened(::open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.number() >= 0) ::fsync(opened.number());
+}
+
+void require_free_space(const fs::path& directory, uint64_t bytes, std::string_view what) {
+  struct statvfs info {};
+  if (::statvfs(directory.c_str(), &info) != 0) return;  // no answer is no refusal
+  uint64_t available = uint64_t(info.f_bavail) * info.f_frsize;
+  if (available < bytes) {
+    throw model_error(directory.string(), ": ", what, " needs ", (bytes >> 20) + 1,
+                      " MiB of disk, ", available >> 20, " MiB are free");
+  }
+}
+
+}  // namespace finetune

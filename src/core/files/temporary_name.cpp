@@ -1,0 +1,69 @@
+// Names of temporary files: made at random, and known again.
+#include "core/files/temporary_name.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHexDigits = "0123456789abcdef", kDecimalDigits = "0123456789";
+constexpr size_t kRandomDigits = 16;
+constexpr size_t kLongestName = 255;
+
+std::string random_digits() {
+  uint8_t bytes[kRandomDigits / 2];
+  for (size_t filled = 0; filled < sizeof bytes;) {
+    const ssize_t count = ::getrandom(bytes + filled, sizeof bytes - filled, 0);
+    if (count < 0 && errno != EINTR) {
+      throw model_error("a temporary file cannot be named, the system gives no random numbers: ",
+                        std::strerror(errno));
+    }
+    if (count > 0) filled += size_t(count);
+  }
+  std::string digits;
+  for (uint8_t byte : bytes) {
+    digits += kHexDigits[byte >> 4];
+    digits += kHexDigits[byte & 15];
+  }
+  return digits;
+}
+
+// The target's name, cut where there would be no room for the suffix.
+std::string stem_of(const fs::path& target, std::string_view mark) {
+  return target.filename().string().substr(0, kLongestName - mark.size() - kRandomDigits);
+}
+
+bool consists_of(std::string_view text, std::string_view digits) {
+  return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+}
+
+}  // namespace
+
+fs::path temporary_name(const fs::path& target, std::string_view mark) {
+  return target.parent_path() / concat(stem_of(target, mark), mark, random_digits());
+}
+
+bool is_temporary_of(std::string_view name, const fs::path& target, std::string_view mark) {
+  const std::string beginning = stem_of(target, mark) + std::string(mark);
+  return name.size() == beginning.size() + kRandomDigits && name.starts_with(beginning) &&
+         consists_of(name.substr(beginning.size()), kHexDigits);
+}
+
+std::string_view without_temporary_suffix(std::string_view name) {
+  const size_t at = name.rfind(kTemporaryMark);
+  if (at == std::string_view::npos) return name;
+  const std::string_view digits = name.substr(at + kTemporaryMark.size());
+  const bool random = digits.size() == kRandomDigits && consists_of(digits, kHexDigits);
+  return random || consists_of(digits, kDecimalDigits) ? name.substr(0, at) : name;
+}
+
+}  // namespace finetune

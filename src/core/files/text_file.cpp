@@ -1,0 +1,106 @@
+// Texts read whole, with bounds for what has no size.
+#include "core/files/text_file.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/files/file_kind.h"
+
+namespace finetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostFileBytes = size_t{1} << 30;
+constexpr size_t kMostPipedBytes = size_t{64} << 20;
+
+Error too_large(const fs::path& path, size_t most, ExitCode code) {
+  return Error(code, concat(printable_path(path), ": holds more than ", most >> 20,
+                            " MiB, too much for a file of this kind"));
+}
+
+// To the end, or Error(code) beyond `most` bytes.
+std::string read_to_end(int descriptor, const fs::path& path, size_t expected, size_t most,
+                        ExitCode code) {
+  if (expected > most) throw too_large(path, most, code);
+  std::string text;
+  text.reserve(expected);
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t count = ::read(descriptor, block, sizeof block);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw system_failure(path, errno, code);
+    if (count == 0) return text;
+    if (size_t(count) > most - text.size()) throw too_large(path, most, code);
+    text.append(block, size_t(count));
+  }
+}
+
+// A named pipe is of the file system that has its name.
+bool is_unnamed_pipe(int descriptor) {
+  struct statfs info {};
+  return ::fstatfs(descriptor, &info) == 0 && info.f_type == PIPEFS_MAGIC;
+}
+
+Descriptor open_connected(const fs::path& path, const struct stat& info, ExitCode code) {
+  require_stream(info, path, code);
+  Descriptor input(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (input.number() < 0) throw system_failure(path, errno, code);
+  if (S_ISFIFO(info.st_mode) && !is_unnamed_pipe(input.number())) {
+    throw not_a_file(path, info, code);
+  }
+  ::fcntl(input.number(), F_SETFL, 0);  // from now on reading waits
+  return input;
+}
+
+}  // namespace
+
+std::string read_text_file(const fs::path& path, ExitCode code) {
+  const Descriptor file = open_file(path, code);
+  struct stat info {};
+  if (::fstat(file.number(), &info) != 0) throw system_failure(path, errno, code);
+  const auto size = size_t(info.st_size);
+  std::string text = read_to_end(file.number(), path, size, kMostFileBytes, code);
+  if (text.size() < size) {
+    throw Error(code, concat(printable_path(path), ": became shorter while it was read"));
+  }
+  return text;
+}
+
+std::string read_text_input(const fs::path& path, ExitCode code) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))) {
+    return read_text_file(path, code);
+  }
+  const Descriptor input = open_connected(path, info, code);
+  return read_to_end(input.number(), path, 0, kMostPipedBytes, code);
+}
+
+std::string read_beginning(const fs::path& path, size_t most) {
+  std::string text(most, '\0');
+  try {
+    const Descriptor file = open_file(path, ExitCode::data);
+    const ssize_t count = ::pread(file.number(), text.data(), most, 0);
+    text.resize(size_t(std::max<ssize_t>(count, 0)));
+  } catch (const Error&) {
+    text.clear();
+  }
+  return text;
+}
+
+void require_readable(const fs::path& path, ExitCode code) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || ::access(path.c_str(), R_OK) != 0) {
+    throw system_failure(path, errno, code);
+  }
+  require_stream(info, path, code);
+}
+
+}  // namespace finetune

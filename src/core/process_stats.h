@@ -1,0 +1,20 @@
+// What a run reports about its process and its machine.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace finetune {
+
+double peak_memory_mb();      // highest resident memory so far (VmHWM), MiB
+double resident_memory_mb();  // at this moment, MiB
+double resident_file_mb();    // of it, pages of files: the program and its libraries
+// Memory that new programs can have without swapping, MiB; 0 if unknown.
+double available_memory_mb();
+double free_swap_mb();
+double seconds_since_start();  // since the process was started, loading included
+// For run.json: "host", "cpu", "cores", "memory", "kernel". Unknown facts are left out.
+std::vector<std::pair<std::string, std::string>> host_facts();
+
+}  // namespace finetune

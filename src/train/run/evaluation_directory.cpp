@@ -1,0 +1,41 @@
+// Which files make a directory an earlier evaluation's.
+#include "train/run/evaluation_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/files/files.h"
+#include "train/run/metrics_files.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::array<std::string_view, 7> kEvaluationFiles{
+    "predictions.csv", "predictions.json", "nbest_predictions.json",
+    "null_odds.json",  "confusion.csv",    "per_class.csv",
+    "metrics.json"};
+
+}  // namespace
+
+bool is_evaluation_file(std::string_view name) {
+  return std::find(kEvaluationFiles.begin(), kEvaluationFiles.end(), name) !=
+         kEvaluationFiles.end();
+}
+
+bool is_evaluation(const fs::path& directory) {
+  const fs::path file = directory / kEvaluation.last_file;
+  std::error_code error;
+  if (!fs::exists(file, error)) return false;
+  require_readable(file, ExitCode::model);
+  try {
+    const auto metrics = read_metrics(file);
+    return std::any_of(metrics.begin(), metrics.end(),
+                       [](const auto& metric) { return metric.first.starts_with("eval_"); });
+  } catch (const Error&) {  // something else than metrics
+    return false;
+  }
+}
+
+}  // namespace finetune

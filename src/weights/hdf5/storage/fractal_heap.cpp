@@ -1,0 +1,139 @@
+// The heap has an address space of its own, cut into rows of `width` blocks: rows 0 and 1 have
+// blocks of the first size, every further row's are twice as large as those before. Blocks up to
+// most_direct_ hold objects; larger ones are indirect, tables of such rows again.
+#include "weights/hdf5/storage/fractal_heap.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "weights/hdf5/checksums.h"
+
+namespace finetune::hdf5 {
+namespace {
+
+constexpr const char* kHeap = "heap";
+constexpr uint64_t kChecksumSize = 4;
+constexpr uint64_t kMostDirect = uint64_t{1} << 31;
+
+Fault damaged_heap() {
+  return fault("its ", kHeap, " is damaged");
+}
+
+}  // namespace
+
+FractalHeap::FractalHeap(Bytes& bytes, uint64_t address) : bytes_(bytes), address_(address) {
+  read_header();
+  if (root_ == kUndefined) return;
+  if (root_rows_ == 0) {
+    read_direct(root_, 0, first_size_);
+  } else {
+    read_indirect(root_, 0, root_rows_);
+  }
+}
+
+void FractalHeap::read_header() {
+  const Widths widths = bytes_.widths();
+  const uint64_t size = 22 + 12 * widths.length + 3 * widths.address + kChecksumSize;
+  constexpr uint64_t kBeforeFilters = 7;
+  std::string front = bytes_.structure(address_, kBeforeFilters + 2, kHeap);
+  Cursor filters(front, widths, kHeap);
+  filters.skip(kBeforeFilters);
+  if (filters.u16() != 0) throw fault("its ", kHeap, " is compressed, which is not read");
+  const std::string header = bytes_.sealed(address_, size, "FRHP", kHeap, std::move(front));
+  Cursor at(header, widths, kHeap);
+  at.skip(4);
+  at.expect_version(0);
+  at.skip(2 + 2);  // size of names, of filters
+  has_checksums_ = at.u8() & 2;
+  most_object_ = at.u32();
+  at.skip(2 * (widths.length + widths.address));  // huge objects, free space
+  at.skip(8 * widths.length);                     // counts
+  width_ = at.u16();
+  first_size_ = at.length();
+  most_direct_ = at.length();
+  bits_ = at.u16();
+  at.skip(2);
+  root_ = at.address();
+  root_rows_ = at.u16();
+  const bool sound = std::has_single_bit(width_) && std::has_single_bit(first_size_) &&
+                     std::has_single_bit(most_direct_) && first_size_ <= most_direct_ &&
+                     most_direct_ <= kMostDirect && bits_ > 0 && bits_ < 64 && most_object_ > 0;
+  if (!sound) throw damaged_heap();
+  offset_bytes_ = size_t(bits_ + 7) / 8;
+}
+
+uint64_t FractalHeap::row_size(uint64_t row) const {
+  return row == 0 ? first_size_ : first_size_ << (row - 1);
+}
+
+// Signature, version, address of the heap, offset.
+Cursor FractalHeap::open_block(const std::string& bytes, const char* signature,
+                               uint64_t offset) const {
+  Cursor at(bytes, bytes_.widths(), kHeap);
+  at.expect(signature);
+  at.expect_version(0);
+  if (at.address() != address_ || at.number(offset_bytes_) != offset) throw damaged_heap();
+  return at;
+}
+
+void FractalHeap::read_direct(uint64_t address, uint64_t offset, uint64_t size) {
+  std::string bytes = bytes_.structure(address, size, kHeap);
+  Cursor at = open_block(bytes, "FHDB", offset);
+  if (has_checksums_) {  // over the block with zeros in the checksum's place
+    const size_t place = at.at();
+    const uint32_t checksum = at.u32();
+    std::fill_n(bytes.begin() + ptrdiff_t(place), kChecksumSize, '\0');
+    if (checksum != lookup3(bytes)) {
+      throw fault("its ", kHeap, " does not match its checksum: the file is damaged");
+    }
+  }
+  blocks_.push_back({offset, std::move(bytes)});
+}
+
+void FractalHeap::read_indirect(uint64_t address, uint64_t offset, uint64_t rows) {
+  const uint64_t first_bits = uint64_t(std::countr_zero(first_size_));
+  const uint64_t width_bits = uint64_t(std::countr_zero(width_));
+  // The last row ends where offsets end; so no size below overflows.
+  if (rows > 1 && rows - 1 + first_bits + width_bits > bits_) throw damaged_heap();
+  const Widths widths = bytes_.widths();
+  const uint64_t size =
+      5 + widths.address + offset_bytes_ + rows * width_ * widths.address + kChecksumSize;
+  const std::string bytes = bytes_.sealed(address, size, "FHIB", kHeap);
+  Cursor at = open_block(bytes, "FHIB", offset);
+  for (uint64_t row = 0; row < rows; ++row) {
+    const uint64_t block = row_size(row);
+    for (uint64_t i = 0; i < width_; ++i, offset += block) {
+      const uint64_t child = at.address();
+      if (child == kUndefined) continue;
+      if (block <= most_direct_) {
+        read_direct(child, offset, block);
+      } else {
+        const uint64_t block_bits = uint64_t(std::countr_zero(block));
+        if (block_bits < first_bits + width_bits) throw damaged_heap();
+        read_indirect(child, offset, block_bits - first_bits - width_bits + 1);
+      }
+    }
+  }
+}
+
+std::string_view FractalHeap::object(std::string_view id) const {
+  constexpr int kManaged = 0;
+  Cursor at(id, bytes_.widths(), kHeap);
+  if (at.u8() >> 4 != kManaged) {
+    throw fault("its ", kHeap, " holds an object that is not managed, which is not read");
+  }
+  const uint64_t offset = at.number(offset_bytes_);
+  const size_t length_bytes = std::min<size_t>(size_t(std::bit_width(most_direct_) + 6) / 8,
+                                               size_t(std::bit_width(most_object_) + 7) / 8);
+  const uint64_t length = at.number(length_bytes);
+  auto after = std::upper_bound(blocks_.begin(), blocks_.end(), offset,
+                                [](uint64_t o, const Block& block) { return o < block.offset; });
+  if (after == blocks_.begin()) throw damaged_heap();
+  const Block& block = *(after - 1);
+  Cursor object(block.bytes, bytes_.widths(), kHeap);
+  object.skip(offset - block.offset);
+  return object.take(length);
+}
+
+}  // namespace finetune::hdf5
