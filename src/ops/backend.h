@@ -179,12 +179,12 @@ class Backend {
   virtual void scatter_rows(Tensor x, const int32_t* index, Tensor y) = 0;
 
   // ---- embeddings ---------------------------------------------------------------------------
-  // y (T, H) = word[ids] + position[positions] + type[types]; tables contiguous. Sequences are
-  // whole and one behind the other: positions[t] <= t.
+  // y (T, H) = word[ids] + position[positions] + type[types]; tables contiguous, each with a row
+  // for every index. `type` may be absent: then `types` is not read.
   virtual void embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                      Tensor word, Tensor position, Tensor type, Tensor y) = 0;
-  // dword[ids[t]] += dy row t, and so on. `order` (T) lists the tokens sorted by id (stable), so
-  // that each word's rows are summed in order by one thread.
+  // dword[ids[t]] += dy row t, and so on; dtype may be absent. `order` (T) lists the tokens sorted
+  // by id (stable), so that each word's rows are summed in order by one thread.
   virtual void embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
                               const int32_t* types, const int32_t* order, Tensor dword,
                               Tensor dposition, Tensor dtype) = 0;

@@ -121,11 +121,12 @@ void ReferenceBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
 
 void ReferenceBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                              Tensor word, Tensor position, Tensor type, Tensor y) {
-  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols && type.cols == y.cols);
+  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols);
+  FINETUNE_CHECK(!type || type.cols == y.cols);
   for (int64_t t = 0; t < y.rows; ++t) {
     for (int64_t c = 0; c < y.cols; ++c) {
       at(y, t, c) = float(double(at(word, ids[t], c)) + at(position, positions[t], c) +
-                          at(type, types[t], c));
+                          (type ? at(type, types[t], c) : 0.0f));
     }
   }
 }
@@ -140,11 +141,12 @@ void ReferenceBackend::embed_backward(Tensor dy, const int32_t* ids, const uint3
       at(table, r, column) = float(at(table, r, column) + sums[size_t(r)]);
     }
   };
-  FINETUNE_CHECK(dword.cols == dy.cols && dposition.cols == dy.cols && dtype.cols == dy.cols);
+  FINETUNE_CHECK(dword.cols == dy.cols && dposition.cols == dy.cols);
+  FINETUNE_CHECK(!dtype || dtype.cols == dy.cols);
   for (int64_t c = 0; c < dy.cols; ++c) {
     add_column(dword, c, [&](int64_t t) { return ids[t]; });
     add_column(dposition, c, [&](int64_t t) { return positions[t]; });
-    add_column(dtype, c, [&](int64_t t) { return types[t]; });
+    if (dtype) add_column(dtype, c, [&](int64_t t) { return types[t]; });
   }
 }
 

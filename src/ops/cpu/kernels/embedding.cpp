@@ -21,8 +21,14 @@ void embed_rows(const int32_t* ids, const uint32_t* positions, const int32_t* ty
   for (int64_t t = begin; t < end; ++t) {
     const float* a = row_of(word, ids[t]);
     const float* b = row_of(position, positions[t]);
-    const float* c = row_of(type, types[t]);
     float* out = y.f32() + t * y.stride;
+    if (!type) {
+      for_lanes(y.cols, [=](auto d, int64_t i) HWY_ATTR {
+        hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i);
+      });
+      continue;
+    }
+    const float* c = row_of(type, types[t]);
     for_lanes(y.cols, [=](auto d, int64_t i) HWY_ATTR {
       const auto sum = hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, c + i));
       hn::StoreU(hn::Add(sum, hn::LoadU(d, b + i)), d, out + i);
@@ -53,7 +59,7 @@ void position_columns(Tensor dy, const uint32_t* positions, const int32_t* types
     for (int64_t t = first; t < HWY_MIN(first + kTokensOfASum, dy.rows); ++t) {
       const float* from = row_of(dy, t) + begin;
       add_to(from, dposition.f32() + positions[t] * dposition.stride + begin, count);
-      add_to(from, sums + types[t] * cpu::kColumnStrip, count);
+      if (dtype) add_to(from, sums + types[t] * cpu::kColumnStrip, count);
     }
     for (int64_t type = 0; type < dtype.rows; ++type) {
       add_to(sums + type * cpu::kColumnStrip, dtype.f32() + type * dtype.stride + begin, count);
@@ -75,7 +81,8 @@ HWY_EXPORT(position_columns);
 
 void CpuBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                        Tensor word, Tensor position, Tensor type, Tensor y) {
-  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols && type.cols == y.cols);
+  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols);
+  FINETUNE_CHECK(!type || type.cols == y.cols);
   cpu::for_ranges(y.rows, cpu::row_grain(y.cols), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(embed_rows)
     (ids, positions, types, word, position, type, y, begin, end);
@@ -85,7 +92,8 @@ void CpuBackend::embed(const int32_t* ids, const uint32_t* positions, const int3
 void CpuBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* positions,
                                 const int32_t* types, const int32_t* order, Tensor dword,
                                 Tensor dposition, Tensor dtype) {
-  FINETUNE_CHECK(dword.cols == dy.cols && dposition.cols == dy.cols && dtype.cols == dy.cols);
+  FINETUNE_CHECK(dword.cols == dy.cols && dposition.cols == dy.cols);
+  FINETUNE_CHECK(!dtype || dtype.cols == dy.cols);
   cpu::for_ranges(dy.rows, cpu::row_grain(dy.cols), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(word_runs)(dy, ids, order, dword, begin, end);
   });

@@ -124,7 +124,8 @@ void CudaBackend::scatter_rows(Tensor x, const int32_t* index, Tensor y) {
 
 void CudaBackend::embed(const int32_t* ids, const uint32_t* positions, const int32_t* types,
                         Tensor word, Tensor position, Tensor type, Tensor y) {
-  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols && type.cols == y.cols);
+  FINETUNE_CHECK(word.cols == y.cols && position.cols == y.cols);
+  FINETUNE_CHECK(!type || type.cols == y.cols);
   call("embed", functions_.embed, ids, positions, types, word, position, type, y);
 }
 
@@ -132,8 +133,9 @@ void CudaBackend::embed_backward(Tensor dy, const int32_t* ids, const uint32_t* 
                                  const int32_t* types, const int32_t* order, Tensor dword,
                                  Tensor dposition, Tensor dtype) {
   for (Tensor t : {dword, dposition, dtype}) {
-    FINETUNE_CHECK(t.cols == dy.cols && t.contiguous());
+    FINETUNE_CHECK(!t || (t.cols == dy.cols && t.contiguous()));
   }
+  FINETUNE_CHECK(dword && dposition);
   call("embed_backward", functions_.embed_backward, dy, ids, positions, types, order, dword,
        dposition, dtype);
 }

@@ -1,8 +1,6 @@
 // Embedding kernels: y (T, H) = word[ids] + position[positions] + type[types], and gradients.
 // Gradients of the three tables need no atomics: every row of a table is summed by one block, its
 // tokens in order.
-#include <algorithm>
-
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/kernels/warp.h"
 #include "ops/cuda/ops.h"
@@ -25,8 +23,10 @@ __global__ void embed_kernel(Tokens tokens, Matrix word, Matrix position, Matrix
   const int64_t t = blockIdx.x;
   const float* a = word.row(tokens.ids[t]);
   const float* b = position.row(tokens.positions[t]);
-  const float* c = type.row(tokens.types[t]);
-  for_columns(y.cols, [=](int64_t i) { y.row(t)[i] = a[i] + c[i] + b[i]; });  // as the CPU adds
+  const float* c = type.data ? type.row(tokens.types[t]) : nullptr;
+  for_columns(y.cols, [=](int64_t i) {
+    y.row(t)[i] = (c ? a[i] + c[i] : a[i]) + b[i];  // as the CPU adds
+  });
 }
 
 // sum + dy's rows row_at(begin), row_at(begin + 1), ... at column c, in this order. Sixteen are on
@@ -142,10 +142,9 @@ void embed_backward(Context& context, Matrix dy, const int32_t* ids, const uint3
   const RowGrid grid = row_grid(tokens.count, dy.cols);
   launch(context, grid.blocks, grid.threads, word_gradient_kernel, dy, tokens, dword);
   const unsigned strips = unsigned(divide_up(dy.cols, kThreads));
-  // No token is at a position behind as many tokens.
-  const int64_t reached = std::min(dposition.rows, tokens.count);
-  launch(context, dim3(unsigned(reached), strips), kThreads, position_gradient_kernel, dy, tokens,
-         dposition);
+  launch(context, dim3(unsigned(dposition.rows), strips), kThreads, position_gradient_kernel, dy,
+         tokens, dposition);
+  if (!dtype.data) return;
   const int64_t pieces = divide_up(tokens.count, kRowsOfASum);
   float* parts = context.scratch_floats(Scratch::sums, pieces * dtype.rows * dy.cols);
   launch(context, dim3(unsigned(pieces), strips, unsigned(dtype.rows)), kThreads, type_parts_kernel,

@@ -54,9 +54,12 @@ void add_gather_cases(std::vector<OpCase>& table) {
 void add_embedding_cases(std::vector<OpCase>& table) {
   struct Shape {
     int64_t tokens, hidden, words, positions;
+    bool from_last = false;  // positions descend: the first tokens are at the last ones
+    int64_t types = 2;       // 0: the table is absent
   };
   // Of one or two words: runs of tokens with one id that are longer than a GPU's warp or block, and
   // such as end where a warp's search for their end turns. Of three positions: many tokens at each.
+  // From the last position on: sequences need not begin at row 0 of the table.
   for (const Shape& s : {Shape{1, 7, 5, 3},
                          {17, 33, 11, 20},
                          {32, 5, 1, 40},
@@ -68,14 +71,21 @@ void add_embedding_cases(std::vector<OpCase>& table) {
                          {300, 40, 50, 3},
                          {53, 64, 300, 64},
                          {419, 384, 97, 512},
-                         {512, 100, 4000, 512}}) {
-    const std::string shape = concat(s.tokens, " tokens, tables (", s.words, ",", s.hidden, "), (",
-                                     s.positions, ",", s.hidden, ")");
+                         {512, 100, 4000, 512},
+                         {1, 7, 5, 3, true},
+                         {17, 33, 11, 20, true},
+                         {53, 64, 300, 512, true},
+                         {17, 33, 11, 20, true, 0},
+                         {419, 384, 97, 512, false, 0}}) {
+    const std::string shape = concat(
+        s.tokens, " tokens, tables (", s.words, ",", s.hidden, "), (", s.positions, ",", s.hidden,
+        ")", s.from_last ? ", from the last position" : "", s.types == 0 ? ", without types" : "");
     std::vector<int32_t> ids, positions, types, order(static_cast<size_t>(s.tokens));
     for (int32_t t = 0; t < s.tokens; ++t) {
       PhiloxBlock bits = philox({uint32_t(s.tokens), 1}, {uint32_t(t), 0, 0, 0});
       ids.push_back(int32_t(bits[0] % uint32_t(s.words)));
-      positions.push_back(int32_t(t % s.positions));
+      const int64_t position = t % s.positions;
+      positions.push_back(int32_t(s.from_last ? s.positions - 1 - position : position));
       types.push_back(int32_t(bits[1] % 2));
     }
     std::iota(order.begin(), order.end(), 0);
@@ -86,35 +96,36 @@ void add_embedding_cases(std::vector<OpCase>& table) {
                     t["type"], t["y"]);
     };
     auto start = [&](const char* op, double tolerance, const char* reason) {
-      return OpCaseMaker(op, shape, tolerance, reason)
-          .integers("ids", ids)
+      OpCaseMaker maker(op, shape, tolerance, reason);
+      maker.integers("ids", ids)
           .integers("positions", positions)
           .integers("types", types)
           .integers("order", order)
           .work(double(s.tokens * s.hidden))
           .input("word", s.words, s.hidden)
           .input("position", s.positions, s.hidden)
-          .input("type", 2, s.hidden)
           .result("y", s.tokens, s.hidden);
+      if (s.types > 0) maker.input("type", s.types, s.hidden);
+      return maker;
     };
     table.push_back(start("embed", 2.4e-7, "two roundings").run(embed, {"y"}));
-    table.push_back(
-        start("embed_backward", sum_tolerance(s.tokens), "random walk of rounding in a float sum")
-            .input("dy", s.tokens, s.hidden)
-            .input("dword", s.words, s.hidden)
-            .input("dposition", s.positions, s.hidden)
-            .input("dtype", 2, s.hidden)
-            .run(
-                [](Backend& backend, OpData& t) {
-                  backend.embed_backward(t["dy"], t.ints("ids"), t.uints("positions"),
-                                         t.ints("types"), t.ints("order"), t["dword"],
-                                         t["dposition"], t["dtype"]);
-                },
-                {"dword", "dposition", "dtype"})
-            .gradient_of(embed, {{"y", "dy"}},
-                         {{"word", "dword", true},
-                          {"position", "dposition", true},
-                          {"type", "dtype", true}}));
+    auto backward = [](Backend& backend, OpData& t) {
+      backend.embed_backward(t["dy"], t.ints("ids"), t.uints("positions"), t.ints("types"),
+                             t.ints("order"), t["dword"], t["dposition"], t["dtype"]);
+    };
+    std::vector<std::string> outputs = {"dword", "dposition"};
+    std::vector<OpGradient> gradients = {{"word", "dword", true}, {"position", "dposition", true}};
+    OpCaseMaker maker =
+        start("embed_backward", sum_tolerance(s.tokens), "random walk of rounding in a float sum");
+    maker.input("dy", s.tokens, s.hidden)
+        .input("dword", s.words, s.hidden)
+        .input("dposition", s.positions, s.hidden);
+    if (s.types > 0) {
+      maker.input("dtype", s.types, s.hidden);
+      outputs.push_back("dtype");
+      gradients.push_back({"type", "dtype", true});
+    }
+    table.push_back(maker.run(backward, outputs).gradient_of(embed, {{"y", "dy"}}, gradients));
   }
 }
 
