@@ -1,7 +1,7 @@
 // Task: the interface between a task (what is to be learnt) and the training loop.
 // A task reads its data, turns it into tokenized samples and targets, and logits into metrics and
-// files. Its loss is an Objective (objective.h). A new task is a new folder and a line a function
-// in the registry.
+// files. Its loss is an Objective (objective.h). A new task is a folder and a row
+// (docs/howto/add-task.md).
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,9 @@ struct TaskTraits {
   TaskOptions (*stored_options)(const BertConfig& config);
 
   // The weight that only a model with this task's head has.
-  std::string head_weight() const { return concat(traits_of(head).module, ".weight"); }
+  std::string head_weight(const Architecture& architecture) const {
+    return architecture.module_of(traits_of(head).role) + ".weight";
+  }
 };
 
 }  // namespace finetune

@@ -119,7 +119,7 @@ void OpsBench::measure(const std::function<void()>& call) {
 void OpsBench::forward() {
   const int64_t t = batch_.tokens(), h = config_.hidden_size, inner = config_.intermediate_size;
   {
-    Tensor word = make(config_.vocab_size, h), position = make(config_.max_position_embeddings, h),
+    Tensor word = make(config_.vocab_size, h), position = make(host_.max_length, h),
            type = make(config_.type_vocab_size, h), y = make(t, h);
     measure([&] {
       backend_.embed(batch_.ids(), batch_.positions(), batch_.types(), word, position, type, y);
@@ -192,7 +192,7 @@ void OpsBench::backward() {
     backend_.add_layer_norm_backward(gradient, s, stats, gamma, dropout(), batch_.token_names(), ds,
                                      dx, dgamma, dbeta, true);
   });
-  Tensor word = make(config_.vocab_size, h), position = make(config_.max_position_embeddings, h),
+  Tensor word = make(config_.vocab_size, h), position = make(host_.max_length, h),
          type = make(config_.type_vocab_size, h);
   measure([&] {
     backend_.embed_backward(gradient, batch_.ids(), batch_.positions(), batch_.types(),
@@ -225,8 +225,7 @@ void OpsBench::update() {
 OpsBenchResult bench_ops(const StepBenchOptions& options) {
   check(options);
   const BertConfig config = shape_config(options.shape);
-  const LengthDistribution lengths =
-      length_distribution(options.lengths, config.max_position_embeddings);
+  const LengthDistribution lengths = length_distribution(options.lengths, config.max_length());
   const TaskKind kind = task_kind(options);
   OpsBenchResult result;
   result.shape = options.shape;

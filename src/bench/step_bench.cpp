@@ -169,8 +169,7 @@ BertConfig shape_config(const std::string& shape) {
 StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) {
   check(options);
   BertConfig config = shape_config(options.shape);
-  const LengthDistribution lengths =
-      length_distribution(options.lengths, config.max_position_embeddings);
+  const LengthDistribution lengths = length_distribution(options.lengths, config.max_length());
   const TaskKind kind = task_kind(options);
 
   StepBenchResult result;

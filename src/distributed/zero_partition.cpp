@@ -21,7 +21,7 @@ IndexRange in_blocks(int64_t count, int64_t block, int owners, int owner) {
 }  // namespace
 
 const Parameter& word_embeddings(const ParameterTable& table) {
-  const Parameter* words = table.find("bert.embeddings.word_embeddings.weight");
+  const Parameter* words = table.find(Role::word_embeddings, ParameterPart::weight);
   FINETUNE_CHECK(words == &table.parameters().back());
   return *words;
 }

@@ -33,8 +33,8 @@ void check_embedding(const PackedBatch& batch, const BertConfig& config) {
   FINETUNE_CHECK(batch.ids[size_t(batch.order.back())] < config.vocab_size);
   FINETUNE_CHECK(*std::max_element(batch.types.begin(), batch.types.end()) <
                  config.type_vocab_size);
-  FINETUNE_CHECK(*std::max_element(batch.positions.begin(), batch.positions.end()) <
-                 config.max_position_embeddings);
+  const int64_t last = *std::max_element(batch.positions.begin(), batch.positions.end());
+  FINETUNE_CHECK(last < std::min(batch.max_length, config.max_length()));
 }
 
 // The kernel may promise memory that it does not have, and end the program when it is touched.

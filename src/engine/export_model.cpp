@@ -67,9 +67,10 @@ std::string exported_config(const ModelExport& model, DType dtype) {
                           "finetune", kVersionKey, "dtype", "torch_dtype", "quantization_config"}) {
     config.erase(key);
   }
+  const Architecture& architecture = model.table.architecture();
   config["architectures"] =
-      Json::array({concat("Bert", traits_of(model.table.head().kind).suffix)});
-  config["model_type"] = "bert";
+      Json::array({concat(architecture.class_prefix, traits_of(model.table.head().kind).suffix)});
+  config["model_type"] = architecture.model_type;
   config["torch_dtype"] = torch_name(dtype);
   for (const auto& [key, value] : task.items()) config[key] = value;
   if (config.contains("id2label") && !config.contains("label2id")) {

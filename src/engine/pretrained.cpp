@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kNamesShown = 3, kLongestTensorName = 200;
 
 bool is_pooler(const Parameter& parameter) {
-  return parameter.head && parameter.name.starts_with("bert.pooler.");
+  return parameter.role == Role::pooler;
 }
 bool is_task_head(const Parameter& parameter) {
   return parameter.head && !is_pooler(parameter);
@@ -78,7 +78,13 @@ std::vector<std::string> stored_names_not_in(const WeightSource& source,
 }
 
 std::string head_module(const ParameterTable& table) {
-  return std::string(traits_of(table.head().kind).module);
+  return table.architecture().module_of(traits_of(table.head().kind).role);
+}
+
+// Of the pooler: what holds its dense layer.
+std::string pooler_module(const ParameterTable& table) {
+  const std::string dense = table.architecture().module_of(Role::pooler);
+  return dense.substr(0, dense.rfind('.'));
 }
 
 void describe(const ParameterTable& table, const WeightSource& source, PretrainedReport& report) {
@@ -141,7 +147,7 @@ Choice choose(const ParameterTable& table, const WeightSource& source, HeadPolic
   size_t head_present = count_present(head, source);
   if (policy == HeadPolicy::require && (head_present == 0 || choice.pooler_initialized)) {
     throw model_error(file_of(source), ": has no trained head (",
-                      head_present == 0 ? head_module(table) : "bert.pooler",
+                      head_present == 0 ? head_module(table) : pooler_module(table),
                       " is missing): train the model first");
   }
   choice.head_kept = policy != HeadPolicy::renew && head_present > 0;

@@ -27,7 +27,7 @@ TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
   }
   std::vector<std::string> heads;
   for (const TaskTraits& task : all_tasks()) {
-    heads.push_back(task.head_weight());
+    heads.push_back(task.head_weight(*config.architecture));
     if (source.find(heads.back())) return task.kind;
   }
   throw model_error(source.path().string(), ": the model has no trained head (neither ",
@@ -57,7 +57,9 @@ void require_option_of(TaskKind kind, std::string_view option, const std::string
 FineTuned open_fine_tuned(const InferenceOptions& options) {
   FineTuned out;
   out.model = open_model(options.model);
-  out.kind = stored_task(out.model.config, *open_weights(out.model.directory.weights));
+  out.kind = stored_task(
+      out.model.config,
+      *open_weights(out.model.directory.weights, out.model.config.architecture->base_prefix));
   require_options_of(out.kind, options);
   out.options = traits_of(out.kind).stored_options(out.model.config);
   if (options.text_columns) out.options.text_columns = *options.text_columns;
@@ -89,7 +91,8 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   std::unique_ptr<WeightSource> source;
   together(comm, [&] {
     if (comm.local_rank() > 0) return;
-    source = open_weights(model.model.directory.weights);
+    source = open_weights(model.model.directory.weights,
+                          model.model.config.architecture->base_prefix);
     check_pretrained(ParameterTable(model.model.config, loading.head), *source,
                      HeadPolicy::require);
   });

@@ -105,6 +105,8 @@ struct Bert::State {
             block()};
   }
 
+  // Rows of the position embedding that the batch's positions, counted from 0, can name.
+  Tensor positions(const DeviceBatch& batch, float* arena) const;
   void embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites, bool keep);
   int64_t feature_rows(const DeviceBatch& batch) const {
     return sequence_head() ? batch.sequences() : batch.tokens();
@@ -119,20 +121,27 @@ struct Bert::State {
 Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
     : backend(b), config(c), head(table.head()) {
   whole_layers = has_whole_layers(b, c);
-  const std::string prefix = "bert.embeddings.";
-  embeddings = {slot_of(table, prefix + "word_embeddings.weight"),
-                slot_of(table, prefix + "position_embeddings.weight"),
-                slot_of(table, prefix + "token_type_embeddings.weight"),
-                slot_of(table, prefix + "LayerNorm.weight"),
-                slot_of(table, prefix + "LayerNorm.bias")};
+  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
+  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias); };
+  embeddings.word = weight(Role::word_embeddings);
+  embeddings.position = weight(Role::position_embeddings);
+  if (c.architecture->has(Role::type_embeddings)) embeddings.type = weight(Role::type_embeddings);
+  embeddings.gamma = weight(Role::embedding_norm);
+  embeddings.beta = bias(Role::embedding_norm);
   for (int64_t l = 0; l < c.num_hidden_layers; ++l) layers.emplace_back(table, l, c.hidden_size);
-  const std::string name(traits_of(head.kind).module);
-  head_weight = slot_of(table, name + ".weight");
-  head_bias = slot_of(table, name + ".bias");
+  const Role last = traits_of(head.kind).role;
+  head_weight = weight(last);
+  head_bias = bias(last);
   if (sequence_head()) {
-    pooler_weight = slot_of(table, "bert.pooler.dense.weight");
-    pooler_bias = slot_of(table, "bert.pooler.dense.bias");
+    pooler_weight = weight(Role::pooler);
+    pooler_bias = bias(Role::pooler);
   }
+}
+
+Tensor Bert::State::positions(const DeviceBatch& batch, float* arena) const {
+  const Tensor table = embeddings.position.in(arena);
+  const int64_t first = config.architecture->first_position;
+  return table.rows_from(first, std::min(batch.segments().max_length, table.rows - first));
 }
 
 void Bert::State::embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites,
@@ -140,7 +149,7 @@ void Bert::State::embed(const DeviceBatch& batch, float* weights, const DropoutS
   const int64_t t = batch.tokens(), h = config.hidden_size;
   Tensor sum = at(plan.embedding_sum, t, h), output = at(plan.layers[0].input, t, h);
   backend.embed(batch.ids(), batch.positions(), batch.types(), embeddings.word.in(weights),
-                embeddings.position.in(weights), embeddings.type.in(weights), sum);
+                positions(batch, weights), embeddings.type.in(weights), sum);
   backend.add_layer_norm(sum, {}, {}, {}, embeddings.gamma.in(weights), embeddings.beta.in(weights),
                          float(config.layer_norm_eps), keep ? sum : Tensor{},
                          at(plan.embedding_stats, t, 2), output);
@@ -202,7 +211,7 @@ void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float
   const int64_t t = batch.tokens(), h = config.hidden_size;
   if (!accumulate) {  // the word embedding has zeros where no token was
     backend.fill_zero(embeddings.position.in(arena));
-    backend.fill_zero(embeddings.type.in(arena));
+    if (Tensor types = embeddings.type.in(arena)) backend.fill_zero(types);
   }
   Tensor gradient = at(plan.gradient, t, h);
   if (Dropout dropout = sites.embeddings(); dropout.on()) {
@@ -213,7 +222,7 @@ void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float
                                   {}, gradient, {}, embeddings.gamma.in(arena),
                                   embeddings.beta.in(arena), accumulate);
   backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
-                         embeddings.word.in(arena), embeddings.position.in(arena),
+                         embeddings.word.in(arena), positions(batch, arena),
                          embeddings.type.in(arena));
 }
 

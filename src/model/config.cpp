@@ -180,11 +180,21 @@ void check_size(const ConfigReader& reader, const BertConfig& c) {
                      " billion parameters: more than any machine can hold");
 }
 
-// What this program does not compute must not pass as BERT.
-void check_architecture(const ConfigReader& reader) {
-  std::string type = reader.text("model_type", "bert");
-  if (type != "bert") {
-    throw reader.error("model_type is ", in_quotes(type), "; only 'bert' can be loaded");
+std::string known_types() {
+  std::vector<std::string> types;
+  for (const Architecture& known : all_architectures()) {
+    types.push_back(in_quotes(known.model_type));
+  }
+  return join(types, " and ");
+}
+
+// What this program does not compute must not pass as one that it does.
+const Architecture& read_architecture(const ConfigReader& reader) {
+  std::string type = reader.text("model_type", default_architecture().model_type);
+  const Architecture* architecture = architecture_named(type);
+  if (!architecture) {
+    throw reader.error("model_type is ", in_quotes(type), "; only ", known_types(),
+                       " can be loaded");
   }
   std::string positions = reader.text("position_embedding_type", "absolute");
   if (positions != "absolute") {
@@ -194,6 +204,7 @@ void check_architecture(const ConfigReader& reader) {
   for (std::string_view key : {"is_decoder", "add_cross_attention"}) {
     if (reader.flag(key)) throw reader.error(key, " is true; only encoders can be loaded");
   }
+  return *architecture;
 }
 
 }  // namespace
@@ -212,15 +223,17 @@ BertConfig parse_config(std::string_view json, const std::filesystem::path& path
   }
   ConfigReader reader(object, path);
   check_length(reader, object);
-  check_architecture(reader);
+  const Architecture& architecture = read_architecture(reader);
 
   BertConfig c;
+  c.architecture = &architecture;
   reader.integer("vocab_size", 1, kMostIds, c.vocab_size);
   reader.integer("hidden_size", 1, kWidest, c.hidden_size);
   reader.integer("num_hidden_layers", 1, kMostLayers, c.num_hidden_layers);
   reader.integer("num_attention_heads", 1, kWidest, c.num_attention_heads);
   reader.integer("intermediate_size", 1, kWidest, c.intermediate_size);
-  reader.integer("max_position_embeddings", 1, kMostPositions, c.max_position_embeddings);
+  reader.integer("max_position_embeddings", architecture.first_position + 1, kMostPositions,
+                 c.max_position_embeddings);
   reader.integer("type_vocab_size", 1, kMostIds, c.type_vocab_size);
   if (c.hidden_size % c.num_attention_heads != 0) {
     throw reader.error("hidden_size ", c.hidden_size, " is not a multiple of num_attention_heads ",

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/architecture.h"
 #include "ops/backend.h"
 
 namespace finetune {
@@ -14,6 +15,7 @@ namespace finetune {
 constexpr int64_t kMostLabels = int64_t{1} << 18;
 
 struct BertConfig {
+  const Architecture* architecture = &default_architecture();
   int64_t vocab_size = 30522;
   int64_t hidden_size = 768;
   int64_t num_hidden_layers = 12;
@@ -32,6 +34,8 @@ struct BertConfig {
   std::string problem_type;         // empty, or single_label_classification, ...
   std::string source_json;          // the file as read: unknown keys survive an export
 
+  // Tokens of the longest input: positions from the architecture's first on.
+  int64_t max_length() const { return max_position_embeddings - architecture->first_position; }
   int64_t head_size() const { return hidden_size / num_attention_heads; }
   double head_dropout() const {
     return classifier_dropout >= 0 ? classifier_dropout : hidden_dropout_prob;

@@ -114,31 +114,30 @@ void projection_backward(const LayerPass& pass, const LayerGradients& g, float* 
 
 }  // namespace
 
-Slot slot_of(const ParameterTable& table, const std::string& name) {
-  const Parameter* p = table.find(name);
+Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer) {
+  const Parameter* p = table.find(role, part, layer);
   FINETUNE_CHECK(p != nullptr);
   return p->shape.size() == 1 ? Slot{p->offset, 1, p->shape[0]}
                               : Slot{p->offset, p->shape[0], p->shape[1]};
 }
 
 LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int64_t hidden) {
-  const std::string prefix = concat("bert.encoder.layer.", layer, ".");
-  auto slot = [&](const char* name) { return slot_of(table, prefix + name); };
-  qkv_weight = {slot("attention.self.query.weight").offset, 3 * hidden, hidden};
-  qkv_bias = {slot("attention.self.query.bias").offset, 1, 3 * hidden};
-  FINETUNE_CHECK(slot("attention.self.value.weight").offset ==
-                 qkv_weight.offset + 2 * hidden * hidden);
-  FINETUNE_CHECK(slot("attention.self.value.bias").offset == qkv_bias.offset + 2 * hidden);
-  attention_weight = slot("attention.output.dense.weight");
-  attention_bias = slot("attention.output.dense.bias");
-  attention_gamma = slot("attention.output.LayerNorm.weight");
-  attention_beta = slot("attention.output.LayerNorm.bias");
-  inner_weight = slot("intermediate.dense.weight");
-  inner_bias = slot("intermediate.dense.bias");
-  output_weight = slot("output.dense.weight");
-  output_bias = slot("output.dense.bias");
-  output_gamma = slot("output.LayerNorm.weight");
-  output_beta = slot("output.LayerNorm.bias");
+  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight, layer); };
+  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias, layer); };
+  qkv_weight = {weight(Role::query).offset, 3 * hidden, hidden};
+  qkv_bias = {bias(Role::query).offset, 1, 3 * hidden};
+  FINETUNE_CHECK(weight(Role::value).offset == qkv_weight.offset + 2 * hidden * hidden);
+  FINETUNE_CHECK(bias(Role::value).offset == qkv_bias.offset + 2 * hidden);
+  attention_weight = weight(Role::attention_output);
+  attention_bias = bias(Role::attention_output);
+  attention_gamma = weight(Role::attention_norm);
+  attention_beta = bias(Role::attention_norm);
+  inner_weight = weight(Role::inner);
+  inner_bias = bias(Role::inner);
+  output_weight = weight(Role::output);
+  output_bias = bias(Role::output);
+  output_gamma = weight(Role::output_norm);
+  output_beta = bias(Role::output_norm);
 }
 
 Tensor LayerPass::at(int64_t place, int64_t rows, int64_t cols) const {

@@ -14,12 +14,14 @@
 
 namespace finetune {
 
-// Where a tensor lies in every arena of the table.
+// Where a tensor lies in every arena of the table; without rows: the architecture has none.
 struct Slot {
   int64_t offset = 0, rows = 0, cols = 0;
-  Tensor in(float* arena) const { return matrix(arena + offset, rows, cols); }
+  Tensor in(float* arena) const {
+    return rows == 0 ? Tensor{} : matrix(arena + offset, rows, cols);
+  }
 };
-Slot slot_of(const ParameterTable& table, const std::string& name);
+Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer = 0);
 
 struct LayerSlots {
   Slot qkv_weight;  // (3H, H)

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "model/architecture.h"
+
 namespace finetune {
 
 enum class HeadKind {
@@ -13,14 +15,14 @@ enum class HeadKind {
 };
 
 struct HeadTraits {
-  std::string_view module;  // Hugging Face's name of the last layer
+  Role role;                // of the last layer
   std::string_view suffix;  // of Hugging Face's class: "Bert" + "ForSequenceClassification"
 };
 
 // In the order of HeadKind.
 inline constexpr std::array<HeadTraits, 2> kHeads{{
-    {"classifier", "ForSequenceClassification"},
-    {"qa_outputs", "ForQuestionAnswering"},
+    {Role::sequence_head, "ForSequenceClassification"},
+    {Role::token_head, "ForQuestionAnswering"},
 }};
 
 constexpr const HeadTraits& traits_of(HeadKind kind) {

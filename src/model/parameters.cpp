@@ -15,61 +15,66 @@ namespace {
 constexpr int64_t kAlignment = 16;  // elements: a cache line of floats
 
 // Hugging Face's rule (Trainer.get_decay_parameter_names): no decay on biases and LayerNorm.
-bool decays(std::string_view name) {
-  return name.find("bias") == name.npos && name.find("LayerNorm") == name.npos;
+bool decays(Role role, ParameterPart part) {
+  return part == ParameterPart::weight && !is_norm(role);
 }
 
 // Appends parameters of one layer to a table; offsets are given later.
 class Builder {
  public:
-  Builder(std::vector<Parameter>& out) : out_(out) {}
+  Builder(const Architecture& architecture, std::vector<Parameter>& out)
+      : architecture_(architecture), out_(out) {}
   void layer(int number, bool head) {
     layer_ = number;
     head_ = head;
   }
-  void add(const std::string& name, std::vector<int64_t> shape, Parameter::Init init) {
-    out_.push_back({name, std::move(shape), 0, decays(name), layer_, init, head_});
+  void weight(Role role, int64_t out, int64_t in) {
+    add(role, ParameterPart::weight, {out, in}, Parameter::Init::normal);
   }
-  void weight(const std::string& module, int64_t out, int64_t in) {
-    add(module + ".weight", {out, in}, Parameter::Init::normal);
+  void bias(Role role, int64_t n) { add(role, ParameterPart::bias, {n}, Parameter::Init::zeros); }
+  void linear(Role role, int64_t out, int64_t in) {
+    weight(role, out, in);
+    bias(role, out);
   }
-  void bias(const std::string& module, int64_t n) {
-    add(module + ".bias", {n}, Parameter::Init::zeros);
-  }
-  void linear(const std::string& module, int64_t out, int64_t in) {
-    weight(module, out, in);
-    bias(module, out);
-  }
-  void layer_norm(const std::string& module, int64_t n) {
-    add(module + ".weight", {n}, Parameter::Init::ones);
-    bias(module, n);
+  void layer_norm(Role role, int64_t n) {
+    add(role, ParameterPart::weight, {n}, Parameter::Init::ones);
+    bias(role, n);
   }
 
  private:
+  void add(Role role, ParameterPart part, std::vector<int64_t> shape, Parameter::Init init) {
+    Parameter& p = out_.emplace_back();
+    p.name = architecture_.module_of(role, layer_ - 1);
+    p.name += part == ParameterPart::weight ? ".weight" : ".bias";
+    p.shape = std::move(shape);
+    p.decay = decays(role, part);
+    p.layer = layer_;
+    p.init = init;
+    p.role = role;
+    p.part = part;
+    p.head = head_;
+  }
+
+  const Architecture& architecture_;
   std::vector<Parameter>& out_;
   int layer_ = 0;
   bool head_ = false;
 };
 
-void add_encoder_layer(Builder& builder, const BertConfig& config, int64_t index) {
+void add_encoder_layer(Builder& builder, const BertConfig& config) {
   const int64_t h = config.hidden_size;
-  const std::string prefix = concat("bert.encoder.layer.", index, ".");
-  builder.layer_norm(prefix + "output.LayerNorm", h);
-  builder.linear(prefix + "output.dense", h, config.intermediate_size);
-  builder.linear(prefix + "intermediate.dense", config.intermediate_size, h);
-  builder.layer_norm(prefix + "attention.output.LayerNorm", h);
-  builder.linear(prefix + "attention.output.dense", h, h);
-  for (const char* part : {"query", "key", "value"}) {
-    builder.weight(prefix + "attention.self." + part, h, h);
-  }
-  for (const char* part : {"query", "key", "value"}) {
-    builder.bias(prefix + "attention.self." + part, h);
-  }
+  builder.layer_norm(Role::output_norm, h);
+  builder.linear(Role::output, h, config.intermediate_size);
+  builder.linear(Role::inner, config.intermediate_size, h);
+  builder.layer_norm(Role::attention_norm, h);
+  builder.linear(Role::attention_output, h, h);
+  for (Role role : {Role::query, Role::key, Role::value}) builder.weight(role, h, h);
+  for (Role role : {Role::query, Role::key, Role::value}) builder.bias(role, h);
 }
 
 // True for a tensor that follows its predecessor without a gap.
-bool joined_to_previous(std::string_view name) {
-  return name.find("self.key.") != name.npos || name.find("self.value.") != name.npos;
+bool joined_to_previous(const Parameter& parameter) {
+  return parameter.role == Role::key || parameter.role == Role::value;
 }
 
 // FNV-1a, 64 bits.
@@ -89,26 +94,28 @@ double normal_value(const PhiloxBlock& bits, size_t index) {
 
 }  // namespace
 
-ParameterTable::ParameterTable(const BertConfig& config, Head head) : head_(head) {
-  Builder builder(parameters_);
+ParameterTable::ParameterTable(const BertConfig& config, Head head)
+    : architecture_(config.architecture), head_(head) {
+  Builder builder(*architecture_, parameters_);
   const int64_t h = config.hidden_size;
   builder.layer(int(config.num_hidden_layers) + 1, true);
-  builder.linear(std::string(traits_of(head.kind).module), head.outputs, h);
-  if (head.kind == HeadKind::sequence) builder.linear("bert.pooler.dense", h, h);
+  builder.linear(traits_of(head.kind).role, head.outputs, h);
+  if (head.kind == HeadKind::sequence) builder.linear(Role::pooler, h, h);
   for (int64_t i = config.num_hidden_layers; i-- > 0;) {
     builder.layer(int(i) + 1, false);
-    add_encoder_layer(builder, config, i);
+    add_encoder_layer(builder, config);
   }
   builder.layer(0, false);
-  const std::string prefix = "bert.embeddings.";
-  builder.layer_norm(prefix + "LayerNorm", h);
-  builder.weight(prefix + "token_type_embeddings", config.type_vocab_size, h);
-  builder.weight(prefix + "position_embeddings", config.max_position_embeddings, h);
-  builder.weight(prefix + "word_embeddings", config.vocab_size, h);
+  builder.layer_norm(Role::embedding_norm, h);
+  if (architecture_->has(Role::type_embeddings)) {
+    builder.weight(Role::type_embeddings, config.type_vocab_size, h);
+  }
+  builder.weight(Role::position_embeddings, config.max_position_embeddings, h);
+  builder.weight(Role::word_embeddings, config.vocab_size, h);
   parameters_.back().zero_row = config.pad_token_id;
 
   for (Parameter& p : parameters_) {
-    if (!joined_to_previous(p.name)) size_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
+    if (!joined_to_previous(p)) size_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
     p.offset = size_;
     size_ += p.size();
   }
@@ -124,6 +131,13 @@ int64_t ParameterTable::count() const {
 const Parameter* ParameterTable::find(std::string_view name) const {
   auto found = std::find_if(parameters_.begin(), parameters_.end(),
                             [&](const Parameter& p) { return p.name == name; });
+  return found == parameters_.end() ? nullptr : &*found;
+}
+
+const Parameter* ParameterTable::find(Role role, ParameterPart part, int64_t layer) const {
+  auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) {
+    return p.role == role && p.part == part && (!is_of_layer(role) || p.layer == layer + 1);
+  });
   return found == parameters_.end() ? nullptr : &*found;
 }
 

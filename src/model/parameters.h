@@ -19,12 +19,14 @@ inline constexpr int64_t kFloatBytes = sizeof(float);  // an element of an arena
 
 struct Parameter {
   enum class Init { zeros, ones, normal };  // normal: N(0, initializer_range)
-  std::string name;            // Hugging Face's: "bert.encoder.layer.0.attention.self.query.weight"
+  std::string name;            // Hugging Face's: Architecture::module_of, then .weight or .bias
   std::vector<int64_t> shape;  // {out, in} or {n}
   int64_t offset = 0;          // in elements, in every arena
   bool decay = false;          // weight decay: not for biases and LayerNorm
   int layer = 0;               // 0 embeddings, 1..L encoder layers, L+1 pooler and head
   Init init = Init::normal;
+  Role role = Role::word_embeddings;
+  ParameterPart part = ParameterPart::weight;
   bool head = false;      // belongs to the head (pooler included)
   int64_t zero_row = -1;  // row that initialize() leaves zero: the padding token's embedding
 
@@ -45,6 +47,9 @@ class ParameterTable {
   int64_t size() const { return size_; }  // elements of an arena, gaps included (kept zero)
   int64_t count() const;                  // trainable values, without gaps
   const Parameter* find(std::string_view name) const;  // nullptr if there is none
+  // `layer`: 0 for the first encoder layer, of roles that each of them has.
+  const Parameter* find(Role role, ParameterPart part, int64_t layer = 0) const;
+  const Architecture& architecture() const { return *architecture_; }
   Head head() const { return head_; }
 
   // View of one parameter in an arena: (out, in), or (1, n).
@@ -54,6 +59,7 @@ class ParameterTable {
  private:
   std::vector<Parameter> parameters_;
   int64_t size_ = 0;
+  const Architecture* architecture_;
   Head head_;
 };
 

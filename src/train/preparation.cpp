@@ -161,7 +161,7 @@ void Preparation::open_model_files() {
 }
 
 void Preparation::open_source() {
-  source_ = open_weights(s_.model.directory.weights);
+  source_ = open_weights(s_.model.directory.weights, s_.model.config.architecture->base_prefix);
   for (const fs::path& file : model_files(s_.model, *source_)) require_file(file, ExitCode::model);
 }
 

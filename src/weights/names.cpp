@@ -50,9 +50,10 @@ bool is_numbered(std::string_view part) {
 
 }  // namespace
 
-std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names) {
+std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names,
+                                                        std::string_view base_prefix) {
   bool prefixed = false;
-  for (const std::string& name : names) prefixed |= without_module(name).starts_with("bert.");
+  for (const std::string& name : names) prefixed |= without_module(name).starts_with(base_prefix);
   std::vector<std::optional<std::string>> result;
   result.reserve(names.size());
   for (const std::string& stored : names) {
@@ -62,7 +63,7 @@ std::vector<std::optional<std::string>> canonical_names(const std::vector<std::s
       continue;
     }
     if (!prefixed && starts_with_any(name, {"embeddings.", "encoder.", "pooler."})) {
-      name.insert(0, "bert.");
+      name.insert(0, base_prefix);
     }
     if (!replace_ending(name, "LayerNorm.gamma", "LayerNorm.weight")) {
       replace_ending(name, "LayerNorm.beta", "LayerNorm.bias");

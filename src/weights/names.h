@@ -9,9 +9,10 @@
 namespace finetune {
 
 // Canonical names of all tensors of one file, in its order; nothing for tensors that fine-tuning
-// never uses (pre-training heads, buffers of positions and types). "module." is stripped, "bert."
-// added if the file has no such prefix at all, LayerNorm.gamma/beta become weight/bias.
-std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names);
+// never uses (pre-training heads, buffers of positions and types). "module." is stripped, the base
+// prefix (BERT's: bert.) added if the file has it nowhere, LayerNorm.gamma/beta become weight/bias.
+std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names,
+                                                        std::string_view base_prefix);
 
 struct TensorflowName {
   std::string name;

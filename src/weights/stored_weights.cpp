@@ -42,7 +42,7 @@ const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
 
 StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
                              std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
-                             std::vector<StoredTensor> tensors)
+                             std::vector<StoredTensor> tensors, std::string_view base_prefix)
     : maps_(std::move(maps)) {
   for (const MappedFile& map : maps_) map.check_intact();  // their structure has been read
   path_ = std::move(path);
@@ -54,7 +54,7 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
   }
   std::vector<std::string> names;
   for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
-  auto canonical = canonical_names(names);
+  auto canonical = canonical_names(names, base_prefix);
   std::unordered_map<std::string, size_t> seen;
   for (size_t i = 0; i < tensors.size(); ++i) {
     WeightInfo info{canonical[i].value_or(""), tensors[i].stored_name, tensors[i].shape,

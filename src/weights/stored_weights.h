@@ -13,12 +13,12 @@ namespace finetune {
 
 class StoredWeights : public WeightSource {
  public:
-  // Gives every tensor its canonical name. Error(model) if two tensors get the same one, or if
-  // there are more than any model has. Owns `maps`, in which the tensors lie; `files` are all that
-  // hold the weights.
+  // Gives every tensor its canonical name (names.h). Error(model) if two tensors get the same one,
+  // or if there are more than any model has. Owns `maps`, in which the tensors lie; `files` are all
+  // that hold the weights.
   StoredWeights(std::filesystem::path path, std::string format,
                 std::vector<std::filesystem::path> files, std::vector<MappedFile> maps,
-                std::vector<StoredTensor> tensors);
+                std::vector<StoredTensor> tensors, std::string_view base_prefix);
   void require_own_bytes(const std::vector<const WeightInfo*>& wanted) const override;
   void read(const WeightInfo& info, float* out) const override;
 
@@ -33,12 +33,18 @@ class StoredWeights : public WeightSource {
 };
 
 // One reader per format; each checks the whole structure of its file.
-std::unique_ptr<WeightSource> open_safetensors(const std::filesystem::path& path);
-std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path);
-std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path);
-std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path);
-std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path);
-std::unique_ptr<WeightSource> open_checkpoint(const std::filesystem::path& index);
+std::unique_ptr<WeightSource> open_safetensors(const std::filesystem::path& path,
+                                               std::string_view base_prefix);
+std::unique_ptr<WeightSource> open_shard_index(const std::filesystem::path& path,
+                                               std::string_view base_prefix);
+std::unique_ptr<WeightSource> open_torch_zip(const std::filesystem::path& path,
+                                             std::string_view base_prefix);
+std::unique_ptr<WeightSource> open_torch_legacy(const std::filesystem::path& path,
+                                                std::string_view base_prefix);
+std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
+                                         std::string_view base_prefix);
+std::unique_ptr<WeightSource> open_checkpoint(const std::filesystem::path& index,
+                                              std::string_view base_prefix);
 
 // The tensors of one safetensors file (the format is described at its reader).
 std::vector<StoredTensor> parse_safetensors(const MappedFile& file);

@@ -15,7 +15,7 @@
 namespace finetune {
 
 struct WeightInfo {
-  std::string name;            // canonical: "bert." prefix, LayerNorm.weight/bias, no "module."
+  std::string name;            // canonical: base prefix, LayerNorm.weight/bias, no "module."
   std::string stored_name;     // as in the file
   std::vector<int64_t> shape;  // of the canonical tensor (Linear weights are {out, in})
   DType dtype = DType::f32;    // in the file
@@ -53,8 +53,11 @@ class WeightSource {
 
 // A weight file of any format, or a directory: the first found of model.safetensors,
 // model.safetensors.index.json, pytorch_model.bin, tf_model.h5, a TF1 checkpoint (*.ckpt.index).
-// A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt").
-std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path);
+// A TF1 checkpoint may also be named by its prefix ("bert_model.ckpt"). `base_prefix`: what the
+// architecture's parameters begin with (BERT's: bert.); names of a file that has it nowhere, as of
+// a bare encoder, get it. Empty: names stay as they are.
+std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path,
+                                           std::string_view base_prefix = {});
 
 // Whether an HDF5 file holds Keras weights (a tf_model.h5), told by its content: false for other
 // HDF5 files, such as a run's checkpoints, and for files that are not HDF5.

@@ -23,8 +23,8 @@ class AnswerPrediction final : public Prediction {
                    const TaskModel& model)
       : output_(request.output),
         n_best_(request.n_best),
-        questions_(with_input(options, request.input), model.tokenizer,
-                   model.config.max_position_embeddings, false) {}
+        questions_(with_input(options, request.input), model.tokenizer, model.config.max_length(),
+                   false) {}
 
   Head head() const override { return questions_.head(); }
   int64_t max_length() const override { return questions_.max_length(); }

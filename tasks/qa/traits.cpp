@@ -17,14 +17,14 @@ constexpr std::string_view kOptions[] = {"doc-stride",     "n-best",        "max
 
 std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
   require_pair_types(model.config, kTitle);
-  return make_qa_task(options, model.tokenizer, model.config.max_position_embeddings);
+  return make_qa_task(options, model.tokenizer, model.config.max_length());
 }
 
 std::unique_ptr<FileEvaluation> make_evaluation(const TaskOptions& options,
                                                 const TaskModel& model) {
   require_pair_types(model.config, kTitle);
-  return std::make_unique<QaFileEvaluation>(options, model.tokenizer,
-                                            model.config.max_position_embeddings, true);
+  return std::make_unique<QaFileEvaluation>(options, model.tokenizer, model.config.max_length(),
+                                            true);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/text/printable.h"
 #include "engine/export_model.h"
 #include "model/config.h"
+#include "model/head.h"
 #include "model/parameters.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"
@@ -63,8 +64,11 @@ class Model {
  public:
   // Every tensor of the encoder must be there in the config's shape; pooler and heads may be.
   Model(const BertConfig& config, const WeightSource& source) : source_(source) {
-    const WeightInfo* classifier = source.find("classifier.weight");
-    const WeightInfo* answers = source.find("qa_outputs.weight");
+    const Architecture& architecture = *config.architecture;
+    const std::string answers_head = architecture.module_of(traits_of(HeadKind::token).role);
+    const WeightInfo* classifier =
+        source.find(architecture.module_of(traits_of(HeadKind::sequence).role) + ".weight");
+    const WeightInfo* answers = source.find(answers_head + ".weight");
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
     ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
@@ -72,15 +76,19 @@ class Model {
     }
     if (answers) {
       const int64_t outputs = outputs_of(config, *answers);
-      add("qa_outputs.weight", {outputs, config.hidden_size});
-      add("qa_outputs.bias", {outputs});
+      add(answers_head + ".weight", {outputs, config.hidden_size});
+      add(answers_head + ".bias", {outputs});
     }
     read();
-    architectures_ =
-        classifier ? std::vector<std::string>{"BertForSequenceClassification",
-                                              "BertForTokenClassification", "BertForMultipleChoice"}
-        : answers  ? std::vector<std::string>{"BertForQuestionAnswering"}
-                   : std::vector<std::string>{"BertModel"};
+    std::vector<std::string_view> suffixes = {"Model"};
+    if (answers) suffixes = {traits_of(HeadKind::token).suffix};
+    if (classifier) {
+      suffixes = {traits_of(HeadKind::sequence).suffix, "ForTokenClassification",
+                  "ForMultipleChoice"};
+    }
+    for (std::string_view suffix : suffixes) {
+      architectures_.push_back(concat(architecture.class_prefix, suffix));
+    }
   }
 
   const std::vector<WeightView>& views() const { return views_; }
@@ -147,7 +155,7 @@ bool names_one_of(const ordered_json& json, const std::vector<std::string>& arch
 std::string converted_config(const BertConfig& config, const fs::path& path, const Model& model,
                              DType dtype) {
   ordered_json json = parse_json(config.source_json, path);
-  if (!json.contains("model_type")) json["model_type"] = "bert";
+  if (!json.contains("model_type")) json["model_type"] = config.architecture->model_type;
   if (!names_one_of(json, model.architectures())) {
     json["architectures"] = ordered_json::array({model.architectures().front()});
   }
@@ -176,7 +184,7 @@ void convert(const ConvertOptions& options) {
   check_output_directory(output, options.overwrite, kExportedModel);
   const BertConfig config =
       parse_config(read_text_file(source.config, ExitCode::model), source.config);
-  auto weights = open_weights(source.weights);
+  auto weights = open_weights(source.weights, config.architecture->base_prefix);
   const Model model(config, *weights);
   const DType dtype = parse_dtype(options.dtype);
   std::string config_text = converted_config(config, source.config, model, dtype);

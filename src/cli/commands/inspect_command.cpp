@@ -68,8 +68,7 @@ ordered_json describe_weights(const WeightSource& source) {
   return result;
 }
 
-ordered_json describe_config(const fs::path& path) {
-  BertConfig config = parse_config(read_text_file(path, ExitCode::model), path);
+ordered_json describe_config(const BertConfig& config, const fs::path& path) {
   ordered_json result;
   result["path"] = path.string();
   result["num_hidden_layers"] = config.num_hidden_layers;
@@ -85,13 +84,18 @@ ordered_json describe_config(const fs::path& path) {
 ordered_json describe_model(const fs::path& directory) {
   ordered_json result;
   result["directory"] = directory.string();
-  if (auto config = find_config(directory)) result["config"] = describe_config(*config);
+  const Architecture* architecture = &default_architecture();
+  if (auto path = find_config(directory)) {
+    const BertConfig config = parse_config(read_text_file(*path, ExitCode::model), *path);
+    architecture = config.architecture;
+    result["config"] = describe_config(config, *path);
+  }
   result["tokenizer"] = ordered_json::array();
   for (const fs::path& file : find_tokenizer_files(directory)) {
     result["tokenizer"].push_back(file.filename().string());
   }
   if (auto weights = find_weights(directory)) {
-    result["weights"] = describe_weights(*open_weights(*weights));
+    result["weights"] = describe_weights(*open_weights(*weights, architecture->base_prefix));
   }
   return result;
 }
@@ -102,7 +106,7 @@ ordered_json describe(const fs::path& path) {
     if (looks_like_checkpoint(path))
       result["checkpoint"] = describe_checkpoint(path);
     else
-      result["weights"] = describe_weights(*open_weights(path));
+      result["weights"] = describe_weights(*open_weights(path, default_architecture().base_prefix));
     return result;
   }
   if (output_state(path) == OutputState::run) {

@@ -102,9 +102,10 @@ int64_t rounded_weight_bytes(const DeviceRun& run) {
   if (run.compute != DType::bf16) return 0;
   int64_t elements = 0;
   for (const Parameter& p : run.table.parameters()) {
-    const auto has = [&](std::string_view part) { return p.name.find(part) != p.name.npos; };
     if (p.shape.size() == 2 && p.layer > 0) elements += p.shape[0] * ((p.shape[1] + 7) / 8 * 8);
-    if (p.shape.size() == 1 && (has(".self.") || has(".intermediate."))) elements += p.size();
+    const bool leaves_bf16 = p.role == Role::query || p.role == Role::key ||
+                             p.role == Role::value || p.role == Role::inner;
+    if (p.part == ParameterPart::bias && leaves_bf16) elements += p.size();
   }
   return elements * int64_t(size_of(DType::bf16));
 }

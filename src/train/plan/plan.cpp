@@ -50,7 +50,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   p.program_bytes = bytes_of_mb(resident_memory_mb());
   p.model = open_model(o.model);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
-  auto source = open_weights(p.model.directory.weights);
+  auto source = open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix);
   p.task = read_task(o, open_data(o), p.model, *source);
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
@@ -71,7 +71,8 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
 // As train reads them, after all that is measured.
 void check_weights(const Prepared& p, const ParameterTable& table) {
   std::vector<float> arena(size_t(table.size()));
-  load_initial(p.options, p.model.config, table, *open_weights(p.model.directory.weights),
+  load_initial(p.options, p.model.config, table,
+               *open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix),
                arena.data());
 }
 

@@ -50,7 +50,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 const ModelFiles& model, const WeightSource& source) {
   TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
   require_options_of(kind, options);
-  bool has_head = source.find(traits_of(kind).head_weight()) != nullptr;
+  bool has_head = source.find(traits_of(kind).head_weight(*model.config.architecture)) != nullptr;
   TaskOptions of_task = task_options(options);
   of_task.train_files = data.train;
   of_task.eval_files = data.eval;

@@ -221,12 +221,13 @@ std::vector<StoredTensor> parse_safetensors(const MappedFile& file) {
   return tensors;
 }
 
-std::unique_ptr<WeightSource> open_safetensors(const std::filesystem::path& path) {
+std::unique_ptr<WeightSource> open_safetensors(const std::filesystem::path& path,
+                                               std::string_view base_prefix) {
   std::vector<MappedFile> maps;
   maps.emplace_back(path, ExitCode::model);
   std::vector<StoredTensor> tensors = parse_safetensors(maps[0]);
   return std::make_unique<StoredWeights>(path, "safetensors", std::vector{path}, std::move(maps),
-                                         std::move(tensors));
+                                         std::move(tensors), base_prefix);
 }
 
 }  // namespace finetune

@@ -59,8 +59,9 @@ void flatten_heads(const std::string& name, std::vector<int64_t>& shape) {
 
 class KerasWeights : public StoredWeights {
  public:
-  KerasWeights(Reader file, std::vector<KerasTensor> tensors)
-      : StoredWeights(file.path(), "tensorflow (h5)", {file.path()}, {}, descriptions(tensors)),
+  KerasWeights(Reader file, std::vector<KerasTensor> tensors, std::string_view base_prefix)
+      : StoredWeights(file.path(), "tensorflow (h5)", {file.path()}, {}, descriptions(tensors),
+                      base_prefix),
         file_(std::move(file)) {
     for (KerasTensor& tensor : tensors) {
       std::string name = tensor.tensor.stored_name;
@@ -151,7 +152,8 @@ bool is_keras_file(const std::filesystem::path& path) {
   }
 }
 
-std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path) {
+std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path,
+                                         std::string_view base_prefix) {
   require_file(path, ExitCode::model);
   Reader file(path);
   const std::string root = weights_root(file);
@@ -162,7 +164,7 @@ std::unique_ptr<WeightSource> open_keras(const std::filesystem::path& path) {
   }
   std::vector<KerasTensor> tensors;
   collect(file, root, "", tensors);
-  return std::make_unique<KerasWeights>(std::move(file), std::move(tensors));
+  return std::make_unique<KerasWeights>(std::move(file), std::move(tensors), base_prefix);
 }
 
 }  // namespace finetune

@@ -122,7 +122,7 @@ std::optional<std::string> empty_text_column(RowValues row, const TextColumns& c
 }
 
 int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) {
-  int64_t positions = config.max_position_embeddings;
+  int64_t positions = config.max_length();
   if (pairs) require_pair_types(config, "--text-pair-column");
   int64_t length = asked == 0 ? std::min(kDefaultMaxLength, positions) : asked;
   if (length > positions) {

@@ -26,7 +26,7 @@ struct Model {
   explicit Model(const char* name) : Model(test::shared_path(name)) {}
   explicit Model(const fs::path& directory)
       : config(parse_config(read_text_file(directory / "config.json"), directory / "config.json")),
-        source(open_weights(directory)) {}
+        source(open_weights(directory, config.architecture->base_prefix)) {}
 };
 
 struct Loaded {

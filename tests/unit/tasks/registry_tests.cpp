@@ -29,8 +29,9 @@ TEST_CASE("every task is found by its kind, its name and its options") {
   CHECK(task_words() == "classification|qa");
   CHECK_FALSE(task_named("summarization"));
   CHECK_FALSE(task_of_option("lr"));
-  CHECK(traits_of(TaskKind::qa).head_weight() == "qa_outputs.weight");
-  CHECK(traits_of(TaskKind::classification).head_weight() == "classifier.weight");
+  CHECK(traits_of(TaskKind::qa).head_weight(default_architecture()) == "qa_outputs.weight");
+  CHECK(traits_of(TaskKind::classification).head_weight(default_architecture()) ==
+        "classifier.weight");
 }
 
 }  // namespace finetune

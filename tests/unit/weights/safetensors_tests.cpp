@@ -136,12 +136,15 @@ TEST_CASE("names become canonical, and two of the same are refused") {
                        entry("cls.predictions.bias", 2) + "," + entry("head.gamma", 3) + "," +
                        entry("embeddings.token_type_ids", 4) + "}";
   write_bytes(directory / "a.safetensors", safetensors_bytes(header, "12345"));
-  auto source = open_weights(directory / "a.safetensors");
+  auto source = open_weights(directory / "a.safetensors", "bert.");
   CHECK(source->tensors().size() == 3);
   CHECK(source->ignored().size() == 2);
   CHECK(source->find("bert.embeddings.LayerNorm.weight") != nullptr);
   CHECK(source->find("bert.encoder.layer.0.output.LayerNorm.bias") != nullptr);
   CHECK(source->find("head.gamma") != nullptr);
+  CHECK(open_weights(directory / "a.safetensors")->find("embeddings.LayerNorm.weight") != nullptr);
+  CHECK(open_weights(directory / "a.safetensors", "other.")
+            ->find("other.encoder.layer.0.output.LayerNorm.bias") != nullptr);
   CHECK(refused_for(
       "{" + entry("bert.LayerNorm.gamma", 0) + "," + entry("bert.LayerNorm.weight", 1) + "}", "12",
       "are both 'bert.LayerNorm.weight'"));

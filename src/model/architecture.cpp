@@ -1,0 +1,49 @@
+// The table of architectures, and what is looked up in it.
+#include "model/architecture.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "model/architectures/bert.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::array kArchitectures{kBertArchitecture};
+
+const Module* find_module(const Architecture& architecture, Role role) {
+  const auto& modules = architecture.modules;
+  auto found = std::find_if(modules.begin(), modules.end(),
+                            [&](const Module& module) { return module.role == role; });
+  return found == modules.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+bool Architecture::has(Role role) const {
+  return find_module(*this, role) != nullptr;
+}
+
+std::string Architecture::module_of(Role role, int64_t layer) const {
+  const Module* module = find_module(*this, role);
+  FINETUNE_CHECK(module != nullptr);
+  std::string name(module->name);
+  if (const size_t number = name.find('*'); number != name.npos) {
+    name.replace(number, 1, std::to_string(layer));
+  }
+  return name;
+}
+
+std::span<const Architecture> all_architectures() {
+  return kArchitectures;
+}
+
+const Architecture* architecture_named(std::string_view model_type) {
+  auto found = std::find_if(
+      kArchitectures.begin(), kArchitectures.end(),
+      [&](const Architecture& architecture) { return architecture.model_type == model_type; });
+  return found == kArchitectures.end() ? nullptr : &*found;
+}
+
+}  // namespace finetune

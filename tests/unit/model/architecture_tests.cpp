@@ -1,0 +1,209 @@
+// Architectures: names and roles of parameters, where positions begin, embeddings that are missing.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "../contains.h"
+#include "core/error.h"
+#include "fixture.h"
+#include "model/architectures/bert.h"
+
+namespace finetune::test {
+namespace {
+
+constexpr Architecture from_row(int64_t first) {
+  Architecture architecture = kBertArchitecture;
+  architecture.first_position = first;
+  return architecture;
+}
+constexpr Architecture kFromTwo = from_row(2);
+
+// BERT's modules but for the third.
+constexpr auto kUntypedModules = [] {
+  std::array<Module, std::size(kBertModules) - 1> modules{};
+  size_t count = 0;
+  for (const Module& module : kBertModules) {
+    if (module.role != Role::type_embeddings) modules[count++] = module;
+  }
+  return modules;
+}();
+constexpr Architecture kUntyped{.model_type = "bert",
+                                .class_prefix = "Bert",
+                                .base_prefix = "bert.",
+                                .modules = kUntypedModules};
+
+// The values of `from` at the places of `table`: what a parameter of the same name has, in its last
+// rows; zeros elsewhere.
+std::vector<float> moved(const ParameterTable& from, const std::vector<float>& values,
+                         const ParameterTable& table) {
+  std::vector<float> out(size_t(table.size()), 0.0f);
+  for (const Parameter& p : table.parameters()) {
+    const Parameter& source = *from.find(p.name);
+    const int64_t count = std::min(p.size(), source.size());
+    auto begin = values.begin() + source.offset + source.size() - count;
+    std::copy(begin, begin + count, out.begin() + p.offset + p.size() - count);
+  }
+  return out;
+}
+
+// Of a backward pass that writes over what was there.
+std::vector<float> written_gradients(Backend& backend, const BertConfig& config,
+                                     const ParameterTable& table, const std::vector<float>& weights,
+                                     const PackedBatch& batch, Head head) {
+  std::vector<float> before(size_t(table.size()), 9.0f);
+  const Parameter& words = *table.find(Role::word_embeddings, ParameterPart::weight);
+  std::fill_n(before.begin() + words.offset, words.size(), 0.0f);  // which is added to
+  Arena arena(backend, weights), gradients(backend, before);
+  DeviceBatch device(backend, batch.tokens(), batch.sequences());
+  device.upload(batch);
+  Bert bert(backend, config, table);
+  bert.reserve(batch.tokens(), batch.sequences(), true);
+  const Tensor logits = bert.forward(device, arena.data(), &kDropout, true);
+  Arena dlogits(backend, logit_coefficients(batch, head));
+  bert.backward(device, arena.data(), gradients.data(),
+                matrix(dlogits.data(), logits.rows, logits.cols), &kDropout, 0, false);
+  std::vector<float> all = gradients.values(), of_parameters(all.size(), 0.0f);
+  for (const Parameter& p : table.parameters()) {
+    std::copy_n(all.begin() + p.offset, p.size(), of_parameters.begin() + p.offset);
+  }
+  return of_parameters;
+}
+
+}  // namespace
+
+TEST_CASE("every parameter is found by its role, part and layer") {
+  for (Head head : kHeads) {
+    ParameterTable table(small_config(3), head);
+    for (const Parameter& p : table.parameters()) {
+      INFO(p.name);
+      CHECK(table.find(p.role, p.part, p.layer - 1) == &p);
+      CHECK(p.name.ends_with(p.part == ParameterPart::bias ? ".bias" : ".weight"));
+      CHECK(is_norm(p.role) == test::contains(p.name, "LayerNorm"));
+    }
+    CHECK(table.find(Role::query, ParameterPart::weight, 2)->name ==
+          "bert.encoder.layer.2.attention.self.query.weight");
+    CHECK(table.find(Role::query, ParameterPart::weight, 3) == nullptr);
+    CHECK(table.find(Role::word_embeddings, ParameterPart::bias) == nullptr);
+    const bool pools = head.kind == HeadKind::sequence;
+    CHECK((table.find(Role::pooler, ParameterPart::bias) != nullptr) == pools);
+  }
+}
+
+TEST_CASE("each architecture is found by its model_type and has what the model computes with") {
+  CHECK(&default_architecture() == architecture_named("bert"));
+  CHECK(architecture_named("") == nullptr);
+  for (const Architecture& architecture : all_architectures()) {
+    INFO(std::string(architecture.model_type));
+    CHECK(architecture_named(architecture.model_type) == &architecture);
+    CHECK(architecture.first_position >= 0);
+    for (int role = 0; role <= int(Role::token_head); ++role) {
+      if (Role(role) == Role::type_embeddings) continue;
+      REQUIRE(architecture.has(Role(role)));
+      const bool numbered =
+          architecture.module_of(Role(role), 7) != architecture.module_of(Role(role), 8);
+      CHECK(numbered == is_of_layer(Role(role)));
+    }
+  }
+}
+
+// What a new row of the table must do, whatever it is.
+TEST_CASE("a step against the gradient lowers the loss of every architecture") {
+  auto backend = make_reference_backend();
+  for (const Architecture& architecture : all_architectures()) {
+    for (Head head : kHeads) {
+      INFO(std::string(architecture.model_type), ", ", text(head), " head");
+      BertConfig config = small_config(2);
+      config.architecture = &architecture;
+      config.max_position_embeddings += architecture.first_position;
+      const ParameterTable table(config, head);
+      std::vector<float> weights = random_weights(table, 0.3);
+      const PackedBatch batch = pack(random_sequences(config, {int(config.max_length()), 3}));
+      const std::vector<float> coefficients = logit_coefficients(batch, head);
+      auto pass = [&] {
+        return run_pass(*backend, config, table, weights, batch, coefficients, {&kDropout});
+      };
+      auto loss = [&](const PassResult& of) {
+        return std::inner_product(coefficients.begin(), coefficients.end(), of.logits.begin(), 0.0);
+      };
+      const PassResult before = pass();
+      const double squares = std::inner_product(before.gradients.begin(), before.gradients.end(),
+                                                before.gradients.begin(), 0.0);
+      const double step = 1e-3 / std::sqrt(squares);
+      for (size_t i = 0; i < weights.size(); ++i) {
+        weights[i] -= float(step * before.gradients[i]);
+      }
+      const double wanted = step * squares;  // of the loss, to first order
+      CHECK(std::abs(loss(before) - loss(pass()) - wanted) <= 0.05 * wanted);
+      const Parameter& positions = *table.find(Role::position_embeddings, ParameterPart::weight);
+      for (int64_t row = 0; row < positions.shape[0]; ++row) {
+        auto begin = before.gradients.begin() + positions.offset + row * config.hidden_size;
+        const bool trained =
+            std::any_of(begin, begin + config.hidden_size, [](float g) { return g != 0; });
+        CHECK(trained == (row >= architecture.first_position));
+      }
+    }
+  }
+}
+
+TEST_CASE("positions that begin at a later row use and train the rows from there on") {
+  for (const NamedBackend& named : model_backends()) {
+    for (Head head : kHeads) {
+      for (const std::vector<int>& lengths : {std::vector<int>{1}, {7}, {5, 24, 2}}) {
+        INFO(named.name, ", ", text(head), " head, ", lengths.size(), " sequences of ", lengths[0]);
+        BertConfig config = small_config(2), later = config;
+        later.architecture = &kFromTwo;
+        later.max_position_embeddings = config.max_position_embeddings + 2;
+        CHECK(later.max_length() == config.max_length());
+        const ParameterTable table(config, head), later_table(later, head);
+        const std::vector<float> weights = random_weights(table, 0.3);
+        const std::vector<float> later_weights = moved(table, weights, later_table);
+        const PackedBatch batch = pack(random_sequences(config, lengths));
+        const std::vector<float> coefficients = logit_coefficients(batch, head);
+        Backend& backend = *named.backend;
+        const PassResult a =
+            run_pass(backend, config, table, weights, batch, coefficients, {&kDropout});
+        const PassResult b =
+            run_pass(backend, later, later_table, later_weights, batch, coefficients, {&kDropout});
+        CHECK(a.logits == b.logits);
+        // Rows before the first position have no gradient.
+        CHECK(moved(table, a.gradients, later_table) == b.gradients);
+        CHECK(moved(table, written_gradients(backend, config, table, weights, batch, head),
+                    later_table) ==
+              written_gradients(backend, later, later_table, later_weights, batch, head));
+      }
+    }
+  }
+}
+
+TEST_CASE("a model without type embeddings is one whose types add nothing") {
+  for (const NamedBackend& named : model_backends()) {
+    for (Head head : kHeads) {
+      INFO(named.name, ", ", text(head), " head");
+      BertConfig config = small_config(2), untyped = config;
+      untyped.architecture = &kUntyped;
+      const ParameterTable table(config, head), untyped_table(untyped, head);
+      CHECK(untyped_table.find(Role::type_embeddings, ParameterPart::weight) == nullptr);
+      std::vector<float> weights = random_weights(table, 0.3);
+      const Parameter& types = *table.find(Role::type_embeddings, ParameterPart::weight);
+      std::fill_n(weights.begin() + types.offset, types.size(), 0.0f);
+      const PackedBatch batch = pack(random_sequences(config, {7, 1, 24}));
+      const std::vector<float> coefficients = logit_coefficients(batch, head);
+      Backend& backend = *named.backend;
+      const PassResult a =
+          run_pass(backend, config, table, weights, batch, coefficients, {&kDropout});
+      const std::vector<float> untyped_weights = moved(table, weights, untyped_table);
+      const PassResult b = run_pass(backend, untyped, untyped_table, untyped_weights, batch,
+                                    coefficients, {&kDropout});
+      CHECK(a.logits == b.logits);
+      CHECK(moved(table, a.gradients, untyped_table) == b.gradients);
+      CHECK(moved(table, written_gradients(backend, config, table, weights, batch, head),
+                  untyped_table) ==
+            written_gradients(backend, untyped, untyped_table, untyped_weights, batch, head));
+    }
+  }
+}
+
+}  // namespace finetune::test
