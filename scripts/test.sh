@@ -1,24 +1,37 @@
 #!/usr/bin/env bash
-# Builds and runs the whole test suite; its last line is "N passed, N failed, N skipped".
-# A test whose data (the folder ../shared, or $FINETUNE_SHARED) is absent is a skip. Exits 1 if a
-# test failed.
-#   scripts/test.sh [unit|cli|mpi] only these suites
+# Builds everything in build-test and runs the whole test suite, as CI does.
+# A developer's build folder is left alone. The last line is "N passed, N failed, N skipped"; a test whose data (the
+# folder ../shared, or $FINETUNE_SHARED) is absent is a skip. Exits 1 if a test failed.
+#   scripts/test.sh [unit|cli|mpi|format] only these suites
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh
-scripts/configure.sh build
-meson compile -C build || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+build="build-test"
+logs=$build/meson-logs
+# Eight files at a time are compiled as one: a build of everything takes half of the time.
+scripts/configure.sh $build -Dunity=on
+meson compile -C $build || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 
-rm -f build/meson-logs/testlog.json
+rm -f $logs/testlog.json $logs/format.log
 status=0
 suites=()
-for suite in "$@"; do suites+=(--suite "$suite"); done
-# A few at a time: many have several processes, and time limits that await each other.
-jobs=$(nproc)
-[ "$jobs" -le 4 ] || jobs=4
-meson test -C build --no-rebuild --num-processes "$jobs" --print-errorlogs ${suites[@]+"${suites[@]}"} || status=$?
+format=
+for suite in "$@"; do
+  if [ "$suite" = format ]; then format=yes; else suites+=(--suite "$suite"); fi
+done
+if [ -n "$format" ] || [ $# -eq 0 ]; then
+  if scripts/format.sh --check > $logs/format.log 2>&1; then result='1 passed | 0 failed'; else result='0 passed | 1 failed'; fi
+  tail -n 20 $logs/format.log
+  printf 'test cases: 1 | %s\nexit status: 0\n' "$result" >> $logs/format.log
+fi
+if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
+  # A few at a time: many have several processes, and time limits that await each other.
+  jobs=$(nproc)
+  [ "$jobs" -le 4 ] || jobs=4
+  meson test -C $build --no-rebuild --num-processes "$jobs" --print-errorlogs ${suites[@]+"${suites[@]}"} || status=$?
+fi
 
 # Counts single test cases: doctest's summaries and the black-box tests' lines are in meson's log.
-python3 scripts/count_tests.py build/meson-logs/testlog.json || status=1
+python3 scripts/count_tests.py $logs/testlog.json $logs/format.log || status=1
 exit $((status != 0))

@@ -91,8 +91,8 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   std::unique_ptr<WeightSource> source;
   together(comm, [&] {
     if (comm.local_rank() > 0) return;
-    source = open_weights(model.model.directory.weights,
-                          model.model.config.architecture->base_prefix);
+    source =
+        open_weights(model.model.directory.weights, model.model.config.architecture->base_prefix);
     check_pretrained(ParameterTable(model.model.config, loading.head), *source,
                      HeadPolicy::require);
   });

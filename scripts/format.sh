@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Formats C++ sources as .clang-format says.
+# Needs clang-format 14 (Debian 12's): other versions format otherwise.
+#   scripts/format.sh [FILE...]           default: all of the project's
+#   scripts/format.sh --check [FILE...]   changes nothing; names what is not formatted; exit 1 if there is any, and a skip
+#                                         where clang-format 14 is not installed
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+check=
+if [ "${1:-}" = --check ]; then
+  check=yes
+  shift
+fi
+
+formatter=
+for name in clang-format-14 clang-format; do
+  if "$name" --version 2> /dev/null | grep -q 'version 14\.'; then
+    formatter=$name
+    break
+  fi
+done
+if [ -z "$formatter" ]; then
+  if [ -n "$check" ]; then
+    echo "SKIPPED: clang-format 14 is not installed"
+    exit 0
+  fi
+  echo "format: error: clang-format 14 is not installed" >&2
+  exit 1
+fi
+
+files=("$@")
+if [ $# -eq 0 ]; then
+  mapfile -t files < <(find src tokenizer tasks data tests \( -name '*.cpp' -o -name '*.h' \) ! -name unicode_tables.cpp ! -path '*/host_cuda/*' | sort)
+fi
+if [ -n "$check" ]; then
+  how=(--dry-run -Werror)
+else
+  how=(-i)
+fi
+printf '%s\0' "${files[@]}" | xargs -0 -n 32 -P "$(nproc)" "$formatter" --style=file "${how[@]}" || {
+  echo "format: error: the files above are not formatted (scripts/format.sh mends them)" >&2
+  exit 1
+}
+echo "format: ${#files[@]} files are formatted"
