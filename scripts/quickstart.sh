@@ -43,6 +43,7 @@ wait "$fetching" || fetched=$?
 fetching=
 if [ "$fetched" -ne 0 ]; then
   cat "$work/fetch-log" >&2
+  echo "quickstart: error: the model could not be fetched, see above; scripts/fetch_model.sh tries again" >&2
   exit 1
 fi
 model=$(cat "$work/model")

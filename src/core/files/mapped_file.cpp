@@ -23,8 +23,9 @@ MappedFile::MappedFile(const fs::path& path, ExitCode code) : path_(path), code_
     const auto size = size_t(info.st_size);
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_.number(), 0);
     if (data == MAP_FAILED) {
-      throw Error(errno == ENOMEM ? ExitCode::device : code,
-                  concat(printable_path(path), ": cannot be mapped: ", std::strerror(errno)));
+      const int error = errno;
+      throw Error(error == ENOMEM ? ExitCode::device : code,
+                  concat(printable_path(path), ": cannot be mapped: ", std::strerror(error)));
     }
     data_ = data;
     size_ = size;
