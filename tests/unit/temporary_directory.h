@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -27,6 +28,11 @@ class TemporaryDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+  size_t entries() const {
+    return size_t(std::distance(std::filesystem::directory_iterator(path_),
+                                std::filesystem::directory_iterator()));
+  }
 
   // The path of the file that is made.
   std::filesystem::path write(std::string_view name, std::string_view text) const {

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/text/printable.h"
+
 namespace finetune {
 namespace {
 
@@ -21,12 +23,6 @@ FileKind kind_of_mode(mode_t mode) {
   if (S_ISFIFO(mode)) return FileKind::pipe;
   if (S_ISSOCK(mode)) return FileKind::socket;
   return FileKind::device;
-}
-
-// Up to `limit` bytes, then "…".
-std::string escaped(std::string_view text, size_t limit = std::string_view::npos) {
-  const std::string quoted = in_quotes(text, limit);
-  return quoted.substr(1, quoted.size() - 2);
 }
 
 }  // namespace
@@ -100,10 +96,10 @@ Error system_failure(const fs::path& path, int error, ExitCode code) {
 std::string printable_path(const fs::path& path) {
   constexpr size_t kLongest = 240, kBegin = 100, kEnd = 100;
   std::string_view text = path.native();
-  if (text.size() <= kLongest) return escaped(text);
+  if (text.size() <= kLongest) return printable(text);
   size_t end = text.size() - kEnd;
   while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
-  return concat(escaped(text, kBegin), escaped(text.substr(end)));
+  return concat(printable(text, kBegin), printable(text.substr(end)));
 }
 
 }  // namespace finetune

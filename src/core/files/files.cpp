@@ -1,4 +1,4 @@
-// Mapped files, files written atomically (temporary, fsync, rename), free space.
+// Files written atomically (temporary, fsync, rename), appended to, and free space.
 #include "core/files/files.h"
 
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/files/temporary_name.h"
-#include "scratch.h"
+#include "temporary_directory.h"
 
 using namespace finetune;
 
@@ -92,22 +92,22 @@ std::string refusal_of(const fs::path& output) {
 }  // namespace
 
 TEST_CASE("a directory takes its place whole, and nothing else is left") {
-  test::Scratch scratch;
+  test::TemporaryDirectory scratch;
   for (const char* name : {"new", "deep/er/new", "slash/", "dot/."}) {
     CAPTURE(name);
-    const fs::path target = scratch.path / name;
+    const fs::path target = scratch / name;
     for (const char* text : {"one", "two"}) {
       replace(target, text);
       CHECK(text_of(target) == text);
       CHECK(sorted_names(target) == Names{"first", "last"});
     }
   }
-  CHECK(sorted_names(scratch.path) == Names{"deep", "dot", "new", "slash"});
+  CHECK(sorted_names(scratch.path()) == Names{"deep", "dot", "new", "slash"});
 }
 
 TEST_CASE("without commit the old directory is as it was") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   auto abandon = [&] {
     DirectoryReplacement output(target, kParts);
     write_parts(output.path(), "new");
@@ -126,8 +126,8 @@ TEST_CASE("without commit the old directory is as it was") {
 }
 
 TEST_CASE("an empty directory is filled, and stays the one it is") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target", link = scratch.path / "link";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target", link = scratch / "link";
   fs::create_directory(target);
   REQUIRE(::chmod(target.c_str(), 0711) == 0);
   struct stat before {
@@ -144,8 +144,8 @@ TEST_CASE("an empty directory is filled, and stays the one it is") {
 }
 
 TEST_CASE("an empty directory that somebody else fills meanwhile is left to them") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   fs::create_directory(target);
   {
     DirectoryReplacement output(target, kParts);
@@ -158,8 +158,8 @@ TEST_CASE("an empty directory that somebody else fills meanwhile is left to them
 }
 
 TEST_CASE("what comes to lie where nothing was is not replaced") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   {
     DirectoryReplacement output(target, kParts);
     write_parts(output.path(), "new");
@@ -171,8 +171,8 @@ TEST_CASE("what comes to lie where nothing was is not replaced") {
 }
 
 TEST_CASE("files of others are kept, and no link is followed") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target", elsewhere = scratch.path / "elsewhere";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target", elsewhere = scratch / "elsewhere";
   write_parts(target, "old");
   write_parts(elsewhere, "precious");
   fs::create_directories(target / "notes");
@@ -184,7 +184,7 @@ TEST_CASE("files of others are kept, and no link is followed") {
   CHECK(sorted_names(target) == Names{"README.md", "first", "last", "notes"});
   CHECK(read_text_file(target / "notes/today") == "mine");
   // A target that is a link makes room itself, and what it leads to stays.
-  const fs::path link = scratch.path / "link";
+  const fs::path link = scratch / "link";
   fs::create_directory_symlink(elsewhere, link);
   replace(link, "new");
   CHECK_FALSE(fs::is_symlink(link));
@@ -194,8 +194,8 @@ TEST_CASE("files of others are kept, and no link is followed") {
 }
 
 TEST_CASE("a new directory has the rights of the old one") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   write_parts(target, "old");
   REQUIRE(::chmod(target.c_str(), 0700) == 0);
   DirectoryReplacement output(target, kParts);
@@ -209,20 +209,20 @@ TEST_CASE("a new directory has the rights of the old one") {
 }
 
 TEST_CASE("the next writer removes what a killed one left, not what a living one writes") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target", empty = scratch.path / "empty";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target", empty = scratch / "empty";
   write_parts(target, "old");
   killed(target, false);
   fs::create_directory(empty);
   killed(empty, false);
-  CHECK(sorted_names(scratch.path).size() == 3);
+  CHECK(sorted_names(scratch.path()).size() == 3);
   CHECK(sorted_names(empty).size() == 1);
   CHECK(code_of(empty, false) == 0);
   CHECK(fs::is_empty(empty));
   // Directories of other names, and files, are nobody's leftovers.
-  write_parts(scratch.path / "target.tmp.12", "mine");
-  write_parts(scratch.path / "other.tmp.0123456789abcdef", "mine");
-  write_file(scratch.path / "target.tmp.fedcba9876543210", "mine");
+  write_parts(scratch / "target.tmp.12", "mine");
+  write_parts(scratch / "other.tmp.0123456789abcdef", "mine");
+  write_file(scratch / "target.tmp.fedcba9876543210", "mine");
   DirectoryReplacement living(target, kParts);
   write_parts(living.path(), "living");
   replace(target, "new");
@@ -231,14 +231,14 @@ TEST_CASE("the next writer removes what a killed one left, not what a living one
   Names expected{"empty",         "other.tmp.0123456789abcdef",  "target",
                  "target.tmp.12", "target.tmp.fedcba9876543210", living.path().filename().string()};
   std::sort(expected.begin(), expected.end());
-  CHECK(sorted_names(scratch.path) == expected);
+  CHECK(sorted_names(scratch.path()) == expected);
   living.commit();
   CHECK(text_of(target) == "living");
 }
 
 TEST_CASE("killed after the exchange: files of others return to their directory") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   write_parts(target, "new");
   const fs::path old = temporary_name(target);
   write_parts(old, "old");
@@ -250,8 +250,8 @@ TEST_CASE("killed after the exchange: files of others return to their directory"
 }
 
 TEST_CASE("leftovers of another kind are left to their own writer") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target", other = temporary_name(target);
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target", other = temporary_name(target);
   write_parts(target, "old");
   fs::create_directory(other);
   write_file(other / "model.safetensors", "half");
@@ -262,8 +262,8 @@ TEST_CASE("leftovers of another kind are left to their own writer") {
 }
 
 TEST_CASE("killed while an empty directory was filled: it is empty again") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   fs::create_directory(target);
   killed(target, true);
   CHECK(sorted_names(target).size() == 2);
@@ -274,14 +274,14 @@ TEST_CASE("killed while an empty directory was filled: it is empty again") {
 }
 
 TEST_CASE("an exchange step by step, and one that was cut in the middle") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target", other = scratch.path / "other";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target", other = scratch / "other";
   write_parts(target, "old");
   write_parts(other, "new");
   CHECK(exchange_step_by_step(other, target) == other);
   CHECK(text_of(target) == "new");
   CHECK(text_of(other) == "old");
-  CHECK_THROWS_AS(exchange_step_by_step(scratch.path / "absent", target), Error);
+  CHECK_THROWS_AS(exchange_step_by_step(scratch / "absent", target), Error);
   CHECK(text_of(target) == "new");
   CHECK(scratch.entries() == 2);
   fs::remove_all(other);
@@ -296,8 +296,8 @@ TEST_CASE("an exchange step by step, and one that was cut in the middle") {
 }
 
 TEST_CASE("a replacement killed at any moment leaves the old directory or the new one") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   replace(target, "0");
   for (int round = 0; round < 10; ++round) {
     const pid_t child = fork();
@@ -309,36 +309,36 @@ TEST_CASE("a replacement killed at any moment leaves the old directory or the ne
     waitpid(child, nullptr, 0);
     text_of(target);
     recover_directory(target, kParts);
-    CHECK(sorted_names(scratch.path) == Names{"target"});
+    CHECK(sorted_names(scratch.path()) == Names{"target"});
   }
 }
 
 TEST_CASE("what may be written, and what --overwrite replaces") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   for (bool overwrite : {false, true}) {
     CHECK(code_of(target, overwrite) == 0);
     CHECK(code_of(target / "a/b", overwrite) == 0);
-    CHECK(code_of(scratch.path, overwrite) == 0);
+    CHECK(code_of(scratch.path(), overwrite) == 0);
   }
   write_parts(target, "old");
   write_file(target / "second.tmp.12", "half");
   CHECK(code_of(target, false) == int(ExitCode::usage));
   CHECK(code_of(target, true) == 0);
   CHECK(code_of(target / "", true) == 0);
-  write_file(scratch.path / "file", "x");
-  CHECK(code_of(scratch.path / "file", true) == int(ExitCode::usage));
-  CHECK(code_of(scratch.path / "file/output", true) == int(ExitCode::model));
+  write_file(scratch / "file", "x");
+  CHECK(code_of(scratch / "file", true) == int(ExitCode::usage));
+  CHECK(code_of(scratch / "file/output", true) == int(ExitCode::model));
   {
-    fs::create_directory(scratch.path / "busy");
-    const DirectoryReplacement living(scratch.path / "busy", kParts);
-    CHECK(refusal_of(scratch.path / "busy").find("another process") != std::string::npos);
+    fs::create_directory(scratch / "busy");
+    const DirectoryReplacement living(scratch / "busy", kParts);
+    CHECK(refusal_of(scratch / "busy").find("another process") != std::string::npos);
   }
 }
 
 TEST_CASE("what --overwrite never replaces") {
-  test::Scratch scratch;
-  const fs::path target = scratch.path / "target";
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
   auto refused = [&](const fs::path& path, const std::string& why) {
     const std::string refusal = refusal_of(path);
     CHECK_MESSAGE(refusal.find(why) != std::string::npos, refusal);
@@ -364,11 +364,11 @@ TEST_CASE("what --overwrite never replaces") {
   fs::create_directory(target / ".git");
   refused(target, "a repository");
   fs::remove(target / ".git");
-  fs::create_directory_symlink(target, scratch.path / "link");
-  refused(scratch.path / "link", "symbolic link");
-  refused(scratch.path / "link/", "symbolic link");
-  fs::create_directory_symlink(scratch.path / "absent", scratch.path / "dangling");
-  refused(scratch.path / "dangling", "symbolic link to no directory");
+  fs::create_directory_symlink(target, scratch / "link");
+  refused(scratch / "link", "symbolic link");
+  refused(scratch / "link/", "symbolic link");
+  fs::create_directory_symlink(scratch / "absent", scratch / "dangling");
+  refused(scratch / "dangling", "symbolic link to no directory");
   write_file(target / "a\nb", "mine");
   refused(target, "holds 'a\\nb'");
   fs::remove(target / "a\nb");

@@ -11,7 +11,7 @@
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
 #include "failure_of.h"
-#include "scratch.h"
+#include "temporary_directory.h"
 
 using namespace finetune;
 using test::failure_of;
@@ -41,39 +41,39 @@ std::string refusal(const fs::path& path) {
 }  // namespace
 
 TEST_CASE("what a path leads to") {
-  test::Scratch scratch;
-  write_file(scratch.path / "file", "text");
-  make_pipe(scratch.path / "pipe");
-  make_socket(scratch.path / "socket");
-  fs::create_symlink("file", scratch.path / "link");
-  fs::create_symlink("nothing", scratch.path / "dangling");
-  CHECK(kind(scratch.path / "file") == FileKind::file);
-  CHECK(kind(scratch.path / "link") == FileKind::file);
-  CHECK(kind(scratch.path) == FileKind::directory);
-  CHECK(kind(scratch.path / "pipe") == FileKind::pipe);
-  CHECK(kind(scratch.path / "socket") == FileKind::socket);
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", "text");
+  make_pipe(scratch / "pipe");
+  make_socket(scratch / "socket");
+  fs::create_symlink("file", scratch / "link");
+  fs::create_symlink("nothing", scratch / "dangling");
+  CHECK(kind(scratch / "file") == FileKind::file);
+  CHECK(kind(scratch / "link") == FileKind::file);
+  CHECK(kind(scratch.path()) == FileKind::directory);
+  CHECK(kind(scratch / "pipe") == FileKind::pipe);
+  CHECK(kind(scratch / "socket") == FileKind::socket);
   CHECK(kind("/dev/zero") == FileKind::device);
   for (const char* name : {"nothing", "dangling", "file/inside"}) {
-    CHECK(kind(scratch.path / name) == FileKind::absent);
-    CHECK_FALSE(path_exists(scratch.path / name, ExitCode::model));
+    CHECK(kind(scratch / name) == FileKind::absent);
+    CHECK_FALSE(path_exists(scratch / name, ExitCode::model));
   }
-  CHECK(path_exists(scratch.path / "pipe", ExitCode::model));
-  CHECK(directory_exists(scratch.path, ExitCode::model));
-  CHECK_FALSE(directory_exists(scratch.path / "file", ExitCode::model));
-  CHECK(file_bytes(scratch.path / "link", ExitCode::model) == 4);
+  CHECK(path_exists(scratch / "pipe", ExitCode::model));
+  CHECK(directory_exists(scratch.path(), ExitCode::model));
+  CHECK_FALSE(directory_exists(scratch / "file", ExitCode::model));
+  CHECK(file_bytes(scratch / "link", ExitCode::model) == 4);
 }
 
 TEST_CASE("paths that nobody can follow are errors, not absent files") {
-  test::Scratch scratch;
-  fs::create_symlink("loop", scratch.path / "loop");
-  const std::string loop = (scratch.path / "loop").string();
+  test::TemporaryDirectory scratch;
+  fs::create_symlink("loop", scratch / "loop");
+  const std::string loop = (scratch / "loop").string();
   const std::string circle = ": Too many levels of symbolic links";
   CHECK(failure_of([&] { path_exists(loop, ExitCode::data); }) == "3: " + loop + circle);
   CHECK(failure_of([&] { path_exists(loop + "/x", ExitCode::model); }) ==
         "4: " + loop + "/x" + circle);
   for (const std::string& longest : {std::string(256, 'n'), std::string(100'000, 'n')}) {
-    const std::string error = failure_of([&] { kind(scratch.path / longest); });
-    CHECK(error.starts_with("4: " + scratch.path.string() + "/nnn"));
+    const std::string error = failure_of([&] { kind(scratch / longest); });
+    CHECK(error.starts_with("4: " + scratch.path().string() + "/nnn"));
     CHECK(error.ends_with("nnn: File name too long"));
     CHECK(error.size() < 400);
   }
@@ -81,31 +81,31 @@ TEST_CASE("paths that nobody can follow are errors, not absent files") {
 
 TEST_CASE("a folder that may not be searched is an error") {
   if (::geteuid() != 0) return;  // needs another user
-  test::Scratch scratch;
-  fs::create_directory(scratch.path / "closed");
-  write_file(scratch.path / "closed/file", "x");
-  ::chmod((scratch.path / "closed").c_str(), 0700);
-  ::chmod(scratch.path.c_str(), 0755);
+  test::TemporaryDirectory scratch;
+  fs::create_directory(scratch / "closed");
+  write_file(scratch / "closed/file", "x");
+  ::chmod((scratch / "closed").c_str(), 0700);
+  ::chmod(scratch.path().c_str(), 0755);
   REQUIRE(::seteuid(65534) == 0);
   const std::string error =
-      failure_of([&] { path_exists(scratch.path / "closed/file", ExitCode::data); });
+      failure_of([&] { path_exists(scratch / "closed/file", ExitCode::data); });
   REQUIRE(::seteuid(0) == 0);
-  CHECK(error == "3: " + (scratch.path / "closed/file").string() + ": Permission denied");
+  CHECK(error == "3: " + (scratch / "closed/file").string() + ": Permission denied");
 }
 
 TEST_CASE("only files are opened, and nothing is waited for") {
-  test::Scratch scratch;
-  write_file(scratch.path / "file", "text");
-  make_pipe(scratch.path / "pipe");
-  make_socket(scratch.path / "socket");
-  CHECK(open_file(scratch.path / "file", ExitCode::model).number() >= 0);
-  auto at = [&](const char* name) { return "4: " + (scratch.path / name).string(); };
-  CHECK(refusal(scratch.path / "pipe") == at("pipe") + ": is a pipe, a file is needed");
-  CHECK(refusal(scratch.path / "socket") == at("socket") + ": is a socket, a file is needed");
-  CHECK(refusal(scratch.path / "nothing") == at("nothing") + ": No such file or directory");
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", "text");
+  make_pipe(scratch / "pipe");
+  make_socket(scratch / "socket");
+  CHECK(open_file(scratch / "file", ExitCode::model).number() >= 0);
+  auto at = [&](const char* name) { return "4: " + (scratch / name).string(); };
+  CHECK(refusal(scratch / "pipe") == at("pipe") + ": is a pipe, a file is needed");
+  CHECK(refusal(scratch / "socket") == at("socket") + ": is a socket, a file is needed");
+  CHECK(refusal(scratch / "nothing") == at("nothing") + ": No such file or directory");
   CHECK(refusal("/dev/zero") == "4: /dev/zero: is a device, a file is needed");
-  CHECK(refusal(scratch.path) ==
-        "4: " + scratch.path.string() + ": is a directory, a file is needed");
+  CHECK(refusal(scratch.path()) ==
+        "4: " + scratch.path().string() + ": is a directory, a file is needed");
 }
 
 TEST_CASE("devices that are read like pipes") {

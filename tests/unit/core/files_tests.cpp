@@ -16,15 +16,15 @@
 #include "core/files/temporary_name.h"
 #include "core/log.h"
 #include "core/sha256.h"
-#include "scratch.h"
+#include "temporary_directory.h"
 
 using namespace finetune;
 
-using test::Scratch;
+using test::TemporaryDirectory;
 
 TEST_CASE("AtomicFile appears whole on commit") {
-  Scratch scratch;
-  fs::path path = scratch.path / "file";
+  TemporaryDirectory scratch;
+  fs::path path = scratch / "file";
   std::string large(3 << 20, 'x');  // more than the buffer
   {
     AtomicFile file(path);
@@ -41,8 +41,8 @@ TEST_CASE("AtomicFile appears whole on commit") {
 }
 
 TEST_CASE("AtomicFile leaves nothing, and the old file as it was, without commit") {
-  Scratch scratch;
-  fs::path path = scratch.path / "file";
+  TemporaryDirectory scratch;
+  fs::path path = scratch / "file";
   write_file(path, "old");
   try {
     AtomicFile file(path);
@@ -55,8 +55,8 @@ TEST_CASE("AtomicFile leaves nothing, and the old file as it was, without commit
 }
 
 TEST_CASE("AtomicFile that cannot be renamed leaves nothing") {
-  Scratch scratch;
-  fs::path path = scratch.path / "taken";
+  TemporaryDirectory scratch;
+  fs::path path = scratch / "taken";
   fs::create_directory(path);
   {
     AtomicFile file(path);
@@ -64,7 +64,7 @@ TEST_CASE("AtomicFile that cannot be renamed leaves nothing") {
     CHECK_THROWS_AS(file.commit(), Error);
   }
   CHECK(scratch.entries() == 1);
-  CHECK_THROWS_AS(AtomicFile(scratch.path / "absent" / "file"), Error);
+  CHECK_THROWS_AS(AtomicFile(scratch / "absent" / "file"), Error);
 }
 
 TEST_CASE("temporary names cannot be guessed, and are known again") {
@@ -92,8 +92,8 @@ TEST_CASE("temporary names cannot be guessed, and are known again") {
 }
 
 TEST_CASE("a file whose name leaves no room for a suffix is written all the same") {
-  Scratch scratch;
-  const fs::path path = scratch.path / std::string(255, 'n');
+  TemporaryDirectory scratch;
+  const fs::path path = scratch / std::string(255, 'n');
   write_file(path, "text");
   CHECK(read_text_file(path) == "text");
   CHECK(is_temporary_of(temporary_name(path).filename().string(), path));
@@ -101,10 +101,10 @@ TEST_CASE("a file whose name leaves no room for a suffix is written all the same
 }
 
 TEST_CASE("a link where a temporary file might come to lie is never followed") {
-  Scratch scratch;
-  const fs::path victim = scratch.path / "victim";
+  TemporaryDirectory scratch;
+  const fs::path victim = scratch / "victim";
   write_file(victim, "precious");
-  const fs::path path = scratch.path / "file";
+  const fs::path path = scratch / "file";
   for (const std::string& suffix : {concat(int64_t(::getpid())), std::string(16, '0')}) {
     fs::create_symlink(victim, concat(path.string(), ".tmp.", suffix));
   }
@@ -117,23 +117,23 @@ TEST_CASE("a link where a temporary file might come to lie is never followed") {
 }
 
 TEST_CASE("files that belong together are complete before the first one is renamed") {
-  Scratch scratch;
-  AtomicFile first(scratch.path / "first"), second(scratch.path / "second");
+  TemporaryDirectory scratch;
+  AtomicFile first(scratch / "first"), second(scratch / "second");
   first.write("1");
   second.write("2");
   first.complete();
   second.complete();
-  CHECK_FALSE(fs::exists(scratch.path / "first"));
+  CHECK_FALSE(fs::exists(scratch / "first"));
   CHECK(read_text_file(first.temporary()) == "1");
   first.commit();
   second.commit();
-  CHECK(read_text_file(scratch.path / "second") == "2");
+  CHECK(read_text_file(scratch / "second") == "2");
   CHECK(scratch.entries() == 2);
 }
 
 TEST_CASE("a file that cannot be written whole leaves the old one") {
-  Scratch scratch;
-  const fs::path path = scratch.path / "file";
+  TemporaryDirectory scratch;
+  const fs::path path = scratch / "file";
   write_file(path, "old");
   const pid_t child = fork();
   if (child == 0) {
@@ -156,14 +156,14 @@ TEST_CASE("a file that cannot be written whole leaves the old one") {
 }
 
 TEST_CASE("what killed writers of a file have left is removed, and nothing else") {
-  Scratch scratch;
-  const fs::path path = scratch.path / "answers.json";
+  TemporaryDirectory scratch;
+  const fs::path path = scratch / "answers.json";
   fs::path dead, other;
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    AtomicFile file(path), other_file(scratch.path / "labels.csv");
+    AtomicFile file(path), other_file(scratch / "labels.csv");
     const std::string names =
         concat(file.temporary().string(), "\n", other_file.temporary().string());
     if (!write_all(ready[1], names)) ::_exit(1);
@@ -184,8 +184,8 @@ TEST_CASE("what killed writers of a file have left is removed, and nothing else"
   REQUIRE(fs::exists(other));
 
   AtomicFile living(path);
-  write_file(scratch.path / "answers.json.tmp.12", "a user's");
-  fs::create_symlink("answers.json.tmp.12", scratch.path / "answers.json.tmp.0123456789abcdef");
+  write_file(scratch / "answers.json.tmp.12", "a user's");
+  fs::create_symlink("answers.json.tmp.12", scratch / "answers.json.tmp.0123456789abcdef");
   remove_abandoned_files(path);
   CHECK_FALSE(fs::exists(dead));
   CHECK(fs::exists(other));
@@ -197,8 +197,8 @@ TEST_CASE("what killed writers of a file have left is removed, and nothing else"
 }
 
 TEST_CASE("a log is a file of its own, not where a link leads") {
-  Scratch scratch;
-  const fs::path victim = scratch.path / "victim", log = scratch.path / "log.txt";
+  TemporaryDirectory scratch;
+  const fs::path victim = scratch / "victim", log = scratch / "log.txt";
   write_file(victim, "precious");
   fs::create_symlink(victim, log);
   for (bool fresh : {false, true}) {
@@ -208,9 +208,9 @@ TEST_CASE("a log is a file of its own, not where a link leads") {
   CHECK_THROWS_WITH_AS(open_log_file(log), doctest::Contains("is a symbolic link"), Error);
   CHECK(read_text_file(victim) == "precious");
   fs::remove(log);
-  fs::create_symlink(scratch.path / "absent", log);
+  fs::create_symlink(scratch / "absent", log);
   CHECK_THROWS_AS(open_for_appending(log, false), Error);
-  CHECK_FALSE(fs::exists(scratch.path / "absent"));
+  CHECK_FALSE(fs::exists(scratch / "absent"));
   fs::remove(log);
   REQUIRE(::mkfifo(log.c_str(), 0600) == 0);  // nobody reads: opening it would wait forever
   CHECK_THROWS_WITH_AS(open_for_appending(log, false), doctest::Contains("is not a file"), Error);
@@ -228,8 +228,8 @@ TEST_CASE("a log is a file of its own, not where a link leads") {
 }
 
 TEST_CASE("MappedFile and read_text_file name the fault") {
-  Scratch scratch;
-  fs::path absent = scratch.path / "absent";
+  TemporaryDirectory scratch;
+  fs::path absent = scratch / "absent";
   try {
     MappedFile file(absent);
     FAIL("no error");
@@ -238,14 +238,14 @@ TEST_CASE("MappedFile and read_text_file name the fault") {
     CHECK(error.what() == absent.string() + ": No such file or directory");
   }
   try {
-    MappedFile file(scratch.path, ExitCode::model);
+    MappedFile file(scratch.path(), ExitCode::model);
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::model);
-    CHECK(error.what() == scratch.path.string() + ": is a directory, a file is needed");
+    CHECK(error.what() == scratch.path().string() + ": is a directory, a file is needed");
   }
-  CHECK_THROWS_WITH_AS(read_text_file(scratch.path),
-                       (scratch.path.string() + ": is a directory, a file is needed").c_str(),
+  CHECK_THROWS_WITH_AS(read_text_file(scratch.path()),
+                       (scratch.path().string() + ": is a directory, a file is needed").c_str(),
                        Error);
   write_file(absent, "");
   CHECK(MappedFile(absent).size() == 0);
@@ -263,13 +263,13 @@ TEST_CASE("sha256 gives the published digests") {  // FIPS 180-4 examples
   pieces.update("abcdbcdecdefdefgefghfghi");
   pieces.update("ghijhijkijkljklmklmnlmnomnopnopq");
   CHECK(pieces.hex() == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  Scratch scratch;
-  write_file(scratch.path / "file", "abc");
-  CHECK(sha256_of_file(scratch.path / "file") == sha256_of("abc"));
+  TemporaryDirectory scratch;
+  write_file(scratch / "file", "abc");
+  CHECK(sha256_of_file(scratch / "file") == sha256_of("abc"));
 }
 
 TEST_CASE("require_free_space refuses what cannot fit") {
-  Scratch scratch;
-  require_free_space(scratch.path, 1, "a byte");
-  CHECK_THROWS_AS(require_free_space(scratch.path, uint64_t{1} << 62, "a checkpoint"), Error);
+  TemporaryDirectory scratch;
+  require_free_space(scratch.path(), 1, "a byte");
+  CHECK_THROWS_AS(require_free_space(scratch.path(), uint64_t{1} << 62, "a checkpoint"), Error);
 }

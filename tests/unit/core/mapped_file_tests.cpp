@@ -18,7 +18,7 @@
 #include "core/sha256.h"
 #include "core/threads/parallel.h"
 #include "failure_of.h"
-#include "scratch.h"
+#include "temporary_directory.h"
 
 using namespace finetune;
 using test::failure_of;
@@ -64,8 +64,8 @@ void fault_elsewhere(const fs::path& path) {
 }  // namespace
 
 TEST_CASE("a file that is cut while it is read") {
-  test::Scratch scratch;
-  const fs::path path = scratch.path / "file";
+  test::TemporaryDirectory scratch;
+  const fs::path path = scratch / "file";
   write_file(path, std::string(10 * kPage, 'x'));
   const MappedFile file(path, ExitCode::model);
   CHECK(fault_of(file) == "no error");
@@ -76,8 +76,8 @@ TEST_CASE("a file that is cut while it is read") {
 }
 
 TEST_CASE("a cut is found where no page is missing, and where nothing has been read") {
-  test::Scratch scratch;
-  const fs::path path = scratch.path / "file";
+  test::TemporaryDirectory scratch;
+  const fs::path path = scratch / "file";
   write_file(path, std::string(kPage + 100, 'x'));
   const MappedFile file(path);
   cut(path, kPage + 99);
@@ -86,8 +86,8 @@ TEST_CASE("a cut is found where no page is missing, and where nothing has been r
 }
 
 TEST_CASE("a cut that was read stays an error when the file has grown again") {
-  test::Scratch scratch;
-  const fs::path path = scratch.path / "file";
+  test::TemporaryDirectory scratch;
+  const fs::path path = scratch / "file";
   write_file(path, std::string(2 * kPage, 'x'));
   const MappedFile file(path);
   cut(path, 0);
@@ -99,8 +99,8 @@ TEST_CASE("a cut that was read stays an error when the file has grown again") {
 }
 
 TEST_CASE("a file that grows or is replaced counts as it was opened") {
-  test::Scratch scratch;
-  const fs::path path = scratch.path / "file";
+  test::TemporaryDirectory scratch;
+  const fs::path path = scratch / "file";
   write_file(path, "first");
   const MappedFile file(path);
   cut(path, 2 * kPage);
@@ -112,8 +112,8 @@ TEST_CASE("a file that grows or is replaced counts as it was opened") {
 }
 
 TEST_CASE("every thread survives a cut") {
-  test::Scratch scratch;
-  const fs::path path = scratch.path / "file";
+  test::TemporaryDirectory scratch;
+  const fs::path path = scratch / "file";
   constexpr int64_t kPages = 64;
   write_file(path, std::string(size_t(kPages) * kPage, 'x'));
   set_threads(4);
@@ -134,24 +134,24 @@ TEST_CASE("every thread survives a cut") {
 }
 
 TEST_CASE("mappings that come and go do not disturb the one that faults") {
-  test::Scratch scratch;
-  write_file(scratch.path / "file", std::string(20 * kPage, 'x'));
-  write_file(scratch.path / "other", std::string(7 * kPage, 'y'));
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", std::string(20 * kPage, 'x'));
+  write_file(scratch / "other", std::string(7 * kPage, 'y'));
   std::atomic<bool> done = false;
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t) {
     threads.emplace_back([&] {
       while (!done) {
-        const MappedFile one(scratch.path / "other"), two(scratch.path / "other");
+        const MappedFile one(scratch / "other"), two(scratch / "other");
         wrong += sum_of(two.text()) != 7 * kPage * 'y' || fault_of(one) != "no error";
       }
     });
   }
   for (int time = 0; time < 100; ++time) {
-    cut(scratch.path / "file", 20 * kPage);
-    MappedFile file(scratch.path / "file");
-    cut(scratch.path / "file", kPage);
+    cut(scratch / "file", 20 * kPage);
+    MappedFile file(scratch / "file");
+    cut(scratch / "file", kPage);
     const MappedFile moved = std::move(file);
     wrong += sum_of(moved.text()) != kPage * 'x';
     wrong += fault_of(moved) == "no error";
@@ -162,8 +162,8 @@ TEST_CASE("mappings that come and go do not disturb the one that faults") {
 }
 
 TEST_CASE("read_intact prefers the cut to what came of it") {
-  test::Scratch scratch;
-  const fs::path path = scratch.path / "file";
+  test::TemporaryDirectory scratch;
+  const fs::path path = scratch / "file";
   write_file(path, std::string(4 * kPage, 'x'));
   const MappedFile file(path);
   auto complain = [&] { throw data_error("line 3 is wrong"); };
@@ -175,26 +175,26 @@ TEST_CASE("read_intact prefers the cut to what came of it") {
 }
 
 TEST_CASE("faults that are no mapped file's do what they did before") {
-  test::Scratch scratch;
-  write_file(scratch.path / "file", "mapped");
-  write_file(scratch.path / "empty", "");
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", "mapped");
+  write_file(scratch / "empty", "");
   const int killed = status_of([&] {
     ::signal(SIGBUS, SIG_DFL);
-    const MappedFile file(scratch.path / "file");
-    fault_elsewhere(scratch.path / "empty");
+    const MappedFile file(scratch / "file");
+    fault_elsewhere(scratch / "empty");
   });
   CHECK(WIFSIGNALED(killed));
   CHECK(WTERMSIG(killed) == SIGBUS);
   const int handled = status_of([&] {
     ::signal(SIGBUS, [](int) { _exit(7); });
-    const MappedFile file(scratch.path / "file");
-    fault_elsewhere(scratch.path / "empty");
+    const MappedFile file(scratch / "file");
+    fault_elsewhere(scratch / "empty");
   });
   CHECK(WIFEXITED(handled));
   CHECK(WEXITSTATUS(handled) == 7);
   const int sent = status_of([&] {
     ::signal(SIGBUS, SIG_DFL);
-    const MappedFile file(scratch.path / "file");
+    const MappedFile file(scratch / "file");
     ::kill(::getpid(), SIGBUS);
   });
   CHECK(WIFSIGNALED(sent));
@@ -202,13 +202,13 @@ TEST_CASE("faults that are no mapped file's do what they did before") {
 }
 
 TEST_CASE("the guard survives a library that takes the signal") {
-  test::Scratch scratch;
-  write_file(scratch.path / "file", std::string(2 * kPage, 'x'));
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", std::string(2 * kPage, 'x'));
   const int status = status_of([&] {
-    { const MappedFile first(scratch.path / "file"); }
+    { const MappedFile first(scratch / "file"); }
     ::signal(SIGBUS, [](int) { _exit(7); });
-    const MappedFile file(scratch.path / "file");
-    if (::truncate((scratch.path / "file").c_str(), 0) != 0) _exit(3);
+    const MappedFile file(scratch / "file");
+    if (::truncate((scratch / "file").c_str(), 0) != 0) _exit(3);
     if (sum_of(file.text()) != 0) _exit(4);
     try {
       file.check_intact();

@@ -9,7 +9,7 @@
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
 #include "failure_of.h"
-#include "scratch.h"
+#include "temporary_directory.h"
 
 using namespace finetune;
 using test::failure_of;
@@ -32,21 +32,20 @@ struct ShellPipe {
 }  // namespace
 
 TEST_CASE("files beyond any sense are refused before they are read") {
-  test::Scratch scratch;
-  write_file(scratch.path / "sparse", "");
-  REQUIRE(::truncate((scratch.path / "sparse").c_str(), off_t{1} << 40) == 0);
-  CHECK(failure_of([&] { read_text_file(scratch.path / "sparse", ExitCode::model); }) ==
-        "4: " + (scratch.path / "sparse").string() +
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "sparse", "");
+  REQUIRE(::truncate((scratch / "sparse").c_str(), off_t{1} << 40) == 0);
+  CHECK(failure_of([&] { read_text_file(scratch / "sparse", ExitCode::model); }) ==
+        "4: " + (scratch / "sparse").string() +
             ": holds more than 1024 MiB, too much for a file of this kind");
 }
 
 TEST_CASE("read_text_file refuses pipes and devices at once") {
-  test::Scratch scratch;
-  REQUIRE(::mkfifo((scratch.path / "pipe").c_str(), 0600) == 0);
-  const std::string pipe = (scratch.path / "pipe").string() + ": is a pipe, a file is needed";
-  CHECK(failure_of([&] { read_text_file(scratch.path / "pipe"); }) == "3: " + pipe);
-  CHECK(failure_of([&] { read_text_input(scratch.path / "pipe", ExitCode::usage); }) ==
-        "2: " + pipe);
+  test::TemporaryDirectory scratch;
+  REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0600) == 0);
+  const std::string pipe = (scratch / "pipe").string() + ": is a pipe, a file is needed";
+  CHECK(failure_of([&] { read_text_file(scratch / "pipe"); }) == "3: " + pipe);
+  CHECK(failure_of([&] { read_text_input(scratch / "pipe", ExitCode::usage); }) == "2: " + pipe);
   const std::string zero = "2: /dev/zero: is a device, a file is needed";
   CHECK(failure_of([] { read_text_file("/dev/zero", ExitCode::usage); }) == zero);
   CHECK(failure_of([] { read_text_input("/dev/zero", ExitCode::usage); }) == zero);
@@ -56,20 +55,20 @@ TEST_CASE("read_text_file refuses pipes and devices at once") {
 }
 
 TEST_CASE("read_text_input reads what the shell connects") {
-  test::Scratch scratch;
-  write_file(scratch.path / "file", "text of a file");
-  CHECK(read_text_input(scratch.path / "file", ExitCode::usage) == "text of a file");
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", "text of a file");
+  CHECK(read_text_input(scratch / "file", ExitCode::usage) == "text of a file");
   CHECK(read_text_input(ShellPipe("seed = 3\n").path(), ExitCode::usage) == "seed = 3\n");
   CHECK(read_text_input("/dev/null", ExitCode::usage) == "");
 }
 
 TEST_CASE("the beginning of a file, if it is one") {
-  test::Scratch scratch;
-  write_file(scratch.path / "file", "beginning");
-  REQUIRE(::mkfifo((scratch.path / "pipe").c_str(), 0600) == 0);
-  CHECK(read_beginning(scratch.path / "file", 5) == "begin");
-  CHECK(read_beginning(scratch.path / "file", 500) == "beginning");
-  for (const fs::path& path : {scratch.path / "pipe", scratch.path / "nothing", scratch.path}) {
+  test::TemporaryDirectory scratch;
+  write_file(scratch / "file", "beginning");
+  REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0600) == 0);
+  CHECK(read_beginning(scratch / "file", 5) == "begin");
+  CHECK(read_beginning(scratch / "file", 500) == "beginning");
+  for (const fs::path& path : {scratch / "pipe", scratch / "nothing", scratch.path()}) {
     CHECK(read_beginning(path, 5) == "");
   }
 }

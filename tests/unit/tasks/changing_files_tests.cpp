@@ -1,8 +1,6 @@
 // Evaluation of files that change between its readings.
 #include <doctest/doctest.h>
 
-#include <numeric>
-
 #include "classification_fixture.h"
 #include "tasks/classification/classification_task.h"
 #include "tasks/classification/evaluation/file_evaluation.h"
@@ -13,14 +11,6 @@ using namespace finetune::test;
 namespace {
 
 const std::vector<float> kThreeLogits{1, -.5f, .25f, 2, 0, -1};  // (3, 2)
-
-PackedBatch batch_with(std::vector<uint32_t> indices) {
-  PackedBatch batch;
-  batch.samples.resize(indices.size());
-  std::iota(batch.samples.begin(), batch.samples.end(), 0u);
-  batch.indices = std::move(indices);
-  return batch;
-}
 
 }  // namespace
 
@@ -39,7 +29,7 @@ TEST_CASE("a file that changes between the readings of an evaluation") {
   REQUIRE(piece != nullptr);
   CHECK(piece->samples.size() == 3);
   CHECK(longer.next() == nullptr);
-  for (uint32_t i : {0, 1, 2}) longer.add(batch_with({i}), kThreeLogits.data() + 2 * i);
+  for (uint32_t i : {0, 1, 2}) longer.add(batch_of({i}), kThreeLogits.data() + 2 * i);
   longer.metrics();
 
   ClassificationFileEvaluation shorter(options, kTokenizer, config);

@@ -4,10 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
+#include "core/numeric/packed_batch.h"
 #include "core/text/text.h"
 #include "temporary_directory.h"
 #include "tokenizer/tokenizer.h"
@@ -36,6 +40,15 @@ class WordTokenizer final : public Tokenizer {
 };
 
 inline const WordTokenizer kTokenizer;
+
+// Samples by index, in one batch without tokens.
+inline PackedBatch batch_of(std::vector<uint32_t> indices) {
+  PackedBatch batch;
+  batch.samples.resize(indices.size());
+  std::iota(batch.samples.begin(), batch.samples.end(), 0u);
+  batch.indices = std::move(indices);
+  return batch;
+}
 
 struct Failure {
   ExitCode code = ExitCode::done;

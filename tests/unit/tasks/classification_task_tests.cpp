@@ -22,14 +22,6 @@ bool near(double a, double b, double tolerance = 1e-6) {
   return std::abs(a - b) <= tolerance;
 }
 
-PackedBatch batch_of(std::vector<uint32_t> indices) {
-  PackedBatch batch;
-  batch.samples.resize(indices.size());
-  std::iota(batch.samples.begin(), batch.samples.end(), 0u);
-  batch.indices = std::move(indices);
-  return batch;
-}
-
 struct LossResult {
   double mean = 0;  // sum of the losses / denominator
   std::vector<float> dlogits;
