@@ -53,14 +53,6 @@ IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch)
   return {begin, begin + std::min(batch_size, count - begin)};
 }
 
-IndexRange part(int64_t count, int64_t parts, int64_t k) {
-  FINETUNE_CHECK(count >= 0 && k >= 0 && k < parts);
-  int64_t size = count / parts;
-  int64_t larger = count % parts;
-  int64_t begin = k * size + std::min(k, larger);
-  return {begin, begin + size + (k < larger)};
-}
-
 std::vector<uint32_t> shard_places(std::span<const int64_t> lengths, int64_t shards) {
   const int64_t count = int64_t(lengths.size());
   std::vector<uint32_t> places(lengths.size());

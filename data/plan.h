@@ -9,14 +9,9 @@
 #include <span>
 #include <vector>
 
-namespace finetune {
+#include "core/numeric/index_range.h"
 
-struct IndexRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
-  friend bool operator==(const IndexRange&, const IndexRange&) = default;
-};
+namespace finetune {
 
 // Order of the samples in an epoch: 0..count-1, shuffled by Philox(seed; shuffle, epoch) unless
 // `shuffle` is false.
@@ -26,8 +21,6 @@ int64_t steps_per_epoch(int64_t count, int64_t batch_size);  // ceil
 // Samples of step `step_in_epoch`, as a range of positions in the epoch's order.
 IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch);
 
-// Part k of n contiguous parts of [0, count): sizes differ by at most one, larger parts first.
-IndexRange part(int64_t count, int64_t parts, int64_t k);
 // Shards of process p: part(shards, processes, p).
 
 // The places of a global batch, whose samples have these lengths, in the order of its shards: shard
