@@ -210,7 +210,7 @@ class Backend {
   // q (Tq, heads*head_size), k and v (Tk, heads*head_size), out as q. lse (heads, Tq) keeps
   // log(sum(exp(scale * q k))) for the backward pass (absent in inference). The probability of
   // query i of sequence b for its key j in head h (i, j, counted inside the sequence, h from 0)
-  // takes dropout_bits(key, h, samples[b], step, i * key_length(b) + j).
+  // takes dropout_bits(key, first_head + h, samples[b], step, i * key_length(b) + j).
   virtual void attention(const AttentionShape& shape, Dropout dropout, Tensor q, Tensor k, Tensor v,
                          Tensor out, Tensor lse) = 0;
   // Whether long sequences' attention is a library's, which drops out others: from the key, the

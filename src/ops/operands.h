@@ -33,6 +33,8 @@ struct AttentionShape {
   Segments queries;
   Segments keys;
   const uint32_t* samples = nullptr;  // (B) place in the global batch, names the dropout stream
+  int64_t first_head = 0;  // of the model's heads: names the dropout stream with the head's own
+  uint32_t head_name(int64_t head) const { return uint32_t(first_head + head); }
 };
 
 // What a loss's gradient is multiplied by: a number, or each sample's own. Where that is 0 the loss

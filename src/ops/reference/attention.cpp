@@ -61,7 +61,7 @@ double softmax_row(const AttentionShape& shape, const Block& block, const Rows& 
 double block_mask(const AttentionShape& shape, const Dropout& dropout, const Block& block,
                   int64_t i, int64_t j) {
   if (!dropout.on()) return 1.0;
-  return reference::mask(dropout, uint32_t(block.head), shape.samples[block.sequence],
+  return reference::mask(dropout, shape.head_name(block.head), shape.samples[block.sequence],
                          i * block.keys + j);
 }
 

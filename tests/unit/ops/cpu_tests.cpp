@@ -153,6 +153,31 @@ TEST_CASE("bf16 products round their operands to the nearest, ties to even") {
   CHECK(std::isnan(product()[0]));
 }
 
+TEST_CASE("heads that are computed apart have the results of all computed together") {
+  constexpr int64_t kHeads = 4, kSize = 16, kWide = kHeads * kSize, kRows = 23;
+  const std::vector<int32_t> offsets{0, 9, kRows};
+  const std::vector<uint32_t> samples{5, 2};
+  const Segments segments{2, kRows - 9, offsets.data()};
+  const Dropout dropout = Dropout::make(0.2, derive_key(3, 20), 9);
+  std::vector<float> qkv(kRows * 3 * kWide);
+  for (size_t i = 0; i < qkv.size(); ++i) qkv[i] = float(std::sin(0.7 * double(i)));
+  const Tensor all = matrix(qkv.data(), kRows, 3 * kWide);
+  auto cpu = make_cpu_backend();
+  const auto attend = [&](int64_t first, int64_t heads, Tensor out, Tensor lse) {
+    AttentionShape shape{heads, kSize, 0.25f, segments, segments, samples.data(), first};
+    const int64_t at = first * kSize, cols = heads * kSize;
+    cpu->attention(shape, dropout, all.columns(at, cols), all.columns(kWide + at, cols),
+                   all.columns(2 * kWide + at, cols), out, lse);
+  };
+  std::vector<float> whole(kRows * kWide), apart(kRows * kWide), sums(kRows * kHeads);
+  attend(0, kHeads, matrix(whole.data(), kRows, kWide), matrix(sums.data(), kHeads, kRows));
+  const Tensor out = matrix(apart.data(), kRows, kWide);
+  for (int64_t first : {0, 2}) {
+    attend(first, 2, out.columns(first * kSize, 2 * kSize), matrix(sums.data(), 2, kRows));
+  }
+  CHECK(whole == apart);
+}
+
 TEST_CASE("a NaN anywhere in a row reaches the results") {
   auto cpu = make_cpu_backend();
   constexpr int64_t kSize = 21;  // not a multiple of a vector

@@ -59,10 +59,10 @@ void typed_head(const AttentionShape& shape, const Dropout& dropout, const cpu::
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
     const int64_t row = task.first_query + first;
-    const float* factors =
-        dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
-                                     first * keys, count * keys, mask_buffer)
-                     : nullptr;
+    const float* factors = dropout.on() ? dropout_range(dropout, shape.head_name(task.head),
+                                                        shape.samples[task.sequence], first * keys,
+                                                        count * keys, mask_buffer)
+                                        : nullptr;
     prefetch(task.at<T>(q, row, size) + size, q.stride, count, next);
     Left queries{packed_q, padded_size};
     if constexpr (std::is_same_v<T, float>) {

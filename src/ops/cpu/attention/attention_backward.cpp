@@ -100,10 +100,10 @@ void attention_backward_head(const AttentionShape& shape, const Dropout& dropout
   for (int64_t first = 0; first < task.queries; first += block) {
     const int64_t count = HWY_MIN(block, task.queries - first);
     const int64_t row = task.first_query + first;
-    const float* factors =
-        dropout.on() ? dropout_range(dropout, uint32_t(task.head), shape.samples[task.sequence],
-                                     first * keys, count * keys, mask_buffer)
-                     : nullptr;
+    const float* factors = dropout.on() ? dropout_range(dropout, shape.head_name(task.head),
+                                                        shape.samples[task.sequence], first * keys,
+                                                        count * keys, mask_buffer)
+                                        : nullptr;
     if constexpr (std::is_same_v<T, float>) {
       prefetch(task.at<T>(t.out, row, size), t.out.stride, count, size + next);
     }

@@ -82,10 +82,10 @@ void attend(const AttentionShape& shape, const Dropout& dropout, DropoutRange ra
     const int64_t row = task.first_query + first;
     const bool tall = count > kTileSide;
     pack_rows_left(head.rows(q, row, count), tall ? kTileBlock : kTileSide, size, space.queries);
-    const float* mask = dropout.on()
-                            ? range(dropout, uint32_t(task.head), shape.samples[task.sequence],
-                                    first * keys, count * keys, space.mask)
-                            : nullptr;
+    const float* mask =
+        dropout.on() ? range(dropout, shape.head_name(task.head), shape.samples[task.sequence],
+                             first * keys, count * keys, space.mask)
+                     : nullptr;
     const Operand left = lines_of(space.queries, size, 0);
     for (int64_t i = 0; i < keys; i += kTileBlock) {
       small_block(tall, keys - i > kTileSide, left, lines_of(space.keys, size, i),

@@ -124,10 +124,10 @@ void attend_backward(const AttentionShape& shape, const Dropout& dropout, Dropou
     pack_rows_left(gradient_rows, round_up(count, kTileSide), size, space.gradients);
     pack_rows_turned(query_rows, deep, size, space.turned_queries);
     pack_rows_turned(gradient_rows, deep, size, space.turned_gradients);
-    const float* mask = dropout.on()
-                            ? range(dropout, uint32_t(task.head), shape.samples[task.sequence],
-                                    first * keys, count * keys, space.mask)
-                            : nullptr;
+    const float* mask =
+        dropout.on() ? range(dropout, shape.head_name(task.head), shape.samples[task.sequence],
+                             first * keys, count * keys, space.mask)
+                     : nullptr;
     for (int64_t r = 0; r < count; r += kTileBlock) {
       const bool tall = count - r > kTileSide;
       for (int64_t i = 0; i < keys; i += kTileBlock) {

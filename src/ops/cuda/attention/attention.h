@@ -28,8 +28,8 @@ __device__ inline void load_tile(float (&tile)[kRows][kWidth], const MatrixOf<T>
 __device__ inline float attention_factor(const AttentionShape& shape, const Dropout& dropout,
                                          int64_t b, int64_t head, int64_t i, int64_t j,
                                          int64_t keys) {
-  const uint32_t bits = dropout_bits(dropout.key, uint32_t(head), shape.samples[b], dropout.step,
-                                     uint32_t(i * keys + j));
+  const uint32_t bits = dropout_bits(dropout.key, uint32_t(shape.first_head + head),
+                                     shape.samples[b], dropout.step, uint32_t(i * keys + j));
   return bits >= dropout.threshold ? dropout.scale : 0.0f;
 }
 

@@ -21,7 +21,7 @@ __global__ void mask_kernel(AttentionShape shape, Dropout dropout, AttentionMask
        piece += int64_t(gridDim.z) * kAttentionWarps) {
     const uint32_t block = (uint32_t(piece) * 2 + uint32_t(lane()) / 16) * 16 + lane() % 16;
     const PhiloxBlock bits =
-        philox(dropout.key, {block, uint32_t(head), shape.samples[b], dropout.step});
+        philox(dropout.key, {block, uint32_t(shape.first_head + head), shape.samples[b], dropout.step});
     // Word w of sixteen lanes' blocks has sixteen neighbours.
     unsigned mine = 0;
     for (int w = 0; w < 8; ++w) {

@@ -39,7 +39,7 @@ __global__ void ragged_kernel(AttentionShape shape, Dropout dropout, FusedShape 
     to.stats[b] = query * int32_t(plan.heads);
     if (b == 0 && dropout.on()) {
       dropout = dropout.taken();
-      const PhiloxBlock bits = philox(dropout.key, {0, 0, shape.samples[0], dropout.step});
+      const PhiloxBlock bits = philox(dropout.key, {uint32_t(shape.first_head), 0, shape.samples[0], dropout.step});
       *to.seed = int64_t((uint64_t(bits[0]) | uint64_t(bits[1]) << 32) >> 1);
       *to.offset = 0;
     }

@@ -14,6 +14,7 @@ struct Case {
   std::vector<int32_t> lengths;  // of the sequences
   bool first_only;               // one query per sequence, as in the last layer of classification
   double dropout;
+  int64_t first_head = 0;  // of the model's heads
 
   int64_t hidden() const { return heads * head_size; }
   int64_t count() const { return int64_t(lengths.size()); }
@@ -29,7 +30,8 @@ struct Case {
     std::string all;
     for (int32_t n : lengths) all += concat(" ", n);
     return concat(heads, " heads of ", head_size, ", lengths", all,
-                  first_only ? ", first queries" : "", ", p ", dropout);
+                  first_only ? ", first queries" : "", ", p ", dropout,
+                  first_head > 0 ? concat(", from head ", first_head) : "");
   }
 };
 
@@ -41,6 +43,7 @@ AttentionShape shape_of(const Case& c, const OpData& t) {
   shape.queries = t.segments("query offsets");
   shape.keys = t.segments("key offsets");
   shape.samples = t.uints("samples");
+  shape.first_head = c.first_head;
   return shape;
 }
 
@@ -148,8 +151,9 @@ void add_attention_cases(std::vector<OpCase>& table) {
       {12, 32, {13, 13, 8}, false, 0},
       {1, 64, {512}, false, 0},
       {2, 32, {384, 129, 1}, false, 0},
-      {4, 24, {130, 5}, false, 0},    // no own kernel on tensor cores has such heads
-      {6, 16, many_short, false, 0},  // a group of heads and a part of one
+      {4, 24, {130, 5}, false, 0},        // no own kernel on tensor cores has such heads
+      {6, 16, many_short, false, 0},      // a group of heads and a part of one
+      {2, 64, {40, 3, 17}, false, 0, 4},  // a tensor shard's heads
       // Around the edges of tiles of 16, 32 and 64 rows; heads that share a block.
       {5, 32, {1, 15, 16, 17}, false, 0},
       {3, 64, {31, 32, 33}, false, 0},
