@@ -39,6 +39,9 @@ constexpr bool is_norm(Role role) {
 constexpr bool is_of_layer(Role role) {
   return role >= Role::query && role <= Role::output_norm;
 }
+constexpr bool is_of_head(Role role) {
+  return role >= Role::pooler;
+}
 
 struct Module {
   Role role;

@@ -128,7 +128,7 @@ Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
   if (c.architecture->has(Role::type_embeddings)) embeddings.type = weight(Role::type_embeddings);
   embeddings.gamma = weight(Role::embedding_norm);
   embeddings.beta = bias(Role::embedding_norm);
-  for (int64_t l = 0; l < c.num_hidden_layers; ++l) layers.emplace_back(table, l, c.hidden_size);
+  for (int64_t l = 0; l < c.num_hidden_layers; ++l) layers.emplace_back(table, l);
   const Role last = traits_of(head.kind).role;
   head_weight = weight(last);
   head_bias = bias(last);

@@ -114,20 +114,23 @@ void projection_backward(const LayerPass& pass, const LayerGradients& g, float* 
 
 }  // namespace
 
-Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer) {
-  const Parameter* p = table.find(role, part, layer);
-  FINETUNE_CHECK(p != nullptr);
-  return p->shape.size() == 1 ? Slot{p->offset, 1, p->shape[0]}
-                              : Slot{p->offset, p->shape[0], p->shape[1]};
+Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer, int shard) {
+  const Parameter* p = table.find(role, part, layer, shard);
+  return p ? Slot{p->offset, p->slice.rows, p->slice.cols} : Slot{};
 }
 
-LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int64_t hidden) {
-  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight, layer); };
-  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias, layer); };
-  qkv_weight = {weight(Role::query).offset, 3 * hidden, hidden};
-  qkv_bias = {bias(Role::query).offset, 1, 3 * hidden};
-  FINETUNE_CHECK(weight(Role::value).offset == qkv_weight.offset + 2 * hidden * hidden);
-  FINETUNE_CHECK(bias(Role::value).offset == qkv_bias.offset + 2 * hidden);
+LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int shard) {
+  auto weight = [&](Role role) {
+    return slot_of(table, role, ParameterPart::weight, layer, shard);
+  };
+  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias, layer, shard); };
+  qkv_weight = weight(Role::query);
+  qkv_bias = bias(Role::query);
+  const int64_t rows = qkv_weight.rows, hidden = qkv_weight.cols;
+  FINETUNE_CHECK(rows > 0);
+  FINETUNE_CHECK(weight(Role::value).offset == qkv_weight.offset + 2 * rows * hidden);
+  FINETUNE_CHECK(bias(Role::value).offset == qkv_bias.offset + 2 * rows);
+  qkv_weight.rows = qkv_bias.cols = 3 * rows;
   attention_weight = weight(Role::attention_output);
   attention_bias = bias(Role::attention_output);
   attention_gamma = weight(Role::attention_norm);

@@ -14,23 +14,27 @@
 
 namespace finetune {
 
-// Where a tensor lies in every arena of the table; without rows: the architecture has none.
+// Where a tensor lies in every arena of the table; without rows: it has none.
 struct Slot {
   int64_t offset = 0, rows = 0, cols = 0;
   Tensor in(float* arena) const {
     return rows == 0 ? Tensor{} : matrix(arena + offset, rows, cols);
   }
 };
-Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer = 0);
+Slot slot_of(const ParameterTable& table, Role role, ParameterPart part, int64_t layer = 0,
+             int shard = 0);
 
+// Of one of V tensor shards of a layer that the table has.
 struct LayerSlots {
-  Slot qkv_weight;  // (3H, H)
-  Slot qkv_bias;    // (1, 3H)
-  Slot attention_weight, attention_bias, attention_gamma, attention_beta;
-  Slot inner_weight, inner_bias;
-  Slot output_weight, output_bias, output_gamma, output_beta;
+  Slot qkv_weight;                                                  // (3H/V, H)
+  Slot qkv_bias;                                                    // (1, 3H/V)
+  Slot attention_weight;                                            // (H, H/V)
+  Slot inner_weight, inner_bias;                                    // (I/V, H)
+  Slot output_weight;                                               // (H, I/V)
+  Slot attention_bias, output_bias;                                 // (1, H), of shard 0 alone
+  Slot attention_gamma, attention_beta, output_gamma, output_beta;  // of the layer
 
-  LayerSlots(const ParameterTable& table, int64_t layer, int64_t hidden);
+  LayerSlots(const ParameterTable& table, int64_t layer, int shard = 0);
 };
 
 struct LayerDropout {

@@ -1,4 +1,4 @@
-// Builds the parameter table from the configuration, and draws initial values.
+// Builds the parameter table of a part of the model, and draws initial values.
 #include "model/parameters.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/numeric/philox.h"
 #include "core/threads/parallel.h"
+#include "ops/backend.h"
 
 namespace finetune {
 namespace {
@@ -19,62 +20,117 @@ bool decays(Role role, ParameterPart part) {
   return part == ParameterPart::weight && !is_norm(role);
 }
 
-// Appends parameters of one layer to a table; offsets are given later.
+// True for a tensor that follows its predecessor without a gap.
+bool joined_to_previous(Role role) {
+  return role == Role::key || role == Role::value;
+}
+
+// What a tensor shard has of a dense layer: all of it, or its part of the weight's rows with their
+// biases, or its part of the weight's columns, whose bias is the first shard's.
+enum class Cut { none, rows, columns };
+
+// Lays out the whole model region by region, and lists what the part has.
 class Builder {
  public:
-  Builder(const Architecture& architecture, std::vector<Parameter>& out)
-      : architecture_(architecture), out_(out) {}
-  void layer(int number, bool head) {
-    layer_ = number;
-    head_ = head;
+  Builder(const Architecture& architecture, int64_t tensor_shards)
+      : architecture_(architecture), shards_(tensor_shards) {}
+
+  // What is added from here on is of a region that the part has or not. An empty one is none.
+  void region(int layer, int shard, bool held) {
+    end_region();
+    layer_ = layer;
+    shard_ = shard;
+    held_ = held;
   }
-  void weight(Role role, int64_t out, int64_t in) {
-    add(role, ParameterPart::weight, {out, in}, Parameter::Init::normal);
+  void weight(Role role, int64_t out, int64_t in, Cut cut = Cut::none) {
+    TensorSlice slice{0, out, 0, in};
+    if (cut == Cut::rows) slice = {own(out).begin, own(out).size(), 0, in};
+    if (cut == Cut::columns) slice = {0, out, own(in).begin, own(in).size()};
+    add(role, ParameterPart::weight, {out, in}, {slice.rows, slice.cols}, slice,
+        Parameter::Init::normal);
   }
-  void bias(Role role, int64_t n) { add(role, ParameterPart::bias, {n}, Parameter::Init::zeros); }
-  void linear(Role role, int64_t out, int64_t in) {
-    weight(role, out, in);
-    bias(role, out);
+  void vector(Role role, ParameterPart part, int64_t n, Parameter::Init init, Cut cut = Cut::none) {
+    if (cut == Cut::columns && shard_ > 0) return;
+    const IndexRange range = cut == Cut::rows ? own(n) : IndexRange{0, n};
+    add(role, part, {n}, {range.size()}, {0, 1, range.begin, range.size()}, init);
+  }
+  void bias(Role role, int64_t n, Cut cut = Cut::none) {
+    vector(role, ParameterPart::bias, n, Parameter::Init::zeros, cut);
+  }
+  void linear(Role role, int64_t out, int64_t in, Cut cut = Cut::none) {
+    weight(role, out, in, cut);
+    bias(role, out, cut);
   }
   void layer_norm(Role role, int64_t n) {
-    add(role, ParameterPart::weight, {n}, Parameter::Init::ones);
+    vector(role, ParameterPart::weight, n, Parameter::Init::ones);
     bias(role, n);
   }
+  // A region ends where the next one may begin, or, as the arena's end, at a whole cache line.
+  void end_region(int64_t alignment = kNormBlock) {
+    if (region_size_ == 0) return;
+    const int64_t padded = rounded_up(region_size_, alignment);
+    if (held_) {
+      regions.push_back({{size, size + padded}, whole_, layer_, shard_});
+      size += padded;
+    }
+    whole_ += padded;
+    region_size_ = 0;
+  }
+
+  std::vector<Parameter> parameters;
+  std::vector<Region> regions;
+  int64_t size = 0;
 
  private:
-  void add(Role role, ParameterPart part, std::vector<int64_t> shape, Parameter::Init init) {
-    Parameter& p = out_.emplace_back();
+  static int64_t rounded_up(int64_t count, int64_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+  }
+  IndexRange own(int64_t count) const { return part(count, shards_, shard_); }
+
+  void add(Role role, ParameterPart part, std::vector<int64_t> whole_shape,
+           std::vector<int64_t> shape, TensorSlice slice, Parameter::Init init) {
+    if (!joined_to_previous(role)) region_size_ = rounded_up(region_size_, kAlignment);
+    const int64_t offset = size + region_size_;
+    region_size_ += slice.rows * slice.cols;
+    if (!held_) return;
+    Parameter& p = parameters.emplace_back();
     p.name = architecture_.module_of(role, layer_ - 1);
     p.name += part == ParameterPart::weight ? ".weight" : ".bias";
     p.shape = std::move(shape);
+    p.whole_shape = std::move(whole_shape);
+    p.slice = slice;
+    p.offset = offset;
     p.decay = decays(role, part);
     p.layer = layer_;
+    p.shard = shard_;
     p.init = init;
     p.role = role;
     p.part = part;
-    p.head = head_;
+    p.head = is_of_head(role);
   }
 
   const Architecture& architecture_;
-  std::vector<Parameter>& out_;
-  int layer_ = 0;
-  bool head_ = false;
+  int64_t shards_;
+  int layer_ = 0, shard_ = kReplicated;
+  bool held_ = false;
+  int64_t region_size_ = 0, whole_ = 0;  // so far
 };
 
-void add_encoder_layer(Builder& builder, const BertConfig& config) {
-  const int64_t h = config.hidden_size;
+void add_encoder_layer(Builder& builder, const BertConfig& config, int layer,
+                       const ModelPart& part) {
+  const int64_t h = config.hidden_size, inner = config.intermediate_size;
+  const bool held = part.holds_layer(layer - 1);
+  builder.region(layer, kReplicated, held);
   builder.layer_norm(Role::output_norm, h);
-  builder.linear(Role::output, h, config.intermediate_size);
-  builder.linear(Role::inner, config.intermediate_size, h);
   builder.layer_norm(Role::attention_norm, h);
-  builder.linear(Role::attention_output, h, h);
-  for (Role role : {Role::query, Role::key, Role::value}) builder.weight(role, h, h);
-  for (Role role : {Role::query, Role::key, Role::value}) builder.bias(role, h);
-}
-
-// True for a tensor that follows its predecessor without a gap.
-bool joined_to_previous(const Parameter& parameter) {
-  return parameter.role == Role::key || parameter.role == Role::value;
+  for (int64_t shard = 0; shard < part.tensor_shards; ++shard) {
+    builder.region(layer, int(shard), held && part.shards.contains(shard));
+    for (Role role : {Role::query, Role::key, Role::value}) builder.weight(role, h, h, Cut::rows);
+    for (Role role : {Role::query, Role::key, Role::value}) builder.bias(role, h, Cut::rows);
+    builder.linear(Role::inner, inner, h, Cut::rows);
+    builder.linear(Role::attention_output, h, h, Cut::columns);
+    builder.linear(Role::output, h, inner, Cut::columns);
+  }
 }
 
 // FNV-1a, 64 bits.
@@ -95,31 +151,32 @@ double normal_value(const PhiloxBlock& bits, size_t index) {
 }  // namespace
 
 ParameterTable::ParameterTable(const BertConfig& config, Head head)
-    : architecture_(config.architecture), head_(head) {
-  Builder builder(*architecture_, parameters_);
+    : ParameterTable(config, head, ModelPart::whole(config)) {}
+
+ParameterTable::ParameterTable(const BertConfig& config, Head head, const ModelPart& part)
+    : architecture_(config.architecture), head_(head), part_(part) {
+  FINETUNE_CHECK(config.num_attention_heads % part.tensor_shards == 0 &&
+                 config.intermediate_size % part.tensor_shards == 0);
+  Builder builder(*architecture_, part.tensor_shards);
   const int64_t h = config.hidden_size;
-  builder.layer(int(config.num_hidden_layers) + 1, true);
+  const int layers = int(config.num_hidden_layers);
+  builder.region(layers + 1, kReplicated, part.head);
   builder.linear(traits_of(head.kind).role, head.outputs, h);
   if (head.kind == HeadKind::sequence) builder.linear(Role::pooler, h, h);
-  for (int64_t i = config.num_hidden_layers; i-- > 0;) {
-    builder.layer(int(i) + 1, false);
-    add_encoder_layer(builder, config);
-  }
-  builder.layer(0, false);
+  for (int layer = layers; layer > 0; --layer) add_encoder_layer(builder, config, layer, part);
+  builder.region(0, kReplicated, part.embeddings);
   builder.layer_norm(Role::embedding_norm, h);
   if (architecture_->has(Role::type_embeddings)) {
     builder.weight(Role::type_embeddings, config.type_vocab_size, h);
   }
   builder.weight(Role::position_embeddings, config.max_position_embeddings, h);
+  builder.region(0, kReplicated, part.embeddings);
   builder.weight(Role::word_embeddings, config.vocab_size, h);
-  parameters_.back().zero_row = config.pad_token_id;
-
-  for (Parameter& p : parameters_) {
-    if (!joined_to_previous(p)) size_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
-    p.offset = size_;
-    size_ += p.size();
-  }
-  size_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
+  builder.end_region(kAlignment);
+  parameters_ = std::move(builder.parameters);
+  regions_ = std::move(builder.regions);
+  size_ = builder.size;
+  if (part.embeddings) parameters_.back().zero_row = config.pad_token_id;
 }
 
 int64_t ParameterTable::count() const {
@@ -134,9 +191,11 @@ const Parameter* ParameterTable::find(std::string_view name) const {
   return found == parameters_.end() ? nullptr : &*found;
 }
 
-const Parameter* ParameterTable::find(Role role, ParameterPart part, int64_t layer) const {
+const Parameter* ParameterTable::find(Role role, ParameterPart part, int64_t layer,
+                                      int shard) const {
   auto found = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) {
-    return p.role == role && p.part == part && (!is_of_layer(role) || p.layer == layer + 1);
+    return p.role == role && p.part == part && (!is_of_layer(role) || p.layer == layer + 1) &&
+           (p.shard == kReplicated || p.shard == shard);
   });
   return found == parameters_.end() ? nullptr : &*found;
 }
@@ -154,30 +213,32 @@ Tensor ParameterTable::view(float* arena, std::string_view name) const {
 
 void initialize(const ParameterTable& table, const Parameter& parameter, double initializer_range,
                 uint64_t seed, float* arena) {
-  const Tensor view = table.view(arena, parameter);
-  float* values = view.f32();
-  const int64_t count = parameter.size();
+  const TensorSlice& slice = parameter.slice;
+  float* values = table.view(arena, parameter).f32();
+  const int64_t count = parameter.size(), whole_cols = parameter.whole_shape.back();
   if (parameter.init != Parameter::Init::normal) {
     std::fill(values, values + count, parameter.init == Parameter::Init::ones ? 1.0f : 0.0f);
     return;
   }
   const PhiloxKey key = derive_key(seed, uint32_t(RandomUse::initial_weights));
   const uint64_t name = hash_of(parameter.name);
-  constexpr int64_t kGrain = 1 << 14;  // a multiple of the four values of a block
+  constexpr int64_t kGrain = 1 << 14;
   parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
     PhiloxBlock bits{};
     for (int64_t i = begin; i < end; ++i) {
-      if (i % 4 == 0) {
-        uint64_t block = uint64_t(i) / 4;
+      const int64_t row = i / slice.cols, col = i % slice.cols;
+      const int64_t element = (slice.row + row) * whole_cols + slice.col + col;
+      if (element % 4 == 0 || col == 0 || i == begin) {
+        uint64_t block = uint64_t(element) / 4;
         bits = philox(
             key, {uint32_t(block), uint32_t(block >> 32), uint32_t(name), uint32_t(name >> 32)});
       }
-      values[i] = float(initializer_range * normal_value(bits, size_t(i % 4)));
+      values[i] = float(initializer_range * normal_value(bits, size_t(element % 4)));
     }
   });
-  if (parameter.zero_row >= 0) {
-    float* row = values + parameter.zero_row * view.cols;
-    std::fill(row, row + view.cols, 0.0f);
+  if (parameter.zero_row >= 0) {  // of a tensor that is never cut
+    float* row = values + parameter.zero_row * slice.cols;
+    std::fill(row, row + slice.cols, 0.0f);
   }
 }
 

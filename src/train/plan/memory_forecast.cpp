@@ -77,7 +77,7 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   const int64_t arena = arena_bytes(run), training = activations(work.training, true);
 
   MemoryForecast m;
-  m.weights = run.table.size() * kFloatBytes;
+  m.weights = run.table.count() * kFloatBytes;  // nobody touches gaps
   m.gradients = own_arenas * arena + passed_on * arena / run.processes;
   // Moments of words that do not occur stay zero; a checkpoint reads them, and what processes share
   // is there once it has been read.

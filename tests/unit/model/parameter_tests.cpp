@@ -17,12 +17,12 @@ TEST_CASE("parameters lie in the order of the backward pass") {
                                        "bert.pooler.dense.weight", "bert.pooler.dense.bias"};
   for (const char* layer : {"1", "0"}) {
     for (const char* part :
-         {"output.LayerNorm.weight", "output.LayerNorm.bias", "output.dense.weight",
-          "output.dense.bias", "intermediate.dense.weight", "intermediate.dense.bias",
-          "attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias",
-          "attention.output.dense.weight", "attention.output.dense.bias",
-          "attention.self.query.weight", "attention.self.key.weight", "attention.self.value.weight",
-          "attention.self.query.bias", "attention.self.key.bias", "attention.self.value.bias"}) {
+         {"output.LayerNorm.weight", "output.LayerNorm.bias", "attention.output.LayerNorm.weight",
+          "attention.output.LayerNorm.bias", "attention.self.query.weight",
+          "attention.self.key.weight", "attention.self.value.weight", "attention.self.query.bias",
+          "attention.self.key.bias", "attention.self.value.bias", "intermediate.dense.weight",
+          "intermediate.dense.bias", "attention.output.dense.weight", "attention.output.dense.bias",
+          "output.dense.weight", "output.dense.bias"}) {
       expected.push_back(std::string("bert.encoder.layer.") + layer + "." + part);
     }
   }
@@ -40,11 +40,18 @@ TEST_CASE("offsets do not overlap, are aligned, and query, key, value are joined
     config.num_attention_heads = 1;
     ParameterTable table(config, {HeadKind::token, 2});
     int64_t end = 0;
+    const Parameter* last = nullptr;
     for (const Parameter& p : table.parameters()) {
       INFO(p.name);
       bool joined = test::contains(p.name, "self.key") || test::contains(p.name, "self.value");
+      // Norm blocks begin anew at layers, behind a layer's norms, and at the words.
+      bool begins = !last || p.layer != last->layer || p.shard != last->shard ||
+                    p.role == Role::word_embeddings;
       CHECK(p.offset >= end);
-      CHECK(p.offset - end < 16);
+      CHECK(p.offset - end < (begins ? kNormBlock : 16));
+      if (begins) CHECK(p.offset % kNormBlock == 0);
+      last = &p;
+      CHECK(p.whole());
       if (joined) CHECK(p.offset == end);
       if (!joined) CHECK(p.offset % 16 == 0);
       end = p.offset + p.size();
