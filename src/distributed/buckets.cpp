@@ -7,7 +7,8 @@ namespace finetune {
 
 std::vector<Bucket> backward_buckets(const ParameterTable& table, int lowest_layer,
                                      int64_t least_bytes) {
-  const int64_t dense = word_embeddings(table).offset;
+  const Parameter* words = word_embeddings(table);
+  const int64_t dense = words ? words->offset : table.size();
   std::vector<Bucket> buckets;
   int64_t begin = 0;
   const std::vector<Region>& regions = table.regions();

@@ -20,27 +20,33 @@ IndexRange in_blocks(int64_t count, int64_t block, int owners, int owner) {
 
 }  // namespace
 
-const Parameter& word_embeddings(const ParameterTable& table) {
+const Parameter* word_embeddings(const ParameterTable& table) {
   const Parameter* words = table.find(Role::word_embeddings, ParameterPart::weight);
-  FINETUNE_CHECK(words == &table.parameters().back());
-  return *words;
+  FINETUNE_CHECK(!words || words == &table.parameters().back());
+  return words;
 }
 
 ZeroPartition::ZeroPartition(const ParameterTable& table, int hosts, int columns,
                              const std::vector<int64_t>& bucket_ends)
     : hosts_(hosts), columns_(columns) {
-  const Parameter& words = word_embeddings(table);
-  dense_ = words.offset;
-  rows_ = words.shape[0];
-  cols_ = words.shape[1];
+  const Parameter* words = word_embeddings(table);
+  dense_ = words ? words->offset : table.size();
+  rows_ = words ? words->shape[0] : 0;
+  cols_ = words ? words->shape[1] : 1;
   row_block_ = std::max<int64_t>(1, kNormBlock / cols_);
   int64_t begin = 0;
   for (int64_t end : bucket_ends) {
-    FINETUNE_CHECK(end > begin && end <= dense_ && (end % kNormBlock == 0 || end == dense_));
+    FINETUNE_CHECK(end > begin && end <= dense_ && end % kNormBlock == 0);
     buckets_.push_back({begin, end});
     begin = end;
   }
   if (begin < dense_) buckets_.push_back({begin, dense_});
+  for (const Region& region : table.regions()) {
+    if (region.elements.begin < dense_)
+      regions_.push_back(region);
+    else
+      first_row_block_ = region.whole / kNormBlock;
+  }
 }
 
 IndexRange ZeroPartition::dense(int owner, int bucket) const {
@@ -106,6 +112,43 @@ int64_t ZeroPartition::dense_blocks(int owner) const {
 
 int64_t ZeroPartition::row_blocks(int owner) const {
   return blocks_of(rows(owner).size(), row_block_);
+}
+
+template <typename Visit>
+void ZeroPartition::each_norm_run(int owner, int bucket, bool replicated, Visit&& visit) const {
+  const IndexRange own = dense(owner, bucket);
+  for (const Region& region : regions_) {
+    if (region.shard == kReplicated && !replicated) continue;
+    const IndexRange run{std::max(own.begin, region.elements.begin),
+                         std::min(own.end, region.elements.end)};
+    if (run.size() > 0) visit(run, region.whole + run.begin - region.elements.begin);
+  }
+}
+
+std::vector<IndexRange> ZeroPartition::norm_runs(int owner, int bucket, bool replicated) const {
+  std::vector<IndexRange> runs;
+  each_norm_run(owner, bucket, replicated, [&](IndexRange run, int64_t) {
+    if (!runs.empty() && runs.back().end == run.begin)
+      runs.back().end = run.end;
+    else
+      runs.push_back(run);
+  });
+  return runs;
+}
+
+std::vector<int64_t> ZeroPartition::norm_blocks(int owner, bool replicated) const {
+  std::vector<int64_t> numbers;
+  for (int bucket = 0; bucket < buckets(); ++bucket) {
+    each_norm_run(owner, bucket, replicated, [&](IndexRange run, int64_t whole) {
+      for (int64_t i = 0; i < run.size(); i += kNormBlock) {
+        numbers.push_back((whole + i) / kNormBlock);
+      }
+    });
+  }
+  if (!replicated) return numbers;
+  const int64_t first = first_row_block_ + rows(owner).begin / row_block_;
+  for (int64_t i = 0; i < row_blocks(owner); ++i) numbers.push_back(first + i);
+  return numbers;
 }
 
 }  // namespace finetune

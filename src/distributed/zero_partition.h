@@ -16,10 +16,12 @@
 
 namespace finetune {
 
-const Parameter& word_embeddings(const ParameterTable& table);  // the arena's last parameter
+// The arena's last parameter; null in a part of the model that has no embeddings.
+const Parameter* word_embeddings(const ParameterTable& table);
 
 class ZeroPartition {
  public:
+  // `table` need not outlive this. Without word embeddings: no rows, of one column.
   // Owner number host * columns + column is the process with local rank `column` on that host.
   // Processes whose local rank is `columns` or more own nothing.
   // `bucket_ends`: where buckets end, ascending, at boundaries of norm blocks; what lies behind the
@@ -54,12 +56,25 @@ class ZeroPartition {
   int64_t dense_blocks(int owner) const;  // of all buckets
   int64_t row_blocks(int owner) const;
 
+  // The same where the model is cut into parts. Of tensor ranks only the first one adds up what
+  // all of them have (`replicated`: the word embedding, too). Runs of whole blocks of an owner's
+  // slice of a bucket that it adds up, in order, neighbours joined:
+  std::vector<IndexRange> norm_runs(int owner, int bucket, bool replicated = true) const;
+  // and all blocks that it adds up, of its slices, then of its rows, each by its number among those
+  // of the whole model: of all parts together every number once.
+  std::vector<int64_t> norm_blocks(int owner, bool replicated = true) const;
+
  private:
   int owner_of(const Communicator& comm, int rank) const;  // -1: none
+  // visit(run, where it begins in the whole model's arena), region by region.
+  template <typename Visit>
+  void each_norm_run(int owner, int bucket, bool replicated, Visit&& visit) const;
 
   int hosts_, columns_;
   int64_t dense_, rows_, cols_, row_block_;
   std::vector<IndexRange> buckets_;
+  std::vector<Region> regions_;  // of the dense part
+  int64_t first_row_block_ = 0;  // number of the word embedding's first norm block
 };
 
 }  // namespace finetune

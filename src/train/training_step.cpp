@@ -39,13 +39,13 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       buckets_(peers_ ? backward_buckets(engine.table(), options.lowest_layer, options.bucket_bytes)
                       : std::vector<Bucket>{}),
       partition_(engine.table(), comm.hosts(), comm.columns(), ends_of(buckets_)),
-      needed_(engine.backend(), word_embeddings(engine.table()).shape[0]),
+      needed_(engine.backend(), partition_.row_count()),
       m_(engine.backend(), comm, partition_),
       v_(engine.backend(), comm, partition_),
       totals_(engine.backend(), comm, peers_.get(), partition_, options.virtual_shards,
               options.max_grad_norm),
       words_(word_embeddings(engine.table())),
-      words_move_(words_.layer >= options.lowest_layer) {
+      words_move_(words_ && words_->layer >= options.lowest_layer) {
   make_exchange(batch_size);
   const int64_t most_sequences =
       part(batch_size, options.virtual_shards, 0).size();  // the first part is the largest
@@ -59,7 +59,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
     const IndexRange rows = partition_.rows(own());
     lazy_words_ = std::make_unique<LazyRows>(
         engine.backend(),
-        engine.table().view(engine.weights(), words_).rows_from(rows.begin, rows.size()),
+        engine.table().view(engine.weights(), *words_).rows_from(rows.begin, rows.size()),
         matrix(m_.row(rows.begin), rows.size(), partition_.cols()),
         matrix(v_.row(rows.begin), rows.size(), partition_.cols()));
   }
@@ -138,6 +138,7 @@ void TrainingStep::settle() {
 
 void TrainingStep::need_rows(std::span<const uint32_t> batch) {
   const SampleView& samples = objective_.samples();
+  if (!words_) return;
   needed_.clear();
   for (uint32_t index : batch) {
     needed_.add(samples.ids.subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
@@ -215,7 +216,7 @@ void TrainingStep::add_up_squares() {
     sums += partition_.dense_blocks(own(), bucket);
   }
   backend.block_square_sums(
-      vector(sum_->sum() + words_.offset + rows.begin * cols, rows.size() * cols),
+      vector(sum_->sum() + partition_.dense_elements() + rows.begin * cols, rows.size() * cols),
       partition_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)}, sums);
 }
 
@@ -240,7 +241,7 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
     const IndexRange mine = partition_.dense(own(), bucket);
     parts_.clear();
     for (const Parameter& parameter : table.parameters()) {
-      if (parameter.layer < options_.lowest_layer || &parameter == &words_) continue;
+      if (parameter.layer < options_.lowest_layer || &parameter == words_) continue;
       const int64_t begin = std::max(parameter.offset, mine.begin);
       const int64_t count = std::min(parameter.offset + parameter.size(), mine.end) - begin;
       if (count <= 0) continue;
@@ -258,8 +259,8 @@ void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipp
   }
   if (!lazy_words_) return;
   const IndexRange rows = partition_.rows(own());
-  lazy_words_->update(options_for(words_),
-                      table.view(sum_->sum(), words_).rows_from(rows.begin, rows.size()));
+  lazy_words_->update(options_for(*words_),
+                      table.view(sum_->sum(), *words_).rows_from(rows.begin, rows.size()));
 }
 
 int64_t TrainingStep::most_under_way() const {

@@ -115,7 +115,7 @@ class TrainingStep {
   NeededRows needed_;
   HostArena m_, v_;
   StepTotals totals_;
-  const Parameter& words_;
+  const Parameter* words_;                // null: this part of the model has no embeddings
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
   std::unique_ptr<GradientReduce> sum_;

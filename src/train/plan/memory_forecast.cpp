@@ -40,8 +40,9 @@ int64_t trained_bytes(const RunShape& run) {
 // Of a gradient arena: all that is trained, but of the word embedding the pages with rows that the
 // data have.
 int64_t arena_bytes(const RunShape& run) {
-  const Parameter& words = word_embeddings(run.table);
-  if (words.layer < run.lowest_layer) return trained_bytes(run);
+  const Parameter* found = word_embeddings(run.table);
+  if (!found || found->layer < run.lowest_layer) return trained_bytes(run);
+  const Parameter& words = *found;
   const int64_t row = words.shape[1] * kFloatBytes, page = arena_page(run.processes > 1);
   int64_t touched = 0, next = 0;  // pages before `next` are counted or not wanted
   for (int64_t i = 0; i < words.shape[0]; ++i) {

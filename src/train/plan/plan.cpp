@@ -151,7 +151,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
                        p.lowest_layer,
                        plan.shards,
                        processes,
-                       words_of(train.samples, options, p.steps, word_embeddings(table).shape[0]),
+                       words_of(train.samples, options, p.steps, p.model.config.vocab_size),
                        p.weight_file_bytes,
                        p.program_bytes + working,
                        bytes_of_mb(resident_file_mb()),

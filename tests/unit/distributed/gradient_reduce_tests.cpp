@@ -73,7 +73,7 @@ TEST_CASE("owners cover everything once, at boundaries of norm blocks") {
                   [&](int owner) { return partition.dense(owner); });
       check_cover(partition, vocabulary, partition.row_block(),
                   [&](int owner) { return partition.rows(owner); });
-      CHECK(partition.dense_elements() == word_embeddings(table).offset);
+      CHECK(partition.dense_elements() == word_embeddings(table)->offset);
       CHECK(partition.cols() == hidden);
       int64_t dense_blocks = 0, row_blocks = 0;
       for (int host = 0; host < hosts; ++host) {
