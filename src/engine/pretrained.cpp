@@ -2,6 +2,7 @@
 #include "engine/pretrained.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <unordered_set>
 
@@ -54,9 +55,10 @@ Error missing(const WeightSource& source, const std::vector<const Parameter*>& p
 
 void check_tensor(const WeightSource& source, const Parameter& parameter, std::string_view advice) {
   const WeightInfo& info = *source.find(parameter.name);
-  if (info.shape != parameter.shape) {
+  if (info.shape != parameter.whole_shape) {
     throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200), " has shape ",
-                      shape_text(info.shape), ", needed is ", shape_text(parameter.shape), advice);
+                      shape_text(info.shape), ", needed is ", shape_text(parameter.whole_shape),
+                      advice);
   }
   bool floating = info.dtype == DType::f32 || info.dtype == DType::f16 ||
                   info.dtype == DType::bf16 || info.dtype == DType::f64;
@@ -113,7 +115,7 @@ HeadState head_state(const ParameterTable& table, const WeightSource& source) {
   if (count_present(head, source) == 0) return HeadState::absent;
   bool fits = std::all_of(head.begin(), head.end(), [&](const Parameter* parameter) {
     const WeightInfo* info = source.find(parameter->name);
-    return info && info->shape == parameter->shape;
+    return info && info->shape == parameter->whole_shape;
   });
   return fits ? HeadState::fits : HeadState::other_shape;
 }
@@ -173,25 +175,72 @@ void check_pretrained(const ParameterTable& table, const WeightSource& source, H
   choose(table, source, policy);
 }
 
+namespace {
+
+std::unordered_set<std::string_view> names_of(const std::vector<const Parameter*>& parameters) {
+  std::unordered_set<std::string_view> names;
+  for (const Parameter* parameter : parameters) names.insert(parameter->name);
+  return names;
+}
+
+// The slices of one tensor, row-major, which is read once, into memory for one tensor.
+void read_slices(const WeightSource& source, const std::vector<const Parameter*>& slices,
+                 std::vector<float>& tensor, float* arena) {
+  const Parameter& first = *slices[0];
+  const int64_t cols = first.whole_shape.back();
+  tensor.resize(size_t(element_count(first.whole_shape).value()));
+  read_tensor(source, first.name, first.whole_shape, tensor.data());
+  for (const Parameter* parameter : slices) {
+    const TensorSlice& slice = parameter->slice;
+    for (int64_t row = 0; row < slice.rows; ++row) {
+      const float* from = tensor.data() + (slice.row + row) * cols + slice.col;
+      std::copy_n(from, slice.cols, arena + parameter->offset + row * slice.cols);
+    }
+  }
+}
+
+// Whole tensors go straight into the arena, several at a time; cut ones follow one by one.
+void read_held(const WeightSource& source, std::vector<const Parameter*> held, float* arena) {
+  // The largest first: threads finish together.
+  std::stable_sort(held.begin(), held.end(),
+                   [](const Parameter* a, const Parameter* b) { return a->size() > b->size(); });
+  const auto cut = std::stable_partition(held.begin(), held.end(),
+                                         [](const Parameter* p) { return p->whole(); });
+  parallel_for(cut - held.begin(), [&](int64_t i) {
+    const Parameter& parameter = *held[size_t(i)];
+    read_tensor(source, parameter.name, parameter.shape, arena + parameter.offset);
+  });
+  std::map<std::string_view, std::vector<const Parameter*>> slices;
+  for (auto i = cut; i != held.end(); ++i) slices[(*i)->name].push_back(*i);
+  std::vector<float> tensor;
+  for (const auto& [name, of_tensor] : slices) read_slices(source, of_tensor, tensor, arena);
+}
+
+}  // namespace
+
 PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource& source,
                                  double initializer_range, uint64_t seed, HeadPolicy policy,
                                  float* arena) {
-  Choice choice = choose(table, source, policy);
+  return load_pretrained(table, table, source, initializer_range, seed, policy, arena);
+}
+
+PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTable& held,
+                                 const WeightSource& source, double initializer_range,
+                                 uint64_t seed, HeadPolicy policy, float* arena) {
+  const Choice choice = choose(table, source, policy);
   PretrainedReport report;
   report.head_kept = choice.head_kept;
   report.pooler_initialized = choice.pooler_initialized;
-  std::vector<const Parameter*>& to_load = choice.to_load;
-  for (const Parameter* parameter : to_load) report.loaded.push_back(parameter->name);
-  // The largest first: threads finish together. The values go straight into the arena.
-  std::stable_sort(to_load.begin(), to_load.end(),
-                   [](const Parameter* a, const Parameter* b) { return a->size() > b->size(); });
-  parallel_for(int64_t(to_load.size()), [&](int64_t i) {
-    const Parameter& parameter = *to_load[size_t(i)];
-    read_tensor(source, parameter.name, parameter.shape, arena + parameter.offset);
-  });
+  for (const Parameter* parameter : choice.to_load) report.loaded.push_back(parameter->name);
   for (const Parameter* parameter : choice.to_initialize) {
-    initialize(table, *parameter, initializer_range, seed, arena);
     report.initialized.push_back(parameter->name);
+  }
+  const auto loaded = names_of(choice.to_load), initialized = names_of(choice.to_initialize);
+  read_held(source, select(held, [&](const Parameter& p) { return loaded.contains(p.name); }),
+            arena);
+  for (const Parameter& parameter : held.parameters()) {
+    if (!initialized.contains(parameter.name)) continue;
+    initialize(held, parameter, initializer_range, seed, arena);
   }
   report.unused = stored_names_not_in(source, report.loaded);
   describe(table, source, report);

@@ -18,7 +18,8 @@ enum class HeadPolicy {
   require,      // evaluate, predict: a model without a trained head is an error
 };
 
-// The task's head (classifier or qa_outputs, without the pooler) in these weights.
+// The task's head (classifier or qa_outputs, without the pooler) in these weights. As everywhere
+// here but for `held`: `table` is that of the whole model, uncut.
 enum class HeadState { absent, fits, other_shape };
 HeadState head_state(const ParameterTable& table, const WeightSource& source);
 
@@ -43,5 +44,10 @@ void check_pretrained(const ParameterTable& table, const WeightSource& source, H
 PretrainedReport load_pretrained(const ParameterTable& table, const WeightSource& source,
                                  double initializer_range, uint64_t seed, HeadPolicy policy,
                                  float* arena);
+// The same into the arena of a part of the model: of the file only the tensors are read that it has
+// something of; those that it has slices of one after the other. The report is the whole model's.
+PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTable& held,
+                                 const WeightSource& source, double initializer_range,
+                                 uint64_t seed, HeadPolicy policy, float* arena);
 
 }  // namespace finetune

@@ -6,10 +6,12 @@
 #include <cstring>
 
 #include "../contains.h"
+#include "../model_parts.h"
 #include "../shared.h"
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/threads/parallel.h"
+#include "engine/engine.h"
 #include "engine/pretrained.h"
 #include "temporary_directory.h"
 #include "weights/weights.h"
@@ -25,7 +27,7 @@ struct Model {
 
   explicit Model(const char* name) : Model(test::shared_path(name)) {}
   explicit Model(const fs::path& directory)
-      : config(parse_config(read_text_file(directory / "config.json"), directory / "config.json")),
+      : config(open_model_config(directory.string(), true).config),
         source(open_weights(directory, config.architecture->base_prefix)) {}
 };
 
@@ -180,6 +182,83 @@ TEST_CASE("a missing pooler is newly initialised, in one sentence") {
   CHECK(std::count_if(loaded.report.lines.begin(), loaded.report.lines.end(),
                       [](const auto& line) { return contains(line, "no pooler"); }) == 1);
   CHECK(contains(refusal(model, table, HeadPolicy::require), "bert.pooler"));
+}
+
+namespace {
+
+// Elements of a part that are not those of the uncut whole, gaps that are not zero included.
+int64_t differences(const ParameterTable& whole, const std::vector<float>& expected,
+                    const ParameterTable& held, std::vector<float> arena) {
+  int64_t different = 0;
+  for (const Parameter& p : held.parameters()) {
+    const float* from = &expected[size_t(whole.find(p.name)->offset)];
+    for (int64_t row = 0; row < p.slice.rows; ++row) {
+      for (int64_t col = 0; col < p.slice.cols; ++col) {
+        float& value = arena[size_t(p.offset + row * p.slice.cols + col)];
+        different += value != from[(p.slice.row + row) * p.whole_shape.back() + p.slice.col + col];
+        value = 0;
+      }
+    }
+  }
+  return different + std::count_if(arena.begin(), arena.end(), [](float x) { return x != 0; });
+}
+
+}  // namespace
+
+TEST_CASE("parts are loaded as the whole model is, from files of every kind") {
+  for (const char* name :
+       {kTiny, "golden/formats/safetensors-no-prefix-no-head", "weights/keras_bert_tf_ckpt"}) {
+    if (!test::have_shared(name)) continue;
+    CAPTURE(name);
+    Model model(name);
+    model.config.num_attention_heads = 4;  // no tensor's shape tells
+    const ParameterTable table(model.config, kTwentyFour);
+    const Loaded whole = load(model, table, HeadPolicy::keep_or_new);
+    int loaded = 0;
+    for (test::PartLayout layout : test::kPartLayouts) {
+      if (layout.stages * layout.chunks > model.config.num_hidden_layers) continue;
+      CAPTURE(layout.stages);
+      CAPTURE(layout.tensor_ranks);
+      CAPTURE(layout.tensor_shards);
+      for (const ModelPart& part : test::parts_of(model.config, layout)) {
+        const ParameterTable held(model.config, kTwentyFour, part);
+        std::vector<float> arena(size_t(held.size()));
+        const PretrainedReport report =
+            load_pretrained(table, held, *model.source, model.config.initializer_range, 1,
+                            HeadPolicy::keep_or_new, arena.data());
+        CHECK(differences(table, whole.arena, held, arena) == 0);
+        CHECK(report.lines == whole.report.lines);
+        CHECK(report.loaded == whole.report.loaded);
+        CHECK(report.initialized == whole.report.initialized);
+        ++loaded;
+      }
+    }
+    CHECK(loaded == 17);
+  }
+}
+
+TEST_CASE("a part of a model is refused for what its own tensors hold, and for any shape") {
+  constexpr const char* kNan = "golden/broken/nan-weights";
+  constexpr const char* kShape = "golden/broken/shape-not-of-config";
+  for (const char* name : {kNan, kShape}) {
+    if (!test::have_shared(name)) return;
+    Model model(name);
+    const ParameterTable table(model.config, kTwentyFour);
+    int refused = 0, parts = 0;
+    for (const ModelPart& part : test::parts_of(model.config, {2, 1, 1, 1})) {
+      const ParameterTable held(model.config, kTwentyFour, part);
+      std::vector<float> arena(size_t(held.size()));
+      ++parts;
+      try {
+        load_pretrained(table, held, *model.source, 0.02, 1, HeadPolicy::keep_or_new, arena.data());
+      } catch (const Error& error) {
+        CHECK(error.code() == ExitCode::model);
+        ++refused;
+      }
+    }
+    CHECK(parts == 2);
+    CHECK(refused == (name == kNan ? 1 : 2));
+  }
 }
 
 TEST_CASE("what a broken model lacks is named") {
