@@ -6,6 +6,7 @@
 #include "data/packing.h"
 #include "distributed/device/device_exchange.h"
 #include "distributed/reduce/local_reduce.h"
+#include "distributed/zero_partition.h"
 #include "engine/engine.h"
 #include "model/activations.h"
 #include "ops/library_attention.h"
@@ -146,7 +147,8 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
                                       bool recompute) {
   const Sizes sizes = largest_micro_batches(run, micro_batch_tokens);
   const int64_t arena = run.table.size() * kFloatBytes;
-  const int64_t word_lists = 4 * run.config.vocab_size * int64_t(sizeof(int32_t));
+  const Parameter* words = word_embeddings(run.table);
+  const int64_t word_lists = words ? 4 * words->shape[0] * int64_t(sizeof(int32_t)) : 0;
   DeviceForecast m;
   m.weights = arena + rounded_weight_bytes(run);
   const Shared shared = shared_memory(run);

@@ -87,6 +87,34 @@ TEST_CASE("a GPU's memory: arenas by the table, activations by the micro-batch")
   CHECK(rounded.gradients == sharded.gradients);
 }
 
+TEST_CASE("a GPU's memory: arenas of a part of the model, with words or without") {
+  const Case whole;
+  ModelPart first = ModelPart::whole(whole.config), last = first;
+  first.chunks = {{0, 6}};
+  first.head = false;
+  last.chunks = {{6, 12}};
+  last.embeddings = false;
+  for (int64_t processes : {1, 2}) {
+    int64_t weights = 0, optimizer = 0;
+    for (const ModelPart& part : {first, last}) {
+      const ParameterTable table(whole.config, {HeadKind::sequence, 24}, part);
+      DeviceRun run{whole.config, table, whole.samples, whole.samples, 32};
+      run.processes = run.virtual_shards = processes;
+      const DeviceForecast m = forecast_device_memory(run, 2048, false);
+      weights += m.weights;
+      optimizer += m.optimizer;
+      const int64_t arena = table.size() * kFloatBytes;
+      CHECK(m.weights == arena);
+      if (processes == 1) {
+        CHECK(m.gradients == arena + (part.embeddings ? 16 * whole.config.vocab_size : 0));
+      }
+    }
+    CHECK(weights == whole.table.size() * kFloatBytes);
+    CHECK(optimizer >= 2 * weights / processes);
+    CHECK(optimizer < 2 * weights / processes + 2 * kMiB);
+  }
+}
+
 TEST_CASE("a GPU's memory: micro-batches of evaluation are filled up as those of training") {
   Case c;
   c.run.batch_size = 1;  // training takes less
