@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -82,5 +83,17 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Weig
                        DType dtype);
 // sha256 of the file that write_safetensors would write, without writing it.
 std::string safetensors_sha256(const std::vector<WeightView>& tensors, DType dtype);
+
+// The same of tensors that are not in memory as a whole: `rows(i, first, count)` gives such rows of
+// tensor i (tensor_slabs.h), valid until the next call. They are asked for in the file's order.
+struct WeightShape {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+using WeightRows = std::function<const float*(size_t tensor, int64_t first, int64_t count)>;
+void write_safetensors(const std::filesystem::path& path, const std::vector<WeightShape>& tensors,
+                       const WeightRows& rows, DType dtype);
+std::string safetensors_sha256(const std::vector<WeightShape>& tensors, const WeightRows& rows,
+                               DType dtype);
 
 }  // namespace finetune

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "train/checkpoint/tensor_slabs.h"
 #include "weights/hdf5/numbers.h"
 #include "weights/stored_tensor.h"
+#include "weights/tensor_slabs.h"
 
 namespace finetune {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "engine/host_memory.h"
-#include "train/checkpoint/tensor_slabs.h"
+#include "weights/tensor_slabs.h"
 
 namespace finetune {
 namespace {

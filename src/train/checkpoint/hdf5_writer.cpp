@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "train/checkpoint/tensor_slabs.h"
+#include "weights/tensor_slabs.h"
 
 namespace finetune {
 namespace {

@@ -8,7 +8,7 @@
 #include "train/checkpoint/checkpoint_contents.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/hdf5_writer.h"
-#include "train/checkpoint/tensor_slabs.h"
+#include "weights/tensor_slabs.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -97,7 +97,7 @@ TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one
   BertConfig config = tiny_config();
   config.vocab_size = 600000;  // rows of 16: two slabs and a part
   const ParameterTable table(config, Head{HeadKind::sequence, 3});
-  const int64_t slab = checkpoint_rows({600000, 16}) * 16;
+  const int64_t slab = slab_rows({600000, 16}) * 16;
   Stream stream;
   const fs::path path = directory / "step-00000001.h5";
   write_checkpoint(path, sample_state(1), table, stream);
@@ -114,10 +114,10 @@ TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one
 }
 
 TEST_CASE("a row that is larger than a slab is a slab") {
-  CHECK(checkpoint_rows({3, int64_t{1} << 40}) == 1);
-  CHECK(checkpoint_rows({5}) >= 5);
+  CHECK(slab_rows({3, int64_t{1} << 40}) == 1);
+  CHECK(slab_rows({5}) >= 5);
   TemporaryDirectory directory;
-  const std::vector<int64_t> shape = {3, checkpoint_rows({1}) / 2 + 1};  // one row a slab
+  const std::vector<int64_t> shape = {3, slab_rows({1}) / 2 + 1};  // one row a slab
   std::vector<float> data(size_t(shape[0] * shape[1]));
   for (size_t i = 0; i < data.size(); ++i) data[i] = float(i);
   {
