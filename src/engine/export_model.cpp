@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "weights/weights.h"
 
 namespace finetune {
 namespace {
@@ -67,9 +66,10 @@ std::string exported_config(const ModelExport& model, DType dtype) {
                           "finetune", kVersionKey, "dtype", "torch_dtype", "quantization_config"}) {
     config.erase(key);
   }
-  const Architecture& architecture = model.table.architecture();
+  const ParameterTable& table = model.tensors.table();
+  const Architecture& architecture = table.architecture();
   config["architectures"] =
-      Json::array({concat(architecture.class_prefix, traits_of(model.table.head().kind).suffix)});
+      Json::array({concat(architecture.class_prefix, traits_of(table.head().kind).suffix)});
   config["model_type"] = architecture.model_type;
   config["torch_dtype"] = torch_name(dtype);
   for (const auto& [key, value] : task.items()) config[key] = value;
@@ -96,24 +96,16 @@ bool is_exported_model(const fs::path& directory) {
   return last == kVersionKey || last == "finetune";  // the latter of exports without a version
 }
 
-std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights) {
-  std::vector<WeightView> views;
-  for (const auto& parameter : table.parameters()) {
-    views.push_back({parameter.name, parameter.shape, weights + parameter.offset});
-  }
-  return views;
-}
-
 void export_model(const fs::path& directory, const ModelExport& model, DType dtype) {
   const fs::path target = without_trailing_separator(directory), parent = target.parent_path();
   if (!parent.empty()) finetune::create_directories(parent);
   require_free_space(parent.empty() ? fs::path(".") : parent,
-                     uint64_t(model.table.count()) * size_of(dtype) + (1 << 20), "the model");
+                     uint64_t(model.tensors.table().count()) * size_of(dtype) + (1 << 20),
+                     "the model");
   DirectoryReplacement output(target, kExportedModel);
   for (const auto& file : model.tokenizer_files) copy_whole(file, output.path() / file.filename());
   write_file(output.path() / "config.json", exported_config(model, dtype));
-  write_safetensors(output.path() / "model.safetensors", weight_views(model.table, model.weights),
-                    dtype);
+  write_weights(output.path() / "model.safetensors", model.tensors, dtype);
   output.commit();
 }
 

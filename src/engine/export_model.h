@@ -9,25 +9,20 @@
 
 #include "core/files/directory_replacement.h"
 #include "core/numeric/dtype.h"
-#include "model/parameters.h"
-#include "weights/weights.h"
+#include "engine/model_tensors.h"
 
 namespace finetune {
 
 struct ModelExport {
-  const ParameterTable& table;
-  const float* weights = nullptr;  // host arena
-  std::string source_config;       // the pretrained model's config.json as read
-  std::string task_config;         // JSON object (Task::config_json): overrides and joins its keys
+  ModelTensors& tensors;
+  std::string source_config;  // the pretrained model's config.json as read
+  std::string task_config;    // JSON object (Task::config_json): overrides and joins its keys
   std::vector<std::filesystem::path> tokenizer_files;  // copied under their names
 };
 
 // config.json: all keys of the source are kept, known or not, save the labels of another task;
 // architectures, model_type, torch_dtype, label2id and the task's keys are set.
 std::string exported_config(const ModelExport& model, DType dtype);
-
-// The table's parameters, for write_safetensors and safetensors_sha256.
-std::vector<WeightView> weight_views(const ParameterTable& table, const float* weights);
 
 // Writes a directory beside `directory` and exchanges the two: a kill leaves the old or the new
 // model whole. Files of others in an old `directory` are kept in the new one. Error(model).

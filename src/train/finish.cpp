@@ -1,17 +1,19 @@
-// Exports the best model, writes metrics and facts, and checks the gates.
+// Looks at the last weights, exports the best model, writes metrics and facts, checks the gates.
 #include "train/finish.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "comm/agreement.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/process_stats.h"
 #include "core/text/printable.h"
+#include "distributed/reduce/tree_reduce.h"
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
-#include "weights/weights.h"
 
 namespace finetune {
 namespace {
@@ -69,7 +71,28 @@ void load_best(Session& session) {
       format_number(session.state.best_value));
 }
 
+// Of the weights in this process's memory.
+bool own_weights_are_finite(Session& s) {
+  const int64_t count = s.engine->table().size();
+  Backend& backend = s.engine->backend();
+  std::vector<double> sums(size_t((count + kNormBlock - 1) / kNormBlock));
+  const size_t bytes = sums.size() * sizeof(double);
+  const auto memory = backend.allocate(bytes);
+  backend.block_square_sums(vector(s.engine->weights(), count), kNormBlock, {},
+                            static_cast<double*>(memory.get()));
+  backend.download(sums.data(), memory.get(), bytes);
+  return std::isfinite(tree_sum(sums));
+}
+
 }  // namespace
+
+bool weights_are_finite(Session& s) {
+  uint8_t finite = 1;
+  together(s.comm, [&] { finite = !speaks_for_weights(s) || own_weights_are_finite(s); });
+  std::vector<uint8_t> all(size_t(s.comm.size()));
+  s.comm.all_gather(&finite, sizeof finite, all.data());
+  return std::find(all.begin(), all.end(), 0) == all.end();
+}
 
 TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
                         Evaluation* best_evaluation) {
@@ -78,27 +101,26 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     int64_t step, evaluate;
   } best{s.state.best_step, best_evaluation == nullptr};
   s.comm.broadcast(&best, sizeof best, 0);
+  if (s.leads()) s.wait_for_fingerprints();
   std::string sha256;
-  const ParameterTable& table = s.engine->table();
-  if (s.leads()) {
-    s.wait_for_fingerprints();
-    sha256 = safetensors_sha256(weight_views(table, s.engine->weights_on_host().get()), DType::f32);
-  }
+  with_model_tensors(s, WithMoments::no,
+                     [&](ModelTensors& tensors) { sha256 = weights_sha256(tensors); });
   std::unique_ptr<Evaluation> again;
   if (s.has_eval) {
     if (best.step != s.state.step) load_best(s);
     if (best.evaluate) again = s.evaluate(best_metrics, [](double) { return true; });
   }
-  if (!s.leads()) return {};
-  if (s.has_eval) {
+  if (s.leads() && s.has_eval) {
     if (again) best_evaluation = again.get();
     for (const auto& metric : best_metrics) metrics.insert(metric);
     metrics["best_step"] = double(s.state.best_step);
     best_evaluation->write_files(s.directory->path());
   }
-  const auto weights = s.engine->weights_on_host();
-  export_model(s.directory->model(), {table, weights.get(), s.model.config.source_json,
-                                      s.task->config_json(), s.model.tokenizer->files()});
+  with_model_tensors(s, WithMoments::no, [&](ModelTensors& tensors) {
+    export_model(s.directory->model(), {tensors, s.model.config.source_json, s.task->config_json(),
+                                        s.model.tokenizer->files()});
+  });
+  if (!s.leads()) return {};
   write_run_facts(s, sha256);
   metrics["peak_memory_mb"] = peak_memory_mb();
   if (const int64_t peak = s.engine->backend().device_memory().peak; peak > 0) {

@@ -6,6 +6,9 @@
 
 namespace finetune {
 
+// Whether all weights are finite, whoever has them; the same answer for all. Collective.
+bool weights_are_finite(Session& session);
+
 // Collective; rank 0 alone has a result. `metrics`: what the loop measured. `best_metrics` and
 // `best_evaluation`: of state.best_step, if that evaluation happened in this process, else empty
 // and null (it is then done again).

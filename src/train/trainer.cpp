@@ -13,7 +13,6 @@
 #include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
-#include "distributed/reduce/tree_reduce.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
@@ -39,18 +38,6 @@ std::string metric_list(const Metrics& metrics) {
 Error diverged(int64_t step, const std::string& what) {
   return Error(ExitCode::diverged, concat("diverged at step ", step, ": ", what,
                                           "; a smaller --lr or a longer --warmup-ratio may help"));
-}
-
-bool all_finite(Session& s) {
-  const int64_t count = s.engine->table().size();
-  Backend& backend = s.engine->backend();
-  std::vector<double> sums(size_t((count + kNormBlock - 1) / kNormBlock));
-  const size_t bytes = sums.size() * sizeof(double);
-  const auto memory = backend.allocate(bytes);
-  backend.block_square_sums(vector(s.engine->weights(), count), kNormBlock, {},
-                            static_cast<double*>(memory.get()));
-  backend.download(sums.data(), memory.get(), bytes);
-  return std::isfinite(tree_sum(sums));
 }
 
 // The loop, from a prepared session to its end. Every process runs it; what only rank 0 can know
@@ -356,10 +343,9 @@ TrainOutcome Trainer::run() {
 TrainOutcome Trainer::finish() {
   finish_steps(0);
   s_.step->settle();
-  together(s_.comm, [&] {  // the last update is one that no loss has seen
-    if (!s_.leads() || all_finite(s_)) return;
-    throw diverged(state_.step, "the weights are not finite");
-  });
+  if (!weights_are_finite(s_)) {  // the last update is one that no loss has seen
+    together(s_.comm, [&] { throw diverged(state_.step, "the weights are not finite"); });
+  }
   save();
   Metrics metrics;
   double seconds = std::max(1e-9, total("seconds"));

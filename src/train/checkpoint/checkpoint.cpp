@@ -45,23 +45,6 @@ constexpr const char* kEvaluated = "evaluated";  // the total that is a step
 constexpr std::pair<const char*, Arena> kArenas[] = {
     {"weights", Arena::weights}, {"m", Arena::m}, {"v", Arena::v}};
 
-class HostMemory final : public CheckpointMemory {
- public:
-  explicit HostMemory(const CheckpointArenas& arenas) : arenas_(arenas) {}
-  bool has(Arena arena) const override { return start(arena) != nullptr; }
-  const float* contents(Arena arena, IndexRange elements) override {
-    return start(arena) + elements.begin;
-  }
-  float* room(Arena arena, IndexRange elements) override { return start(arena) + elements.begin; }
-  void filled(Arena, IndexRange, const float*) override {}
-
- private:
-  float* start(Arena arena) const {
-    return arena == Arena::weights ? arenas_.weights : arena == Arena::m ? arenas_.m : arenas_.v;
-  }
-  CheckpointArenas arenas_;
-};
-
 uint64_t size_estimate(const CheckpointState& state, const ParameterTable& table) {
   uint64_t bytes = (1 << 20) + state.options.size();
   uint64_t longest = 1;
@@ -170,17 +153,18 @@ const char* difference(const CheckpointState& a, const CheckpointState& b) {
 }
 
 std::vector<WrittenTensor> write_content(Hdf5Writer& file, const CheckpointState& state,
-                                         const ParameterTable& table, CheckpointMemory& memory) {
+                                         ModelTensors& tensors) {
+  const std::vector<Parameter>& parameters = tensors.table().parameters();
   std::vector<WrittenTensor> written;
   write_state(file, state);
   for (auto [group, arena] : kArenas) {
     file.make_group(concat("/", group));
-    for (const auto& parameter : table.parameters()) {
-      WrittenTensor tensor{dataset_name(group, parameter), parameter.shape, 0};
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      WrittenTensor tensor{dataset_name(group, parameters[i]), parameters[i].shape, 0};
       auto next = [&, a = arena](int64_t first, int64_t count) {
-        const IndexRange range = elements_of(parameter, first, count);
-        const float* data = memory.contents(a, range);
-        const size_t bytes = size_t(range.size()) * sizeof(float);
+        const TensorPiece piece = rows_of(tensors.table(), a, i, first, count);
+        const float* data = tensors.contents(piece);
+        const size_t bytes = size_t(piece.elements.size()) * sizeof(float);
         const uint32_t crc = parallel_crc32c(reinterpret_cast<const uint8_t*>(data), bytes);
         tensor.crc32c = joined_crc32c(tensor.crc32c, crc, bytes);
         return data;
@@ -225,11 +209,6 @@ Error unwritten(const Error& error, const fs::path& temporary, const fs::path& p
 
 }  // namespace
 
-IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count) {
-  const int64_t cols = parameter.size() / parameter.shape[0];
-  return {parameter.offset + first * cols, parameter.offset + (first + count) * cols};
-}
-
 int64_t evaluated_step(const CheckpointState& state) {
   auto found = state.totals.find(kEvaluated);
   return found == state.totals.end() ? -1 : int64_t(found->second);
@@ -237,14 +216,13 @@ int64_t evaluated_step(const CheckpointState& state) {
 
 void write_checkpoint(const fs::path& path, const CheckpointState& state,
                       const ParameterTable& table, const CheckpointArenas& arenas) {
-  HostMemory memory(arenas);
-  write_checkpoint(path, state, table, memory);
+  ArenaTensors tensors(table, arenas.weights, arenas.m, arenas.v);
+  write_checkpoint(path, state, tensors);
 }
 
-void write_checkpoint(const fs::path& path, const CheckpointState& state,
-                      const ParameterTable& table, CheckpointMemory& memory) {
+void write_checkpoint(const fs::path& path, const CheckpointState& state, ModelTensors& tensors) {
   fs::path directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  uint64_t bytes = size_estimate(state, table);
+  uint64_t bytes = size_estimate(state, tensors.table());
   fs::path temporary = path;
   try {
     require_free_space(directory, bytes, "a checkpoint");
@@ -254,9 +232,9 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
     reserve_blocks(temporary, path, bytes);
     Hdf5Writer file(temporary, kSealBytes);
     reserve_blocks(temporary, path, bytes);  // creating it gave the blocks back
-    const std::vector<WrittenTensor> tensors = write_content(file, state, table, memory);
+    const std::vector<WrittenTensor> written = write_content(file, state, tensors);
     file.close();
-    put_seal(temporary, seal_if_whole(temporary, state, tensors));
+    put_seal(temporary, seal_if_whole(temporary, state, written));
     atomic.commit();
   } catch (const Error& error) {
     throw unwritten(error, temporary, path);
@@ -271,28 +249,26 @@ CheckpointState read_checkpoint_state(const fs::path& path) {
 
 CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
                                 const CheckpointArenas& arenas, bool verified) {
-  HostMemory memory(arenas);
-  return read_checkpoint(path, table, memory, verified);
+  ArenaTensors tensors(table, arenas.weights, arenas.m, arenas.v);
+  return read_checkpoint(path, tensors, verified);
 }
 
-CheckpointState read_checkpoint(const fs::path& path, const ParameterTable& table,
-                                CheckpointMemory& memory, bool verified) {
+CheckpointState read_checkpoint(const fs::path& path, ModelTensors& tensors, bool verified) {
   if (!verified) verify_seal(path);
   CheckpointContents file(path);
   CheckpointState state = read_state(file, path);
+  const std::vector<Parameter>& parameters = tensors.table().parameters();
   for (auto [group, arena] : kArenas) {
-    if (!memory.has(arena)) continue;
-    for (const auto& parameter : table.parameters()) {
-      auto elements = [&](int64_t first, int64_t count) {
-        return elements_of(parameter, first, count);
+    if (!tensors.has(arena)) continue;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      auto piece = [&, a = arena](int64_t first, int64_t count) {
+        return rows_of(tensors.table(), a, i, first, count);
       };
       file.read_floats(
-          dataset_name(group, parameter), parameter.shape,
-          [&, a = arena](int64_t first, int64_t count) {
-            return memory.room(a, elements(first, count));
-          },
-          [&, a = arena](int64_t first, int64_t count, const float* data) {
-            memory.filled(a, elements(first, count), data);
+          dataset_name(group, parameters[i]), parameters[i].shape,
+          [&](int64_t first, int64_t count) { return tensors.room(piece(first, count)); },
+          [&](int64_t first, int64_t count, const float* data) {
+            tensors.filled(piece(first, count), data);
           });
     }
   }

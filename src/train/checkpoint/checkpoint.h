@@ -6,8 +6,8 @@
 //   attributes of /: step, epoch, ...                  attributes of /totals: sums of the loop
 //
 // Tensors are stored by name, so another layout of the arenas, or another number of processes, can
-// read them. Equal content gives equal bytes. Memory: tensors stream between the file and the
-// arenas; nothing is copied.
+// read them, and so can a run whose processes have parts of the model (engine/model_tensors.h).
+// Equal content gives equal bytes. Memory: tensors stream between the file and the arenas.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "data/plan.h"
+#include "engine/model_tensors.h"
 #include "model/parameters.h"
 
 namespace finetune {
@@ -53,28 +53,13 @@ struct CheckpointArenas {
   float* v = nullptr;
 };
 
-// The same where not all of it is in this process's memory. Elements are counted as in the table's
-// arenas; a range lies inside one parameter and is of bounded size; ranges come in one fixed order.
-enum class Arena { weights, m, v };
-// Of rows [first, first + count) of a parameter.
-IndexRange elements_of(const Parameter& parameter, int64_t first, int64_t count);
-class CheckpointMemory {
- public:
-  virtual ~CheckpointMemory() = default;
-  virtual bool has(Arena arena) const = 0;
-  // Each valid until the next call.
-  virtual const float* contents(Arena arena, IndexRange elements) = 0;
-  virtual float* room(Arena arena, IndexRange elements) = 0;
-  virtual void filled(Arena arena, IndexRange elements, const float* data) = 0;
-};
-
 // Error(model) if the disk is too small (checked before, and reserved) or fails: then nothing is
 // left behind and other checkpoints are as they were. What has been written is read back and
 // compared, all of it, before the file gets its seal and its name.
 void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,
                       const ParameterTable& table, const CheckpointArenas& arenas);
 void write_checkpoint(const std::filesystem::path& path, const CheckpointState& state,
-                      const ParameterTable& table, CheckpointMemory& memory);
+                      ModelTensors& tensors);
 
 // All verify the seal first (sealed_file.h). Error(model) for a file that is damaged, no
 // checkpoint, or of another model (a tensor missing or of another shape; the arenas may then be
@@ -83,8 +68,8 @@ void write_checkpoint(const std::filesystem::path& path, const CheckpointState& 
 CheckpointState read_checkpoint_state(const std::filesystem::path& path);
 CheckpointState read_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
                                 const CheckpointArenas& arenas, bool verified = false);
-CheckpointState read_checkpoint(const std::filesystem::path& path, const ParameterTable& table,
-                                CheckpointMemory& memory, bool verified = false);
+CheckpointState read_checkpoint(const std::filesystem::path& path, ModelTensors& tensors,
+                                bool verified = false);
 
 // What `inspect` prints: names ("weights/bert...") and shapes.
 struct CheckpointTensor {

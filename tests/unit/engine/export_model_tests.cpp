@@ -51,8 +51,8 @@ std::vector<std::string> names_in(const fs::path& directory) {
 
 TEST_CASE("config.json: unknown keys stay, another task's labels go") {
   ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
-  ModelExport model{table,
-                    nullptr,
+  ArenaTensors tensors(table, nullptr);
+  ModelExport model{tensors,
                     kSource,
                     R"({"id2label": {"0": "Café", "1": "x"}, "finetune": {"max_length": 128}})",
                     {}};
@@ -74,7 +74,8 @@ TEST_CASE("config.json: unknown keys stay, another task's labels go") {
   CHECK(double(json["layer_norm_eps"]) == 1e-12);
 
   ParameterTable qa(exported_config(), Head{HeadKind::token, 2});
-  text = exported_config({qa, nullptr, kSource, "{}", {}}, DType::bf16);
+  ArenaTensors answers(qa, nullptr);
+  text = exported_config({answers, kSource, "{}", {}}, DType::bf16);
   json = parser.parse(text);
   CHECK(std::string_view(json["architectures"].at(0)) == "BertForQuestionAnswering");
   CHECK(std::string_view(json["torch_dtype"]) == "bfloat16");
@@ -90,7 +91,8 @@ TEST_CASE("a model that finetune wrote is known by its config.json") {
     return is_exported_model(directory.path());
   };
   ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
-  const ModelExport model{table, nullptr, R"({"finetune_version": "0.0.1", "z": 1})", "{}", {}};
+  ArenaTensors tensors(table, nullptr);
+  const ModelExport model{tensors, R"({"finetune_version": "0.0.1", "z": 1})", "{}", {}};
   const std::string text = exported_config(model, DType::f32);
   CHECK(is_ours(text));
   CHECK(text.find("0.0.1") == std::string::npos);
@@ -114,8 +116,8 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
   auto from = open_weights(source);
   load_pretrained(table, *from, 0.02, 1, HeadPolicy::require, weights.data());
 
-  ModelExport model{table,
-                    weights.data(),
+  ArenaTensors tensors(table, weights.data());
+  ModelExport model{tensors,
                     config.source_json,
                     R"({"id2label": {"0": "a"}})",
                     {source / "vocab.txt", source / "tokenizer_config.json"}};
@@ -141,7 +143,8 @@ TEST_CASE("an export that fails leaves the old model") {
   test::TemporaryDirectory directory;
   ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
   std::vector<float> weights(size_t(table.size()), 1.0f);
-  ModelExport model{table, weights.data(), "{}", "{}", {}};
+  ArenaTensors tensors(table, weights.data());
+  ModelExport model{tensors, "{}", "{}", {}};
   export_model(directory / "model", model);
   std::string before = read_text_file(directory / "model/model.safetensors");
   weights.assign(weights.size(), 2.0f);
@@ -159,10 +162,10 @@ TEST_CASE("an export killed at any moment leaves the old model or the new one") 
   test::TemporaryDirectory directory;
   ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
   std::vector<float> weights(size_t(table.size()), 0.0f), read(weights);
+  ArenaTensors tensors(table, weights.data());
   auto export_value = [&](int value) {
     weights.assign(weights.size(), float(value));
-    export_model(directory / "model",
-                 {table, weights.data(), "{}", concat("{\"value\": ", value, "}"), {}});
+    export_model(directory / "model", {tensors, "{}", concat("{\"value\": ", value, "}"), {}});
   };
   export_value(1);
   simdjson::dom::parser parser;

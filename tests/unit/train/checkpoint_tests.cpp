@@ -70,27 +70,31 @@ TEST_CASE("a checkpoint gives back every bit") {
 }
 
 TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one order") {
-  // Elements of the arenas, none of which exists as a whole: value i of arena a is 3 * i + a.
-  struct Stream final : CheckpointMemory {
+  // Tensors none of which exists as a whole: element i of tensor t in arena a is 3 * i + 7 * t + a.
+  struct Stream final : ModelTensors {
     std::vector<float> staging;
-    std::vector<IndexRange> written, read;
+    std::vector<TensorPiece> written, read;
     int64_t wrong = 0;
 
-    static float value(Arena arena, int64_t i) { return float((3 * i + int64_t(arena)) % 9999991); }
+    using ModelTensors::ModelTensors;
+    static float value(const TensorPiece& piece, int64_t i) {
+      const int64_t element = 3 * (piece.elements.begin + i) + 7 * piece.tensor;
+      return float((element + int64_t(piece.arena)) % 9999991);
+    }
     bool has(Arena) const override { return true; }
-    const float* contents(Arena arena, IndexRange range) override {
-      written.push_back(range);
-      staging.resize(size_t(range.size()));
-      for (int64_t i = 0; i < range.size(); ++i) staging[size_t(i)] = value(arena, range.begin + i);
+    const float* contents(const TensorPiece& piece) override {
+      written.push_back(piece);
+      staging.resize(size_t(piece.elements.size()));
+      for (size_t i = 0; i < staging.size(); ++i) staging[i] = value(piece, int64_t(i));
       return staging.data();
     }
-    float* room(Arena, IndexRange range) override {
-      staging.assign(size_t(range.size()), -1.0f);
+    float* room(const TensorPiece& piece) override {
+      staging.assign(size_t(piece.elements.size()), -1.0f);
       return staging.data();
     }
-    void filled(Arena arena, IndexRange range, const float* data) override {
-      read.push_back(range);
-      for (int64_t i = 0; i < range.size(); ++i) wrong += data[i] != value(arena, range.begin + i);
+    void filled(const TensorPiece& piece, const float* data) override {
+      read.push_back(piece);
+      for (int64_t i = 0; i < piece.elements.size(); ++i) wrong += data[i] != value(piece, i);
     }
   };
   TemporaryDirectory directory;
@@ -98,19 +102,24 @@ TEST_CASE("tensors larger than a slab come and go in slabs of whole rows, in one
   config.vocab_size = 600000;  // rows of 16: two slabs and a part
   const ParameterTable table(config, Head{HeadKind::sequence, 3});
   const int64_t slab = slab_rows({600000, 16}) * 16;
-  Stream stream;
+  Stream stream(table);
   const fs::path path = directory / "step-00000001.h5";
-  write_checkpoint(path, sample_state(1), table, stream);
+  write_checkpoint(path, sample_state(1), stream);
   CHECK(stream.written.size() == 3 * (table.parameters().size() + 2));
   int64_t elements = 0;
-  for (IndexRange range : stream.written) {
-    CHECK(range.size() <= slab);
-    elements += range.size();
+  for (const TensorPiece& piece : stream.written) {
+    CHECK(piece.elements.size() <= slab);
+    elements += piece.elements.size();
   }
   CHECK(elements == 3 * table.count());
-  read_checkpoint(path, table, stream);
+  read_checkpoint(path, stream);
   CHECK(stream.wrong == 0);
-  CHECK((stream.read == stream.written));
+  REQUIRE(stream.read.size() == stream.written.size());
+  for (size_t i = 0; i < stream.read.size(); ++i) {
+    const TensorPiece &read = stream.read[i], &written = stream.written[i];
+    CHECK((read.arena == written.arena && read.tensor == written.tensor &&
+           read.elements == written.elements));
+  }
 }
 
 TEST_CASE("a row that is larger than a slab is a slab") {

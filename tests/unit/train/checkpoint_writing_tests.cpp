@@ -36,23 +36,23 @@ class FullDisk {
 };
 
 // Of a tensor's memory the writing fails, and of those after it no more.
-class FailingMemory final : public CheckpointMemory {
+class FailingTensors final : public ModelTensors {
  public:
-  FailingMemory(Sample& sample, int64_t failing) : sample_(sample), failing_(failing) {}
+  FailingTensors(Sample& sample, int64_t failing)
+      : ModelTensors(sample.table),
+        tensors_(sample.table, sample.weights.data(), sample.m.data(), sample.v.data()),
+        failing_(failing) {}
   bool has(Arena) const override { return true; }
-  const float* contents(Arena arena, IndexRange range) override {
+  const float* contents(const TensorPiece& piece) override {
     disk_.set(calls_++ == failing_);
-    const auto& whole = arena == Arena::weights ? sample_.weights
-                        : arena == Arena::m     ? sample_.m
-                                                : sample_.v;
-    return whole.data() + range.begin;
+    return tensors_.contents(piece);
   }
-  float* room(Arena, IndexRange) override { return nullptr; }
-  void filled(Arena, IndexRange, const float*) override {}
+  float* room(const TensorPiece&) override { return nullptr; }
+  void filled(const TensorPiece&, const float*) override {}
   int64_t calls() const { return calls_; }
 
  private:
-  Sample& sample_;
+  ArenaTensors tensors_;
   int64_t failing_, calls_ = 0;
   FullDisk disk_;
 };
@@ -66,13 +66,13 @@ TEST_CASE("one write that fails is an error, whichever tensor it is of, and the 
                  second = checkpoint_path(directory.path(), 2);
   write_checkpoint(first, sample_state(1), sample.table, sample.arenas());
   const std::string kept = read_text_file(first);
-  const int64_t tensors = 3 * int64_t(sample.table.parameters().size());
-  for (int64_t i = 0; i < tensors; ++i) {
+  const int64_t count = 3 * int64_t(sample.table.parameters().size());
+  for (int64_t i = 0; i < count; ++i) {
     CAPTURE(i);
     std::string message;
-    FailingMemory memory(sample, i);
+    FailingTensors tensors(sample, i);
     try {
-      write_checkpoint(second, sample_state(2), sample.table, memory);
+      write_checkpoint(second, sample_state(2), tensors);
     } catch (const Error& error) {
       CHECK(error.code() == ExitCode::model);
       message = error.what();

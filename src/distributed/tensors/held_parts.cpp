@@ -1,0 +1,69 @@
+// Cuts what a process has of its arenas at the model's tensors.
+#include "distributed/tensors/held_parts.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+// The place of a slice whose run is not known yet.
+PartPlace place_of(const ParameterTable& whole, const HeldSlice& slice) {
+  const Parameter* parameter = whole.find(slice.name);
+  if (parameter == nullptr) throw internal_error("the model has no tensor ", slice.name);
+  const TensorExtent extent = extent_of(*parameter);
+  const bool inside = slice.row >= 0 && slice.rows > 0 && slice.row + slice.rows <= extent.rows &&
+                      slice.col >= 0 && slice.cols > 0 && slice.col + slice.cols <= extent.cols;
+  if (!inside) throw internal_error("a slice lies outside of its tensor ", slice.name);
+  const int64_t number = parameter - whole.parameters().data();
+  return {0, number, slice.row, slice.rows, slice.col, slice.cols, {}};
+}
+
+}  // namespace
+
+bool PartPlace::same_slice(const PartPlace& other) const {
+  return row == other.row && rows == other.rows && col == other.col && cols == other.cols;
+}
+
+TensorExtent extent_of(const Parameter& parameter) {
+  if (parameter.shape.size() == 1) return {1, parameter.shape[0]};
+  return {parameter.shape[0], parameter.size() / parameter.shape[0]};
+}
+
+std::vector<HeldSlice> held_slices(const ParameterTable& table) {
+  std::vector<HeldSlice> slices;
+  for (const Parameter& parameter : table.parameters()) {
+    const TensorExtent extent = extent_of(parameter);
+    slices.push_back({parameter.name, 0, extent.rows, 0, extent.cols, parameter.offset});
+  }
+  return slices;
+}
+
+std::vector<HeldPart> held_parts(const ParameterTable& whole, const std::vector<HeldSlice>& slices,
+                                 const std::vector<HeldRun>& runs) {
+  std::vector<HeldPart> parts;
+  for (const HeldSlice& slice : slices) {
+    PartPlace place = place_of(whole, slice);
+    for (const HeldRun& run : runs) {
+      const int64_t begin = std::max(slice.offset, run.elements.begin);
+      const int64_t end = std::min(slice.offset + slice.rows * slice.cols, run.elements.end);
+      if (begin >= end) continue;
+      place.arena = int64_t(run.arena);
+      place.run = {begin - slice.offset, end - slice.offset};
+      parts.push_back({place, run.data + (begin - run.elements.begin)});
+    }
+  }
+  return parts;
+}
+
+IndexRange within(const PartPlace& place, IndexRange run, IndexRange elements, int64_t columns) {
+  FINETUNE_CHECK(elements.begin % columns == 0 && elements.end % columns == 0);
+  const int64_t first = std::max(elements.begin / columns, place.row) - place.row;
+  const int64_t last = std::min(elements.end / columns, place.row + place.rows) - place.row;
+  const IndexRange out{std::max(first * place.cols, run.begin),
+                       std::min(last * place.cols, run.end)};
+  return out.begin < out.end ? out : IndexRange{};
+}
+
+}  // namespace finetune
