@@ -1,0 +1,362 @@
+// One process of a run whose processes hold parts of a model, for tensors_test.py: `SCENARIO DIR`.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "comm/agreement.h"
+#include "core/files/files.h"
+#include "core/log.h"
+#include "core/numeric/philox.h"
+#include "distributed/tensors/whole_tensors.h"
+#include "ops/cpu/cpu_backend.h"
+#include "train/checkpoint/checkpoint.h"
+
+namespace {
+
+using namespace finetune;
+
+constexpr int64_t kLayers = 4, kShards = 4;  // tensor shards
+constexpr Arena kArenas[] = {Arena::weights, Arena::m, Arena::v};
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw internal_error("not so: ", what);
+}
+
+BertConfig config_of(int64_t words) {
+  BertConfig config;
+  config.vocab_size = words;
+  config.hidden_size = 16;
+  config.num_hidden_layers = kLayers;
+  config.num_attention_heads = 4;
+  config.intermediate_size = 32;
+  config.max_position_embeddings = 8;
+  return config;
+}
+
+// A device whose memory only upload and download reach.
+class Device final : public CpuBackend {
+ public:
+  Device() : CpuBackend(DType::f32) {}
+  bool uses_host_memory() const override { return false; }
+};
+
+// Any bits, NaN among them: no two elements of the three arenas are likely to be equal.
+float value_of(Arena arena, int64_t tensor, int64_t element) {
+  const uint32_t bits =
+      philox({7, uint32_t(arena)}, {uint32_t(element), uint32_t(tensor), 0, 0})[0];
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// How a world is divided: replicas x stages x tensor ranks, the last of which vary fastest.
+struct Division {
+  int replicas, stages, tensor_ranks;
+  std::string name() const { return concat(replicas, "x", stages, "x", tensor_ranks); }
+};
+std::vector<Division> divisions_of(int world) {
+  std::vector<Division> out;
+  for (int t : {1, 2, 4}) {
+    for (int s = 1; s <= 4; ++s) {
+      if (world % (s * t) == 0) out.push_back({world / (s * t), s, t});
+    }
+  }
+  return out;
+}
+
+enum class Cut { none, rows, columns };
+Cut cut_of(const Parameter& parameter) {
+  const bool matrix = parameter.shape.size() == 2;
+  switch (parameter.role) {
+    case Role::query:
+    case Role::key:
+    case Role::value:
+    case Role::inner:
+      return matrix ? Cut::rows : Cut::columns;  // a bias is one row
+    case Role::attention_output:
+    case Role::output:
+      return matrix ? Cut::columns : Cut::none;
+    default:
+      return Cut::none;
+  }
+}
+
+// A process's part of the model in arenas of its own, between whose tensors are gaps.
+struct Local {
+  std::vector<HeldSlice> slices;
+  std::vector<int64_t> tensors;  // of each slice
+  int64_t size = 0;
+  std::vector<float> arenas[3];
+
+  void add(const ParameterTable& whole, size_t tensor, HeldSlice slice) {
+    size = (size + 15) / 16 * 16 + 3;
+    slice.name = whole.parameters()[tensor].name;
+    slice.offset = size;
+    size += slice.rows * slice.cols;
+    slices.push_back(slice);
+    tensors.push_back(int64_t(tensor));
+  }
+};
+
+Local local_of(const ParameterTable& whole, const Division& division, int rank) {
+  const int t = rank % division.tensor_ranks, s = rank / division.tensor_ranks % division.stages;
+  const IndexRange layers = part(kLayers, division.stages, s);
+  const IndexRange shards = part(kShards, division.tensor_ranks, t);
+  Local local;
+  for (size_t i = 0; i < whole.parameters().size(); ++i) {
+    const Parameter& parameter = whole.parameters()[i];
+    const int64_t layer = std::clamp<int64_t>(parameter.layer - 1, 0, kLayers - 1);
+    if (!layers.contains(layer)) continue;
+    const TensorExtent extent = extent_of(parameter);
+    const Cut cut = cut_of(parameter);
+    if (cut == Cut::none) {
+      local.add(whole, i, {"", 0, extent.rows, 0, extent.cols, 0});
+      continue;
+    }
+    for (int64_t v = shards.begin; v < shards.end; ++v) {
+      const IndexRange rows =
+          cut == Cut::rows ? part(extent.rows, kShards, v) : IndexRange{0, extent.rows};
+      const IndexRange cols =
+          cut == Cut::columns ? part(extent.cols, kShards, v) : IndexRange{0, extent.cols};
+      local.add(whole, i, {"", rows.begin, rows.size(), cols.begin, cols.size(), 0});
+    }
+  }
+  for (auto& arena : local.arenas) arena.assign(size_t(local.size), -1.0f);
+  return local;
+}
+
+// visit(place in the local arena, tensor, element of the whole tensor)
+void each_element(const ParameterTable& whole, const Local& local,
+                  const std::function<void(size_t, int64_t, int64_t)>& visit) {
+  for (size_t i = 0; i < local.slices.size(); ++i) {
+    const HeldSlice& slice = local.slices[i];
+    const int64_t cols = extent_of(whole.parameters()[size_t(local.tensors[i])]).cols;
+    for (int64_t k = 0; k < slice.rows * slice.cols; ++k) {
+      const int64_t row = slice.row + k / slice.cols, col = slice.col + k % slice.cols;
+      visit(size_t(slice.offset + k), local.tensors[i], row * cols + col);
+    }
+  }
+}
+
+// Weights whole; of the moments what replica d owns, cut anywhere, tensors and slices included.
+std::vector<HeldRun> runs_of(Local& local, const Division& division, int rank, bool all_moments) {
+  const int d = rank / (division.tensor_ranks * division.stages);
+  std::vector<HeldRun> runs{{Arena::weights, {0, local.size}, local.arenas[0].data()}};
+  const IndexRange own =
+      all_moments ? IndexRange{0, local.size} : part(local.size, division.replicas, d);
+  const int64_t middle = own.begin + own.size() / 3;  // as of two buckets
+  for (Arena arena : {Arena::m, Arena::v}) {
+    float* data = local.arenas[size_t(arena)].data();
+    runs.push_back({arena, {middle, own.end}, data + middle});
+    runs.push_back({arena, {own.begin, middle}, data + own.begin});
+  }
+  return runs;
+}
+
+class Ranks {
+ public:
+  Ranks(Communicator& comm, fs::path directory, int64_t words, bool device = false)
+      : backend_(device ? std::make_unique<Device>() : make_cpu_backend(DType::f32)),
+        comm_(comm),
+        directory_(std::move(directory)),
+        whole_(config_of(words), Head{HeadKind::sequence, 3}) {
+    state_.step = 11;
+    state_.options = "lr = 1\n";
+  }
+
+  // The files of one whole arena; rank 0 alone.
+  void write_reference() {
+    if (comm_.rank() != 0) return;
+    Local local = local_of(whole_, {1, 1, 1}, 0);
+    std::vector<float> arenas[3];
+    for (Arena arena : kArenas) {
+      auto& values = arenas[size_t(arena)];
+      values.assign(size_t(whole_.size()), 0.0f);
+      for (size_t i = 0; i < whole_.parameters().size(); ++i) {
+        const Parameter& parameter = whole_.parameters()[i];
+        for (int64_t k = 0; k < parameter.size(); ++k) {
+          values[size_t(parameter.offset + k)] = value_of(arena, int64_t(i), k);
+        }
+      }
+    }
+    ArenaTensors tensors(whole_, arenas[0].data(), arenas[1].data(), arenas[2].data());
+    write_files("whole", tensors);
+  }
+
+  // Written from one division, read into another.
+  void check(const Division& from, const Division& to) {
+    const std::string what = from.name() + " to " + to.name();
+    Local local = local_of(whole_, from, comm_.rank());
+    for (Arena arena : kArenas) {
+      each_element(whole_, local, [&](size_t at, int64_t tensor, int64_t element) {
+        local.arenas[size_t(arena)][at] = value_of(arena, tensor, element);
+      });
+    }
+    with(local, runs_of(local, from, comm_.rank(), false), [&](ModelTensors& tensors) {
+      write_files("parts", tensors);
+      require_equal(what);
+    });
+    for (bool moments : {true, false}) check_reading(to, moments, what);
+  }
+
+  void check_reading(const Division& to, bool moments, const std::string& what) {
+    Local local = local_of(whole_, to, comm_.rank());
+    std::vector<HeldRun> runs = runs_of(local, to, comm_.rank(), false);
+    if (!moments) runs.resize(1);
+    with(local, runs, [&](ModelTensors& tensors) {
+      require(tensors.has(Arena::m) == moments, "moments are had as they are told");
+      require(read_checkpoint(directory_ / "parts.h5", tensors).step == 11, "the state is read");
+    });
+    std::vector<float> expected[3];
+    for (auto& arena : expected) arena.assign(size_t(local.size), -1.0f);
+    for (const HeldRun& run : runs) {
+      each_element(whole_, local, [&](size_t at, int64_t tensor, int64_t element) {
+        if (!run.elements.contains(int64_t(at))) return;
+        expected[size_t(run.arena)][at] = value_of(run.arena, tensor, element);
+      });
+    }
+    for (Arena arena : kArenas) {
+      require(std::memcmp(expected[size_t(arena)].data(), local.arenas[size_t(arena)].data(),
+                          size_t(local.size) * sizeof(float)) == 0,
+              concat("what was read, arena ", int(arena), ", ", what));
+    }
+  }
+
+  void with(Local& local, const std::vector<HeldRun>& runs,
+            const std::function<void(ModelTensors&)>& action) {
+    with_whole_tensors(comm_, *backend_, whole_, held_parts(whole_, local.slices, runs), action);
+  }
+  const ParameterTable& whole() const { return whole_; }
+  const fs::path& directory() const { return directory_; }
+  const CheckpointState& state() const { return state_; }
+
+ private:
+  void write_files(const std::string& name, ModelTensors& tensors) {
+    write_checkpoint(directory_ / (name + ".h5"), state_, tensors);
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      write_weights(directory_ / concat(name, ".", name_of(dtype)), tensors, dtype);
+    }
+    write_file(directory_ / (name + ".sum"), weights_sha256(tensors));
+  }
+  void require_equal(const std::string& what) {
+    for (const std::string& end : {std::string("h5"), std::string(name_of(DType::f32)),
+                                   std::string(name_of(DType::bf16)), std::string("sum")}) {
+      require(read_text_file(directory_ / ("parts." + end)) ==
+                  read_text_file(directory_ / ("whole." + end)),
+              concat("equal files, ", end, ", ", what));
+    }
+  }
+
+  std::unique_ptr<Backend> backend_;
+  Communicator& comm_;
+  fs::path directory_;
+  ParameterTable whole_;
+  CheckpointState state_;
+};
+
+// Every division of this world, each resumed on the next.
+void check_divisions(Communicator& comm, const fs::path& directory, bool device) {
+  Ranks ranks(comm, directory, 50, device);
+  ranks.write_reference();
+  const std::vector<Division> divisions = divisions_of(comm.size());
+  for (size_t i = 0; i < divisions.size(); ++i) {
+    ranks.check(divisions[i], divisions[(i + 1) % divisions.size()]);
+  }
+  if (comm.rank() == 0) std::printf("%zu divisions\n", divisions.size());
+}
+
+// Replicas that all have all of the moments, in slices that differ: each element is taken once.
+void check_overlaps(Communicator& comm, const fs::path& directory) {
+  Ranks ranks(comm, directory, 50);
+  const Division division{comm.size(), 1, 1};
+  Local local = local_of(ranks.whole(), division, comm.rank());
+  for (Arena arena : kArenas) {
+    each_element(ranks.whole(), local, [&](size_t at, int64_t tensor, int64_t element) {
+      local.arenas[size_t(arena)][at] = value_of(arena, tensor, element);
+    });
+  }
+  std::vector<HeldRun> runs = runs_of(local, division, comm.rank(), false);
+  for (HeldRun& run : runs) {  // some more than this process's own
+    const int64_t more = std::min<int64_t>(run.elements.begin, 37);
+    run.elements.begin -= more;
+    run.data -= more;
+  }
+  ranks.with(local, runs, [&](ModelTensors& tensors) {
+    for (Arena arena : kArenas) {
+      for (size_t i = 0; i < ranks.whole().parameters().size(); ++i) {
+        const Parameter& parameter = ranks.whole().parameters()[i];
+        const TensorPiece piece{arena, int64_t(i), {0, parameter.size()}};
+        const float* data = tensors.contents(piece);
+        for (int64_t k = 0; k < parameter.size(); ++k) {
+          const float value = value_of(arena, int64_t(i), k);
+          require(std::memcmp(&data[k], &value, sizeof value) == 0, parameter.name);
+        }
+      }
+    }
+  });
+}
+
+// What fails on one process ends the command on all, before, between and after pieces.
+void fail(Communicator& comm, const fs::path& directory, const std::string& how) {
+  Ranks ranks(comm, directory, 50);
+  const Division division{1, comm.size(), 1};
+  Local local = local_of(ranks.whole(), division, comm.rank());
+  if (how == "hole" && comm.rank() == comm.size() - 1) local.slices.pop_back();
+  if (how == "overlap" && comm.rank() == 0) local.slices.back().rows -= 1;
+  ranks.with(local, runs_of(local, division, comm.rank(), false), [&](ModelTensors& tensors) {
+    if (how == "action") throw model_error("the file is not there");
+    if (how == "writing") {
+      const rlimit small{200'000, 200'000};
+      ::setrlimit(RLIMIT_FSIZE, &small);
+    }
+    write_checkpoint(directory / "failed.h5", ranks.state(), tensors);
+  });
+  throw internal_error("no error");
+}
+
+void run(Communicator& comm, const std::string& scenario, const fs::path& directory) {
+  comm.set_timeout(20);
+  if (scenario == "divisions") {
+    check_divisions(comm, directory, false);
+    check_overlaps(comm, directory);
+  } else if (scenario == "devices") {
+    check_divisions(comm, directory, true);
+  } else if (scenario == "slabs") {
+    Ranks ranks(comm, directory, 270'000);  // rows of 16: a slab and a part
+    ranks.write_reference();
+    ranks.check({1, 2, 1}, {2, 1, 1});
+  } else {
+    fail(comm, directory, scenario);
+  }
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    const auto comm = make_communicator();
+    int code = 0;
+    try {
+      run(*comm, argv[1], argv[2]);
+    } catch (const PeerFailed& peer) {
+      code = int(peer.code);
+    } catch (const AgreedError& error) {
+      std::fprintf(stderr, "finetune: error: %s\n", error.what());
+      code = int(error.code());
+    } catch (const Error& error) {  // nobody else knows of it
+      std::fprintf(stderr, "finetune: error: %s\n", error.what());
+      comm->abort(int(error.code()));
+    }
+    comm->finish();
+    return code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "finetune: error: %s\n", error.what());
+    return 1;
+  }
+}
