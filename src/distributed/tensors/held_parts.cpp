@@ -2,22 +2,33 @@
 #include "distributed/tensors/held_parts.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "core/error.h"
 
 namespace finetune {
 namespace {
 
+using Numbers = std::unordered_map<std::string_view, int64_t>;  // of tensors by name
+
+Numbers numbers_of(const ParameterTable& whole) {
+  Numbers numbers;
+  for (const Parameter& parameter : whole.parameters()) {
+    numbers.emplace(parameter.name, int64_t(numbers.size()));
+  }
+  return numbers;
+}
+
 // The place of a slice whose run is not known yet.
-PartPlace place_of(const ParameterTable& whole, const HeldSlice& slice) {
-  const Parameter* parameter = whole.find(slice.name);
-  if (parameter == nullptr) throw internal_error("the model has no tensor ", slice.name);
-  const TensorExtent extent = extent_of(*parameter);
+PartPlace place_of(const ParameterTable& whole, const Numbers& numbers, const HeldSlice& slice) {
+  const auto found = numbers.find(slice.name);
+  if (found == numbers.end()) throw internal_error("the model has no tensor ", slice.name);
+  const TensorExtent extent = extent_of(whole.parameters()[size_t(found->second)]);
   const bool inside = slice.row >= 0 && slice.rows > 0 && slice.row + slice.rows <= extent.rows &&
                       slice.col >= 0 && slice.cols > 0 && slice.col + slice.cols <= extent.cols;
   if (!inside) throw internal_error("a slice lies outside of its tensor ", slice.name);
-  const int64_t number = parameter - whole.parameters().data();
-  return {0, number, slice.row, slice.rows, slice.col, slice.cols, {}};
+  return {0, found->second, slice.row, slice.rows, slice.col, slice.cols, {}};
 }
 
 }  // namespace
@@ -42,9 +53,10 @@ std::vector<HeldSlice> held_slices(const ParameterTable& table) {
 
 std::vector<HeldPart> held_parts(const ParameterTable& whole, const std::vector<HeldSlice>& slices,
                                  const std::vector<HeldRun>& runs) {
+  const Numbers numbers = numbers_of(whole);
   std::vector<HeldPart> parts;
   for (const HeldSlice& slice : slices) {
-    PartPlace place = place_of(whole, slice);
+    PartPlace place = place_of(whole, numbers, slice);
     for (const HeldRun& run : runs) {
       const int64_t begin = std::max(slice.offset, run.elements.begin);
       const int64_t end = std::min(slice.offset + slice.rows * slice.cols, run.elements.end);
