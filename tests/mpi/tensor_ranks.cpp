@@ -12,6 +12,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/numeric/philox.h"
+#include "core/process_stats.h"
 #include "distributed/tensors/whole_tensors.h"
 #include "ops/cpu/cpu_backend.h"
 #include "train/checkpoint/checkpoint.h"
@@ -301,6 +302,32 @@ void check_overlaps(Communicator& comm, const fs::path& directory) {
   });
 }
 
+// Rank 0 has nothing of a model whose word embedding is larger than what it may need.
+void check_memory(Communicator& comm) {
+  constexpr double kMost = 64, kWords = 1'500'000;  // MiB; rows of 64 bytes are 92 MiB
+  const ParameterTable whole(config_of(int64_t(kWords)), Head{HeadKind::sequence, 3});
+  const int last = comm.size() - 1;
+  std::vector<float> arena(comm.rank() == last ? size_t(whole.size()) : 0);
+  for (size_t i = 0; i < arena.size(); ++i) arena[i] = float(i % 9973);
+  std::vector<HeldPart> parts;
+  std::string sums[2] = {std::string(64, '-'), std::string(64, '-')};  // of the owner, of rank 0
+  if (comm.rank() == last) {
+    ArenaTensors tensors(whole, arena.data());
+    sums[0] = weights_sha256(tensors);
+    const HeldRun all{Arena::weights, {0, whole.size()}, arena.data()};
+    parts = held_parts(whole, held_slices(whole), {all});
+  }
+  const auto backend = make_cpu_backend(DType::f32);
+  const double before = peak_memory_mb();
+  with_whole_tensors(comm, *backend, whole, parts,
+                     [&](ModelTensors& tensors) { sums[1] = weights_sha256(tensors); });
+  const double more = peak_memory_mb() - before;
+  comm.broadcast(sums[0].data(), 64, last);
+  comm.broadcast(sums[1].data(), 64, 0);
+  require(sums[0] == sums[1], "equal sums");
+  require(comm.rank() > 0 || more < kMost, concat("rank 0 needed ", more, " MiB"));
+}
+
 // What fails on one process ends the command on all, before, between and after pieces.
 void fail(Communicator& comm, const fs::path& directory, const std::string& how) {
   Ranks ranks(comm, directory, 50);
@@ -330,6 +357,8 @@ void run(Communicator& comm, const std::string& scenario, const fs::path& direct
     Ranks ranks(comm, directory, 270'000);  // rows of 16: a slab and a part
     ranks.write_reference();
     ranks.check({1, 2, 1}, {2, 1, 1});
+  } else if (scenario == "memory") {
+    check_memory(comm);
   } else {
     fail(comm, directory, scenario);
   }

@@ -43,6 +43,11 @@ def test_tensors_larger_than_a_slab(directory):
     check_divisions(directory, "slabs", 2, 2, "")
 
 
+def test_rank_0_needs_memory_for_pieces_alone(directory):
+    for processes, hosts in ((2, 1), (3, 2)):
+        check_divisions(directory, "memory", processes, hosts, "")
+
+
 def check_fault(directory, processes, scenario, hosts, code, line):
     start = time.time()
     result, place = on(processes, scenario, directory, hosts)
