@@ -1,0 +1,121 @@
+// Lets all stages go on as far as they can, in turn, until they are done.
+#include "distributed/pipeline/pipeline_simulation.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+using Kind = PipelineAction::Kind;
+
+// From a stage to a neighbour, of activations or of gradients.
+struct Link {
+  bool full = false;
+  int micro = 0, block = 0;  // that receives
+  double arrival = 0;
+  double taken = 0;  // when the last message was
+};
+
+struct StageState {
+  std::vector<PipelineAction> actions;
+  size_t next = 0;
+  double now = 0, busy = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const PipelineShape& shape, const ActionSeconds& seconds)
+      : shape_(shape),
+        seconds_(seconds),
+        stages_(size_t(shape.stages)),
+        activations_(size_t(shape.stages)),
+        gradients_(size_t(shape.stages)) {
+    for (int s = 0; s < shape.stages; ++s) stages_[size_t(s)].actions = pipeline_actions(shape, s);
+  }
+
+  PipelineTimes run() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (int s = 0; s < shape_.stages; ++s) {
+        StageState& stage = stages_[size_t(s)];
+        while (stage.next < stage.actions.size() && can_do(s, stage.actions[stage.next])) {
+          ++stage.next;
+          progress = true;
+        }
+      }
+    }
+    return times();
+  }
+
+ private:
+  // False: it has to wait for another stage.
+  bool can_do(int s, const PipelineAction& action) {
+    const int block = action.chunk * shape_.stages + s;
+    switch (action.kind) {
+      case Kind::forward:
+      case Kind::backward: {
+        const double seconds = seconds_(s, action);
+        stages_[size_t(s)].now += seconds;
+        stages_[size_t(s)].busy += seconds;
+        return true;
+      }
+      case Kind::send_activation:
+        return send(activations_[size_t(s)], s, action, block + 1);
+      case Kind::send_gradient:
+        return send(gradients_[size_t(s)], s, action, block - 1);
+      case Kind::receive_activation:
+        return receive(activations_[size_t(action.peer)], s, action, block);
+      case Kind::receive_gradient:
+        return receive(gradients_[size_t(action.peer)], s, action, block);
+    }
+    return false;
+  }
+
+  bool send(Link& link, int s, const PipelineAction& action, int to_block) {
+    if (link.full) return false;
+    double& now = stages_[size_t(s)].now;
+    now = std::max(now, link.taken);
+    link = {true, action.micro, to_block, now + seconds_(s, action), link.taken};
+    return true;
+  }
+
+  bool receive(Link& link, int s, const PipelineAction& action, int block) {
+    if (!link.full) return false;
+    FINETUNE_CHECK(link.micro == action.micro && link.block == block);
+    double& now = stages_[size_t(s)].now;
+    now = std::max(now, link.arrival);
+    link.taken = now;
+    link.full = false;
+    return true;
+  }
+
+  PipelineTimes times() const {
+    PipelineTimes times;
+    for (const StageState& stage : stages_) {
+      FINETUNE_CHECK(stage.next == stage.actions.size());
+      times.makespan = std::max(times.makespan, stage.now);
+      times.busy.push_back(stage.busy);
+    }
+    for (double busy : times.busy) times.idle.push_back(times.makespan - busy);
+    const double all = times.makespan * double(stages_.size());
+    const double idle = std::accumulate(times.idle.begin(), times.idle.end(), 0.0);
+    times.bubble = all > 0 ? idle / all : 0;
+    return times;
+  }
+
+  const PipelineShape& shape_;
+  const ActionSeconds& seconds_;
+  std::vector<StageState> stages_;
+  std::vector<Link> activations_, gradients_;  // by the stage that sends
+};
+
+}  // namespace
+
+PipelineTimes simulate(const PipelineShape& shape, const ActionSeconds& seconds) {
+  return Simulation(shape, seconds).run();
+}
+
+}  // namespace finetune
