@@ -82,8 +82,8 @@ class OptionBinder {
   Option bind_number(const OptionInfo& info, Value& value) {
     using Number = decltype(number_in(value));
     std::string name = dashed(info), word(info.choices);
-    auto take = [&value, word](const std::string& text) {
-      auto number = read(text, Number());
+    auto take = [&value, word, bare = info.bare](const std::string& text) {
+      auto number = bare != 0 && text.empty() ? std::optional(Number(bare)) : read(text, Number());
       bool is_word = !word.empty() && text == word;
       if (!number && !is_word) {
         return concat(in_quotes(text), " is not a ", number_words<Number>,
@@ -96,6 +96,7 @@ class OptionBinder {
     std::string type(!info.value.empty() ? info.value : std::is_same_v<Number, double> ? "X" : "N");
     if (!word.empty()) type += "|" + word;
     option.group(std::string(info.group)).type_name(type).take_last();
+    if (info.bare != 0) option.expected(0, 1);
     if constexpr (std::is_same_v<Value, Number>) option.default_str(concat(value));
     return option;
   }

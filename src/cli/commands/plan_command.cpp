@@ -9,6 +9,8 @@
 #include "cli/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/usage.h"
+#include "core/error.h"
+#include "train/plan/layout_report.h"
 #include "train/plan/plan.h"
 #include "train/run/metrics_files.h"
 
@@ -21,14 +23,26 @@ constexpr const char* kPlanExamples =
     "  finetune plan --config runs/a/config.toml --recompute --micro-batch-tokens 2048\n"
     "  finetune plan ... --processes 4 --json\n"
     "  finetune plan ... --device cuda --no-time\n"
+    "  finetune plan --world 16 --hosts 2 --shape large --batch-size 256\n"
+    "  finetune plan --world 960 --hosts 120 --tp 8 --pp 12 --shape 96,12288,96,49152 \\\n"
+    "      --batch-size 960 --recompute --device-memory 40G\n"
     "\n"
     "Options are those of train; --output is not needed. Data and model are read and checked as\n"
     "train does. Some steps are computed to measure their time, in the memory of the run itself:\n"
     "--no-time leaves that out. --device cuda forecasts the GPU's memory and says which\n"
-    "--micro-batch-tokens would fit.";
+    "--micro-batch-tokens would fit.\n"
+    "\n"
+    "With --world a layout of replicas, pipeline stages and tensor ranks is forecast by formula\n"
+    "alone, without data, weights or mpirun, for devices of one process each; without --tp and "
+    "--pp\n"
+    "all layouts are compared. train has no such layouts yet. What is said of time follows from "
+    "the\n"
+    "rates below, which nobody has measured here.";
 
 struct PlanOptions {
   TrainOptions train;
+  LayoutOptions layout;
+  FormulaOptions formula;
   std::string config;
   int64_t processes = 1;
   bool no_time = false;
@@ -240,6 +254,8 @@ void add_plan_command(Subcommand program, int&) {
   auto options = std::make_shared<PlanOptions>();
   OptionBinder bind(command);
   for_each_option(options->train, bind);
+  for_each_formula_option(options->formula, bind);
+  for_each_layout_option(options->layout, bind);
   command
       .add_option("--config", options->config,
                   "TOML file with the same names; the command line wins")
@@ -254,6 +270,16 @@ void add_plan_command(Subcommand program, int&) {
       .group("Machine");
   command.footer(kPlanExamples);
   command.callback([options] {
+    if (options->formula.world) {
+      if (options->processes != 1) {
+        throw usage_error("--processes ", options->processes, " and --world ",
+                          *options->formula.world, " exclude each other");
+      }
+      const LayoutPlan layout = plan_layout(options->train, options->layout, options->formula);
+      write_standard_output(options->train.json ? layout_plan_json(layout) : layout_text(layout));
+      return;
+    }
+    refuse_without_world(options->layout, options->formula);
     const RunPlan plan = plan_run(options->train, options->processes, !options->no_time);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });

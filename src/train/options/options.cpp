@@ -76,16 +76,23 @@ struct ValueCheck {
   void operator()(const OptionInfo& info, const std::optional<Number>& value) const {
     if (value) (*this)(info, *value);
   }
-
- private:
-  template <typename Number>
-  static void require_inside(const OptionInfo& info, Number value) {
-    if (inside(info.range, double(value))) return;
-    throw usage_error("--", info.name, " ", value, ": must be ", words_of(info.range));
-  }
 };
 
+template <typename Number>
+void require_number_inside(const OptionInfo& info, Number value) {
+  if (inside(info.range, double(value))) return;
+  throw usage_error("--", info.name, " ", value, ": must be ", words_of(info.range));
+}
+
 }  // namespace
+
+void require_inside(const OptionInfo& info, double value) {
+  require_number_inside(info, value);
+}
+
+void require_inside(const OptionInfo& info, int64_t value) {
+  require_number_inside(info, value);
+}
 
 void validate(const TrainOptions& o) {
   if (o.model.empty()) throw usage_error("--model is required: a model directory");

@@ -143,6 +143,7 @@ struct OptionInfo {
   std::string_view choices;
   std::string_view value;  // what --help calls the value; of a number: N or X if empty
   OptionRange range;       // of a number
+  int64_t bare = 0;        // of a number: what the option means without a value; 0: it needs one
 };
 
 constexpr int64_t kMostVirtualShards = 65536;
@@ -317,6 +318,10 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"quiet", output, session, "no log on standard error"}, o.quiet);
   visit({"no-progress", output, session, "no progress line"}, o.no_progress);
 }
+
+// Error(usage) naming the option for a number out of its range.
+void require_inside(const OptionInfo& info, double value);
+void require_inside(const OptionInfo& info, int64_t value);
 
 // Error(usage) for values that are out of range or do not go together.
 void validate(const TrainOptions& options);

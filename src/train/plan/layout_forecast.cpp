@@ -1,0 +1,321 @@
+// The formulas of docs/distributed.md, "Which layout?", for a stage's processes.
+#include "train/plan/layout_forecast.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "distributed/pipeline/pipeline_simulation.h"
+#include "distributed/reduce/local_reduce.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kWeightBytes = 4;
+// Read and written by an update of an element: weight, gradient, two moments.
+constexpr double kUpdateBytes = 28;
+// Rounds of a pipeline that are simulated; what follows repeats the last of them. Of pipelines with
+// more passes than this nothing is simulated.
+constexpr int kRounds = 4;
+constexpr int64_t kMostPasses = 100'000;
+
+int64_t element_bytes(DType type) {
+  return int64_t(size_of(type));
+}
+
+int64_t share_of(int64_t count, int64_t numerator, int64_t denominator) {
+  return count / denominator * numerator + count % denominator * numerator / denominator;
+}
+
+// A layer's matrices that tensor ranks cut.
+int64_t layer_matrices(const BertConfig& c) {
+  return 4 * c.hidden_size * c.hidden_size + 2 * c.hidden_size * c.intermediate_size;
+}
+
+int64_t embedding_rows(const BertConfig& c) {
+  const bool types = c.architecture->has(Role::type_embeddings);
+  return c.vocab_size + c.max_position_embeddings + (types ? c.type_vocab_size : 0);
+}
+
+int64_t head_matrices(const BertConfig& c, Head head) {
+  const int64_t pooler = head.kind == HeadKind::sequence ? c.hidden_size * c.hidden_size : 0;
+  return pooler + head.outputs * c.hidden_size;
+}
+
+// Of a group: peers on other hosts, as a share of all peers, of the member that has most of them.
+struct Reach {
+  double outside = 0;
+  double seconds(const Rates& rates, int processes_of_a_host, double bytes) const {
+    const double inside = bytes * (1 - outside) / rates.link_bandwidth;
+    return std::max(inside, bytes * outside * processes_of_a_host / rates.host_bandwidth);
+  }
+  double latency(const Rates& rates) const {
+    return outside > 0 ? rates.host_latency : rates.link_latency;
+  }
+};
+
+Reach reach_of(const LayoutRun& run, Axis axis) {
+  const int size = run.layout.size(axis);
+  if (size == 1) return {};
+  int most = 0;
+  for (const std::vector<int>& group : run.layout.groups(axis)) {
+    // Hosts rise with ranks: members of one lie side by side.
+    int fewest = size;
+    for (size_t i = 0, next; i < group.size(); i = next) {
+      const int end = run.first_rank[size_t(host_of(group[i], run.first_rank)) + 1];
+      for (next = i; next < group.size() && group[next] < end; ++next) continue;
+      fewest = std::min(fewest, int(next - i));
+    }
+    most = std::max(most, size - fewest);
+  }
+  return {double(most) / double(size - 1)};
+}
+
+int most_processes_of_a_host(const std::vector<int>& first_rank) {
+  int most = 1;
+  for (size_t h = 1; h < first_rank.size(); ++h) {
+    most = std::max(most, first_rank[h] - first_rank[h - 1]);
+  }
+  return most;
+}
+
+// Seconds of one micro-batch in one chunk.
+struct ChunkSeconds {
+  double forward = 0, backward = 0, sums = 0;  // sums: of both, between tensor ranks
+};
+
+class StepTimes {
+ public:
+  StepTimes(const LayoutRun& run, const Rates& rates)
+      : run_(run),
+        rates_(rates),
+        local_(most_processes_of_a_host(run.first_rank)),
+        costs_(layer_costs(run.config, run.head, run.length)),
+        data_(reach_of(run, Axis::data)) {
+    tokens_ =
+        double(run.replica_tokens()) / double(std::max<int64_t>(1, run.replica_micro_batches()));
+    const double message = double(kWeightBytes * run.config.hidden_size) * tokens_;
+    const double t = run.layout.tp();
+    const Reach tensor = reach_of(run, Axis::tensor), pipeline = reach_of(run, Axis::pipeline);
+    if (t > 1) {
+      sum_ = 2 * tensor.latency(rates) + tensor.seconds(rates, local_, 2 * (t - 1) / t * message);
+    }
+    // Any boundary may be the one between hosts.
+    const Reach farthest{pipeline.outside > 0 ? 1.0 : 0.0};
+    if (run.layout.pp() > 1) {
+      transfer_ = farthest.latency(rates) + farthest.seconds(rates, local_, message);
+    }
+  }
+
+  ChunkSeconds of(IndexRange layers) const {
+    const double sums = double(layers.size()) * sum_;
+    double flops = 0;  // a token's, of this tensor rank
+    for (int64_t l = layers.begin; l < layers.end; ++l) flops += costs_.layers[size_t(l)];
+    const double shared = costs_.total(layers) - flops;  // embeddings and head are not cut
+    const double compute = (flops / run_.layout.tp() + shared) * tokens_ / rates_.flops;
+    const double pass = compute + double(layers.size()) * rates_.layer_latency;
+    ChunkSeconds seconds;
+    seconds.forward = pass + 2 * sums;
+    seconds.backward = (run_.recompute ? 3 : 2) * pass + (run_.recompute ? 4 : 2) * sums;
+    seconds.sums = (run_.recompute ? 6 : 4) * sums;
+    if (run_.horizon > 0) {
+      const double bytes = double(layers.size() * kWeightBytes * run_.config.hidden_size) * tokens_;
+      seconds.forward = std::max(seconds.forward, bytes / rates_.offload_bandwidth);
+      seconds.backward = std::max(seconds.backward, bytes / rates_.offload_bandwidth);
+    }
+    return seconds;
+  }
+
+  double transfer() const { return transfer_; }
+
+  // Half of the bytes are gradients, which go layer by layer during the last backward pass.
+  double data(int64_t bytes, double backward) const {
+    if (run_.layout.dp() == 1) return 0;
+    const double half = data_.latency(rates_) + data_.seconds(rates_, local_, double(bytes) / 2);
+    return std::max(0.0, half - backward) + half;
+  }
+
+ private:
+  const LayoutRun& run_;
+  const Rates& rates_;
+  int local_;
+  LayerCosts costs_;
+  Reach data_;
+  double tokens_ = 0;  // of a micro-batch, in the mean
+  double sum_ = 0, transfer_ = 0;
+};
+
+}  // namespace
+
+int64_t parameters_of(const BertConfig& c, Head head, const ModelPart& part) {
+  const int64_t h = c.hidden_size;
+  const int64_t cut = layer_matrices(c) + 3 * h + c.intermediate_size;
+  int64_t count = part.layers() * (share_of(cut, part.shards.size(), part.tensor_shards) + 6 * h);
+  if (part.embeddings) count += embedding_rows(c) * h + 2 * h;
+  if (part.head) {
+    count += head_matrices(c, head) + head.outputs + (head.kind == HeadKind::sequence ? h : 0);
+  }
+  return count;
+}
+
+int64_t LayoutRun::replica_tokens() const {
+  const IndexRange shards = replica_shards();
+  if (shards.size() == 0) return 0;
+  const int64_t begin = part(batch_size, virtual_shards, shards.begin).begin;
+  return (part(batch_size, virtual_shards, shards.end - 1).end - begin) * length;
+}
+
+PipelineShape LayoutRun::pipeline() const {
+  return {schedule, split.stages(), split.chunks_of_a_stage(), int(replica_micro_batches()), 0};
+}
+
+ModelPart LayoutRun::part_of_stage(int stage) const {
+  return part_of(split, stage, tensor_shards, layout.tp(), 0);
+}
+
+int64_t layer_token_bytes(const BertConfig& c, int64_t t, DType compute) {
+  const int64_t h = c.hidden_size, wide = 4 * h + c.intermediate_size;
+  const int64_t whole = compute == DType::f32 ? 16 * h : 20 * h;
+  return whole + element_bytes(compute) * wide / t + 4 * c.num_attention_heads / t + 16;
+}
+
+StageMemory stage_memory(const LayoutRun& run, int stage) {
+  const BertConfig& c = run.config;
+  const ModelPart part = run.part_of_stage(stage);
+  const int64_t h = c.hidden_size, t = run.layout.tp(), d = run.layout.dp();
+  const int64_t tokens = run.micro_batch_tokens, element = element_bytes(run.compute);
+  StageMemory m;
+  m.parameters = parameters_of(c, run.head, part);
+  m.weights = kWeightBytes * m.parameters;
+  if (run.compute == DType::bf16) {
+    m.weights += element * (part.layers() * (layer_matrices(c) / t) +
+                            (part.head ? head_matrices(c, run.head) : 0));
+  }
+  // A process without shards has an arena for sums all the same.
+  const IndexRange shards = run.replica_shards();
+  m.gradients = std::max<int64_t>(1, LocalReduce::arenas_needed(shards)) * 4 * m.parameters;
+  m.whole_moments = 2 * kWeightBytes * m.parameters;
+  m.moments = (m.whole_moments + d - 1) / d;
+
+  // A slot is of one chunk: of the one with most layers. It has the chunk's input too, and the
+  // first stage's the sum of the embeddings.
+  int64_t layers = 0;
+  for (IndexRange chunk : run.split.chunks[size_t(stage)]) layers = std::max(layers, chunk.size());
+  const int64_t inputs = 4 * h + (part.embeddings ? 4 * h + 8 : 0);
+  const int64_t slots = most_slots(run.pipeline(), stage);
+  const int64_t of_layer = layer_token_bytes(c, t, run.compute);
+  // Of a layer that is computed again: its output is the next one's input, and not rounded.
+  const int64_t again = of_layer - (run.compute == DType::bf16 ? 6 : 4) * h;
+  if (!run.recompute) {
+    m.kept = slots * tokens * (layers * of_layer + inputs);
+  } else if (run.horizon == 0) {
+    m.kept = slots * tokens * (layers * 4 * h + inputs) + tokens * again;
+  } else {
+    m.offloaded = slots * tokens * (layers * 4 * h + inputs);
+    m.kept = std::min((run.horizon + 1) * tokens * 4 * h, m.offloaded) + tokens * again;
+  }
+  const int64_t wide = std::max(c.intermediate_size, 3 * h);
+  m.working = tokens * (4 * h + element * (h + h / t + wide / t));
+  return m;
+}
+
+AxisBytes axis_bytes(const LayoutRun& run, int stage) {
+  const int64_t t = run.layout.tp(), d = run.layout.dp();
+  // All micro-batches' hidden states once.
+  const int64_t states = kWeightBytes * run.replica_tokens() * run.config.hidden_size;
+  const int64_t blocks = run.pipeline().blocks();
+  AxisBytes bytes;
+  const int64_t sums = (run.recompute ? 6 : 4) * run.split.layers(stage);
+  bytes.tensor = share_of(sums * 2 * states, t - 1, t);
+  if (run.split.stages() > 1) {
+    const int64_t chunks = run.split.chunks_of_a_stage();
+    bytes.boundary = 2 * states * chunks;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const int64_t block = chunk * run.split.stages() + stage;
+      bytes.pipeline += states * ((block + 1 < blocks) + (block > 0));
+    }
+  }
+  // Of the word embedding the rows of the batch travel.
+  int64_t travelling = parameters_of(run.config, run.head, run.part_of_stage(stage));
+  if (stage == 0) {
+    const int64_t rows = std::min(run.config.vocab_size, run.batch_size * run.length);
+    travelling -= (run.config.vocab_size - rows) * run.config.hidden_size;
+  }
+  bytes.data = share_of(8 * travelling, d - 1, d);
+  return bytes;
+}
+
+double bubble(int64_t stages, int64_t chunks, int64_t micro_batches) {
+  return double(stages - 1) / double(chunks * micro_batches + stages - 1);
+}
+
+namespace {
+
+// Until the last stage is done: the slowest works without a pause, and the first micro-batch passes
+// through all others.
+double pipeline_by_formula(const std::vector<double>& computes, const PipelineShape& shape,
+                           double transfer) {
+  const double slowest = *std::max_element(computes.begin(), computes.end());
+  const double all = std::accumulate(computes.begin(), computes.end(), 0.0);
+  return shape.micro_batches * slowest + (all - slowest) / shape.chunks +
+         2 * (shape.stages - 1) * transfer;
+}
+
+// Fewer micro-batches that end as all of them do: whole rounds of what is left out repeat the last.
+PipelineShape shortened(PipelineShape shape) {
+  const int all = shape.micro_batches, stages = shape.stages;
+  if (all > (kRounds + 1) * stages) shape.micro_batches = kRounds * stages + all % stages;
+  return shape;
+}
+
+bool is_too_long(const PipelineShape& shape) {
+  return int64_t{1} * shape.micro_batches * shape.blocks() > kMostPasses;
+}
+
+double pipeline_seconds(const std::vector<std::vector<ChunkSeconds>>& chunks,
+                        const std::vector<double>& computes, const PipelineShape& whole,
+                        double transfer) {
+  const PipelineShape shape = shortened(whole);
+  if (is_too_long(shape)) return pipeline_by_formula(computes, whole, transfer);
+  const PipelineTimes times = simulate(shape, [&](int s, const PipelineAction& action) {
+    const ChunkSeconds& of = chunks[size_t(s)][size_t(action.chunk)];
+    return action.kind == PipelineAction::Kind::forward    ? of.forward
+           : action.kind == PipelineAction::Kind::backward ? of.backward
+                                                           : transfer;
+  });
+  return times.makespan + (whole.micro_batches - shape.micro_batches) *
+                              *std::max_element(computes.begin(), computes.end());
+}
+
+}  // namespace
+
+StepForecast step_forecast(const LayoutRun& run, const Rates& rates) {
+  const StepTimes times(run, rates);
+  const int stages = run.split.stages();
+  const double micro_batches = double(run.replica_micro_batches());
+  StepForecast step;
+  std::vector<std::vector<ChunkSeconds>> chunks{size_t(stages)};
+  double busy = 0;
+  for (int s = 0; s < stages; ++s) {
+    double sums = 0, compute = 0, backward = 0;
+    for (IndexRange layers : run.split.chunks[size_t(s)]) {
+      const ChunkSeconds of = times.of(layers);
+      chunks[size_t(s)].push_back(of);
+      compute += of.forward + of.backward;
+      sums += of.sums;
+      backward += of.backward;
+    }
+    const double owned =
+        double(parameters_of(run.config, run.head, run.part_of_stage(s))) / run.layout.dp();
+    step.computes.push_back(compute);
+    step.tensor = std::max(step.tensor, sums * micro_batches);
+    step.data = std::max(step.data, times.data(axis_bytes(run, s).data, backward));
+    step.update = std::max(step.update, owned * kUpdateBytes / rates.memory_bandwidth);
+    busy += compute * micro_batches;
+  }
+  step.pipeline = pipeline_seconds(chunks, step.computes, run.pipeline(), times.transfer());
+  step.simulated = !is_too_long(shortened(run.pipeline()));
+  if (stages > 1) step.bubble = 1 - busy / (step.pipeline * stages);
+  return step;
+}
+
+}  // namespace finetune

@@ -1,0 +1,101 @@
+// Memory, bytes and time of a process of a layout, by formula from shapes alone. Pure.
+// H hidden, I intermediate, t tensor ranks, d replicas, m micro-batches of a replica, T tokens of
+// one. Not counted are the driver's context and what communication and single operations buffer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/numeric/dtype.h"
+#include "distributed/layout/stage_split.h"
+#include "distributed/pipeline/pipeline_schedule.h"
+
+namespace finetune {
+
+// Trainable values of a part. Embeddings, LayerNorms, biases of row-parallel products and the head
+// are on every tensor rank.
+int64_t parameters_of(const BertConfig& config, Head head, const ModelPart& part);
+
+// What the formulas speak of.
+struct LayoutRun {
+  BertConfig config;
+  Head head;
+  Layout layout;
+  StageSplit split;
+  PipelineKind schedule = PipelineKind::one_f_one_b;
+  std::vector<int> first_rank;  // of each host, and the world's size last
+  int64_t tensor_shards = 1;
+  int64_t virtual_shards = 1;
+  int64_t batch_size = 1, length = 1;  // samples of all replicas; tokens of a sample
+  int64_t micro_batches = 1;           // of a virtual shard
+  int64_t micro_batch_tokens = 1;      // T of the largest
+  DType compute = DType::f32;
+  bool recompute = false;
+  int64_t horizon = 0;  // layers whose checkpointed inputs are on the device; 0: no offload
+
+  IndexRange replica_shards() const { return part(virtual_shards, layout.dp(), 0); }  // the most
+  int64_t replica_micro_batches() const { return micro_batches * replica_shards().size(); }  // m
+  int64_t replica_tokens() const;  // of a step
+  PipelineShape pipeline() const;
+  ModelPart part_of_stage(int stage) const;
+};
+
+// Bytes of a process of a stage.
+struct StageMemory {
+  int64_t parameters = 0;     // a count
+  int64_t weights = 0;        // fp32, and in bf16 the rounded matrices
+  int64_t gradients = 0;      // an arena for each subtree that its virtual shards need
+  int64_t moments = 0;        // m and v of its part of the replicas' (ZeRO stage 1)
+  int64_t whole_moments = 0;  // the same if each replica had all of them
+  int64_t kept = 0;           // activations of micro-batches in flight
+  int64_t working = 0;        // of the layer that is computed, and gradients
+  int64_t offloaded = 0;      // in the host's memory
+
+  int64_t total() const { return weights + gradients + moments + kept + working; }
+};
+
+StageMemory stage_memory(const LayoutRun& run, int stage);
+
+// Bytes that a token keeps of a layer: input of the next one, attention, feed-forward part.
+int64_t layer_token_bytes(const BertConfig& config, int64_t tensor_ranks, DType compute);
+
+// Bytes a step.
+struct AxisBytes {
+  int64_t tensor = 0;    // sent by a process: partial sums of a stage's layers
+  int64_t boundary = 0;  // between two neighbouring stages, activations and gradients
+  int64_t pipeline = 0;  // sent by a process
+  int64_t data = 0;      // sent by a process: gradients, then weights
+};
+
+AxisBytes axis_bytes(const LayoutRun& run, int stage);
+
+// Share of the time in which stages wait if all are equally long: (p - 1) / (C m + p - 1).
+double bubble(int64_t stages, int64_t chunks, int64_t micro_batches);
+
+// Of a machine. Bytes and operations a second, latencies in seconds.
+struct Rates {
+  double flops = 100e12;             // of a device, as reached in training
+  double layer_latency = 50e-6;      // of a layer's pass beside its arithmetic; backward twice
+  double memory_bandwidth = 1500e9;  // of a device
+  double link_bandwidth = 100e9;     // of a device to others of its host, one way
+  double link_latency = 10e-6;
+  double host_bandwidth = 50e9;  // of a host's network one way, shared by its processes
+  double host_latency = 30e-6;
+  double offload_bandwidth = 20e9;  // of a device to its host's memory
+};
+
+struct StepForecast {
+  double pipeline = 0;           // forward and backward passes, and messages between stages
+  double tensor = 0;             // of it: sums between tensor ranks, in the slowest stage
+  double data = 0;               // gradients beyond the last backward pass, then weights
+  double update = 0;             // of the part of the parameters that a process owns
+  double bubble = 0;             // share of it in which stages wait
+  bool simulated = true;         // not where there are too many passes: then by formula
+  std::vector<double> computes;  // of each stage: a micro-batch forward and backward
+
+  double total() const { return pipeline + data + update; }
+};
+
+StepForecast step_forecast(const LayoutRun& run, const Rates& rates);
+
+}  // namespace finetune

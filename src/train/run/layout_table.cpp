@@ -1,0 +1,218 @@
+// Words and JSON of a layout.
+#include "train/run/layout_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/files/files.h"
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+std::string padded(const std::string& text, size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
+}
+
+std::string right(const std::string& text, size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+std::string range_words(IndexRange range) {
+  return range.size() == 1 ? concat(range.begin) : concat(range.begin, "-", range.end - 1);
+}
+
+std::string counted(int64_t count, const std::string& one, const std::string& many) {
+  return concat(count, " ", count == 1 ? one : many);
+}
+
+std::string millions(int64_t parameters) {
+  return format_fixed(double(parameters) / 1e6, 1) + " M";
+}
+
+struct RankRow {
+  Coordinates at;
+  int host = 0;
+  ModelPart part;
+  int64_t parameters = 0;
+};
+
+RankRow row_of(const LayoutRun& run, int rank) {
+  RankRow row;
+  row.at = run.layout.at(rank);
+  row.host = host_of(rank, run.first_rank);
+  row.part = part_of(run.split, run.layout, run.tensor_shards, rank);
+  row.parameters = parameters_of(run.config, run.head, row.part);
+  return row;
+}
+
+// "50:50" of what each stage has; of many stages "from 4 to 6".
+std::string ratio(const std::vector<int64_t>& values, std::string_view separator) {
+  constexpr size_t kMostStages = 12;
+  if (values.size() > kMostStages) {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    return concat("from ", *least, " to ", *most);
+  }
+  std::vector<std::string> words;
+  for (int64_t value : values) words.push_back(concat(value));
+  return join(words, separator);
+}
+
+std::string stages_line(const LayoutRun& run) {
+  const LayerCosts costs = layer_costs(run.config, run.head, run.length);
+  const double all = costs.total({0, run.config.num_hidden_layers});
+  std::vector<int64_t> percent, millions, slots;
+  for (int s = 0; s < run.split.stages(); ++s) {
+    double cost = 0;
+    for (IndexRange chunk : run.split.chunks[size_t(s)]) cost += costs.total(chunk);
+    const ModelPart whole = part_of(run.split, s, 1, 1, 0);
+    percent.push_back(std::llround(100 * cost / all));
+    millions.push_back((parameters_of(run.config, run.head, whole) + 500'000) / 1'000'000);
+    slots.push_back(most_slots(run.pipeline(), s));
+  }
+  return concat("stages: time ", ratio(percent, ":"), " %, parameters ", ratio(millions, ":"), " M",
+                run.layout.tp() > 1 ? " (before tp)" : "", ", ",
+                run.split.chunks_of_a_stage() > 1 ? "chunks" : "micro-batches", " in flight ",
+                ratio(slots, ","));
+}
+
+std::string batch_line(const LayoutRun& run) {
+  const int64_t dp = run.layout.dp();
+  const bool even = run.batch_size % dp == 0;
+  std::string line =
+      concat("batch ", run.batch_size, even ? " = " : " as ", dp, " x ", even ? "" : "up to ",
+             (run.batch_size + dp - 1) / dp, " samples, ",
+             counted(run.replica_micro_batches(), "micro-batch", "micro-batches"), " each");
+  if (run.layout.pp() > 1) {
+    const double share =
+        bubble(run.layout.pp(), run.split.chunks_of_a_stage(), run.replica_micro_batches());
+    line += concat("; bubble ", format_fixed(100 * share, 1), " %");
+  }
+  return line;
+}
+
+}  // namespace
+
+std::vector<std::string> numbered_hosts(const std::vector<int>& first_rank) {
+  std::vector<std::string> hosts;
+  for (size_t h = 0; h + 1 < first_rank.size(); ++h) hosts.push_back(concat("host", h));
+  return hosts;
+}
+
+std::string words_of(const ModelPart& part) {
+  std::vector<std::string> words;
+  if (part.embeddings) words.push_back("embeddings");
+  bool first = true;
+  for (IndexRange chunk : part.chunks) {
+    words.push_back(concat(!first                                       ? ""
+                           : chunk.size() > 1 || part.chunks.size() > 1 ? "layers "
+                                                                        : "layer ",
+                           range_words(chunk)));
+    first = false;
+  }
+  if (part.head) words.push_back("head");
+  if (part.shards.size() < part.tensor_shards) {
+    words.push_back(concat(part.shards.size() > 1 ? "shards " : "shard ", range_words(part.shards),
+                           " of ", part.tensor_shards));
+  }
+  return join(words, ", ");
+}
+
+std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks) {
+  const LayoutRun& run = table.run;
+  const Layout& layout = run.layout;
+  std::vector<std::string> lines = {concat(
+      "layout ", letters_of(layout.placement()), ", ", name_of(run.schedule), ": ",
+      counted(layout.world(), "process", "processes"), " = ",
+      counted(layout.dp(), "replica", "replicas"), " x ", counted(layout.pp(), "stage", "stages"),
+      " x ", counted(layout.tp(), "tensor rank", "tensor ranks"))};
+  const int shown = std::min(layout.world(), most_ranks);
+  size_t host_width = 4, part_width = 5;
+  std::vector<RankRow> rows;
+  for (int rank = 0; rank < shown; ++rank) {
+    rows.push_back(row_of(run, rank));
+    host_width = std::max(host_width, table.hosts[size_t(rows.back().host)].size());
+    part_width = std::max(part_width, words_of(rows.back().part).size());
+  }
+  const size_t width = std::max<size_t>(2, concat(std::max(layout.dp(), layout.pp())).size() + 1);
+  auto place = [&](const std::string& d, const std::string& p, const std::string& t) {
+    return right(d, width) + right(p, width) + right(t, width);
+  };
+  lines.push_back(concat(" rank   ", padded("host", host_width), place("d", "p", "t"), "  ",
+                         padded("holds", part_width), "  parameters"));
+  for (int rank = 0; rank < shown; ++rank) {
+    const RankRow& row = rows[size_t(rank)];
+    lines.push_back(
+        concat(" ", padded(concat(rank), 7), padded(table.hosts[size_t(row.host)], host_width),
+               place(concat(row.at.d), concat(row.at.p), concat(row.at.t)), "  ",
+               padded(words_of(row.part), part_width), "  ", right(millions(row.parameters), 10)));
+  }
+  if (shown < layout.world()) lines.push_back(concat(" ... ", layout.world() - shown, " more"));
+  if (layout.pp() > 1) lines.push_back(stages_line(run));
+  lines.push_back(batch_line(run));
+  return lines;
+}
+
+std::vector<std::string> layout_warnings(const LayoutRun& run) {
+  const Layout& layout = run.layout;
+  std::vector<std::string> warnings;
+  if (const int across = groups_across_hosts(layout, Axis::tensor, run.first_rank)) {
+    warnings.push_back(concat(across, " of ", layout.world() / layout.tp(),
+                              " groups of tensor ranks are on several hosts: each layer then waits "
+                              "for the network four times (--placement, or a smaller --tp)"));
+  }
+  const int64_t m = run.replica_micro_batches();
+  if (m < layout.pp()) {
+    warnings.push_back(concat(counted(m, "micro-batch keeps", "micro-batches keep"), " ",
+                              layout.pp(), " stages waiting: raise --micro-batches or the batch"));
+  }
+  if (layout.dp() > run.virtual_shards) {
+    warnings.push_back(concat(layout.dp(), " replicas have ", run.virtual_shards,
+                              " virtual shards: the others compute nothing"));
+  }
+  if (layout.dp() > run.batch_size) {
+    warnings.push_back(concat(layout.dp(), " replicas have a batch of ", run.batch_size,
+                              ": the others compute nothing"));
+  }
+  return warnings;
+}
+
+std::string layout_json(const LayoutTable& table) {
+  using Json = nlohmann::ordered_json;
+  const LayoutRun& run = table.run;
+  const Layout& layout = run.layout;
+  auto range = [](IndexRange r) { return Json::array({r.begin, r.end}); };
+  Json out = {{"world", layout.world()},
+              {"dp", layout.dp()},
+              {"pp", layout.pp()},
+              {"tp", layout.tp()},
+              {"placement", letters_of(layout.placement())},
+              {"pipeline_schedule", name_of(run.schedule)},
+              {"chunks", run.split.chunks_of_a_stage()},
+              {"tensor_shards", run.tensor_shards},
+              {"virtual_shards", run.virtual_shards}};
+  out["ranks"] = Json::array();
+  for (int rank = 0; rank < layout.world(); ++rank) {
+    const RankRow row = row_of(run, rank);
+    Json layers = Json::array();
+    for (IndexRange chunk : row.part.chunks) layers.push_back(range(chunk));
+    out["ranks"].push_back({{"rank", rank},
+                            {"host", table.hosts[size_t(row.host)]},
+                            {"d", row.at.d},
+                            {"p", row.at.p},
+                            {"t", row.at.t},
+                            {"layers", layers},
+                            {"embeddings", row.part.embeddings},
+                            {"head", row.part.head},
+                            {"shards", range(row.part.shards)},
+                            {"parameters", row.parameters}});
+  }
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void write_layout(const std::filesystem::path& path, const LayoutTable& table) {
+  write_file(path, layout_json(table));
+}
+
+}  // namespace finetune

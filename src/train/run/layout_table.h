@@ -1,0 +1,34 @@
+// A run's layout for people and as a file: each rank's place, host and part of the model.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "train/plan/layout_forecast.h"
+
+namespace finetune {
+
+// What is told of; nothing here reads weights or talks to others.
+struct LayoutTable {
+  const LayoutRun& run;
+  std::vector<std::string> hosts;  // the name of each
+};
+
+// host0, host1, ...: where nobody has a name yet.
+std::vector<std::string> numbered_hosts(const std::vector<int>& first_rank);
+
+// For the log: what the layout is, a row for each of the first ranks, the stages and the batch.
+std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks = 16);
+// What is allowed and costs: one line each.
+std::vector<std::string> layout_warnings(const LayoutRun& run);
+
+// "layers 0-5", "embeddings, layers 0-2, 6-8", "layers 6-11, head, shards 0-1 of 4".
+std::string words_of(const ModelPart& part);
+
+// All ranks with coordinates, host, layers, shards and parameters; numbers of the layout first.
+std::string layout_json(const LayoutTable& table);
+void write_layout(const std::filesystem::path& path, const LayoutTable& table);
+
+}  // namespace finetune

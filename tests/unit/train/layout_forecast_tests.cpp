@@ -1,0 +1,251 @@
+// Forecasts of layouts: beside tables that the program builds, worked examples and simulation.
+#include <doctest/doctest.h>
+
+#include "distributed/pipeline/pipeline_simulation.h"
+#include "model/activations.h"
+#include "model/parameters.h"
+#include "train/plan/layout_forecast.h"
+
+using namespace finetune;
+
+namespace {
+
+constexpr Head kToken{HeadKind::token, 2}, kSequence{HeadKind::sequence, 3};
+
+BertConfig shape(int64_t layers, int64_t hidden, int64_t heads, int64_t inner) {
+  BertConfig config;
+  config.num_hidden_layers = layers;
+  config.hidden_size = hidden;
+  config.num_attention_heads = heads;
+  config.intermediate_size = inner;
+  return config;
+}
+
+struct Setting {
+  int64_t world = 1, pp = 1, tp = 1, hosts = 1;
+  int64_t micro_batches = 1, micro_batch_tokens = 512;
+  bool bf16 = false, recompute = false;
+  PipelineKind kind = PipelineKind::one_f_one_b;
+  int chunks = 1;
+};
+
+LayoutRun run_of(const BertConfig& config, const Setting& s) {
+  LayoutRun run;
+  run.config = config;
+  run.head = kToken;
+  run.layout = Layout(s.world, s.pp, s.tp);
+  run.length = 512;
+  run.split = split_stages("auto", int(s.pp), s.chunks, layer_costs(config, kToken, run.length));
+  run.schedule = s.kind;
+  for (int64_t host = 0; host < s.hosts; ++host) {
+    run.first_rank.push_back(int(part(s.world, s.hosts, host).begin));
+  }
+  run.first_rank.push_back(int(s.world));
+  run.tensor_shards = s.tp;
+  run.virtual_shards = run.layout.dp();
+  run.micro_batches = s.micro_batches;
+  run.micro_batch_tokens = s.micro_batch_tokens;
+  run.batch_size = run.layout.dp() * s.micro_batches * s.micro_batch_tokens / run.length;
+  run.compute = s.bf16 ? DType::bf16 : DType::f32;
+  run.recompute = s.recompute;
+  return run;
+}
+
+double gb(int64_t bytes) {
+  return double(bytes) / 1e9;
+}
+
+}  // namespace
+
+TEST_CASE("parameters of the whole are those of the table, and parts add up") {
+  for (const char* name : {"tiny", "minilm", "base", "large"}) {
+    for (Head head : {kToken, kSequence}) {
+      const BertConfig config = named_shape(name);
+      const int64_t whole = parameters_of(config, head, ModelPart::whole(config));
+      CHECK(whole == ParameterTable(config, head).count());
+      const StageSplit split = split_stages("auto", 2, 1, layer_costs(config, head, 128));
+      int64_t sum = 0, shards = 0;
+      for (int stage = 0; stage < 2; ++stage) {
+        sum += parameters_of(config, head, part_of(split, stage, 1, 1, 0));
+        for (int t = 0; t < 2; ++t) {
+          shards += parameters_of(config, head, part_of(split, stage, 2, 2, t));
+        }
+      }
+      CHECK(sum == whole);
+      // Twice: embeddings, head, LayerNorms and the biases of attention's and the layer's output.
+      const int64_t h = config.hidden_size, inner = config.intermediate_size;
+      const int64_t cut = 4 * h * h + 2 * h * inner + 3 * h + inner;
+      CHECK(shards == 2 * whole - config.num_hidden_layers * cut);
+    }
+  }
+}
+
+TEST_CASE("activations of one process are those of its plan, within a hundredth") {
+  for (const char* name : {"base", "large"}) {
+    for (bool bf16 : {false, true}) {
+      for (bool recompute : {false, true}) {
+        INFO(std::string(name));
+        CAPTURE(bf16);
+        CAPTURE(recompute);
+        const BertConfig config = named_shape(name);
+        Setting setting;
+        setting.micro_batch_tokens = 2048;
+        setting.bf16 = bf16;
+        setting.recompute = recompute;
+        const LayoutRun run = run_of(config, setting);
+        const StageMemory memory = stage_memory(run, 0);
+        const auto plan = ActivationPlan::training(config, kToken, run.compute, 2048, 4, recompute);
+        CHECK(double(memory.kept + memory.working) ==
+              doctest::Approx(double(plan.floats * 4)).epsilon(0.01));
+      }
+    }
+  }
+}
+
+TEST_CASE("the worked examples: BERT-base and BERT-large, 4096 tokens on two processes") {
+  const BertConfig base = named_shape("base"), large = named_shape("large");
+  auto total = [](const BertConfig& config, const Setting& setting) {
+    return gb(stage_memory(run_of(config, setting), 0).total());
+  };
+  const Setting dp2{.world = 2, .micro_batch_tokens = 2048};
+  const Setting tp2{.world = 2, .tp = 2, .micro_batch_tokens = 4096};
+  const Setting pp2{.world = 2, .pp = 2, .micro_batches = 8, .micro_batch_tokens = 512};
+  CHECK(total(base, dp2) == doctest::Approx(2.28).epsilon(0.01));
+  CHECK(total(base, tp2) == doctest::Approx(2.37).epsilon(0.01));
+  CHECK(total(base, pp2) == doctest::Approx(1.30).epsilon(0.01));
+  const AxisBytes of_dp2 = axis_bytes(run_of(base, dp2), 0);
+  CHECK(axis_bytes(run_of(base, tp2), 0).tensor == 4 * 12 * 2 / 2 * 4 * 4096 * 768);
+  CHECK(axis_bytes(run_of(base, pp2), 0).boundary == 8 * 512 * 768 * 8);
+  CHECK(axis_bytes(run_of(base, pp2), 0).pipeline == 4 * 512 * 768 * 8);
+  // All but the rows of words that the batch does not have: 4096 of 30522 at most.
+  const int64_t travelling = 108'893'186 - (30522 - 4096) * 768;
+  CHECK(of_dp2.data == 4 * travelling);
+  CHECK(of_dp2.tensor == 0);
+  CHECK(of_dp2.pipeline == 0);
+  CHECK(bubble(2, 1, 8) == doctest::Approx(1.0 / 9));
+
+  auto bf16 = [](Setting setting) {
+    setting.bf16 = true;
+    return setting;
+  };
+  CHECK(total(large, bf16(dp2)) == doctest::Approx(6.48).epsilon(0.01));
+  CHECK(total(large, bf16(tp2)) == doctest::Approx(6.16).epsilon(0.01));
+  CHECK(total(large, bf16(pp2)) == doctest::Approx(3.71).epsilon(0.01));
+  CHECK(gb(axis_bytes(run_of(large, tp2), 0).tensor) == doctest::Approx(1.61).epsilon(0.01));
+  CHECK(gb(axis_bytes(run_of(large, pp2), 0).boundary) == doctest::Approx(0.034).epsilon(0.02));
+}
+
+TEST_CASE("the worked examples: 30 and 175 billion parameters on 120 hosts of 8") {
+  const BertConfig billion30 = shape(48, 7168, 56, 28672);
+  const BertConfig billion175 = shape(96, 12288, 96, 49152);
+  auto setting = [](int64_t pp, int64_t m) {
+    return Setting{.world = 960,
+                   .pp = pp,
+                   .tp = 8,
+                   .hosts = 120,
+                   .micro_batches = m,
+                   .micro_batch_tokens = 1024,
+                   .bf16 = true,
+                   .recompute = true};
+  };
+  struct Row {
+    const BertConfig& config;
+    int64_t pp, m;
+    double memory, tp, pp_bytes, dp, bubble;
+  };
+  const Row rows[] = {{billion30, 6, 24, 10, 59, 1.4, 6.4, 0.17},
+                      {billion175, 6, 24, 47, 203, 2.4, 30, 0.17},
+                      {billion175, 12, 48, 29, 203, 4.8, 16, 0.19},
+                      {billion175, 1, 8, 228, 406, 0, 176, 0}};
+  for (const Row& row : rows) {
+    CAPTURE(row.config.num_hidden_layers);
+    CAPTURE(row.pp);
+    const LayoutRun run = run_of(row.config, setting(row.pp, row.m));
+    const AxisBytes bytes = axis_bytes(run, 0);
+    CHECK(gb(stage_memory(run, 0).total()) == doctest::Approx(row.memory).epsilon(0.025));
+    CHECK(gb(bytes.tensor) == doctest::Approx(row.tp).epsilon(0.01));
+    CHECK(gb(bytes.boundary) == doctest::Approx(row.pp_bytes).epsilon(0.02));
+    CHECK(gb(bytes.data) == doctest::Approx(row.dp).epsilon(0.03));
+    CHECK(bubble(row.pp, 1, row.m) == doctest::Approx(row.bubble).epsilon(0.03));
+  }
+}
+
+TEST_CASE("offload leaves a horizon of inputs on the device, recompute the inputs, shards arenas") {
+  const BertConfig base = named_shape("base");
+  Setting setting{.world = 2, .pp = 2, .micro_batches = 8};
+  setting.recompute = true;
+  LayoutRun run = run_of(base, setting);
+  const int64_t input = 512 * 4 * 768;
+  const int64_t layer = 512 * layer_token_bytes(base, 1, DType::f32) - input;  // without its output
+  // Six layers' inputs, the first one's again as the embeddings leave it, and their sum.
+  const int64_t slot = 8 * input + 512 * 8;
+  CHECK(stage_memory(run, 0).kept == 2 * slot + layer);
+  CHECK(stage_memory(run, 1).kept == 7 * input + layer);
+  CHECK(stage_memory(run, 0).offloaded == 0);
+  run.horizon = 4;
+  CHECK(stage_memory(run, 0).kept == 5 * input + layer);
+  CHECK(stage_memory(run, 0).offloaded == 2 * slot);
+  // One of two processes' four shards: a sum of two, and one that is computed.
+  const int64_t gradients = stage_memory(run, 0).gradients;
+  CHECK(gradients == 4 * stage_memory(run, 0).parameters);
+  run.virtual_shards = 4;
+  CHECK(stage_memory(run, 0).gradients == 3 * gradients);
+  CHECK(run.replica_micro_batches() == 32);
+  // Moments of a stage are divided between its replicas.
+  const StageMemory divided = stage_memory(run_of(base, {.world = 6, .pp = 2}), 1);
+  CHECK(divided.whole_moments == 8 * divided.parameters);
+  CHECK(divided.moments == (divided.whole_moments + 2) / 3);
+}
+
+TEST_CASE("a step's time, by hand") {
+  // One layer of 4 H^2 + 2 H I = 12 with H 1, I 4: 24 operations a token, attention 4 * 512.
+  const BertConfig config = shape(2, 1, 1, 4);
+  Setting setting{.world = 2, .tp = 1};
+  LayoutRun run = run_of(config, setting);
+  Rates rates;
+  rates.flops = 1e7;
+  rates.layer_latency = 0.125;
+  const LayerCosts costs = layer_costs(config, kToken, 512);
+  const double forward = costs.total({0, 2}) * 512 / 1e7 + 2 * 0.125;
+  CHECK(costs.layers[0] == 24 + 2048);
+  CHECK(step_forecast(run, rates).pipeline == doctest::Approx(3 * forward));
+  CHECK(step_forecast(run, rates).bubble == doctest::Approx(0));
+  // Between two replicas: gradients are hidden behind the backward pass, weights are not.
+  rates.link_latency = 0.5;
+  rates.link_bandwidth = 1e3;
+  const double half = 0.5 + double(axis_bytes(run, 0).data) / 2 / 1e3;
+  CHECK(step_forecast(run, rates).data == doctest::Approx(half + half - 2 * forward));
+  rates.flops = 1;
+  CHECK(step_forecast(run, rates).data == doctest::Approx(half));
+  // Between hosts the network counts: one process on each of them.
+  run.first_rank = {0, 1, 2};
+  rates.host_bandwidth = 1e2;
+  rates.host_latency = 2;
+  CHECK(step_forecast(run, rates).data ==
+        doctest::Approx(2 + double(axis_bytes(run, 0).data) / 2 / 1e2));
+}
+
+TEST_CASE("a long pipeline's time is that of all its rounds") {
+  const Rates rates;
+  for (PipelineKind kind :
+       {PipelineKind::one_f_one_b, PipelineKind::gpipe, PipelineKind::interleaved}) {
+    for (int64_t m : {16, 17, 47, 64}) {
+      CAPTURE(name_of(kind));
+      CAPTURE(m);
+      Setting setting{.world = 3, .pp = 3, .micro_batches = m, .kind = kind};
+      setting.chunks = chunks_of(kind, 3, 2);
+      const LayoutRun run = run_of(named_shape("base"), setting);
+      const StepForecast step = step_forecast(run, rates);
+      // Every micro-batch of every stage, without messages.
+      const PipelineTimes whole =
+          simulate(run.pipeline(), [&](int s, const PipelineAction& action) {
+            const double all = step.computes[size_t(s)] / run.pipeline().chunks;
+            return action.kind == PipelineAction::Kind::forward    ? all / 3
+                   : action.kind == PipelineAction::Kind::backward ? all * 2 / 3
+                                                                   : 0.0;
+          });
+      CHECK(step.pipeline == doctest::Approx(whole.makespan).epsilon(0.03));
+      CHECK(step.pipeline >= whole.makespan * 0.999);
+    }
+  }
+}
