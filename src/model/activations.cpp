@@ -9,10 +9,10 @@ namespace {
 // Hands out 64-byte aligned places one after the other.
 class Allocator {
  public:
-  explicit Allocator(DType type) : type_(type) {}
+  explicit Allocator(DType type, int64_t begin = 0) : type_(type), begin_(begin), end_(begin) {}
   int64_t take(int64_t floats) {
-    int64_t place = used_;
-    used_ += (floats + 15) / 16 * 16;
+    int64_t place = end_;
+    end_ += (floats + 15) / 16 * 16;
     return place;
   }
   // Of the backend's activation_type.
@@ -22,11 +22,12 @@ class Allocator {
   }
   // For products, in bf16.
   int64_t take_rounded(int64_t count) { return type_ == DType::bf16 ? take_typed(count) : kAbsent; }
-  int64_t used() const { return used_; }
+  int64_t end() const { return end_; }
+  int64_t used() const { return end_ - begin_; }
 
  private:
   DType type_;
-  int64_t used_ = 0;
+  int64_t begin_, end_;
 };
 
 void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config, Head head,
@@ -39,10 +40,11 @@ void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
   plan.logits = memory.take((sequence ? sequences : tokens) * head.outputs);
 }
 
-// What a layer computes between its input and its output.
-LayerPlaces take_results(Allocator& memory, const BertConfig& config, int64_t tokens, int64_t rows,
-                         bool first_only) {
+// What a layer computes between its input and its output, of first tokens apart.
+LayerPlaces take_results(Allocator& memory, const BertConfig& config, int64_t tokens,
+                         int64_t sequences, bool first_only) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size;
+  const int64_t rows = first_only ? sequences : tokens;
   LayerPlaces places;
   places.qkv = memory.take_typed(tokens * (first_only ? 2 : 3) * h);
   places.context = memory.take_typed(rows * h);
@@ -57,57 +59,97 @@ LayerPlaces take_results(Allocator& memory, const BertConfig& config, int64_t to
   return places;
 }
 
+void take_first(Allocator& memory, int64_t rows, int64_t h, LayerPlaces& places) {
+  places.first = memory.take(rows * h);
+  places.first_query = memory.take_typed(rows * h);
+}
+
+// Gives all layers the places of one's results.
+void share_results(ActivationPlan& plan, const LayerPlaces& results) {
+  for (LayerPlaces& layer : plan.layers) {
+    LayerPlaces shared = results;
+    shared.input = layer.input;
+    shared.output = layer.output;
+    layer = shared;
+  }
+}
+
+void take_gradients(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
+                    int64_t tokens, int64_t sequences, bool first_only, bool all_first_only) {
+  const int64_t h = config.hidden_size, inner = config.intermediate_size;
+  // The most rows of gradients that have R of them.
+  const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
+  plan.gradient = memory.take(tokens * h);
+  if (first_only) {
+    plan.first_gradient = memory.take(sequences * h);
+    plan.query_gradient = memory.take_typed(sequences * h);
+  }
+  // The head has its gradient there too, in f32.
+  plan.branch_gradient = memory.take(std::max(memory.floats_of(rows * h), sequences * h));
+  plan.context_gradient = memory.take_typed(rows * h);
+  plan.wide_gradient = memory.take_typed(std::max(rows * std::max(inner, 3 * h), tokens * 2 * h));
+}
+
 }  // namespace
 
-ActivationPlan ActivationPlan::training(const BertConfig& config, Head head, DType type,
-                                        int64_t tokens, int64_t sequences, bool recompute) {
-  const int64_t h = config.hidden_size, inner = config.intermediate_size;
+ModelChunk ModelChunk::of(const ModelPart& part, int64_t chunk) {
+  return {part.chunks[size_t(chunk)], part.embeddings && chunk == 0,
+          part.head && chunk + 1 == int64_t(part.chunks.size())};
+}
+
+ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
+                                        const ModelChunk& chunk, DType type, int64_t tokens,
+                                        int64_t sequences, bool recompute, int64_t slot_at,
+                                        int64_t working_at) {
+  const int64_t h = config.hidden_size, count = chunk.layers.size();
+  const bool sequence_head = chunk.head && head.kind == HeadKind::sequence;
   ActivationPlan plan;
-  Allocator memory(type);
-  plan.embedding_sum = memory.take(tokens * h);
-  plan.embedding_stats = memory.take(tokens * 2);
-  int64_t input = memory.take(tokens * h);
-  int64_t input_rounded = kAbsent;  // the embedding's output is rounded where it is read
-  int64_t most_rows = sequences;    // of the gradients that have R rows
-  LayerPlaces places;
-  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
-    const bool last = l + 1 == config.num_hidden_layers;
-    const bool first_only = head.kind == HeadKind::sequence && last;
-    const int64_t rows = first_only ? sequences : tokens;
-    most_rows = std::max(most_rows, rows);
-    // The first layer's places are large enough for every layer's results: no later one has more.
-    if (l == 0 || !recompute) places = take_results(memory, config, tokens, rows, first_only);
+  Allocator slot(type, slot_at);
+  if (chunk.embeddings) {
+    plan.embedding_sum = slot.take(tokens * h);
+    plan.embedding_stats = slot.take(tokens * 2);
+  }
+  // The first layer's input is rounded where it is read.
+  int64_t input = slot.take(tokens * h), input_rounded = kAbsent;
+  for (int64_t l = 0; l < count; ++l) {
+    const bool last = l + 1 == count, first_only = sequence_head && last;
+    LayerPlaces places;
+    if (!recompute) {
+      places = take_results(slot, config, tokens, sequences, first_only);
+      if (first_only) take_first(slot, sequences, h, places);
+    }
     places.input = input;
     places.input_rounded = input_rounded;
-    if (first_only) {
-      places.first = memory.take(sequences * h);
-      places.first_query = memory.take_typed(sequences * h);
-    }
-    places.output = memory.take(rows * h);
-    places.output_rounded = last || recompute ? kAbsent : memory.take_rounded(rows * h);
+    if (!last || chunk.head) places.output = slot.take((first_only ? sequences : tokens) * h);
+    if (!last && !recompute) places.output_rounded = slot.take_rounded(tokens * h);
     input = places.output;
     input_rounded = places.output_rounded;
     plan.layers.push_back(places);
   }
-  add_head(plan, memory, config, head, tokens, sequences);
-  plan.gradient = memory.take(tokens * h);
-  plan.first_gradient = memory.take(sequences * h);
-  plan.query_gradient = memory.take_typed(sequences * h);
-  // The head has its gradient there too, in f32.
-  plan.branch_gradient = memory.take(std::max(memory.floats_of(most_rows * h), sequences * h));
-  plan.context_gradient = memory.take_typed(most_rows * h);
-  plan.wide_gradient =
-      memory.take_typed(std::max(most_rows * std::max(inner, 3 * h), tokens * 2 * h));
+  if (chunk.head) add_head(plan, slot, config, head, tokens, sequences);
+  plan.kept = slot.used();
+
+  Allocator working(type, working_at == kAbsent ? slot.end() : working_at);
+  const bool all_first_only = sequence_head && count == 1;
+  if (recompute) {
+    // Large enough for every layer's results: no later one has more than the first.
+    share_results(plan, take_results(working, config, tokens, sequences, all_first_only));
+    if (sequence_head) take_first(working, sequences, h, plan.layers.back());
+  }
+  if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
+  take_gradients(plan, working, config, tokens, sequences, sequence_head, all_first_only);
   // The backward pass computes it again.
   for (LayerPlaces& layer : plan.layers) layer.activated = plan.wide_gradient;
-  plan.floats = memory.used();
+  plan.working = working.used();
+  plan.floats = std::max(slot.end(), working.end());
   return plan;
 }
 
 // A layer reads its input from `state` and leaves its output there; attention's tensors are dead
 // when the feed-forward begins, so the two share `wide`.
-ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head, DType type,
-                                         int64_t tokens, int64_t sequences, bool whole_layers) {
+ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head,
+                                         const ModelChunk& chunk, DType type, int64_t tokens,
+                                         int64_t sequences, bool whole_layers) {
   const int64_t h = config.hidden_size;
   ActivationPlan plan;
   Allocator memory(type);
@@ -130,16 +172,15 @@ ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head, DT
     places.attention_sum = places.output_sum = sum;
     places.inner = places.activated = wide;
   }
-  plan.layers.assign(size_t(config.num_hidden_layers), places);
-  plan.layers.front().input_rounded =
-      kAbsent;  // the embedding's output is rounded where it is read
+  plan.layers.assign(size_t(chunk.layers.size()), places);
+  plan.layers.front().input_rounded = kAbsent;  // rounded where it is read
   plan.layers.back().output_rounded = kAbsent;
-  if (head.kind == HeadKind::sequence) {
+  if (chunk.head && head.kind == HeadKind::sequence) {
     plan.layers.back().first = memory.take(sequences * h);
     if (!whole_layers) plan.layers.back().first_query = memory.take_typed(sequences * h);
   }
-  add_head(plan, memory, config, head, tokens, sequences);
-  plan.floats = memory.used();
+  if (chunk.head) add_head(plan, memory, config, head, tokens, sequences);
+  plan.working = plan.floats = memory.used();
   return plan;
 }
 

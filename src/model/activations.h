@@ -1,12 +1,16 @@
 // The activation plan: where every intermediate result of a pass lies in one block of memory.
 // Of forward and backward pass, by formula from the configuration and the sizes of the micro-batch.
+// The block has *slots*, each with what the backward pass of one micro-batch needs, and *working
+// memory*, which all passes share: gradients, and what is dead when a pass ends.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "core/numeric/dtype.h"
+#include "core/numeric/index_range.h"
 #include "model/config.h"
+#include "model/model_part.h"
 #include "model/parameters.h"
 
 namespace finetune {
@@ -37,15 +41,24 @@ struct LayerPlaces {
   int64_t output_rounded = kAbsent;   // (R, H) of all but the last layer
 };
 
+// Encoder layers that one pass computes, and what of the model's ends is with them.
+struct ModelChunk {
+  IndexRange layers;
+  bool embeddings = true, head = true;
+
+  static ModelChunk whole(const BertConfig& config) { return {{0, config.num_hidden_layers}}; }
+  static ModelChunk of(const ModelPart& part, int64_t chunk);
+};
+
 struct ActivationPlan {
   int64_t embedding_sum = kAbsent;    // (T, H)
   int64_t embedding_stats = kAbsent;  // (T, 2)
-  std::vector<LayerPlaces> layers;
-  int64_t pooler_input = kAbsent;  // (B, H) before tanh
-  int64_t pooled = kAbsent;        // (B, H) after tanh and dropout
-  int64_t logits = kAbsent;        // (B or T, outputs)
+  std::vector<LayerPlaces> layers;    // of the chunk
+  int64_t pooler_input = kAbsent;     // (B, H) before tanh
+  int64_t pooled = kAbsent;           // (B, H) after tanh and dropout
+  int64_t logits = kAbsent;           // (B or T, outputs)
 
-  // Gradients of the backward pass, each reused by all layers.
+  // Gradients of the backward pass, each reused by all layers: working memory.
   int64_t gradient = kAbsent;          // (T, H) of a layer's output, then of its input
   int64_t first_gradient = kAbsent;    // (B, H) the same for the last layer where R is B
   int64_t query_gradient = kAbsent;    // (B, H)*
@@ -53,15 +66,20 @@ struct ActivationPlan {
   int64_t context_gradient = kAbsent;  // (R, H)*
   int64_t wide_gradient = kAbsent;     // (R, I)*, then (T, 3H)* or (T, 2H)*
 
-  int64_t floats = 0;  // in all
+  // Floats of the slot and of working memory, and where the later of them ends in the block.
+  int64_t kept = 0, working = 0, floats = 0;
 
   // Training keeps a layer's results for its backward pass; with `recompute` it keeps each layer's
-  // input, and all layers share the places of the rest. Inference has a handful of buffers for all
-  // layers, two where the backend computes whole layers (Backend::has_layer).
-  static ActivationPlan training(const BertConfig& config, Head head, DType type, int64_t tokens,
-                                 int64_t sequences, bool recompute);
-  static ActivationPlan inference(const BertConfig& config, Head head, DType type, int64_t tokens,
-                                  int64_t sequences, bool whole_layers);
+  // input, and all layers share the places of the rest, in working memory. The slot begins at float
+  // `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both are
+  // multiples of 16.
+  static ActivationPlan training(const BertConfig& config, Head head, const ModelChunk& chunk,
+                                 DType type, int64_t tokens, int64_t sequences, bool recompute,
+                                 int64_t slot_at = 0, int64_t working_at = kAbsent);
+  // Inference has a handful of buffers for all layers, two where the backend computes whole layers
+  // (Backend::has_layer): all are working memory, from the block's start.
+  static ActivationPlan inference(const BertConfig& config, Head head, const ModelChunk& chunk,
+                                  DType type, int64_t tokens, int64_t sequences, bool whole_layers);
 };
 
 }  // namespace finetune

@@ -2,67 +2,18 @@
 #include "model/bert.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "model/encoder_layer.h"
+#include "model/passes/ends.h"
 
 namespace finetune {
 
 // A field of Bert::State, which a file of several must not see in an anonymous namespace.
-struct EmbeddingSlots {
-  Slot word, position, type, gamma, beta;
+struct ChunkLayers {
+  ModelChunk chunk;
+  std::vector<LayerSlots> layers;
 };
-
-namespace {
-
-// The order of dropout_streams: embeddings, head, three of each layer.
-constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kLayerStreams = 2;
-
-// Dropout of every site of one step.
-class DropoutSites {
- public:
-  explicit DropoutSites(const DropoutPlan* plan) : plan_(plan) {}
-  Dropout embeddings() const {
-    return site(hidden(), uint32_t(RandomUse::embedding_dropout), kEmbeddingStream);
-  }
-  Dropout head() const {
-    return site(plan_ ? plan_->head : 0, uint32_t(RandomUse::head_dropout), kHeadStream);
-  }
-  LayerDropout layer(int l) const {
-    const int64_t first = kLayerStreams + 3 * l;
-    return {site(plan_ ? plan_->attention : 0, layer_use(RandomUse::attention_dropout, l), first),
-            site(hidden(), layer_use(RandomUse::attention_output_dropout, l), first + 1),
-            site(hidden(), layer_use(RandomUse::output_dropout, l), first + 2)};
-  }
-
- private:
-  double hidden() const { return plan_ ? plan_->hidden : 0; }
-  Dropout site(double probability, uint32_t use, int64_t stream) const {
-    if (probability <= 0) return {};
-    if (!plan_->streams) {
-      return Dropout::make(probability, derive_key(plan_->seed, use), plan_->step);
-    }
-    Dropout dropout = Dropout::make(probability, {}, 0);
-    dropout.stream = plan_->streams + stream;
-    return dropout;
-  }
-
-  const DropoutPlan* plan_;
-};
-
-}  // namespace
-
-std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step) {
-  std::vector<DropoutStream> streams;
-  auto add = [&](uint32_t use) { streams.push_back({derive_key(seed, use), step}); };
-  add(uint32_t(RandomUse::embedding_dropout));
-  add(uint32_t(RandomUse::head_dropout));
-  for (int l = 0; l < int(config.num_hidden_layers); ++l) {
-    add(layer_use(RandomUse::attention_dropout, l));
-    add(layer_use(RandomUse::attention_output_dropout, l));
-    add(layer_use(RandomUse::output_dropout, l));
-  }
-  return streams;
-}
 
 bool has_whole_layers(const Backend& backend, const BertConfig& c) {
   return backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
@@ -72,264 +23,286 @@ struct Bert::State {
   Backend& backend;
   BertConfig config;
   Head head;
-  EmbeddingSlots embeddings;
-  std::vector<LayerSlots> layers;
-  Slot pooler_weight, pooler_bias, head_weight, head_bias;
-
+  EmbeddingEnd embedding_end;
+  HeadEnd head_end;
+  std::vector<ChunkLayers> chunks;
   bool whole_layers = false;  // in inference
+
   bool can_train = false, recompute = false;
+  int64_t slots = 1;
+  int64_t slot_floats = 0;  // of each
   std::shared_ptr<void> memory;
   int64_t reserved = 0;  // bytes
-  // Of the last forward, for its own micro-batch: a small one touches little of the memory.
-  ActivationPlan plan;
-  int64_t kept_tokens = 0, kept_sequences = 0;  // of the last kept forward; 0: none
+  // The last kept forward of a whole model; kept_tokens 0: none.
+  ActivationPlan kept;
+  int64_t kept_tokens = 0, kept_sequences = 0;
 
-  State(Backend& backend, const BertConfig& config, const ParameterTable& table);
+  State(Backend& backend, const BertConfig& config, const ParameterTable& table,
+        const ModelPart& part);
 
-  bool sequence_head() const { return head.kind == HeadKind::sequence; }
-  bool first_only(int64_t layer) const {
-    return sequence_head() && layer + 1 == config.num_hidden_layers;
+  const ModelChunk& chunk(int64_t index) const {
+    FINETUNE_CHECK(index >= 0 && index < int64_t(chunks.size()));
+    return chunks[size_t(index)].chunk;
+  }
+  bool first_only(const ModelChunk& of, int64_t layer) const {
+    return of.head && head.kind == HeadKind::sequence && layer + 1 == of.layers.end;
   }
   float* block() const { return static_cast<float*>(memory.get()); }
   Tensor at(int64_t place, int64_t rows, int64_t cols) const {
     return place == kAbsent ? Tensor{} : matrix(block() + place, rows, cols);
   }
-  LayerPass pass(const DeviceBatch& batch, int64_t layer, const DropoutSites& sites) const {
+  int64_t feature_rows(const DeviceBatch& batch) const {
+    return head.kind == HeadKind::sequence ? batch.sequences() : batch.tokens();
+  }
+  ActivationPlan training_plan(const ModelChunk& of, int64_t tokens, int64_t sequences,
+                               bool recomputes, int64_t slot_at = 0,
+                               int64_t working_at = kAbsent) const {
+    return ActivationPlan::training(config, head, of, backend.activation_type(), tokens, sequences,
+                                    recomputes, slot_at, working_at);
+  }
+  ActivationPlan inference_plan(const ModelChunk& of, int64_t tokens, int64_t sequences,
+                                bool whole) const {
+    return ActivationPlan::inference(config, head, of, backend.activation_type(), tokens, sequences,
+                                     whole);
+  }
+  // For its own micro-batch: a small one touches little of the memory.
+  ActivationPlan plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const;
+  LayerPass pass(const ModelChunk& of, const LayerSlots& slots_of_layer, int64_t layer,
+                 const DeviceBatch& batch, const ActivationPlan& plan,
+                 const DropoutSites& sites) const {
     return {backend,
             config,
             batch,
-            layers[size_t(layer)],
-            plan.layers[size_t(layer)],
-            sites.layer(int(layer)),
-            first_only(layer),
+            slots_of_layer,
+            plan.layers[size_t(layer - of.layers.begin)],
+            sites.layer(layer),
+            first_only(of, layer),
             block()};
   }
-
-  // Rows of the position embedding that the batch's positions, counted from 0, can name.
-  Tensor positions(const DeviceBatch& batch, float* arena) const;
-  void embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites, bool keep);
-  int64_t feature_rows(const DeviceBatch& batch) const {
-    return sequence_head() ? batch.sequences() : batch.tokens();
-  }
-  Tensor logits(const DeviceBatch& batch, float* weights, const DropoutSites& sites);
-  void head_backward(const DeviceBatch& batch, float* weights, float* arena, Tensor dlogits,
-                     const DropoutSites& sites, Tensor dencoder, bool accumulate);
-  void embed_backward(const DeviceBatch& batch, float* weights, float* arena,
-                      const DropoutSites& sites, bool accumulate);
+  void forward(ChunkSlot at, const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
+               const DropoutPlan* dropout, bool whole) const;
 };
 
-Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table)
-    : backend(b), config(c), head(table.head()) {
-  whole_layers = has_whole_layers(b, c);
-  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
-  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias); };
-  embeddings.word = weight(Role::word_embeddings);
-  embeddings.position = weight(Role::position_embeddings);
-  if (c.architecture->has(Role::type_embeddings)) embeddings.type = weight(Role::type_embeddings);
-  embeddings.gamma = weight(Role::embedding_norm);
-  embeddings.beta = bias(Role::embedding_norm);
-  for (int64_t l = 0; l < c.num_hidden_layers; ++l) layers.emplace_back(table, l);
-  const Role last = traits_of(head.kind).role;
-  head_weight = weight(last);
-  head_bias = bias(last);
-  if (sequence_head()) {
-    pooler_weight = weight(Role::pooler);
-    pooler_bias = bias(Role::pooler);
-  }
-}
-
-Tensor Bert::State::positions(const DeviceBatch& batch, float* arena) const {
-  const Tensor table = embeddings.position.in(arena);
-  const int64_t first = config.architecture->first_position;
-  return table.rows_from(first, std::min(batch.segments().max_length, table.rows - first));
-}
-
-void Bert::State::embed(const DeviceBatch& batch, float* weights, const DropoutSites& sites,
-                        bool keep) {
-  const int64_t t = batch.tokens(), h = config.hidden_size;
-  Tensor sum = at(plan.embedding_sum, t, h), output = at(plan.layers[0].input, t, h);
-  backend.embed(batch.ids(), batch.positions(), batch.types(), embeddings.word.in(weights),
-                positions(batch, weights), embeddings.type.in(weights), sum);
-  backend.add_layer_norm(sum, {}, {}, {}, embeddings.gamma.in(weights), embeddings.beta.in(weights),
-                         float(config.layer_norm_eps), keep ? sum : Tensor{},
-                         at(plan.embedding_stats, t, 2), output);
-  if (Dropout dropout = sites.embeddings(); dropout.on()) {
-    backend.dropout(output, dropout, batch.token_names(), output);
-  }
-}
-
-Tensor Bert::State::logits(const DeviceBatch& batch, float* weights, const DropoutSites& sites) {
-  const int64_t h = config.hidden_size, rows = feature_rows(batch);
-  Tensor features = at(plan.layers.back().output, rows, h);
-  if (sequence_head()) {
-    Tensor before_tanh = at(plan.pooler_input, rows, h), pooled = at(plan.pooled, rows, h);
-    backend.linear(features, pooler_weight.in(weights), pooler_bias.in(weights), before_tanh);
-    backend.activation(Activation::tanh, before_tanh, pooled);
-    if (Dropout dropout = sites.head(); dropout.on()) {
-      backend.dropout(pooled, dropout, batch.first_names(), pooled);
+Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table,
+                   const ModelPart& part)
+    : backend(b), config(c), head(table.head()), whole_layers(has_whole_layers(b, c)) {
+  if (part.embeddings) embedding_end = EmbeddingEnd(table, c);
+  if (part.head) head_end = HeadEnd(table);
+  for (size_t i = 0; i < part.chunks.size(); ++i) {
+    ChunkLayers of{ModelChunk::of(part, int64_t(i)), {}};
+    const IndexRange layers = of.chunk.layers;
+    FINETUNE_CHECK(layers.size() > 0 && layers.end <= c.num_hidden_layers);
+    for (int64_t l = layers.begin; l < layers.end; ++l) {
+      of.layers.emplace_back(table, l);
     }
-    features = pooled;
+    chunks.push_back(std::move(of));
   }
-  Tensor out = at(plan.logits, rows, head.outputs);
-  backend.linear(features, head_weight.in(weights), head_bias.in(weights), out);
-  return out;
 }
 
-// Gradients of the head; `dencoder` (B or T, H) is that of the encoder's output, absent if the
-// whole encoder is frozen.
-void Bert::State::head_backward(const DeviceBatch& batch, float* weights, float* arena,
-                                Tensor dlogits, const DropoutSites& sites, Tensor dencoder,
-                                bool accumulate) {
-  const int64_t rows = dlogits.rows, h = config.hidden_size;
-  Tensor output = at(plan.layers.back().output, rows, h);
-  if (!sequence_head()) {
-    if (dencoder) {
-      backend.linear_backward_input(dlogits, head_weight.in(weights), dencoder, false);
-    }
-    backend.linear_backward_weight(dlogits, output, head_weight.in(arena), head_bias.in(arena),
-                                   accumulate);
-    return;
+// With one slot working memory lies behind what the micro-batch keeps. With several both have fixed
+// places: micro-batches of other sizes are in the others.
+ActivationPlan Bert::State::plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const {
+  const ModelChunk& of = chunk(at.chunk);
+  const int64_t t = batch.tokens(), b = batch.sequences();
+  ActivationPlan made;
+  if (at.slot == ChunkSlot::kInference) {
+    made = inference_plan(of, t, b, whole);
+  } else {
+    FINETUNE_CHECK(can_train && at.slot >= 0 && at.slot < slots);
+    made = slots == 1
+               ? training_plan(of, t, b, recompute)
+               : training_plan(of, t, b, recompute, at.slot * slot_floats, slots * slot_floats);
+    FINETUNE_CHECK(made.kept <= slot_floats);
   }
-  Tensor before_tanh = at(plan.pooler_input, rows, h), pooled = at(plan.pooled, rows, h);
-  Tensor dpooled = at(plan.branch_gradient, rows, h);
-  backend.linear_backward_input(dlogits, head_weight.in(weights), dpooled, false);
-  backend.linear_backward_weight(dlogits, pooled, head_weight.in(arena), head_bias.in(arena),
-                                 accumulate);
-  if (Dropout dropout = sites.head(); dropout.on()) {
-    backend.dropout(dpooled, dropout, batch.first_names(), dpooled);
-  }
-  backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled, {});
-  if (dencoder) {
-    backend.linear_backward_input(dpooled, pooler_weight.in(weights), dencoder, false);
-  }
-  backend.linear_backward_weight(dpooled, output, pooler_weight.in(arena), pooler_bias.in(arena),
-                                 accumulate);
+  FINETUNE_CHECK(made.floats * int64_t(sizeof(float)) <= reserved);
+  return made;
 }
 
-void Bert::State::embed_backward(const DeviceBatch& batch, float* weights, float* arena,
-                                 const DropoutSites& sites, bool accumulate) {
-  const int64_t t = batch.tokens(), h = config.hidden_size;
-  if (!accumulate) {  // the word embedding has zeros where no token was
-    backend.fill_zero(embeddings.position.in(arena));
-    if (Tensor types = embeddings.type.in(arena)) backend.fill_zero(types);
+void Bert::State::forward(ChunkSlot at, const ActivationPlan& plan, const DeviceBatch& batch,
+                          float* weights, const DropoutPlan* dropout, bool whole) const {
+  const ModelChunk& of = chunk(at.chunk);
+  const DropoutSites sites(dropout);
+  const EndPass ends{backend, config, batch, plan, sites, block(), weights};
+  if (of.embeddings) embedding_end.forward(ends, at.slot != ChunkSlot::kInference);
+  int64_t l = of.layers.begin;
+  for (const LayerSlots& of_layer : chunks[size_t(at.chunk)].layers) {
+    const LayerPass layer = pass(of, of_layer, l++, batch, plan, sites);
+    whole ? whole_layer_forward(layer, weights) : layer_forward(layer, weights);
   }
-  Tensor gradient = at(plan.gradient, t, h);
-  if (Dropout dropout = sites.embeddings(); dropout.on()) {
-    backend.dropout(gradient, dropout, batch.token_names(), gradient);
-  }
-  backend.add_layer_norm_backward(gradient, at(plan.embedding_sum, t, h),
-                                  at(plan.embedding_stats, t, 2), embeddings.gamma.in(weights), {},
-                                  {}, gradient, {}, embeddings.gamma.in(arena),
-                                  embeddings.beta.in(arena), accumulate);
-  backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
-                         embeddings.word.in(arena), positions(batch, arena),
-                         embeddings.type.in(arena));
+  if (of.head) head_end.forward(ends);
 }
 
 Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& table)
-    : state_(std::make_unique<State>(backend, config, table)) {}
+    : Bert(backend, config, table, ModelPart::whole(config)) {}
+
+Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& table,
+           const ModelPart& part)
+    : state_(std::make_unique<State>(backend, config, table, part)) {}
 
 Bert::~Bert() = default;
 
-int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training,
-                               bool recompute) const {
+int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute,
+                               int64_t slots) const {
   const State& s = *state_;
-  int64_t floats = ActivationPlan::inference(s.config, s.head, s.backend.activation_type(), tokens,
-                                             sequences, s.whole_layers)
-                       .floats;
-  if (training) {
-    floats =
-        std::max(floats, ActivationPlan::training(s.config, s.head, s.backend.activation_type(),
-                                                  tokens, sequences, recompute)
-                             .floats);
+  int64_t inference = 0, one = 0, kept = 0, working = 0;
+  for (const ChunkLayers& of : s.chunks) {
+    inference =
+        std::max(inference, s.inference_plan(of.chunk, tokens, sequences, s.whole_layers).floats);
+    if (!training) continue;
+    const ActivationPlan plan = s.training_plan(of.chunk, tokens, sequences, recompute);
+    one = std::max(one, plan.floats);
+    kept = std::max(kept, plan.kept);
+    working = std::max(working, plan.working);
   }
-  return floats * int64_t(sizeof(float));
+  return std::max(inference, slots == 1 ? one : slots * kept + working) * int64_t(sizeof(float));
 }
 
-void Bert::reserve(BatchSize training, BatchSize inference, bool recompute) {
+void Bert::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots) {
   State& s = *state_;
+  FINETUNE_CHECK(slots >= 1);
   s.can_train = training.tokens > 0;
   s.recompute = recompute;
+  s.slots = slots;
+  s.slot_floats = 0;
   s.kept_tokens = s.kept_sequences = 0;
   s.memory.reset();
   s.reserved = activation_bytes(inference.tokens, inference.sequences, false);
   if (s.can_train) {
-    s.reserved = std::max(s.reserved,
-                          activation_bytes(training.tokens, training.sequences, true, recompute));
+    s.reserved = std::max(
+        s.reserved, activation_bytes(training.tokens, training.sequences, true, recompute, slots));
+    for (const ChunkLayers& of : s.chunks) {
+      s.slot_floats =
+          std::max(s.slot_floats,
+                   s.training_plan(of.chunk, training.tokens, training.sequences, recompute).kept);
+    }
   }
   s.memory = s.backend.allocate(size_t(s.reserved));
+}
+
+Tensor Bert::input_of(ChunkSlot at, const DeviceBatch& batch) const {
+  const State& s = *state_;
+  const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
+  return s.at(plan.layers.front().input, batch.tokens(), s.config.hidden_size);
+}
+
+Tensor Bert::output_of(ChunkSlot at, const DeviceBatch& batch) const {
+  const State& s = *state_;
+  const ActivationPlan plan = s.plan(at, batch, s.whole_layers);
+  return s.chunk(at.chunk).head
+             ? s.at(plan.logits, s.feature_rows(batch), s.head.outputs)
+             : s.at(plan.layers.back().output, batch.tokens(), s.config.hidden_size);
+}
+
+Tensor Bert::gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const {
+  const State& s = *state_;
+  return s.at(s.plan(at, batch, false).gradient, batch.tokens(), s.config.hidden_size);
+}
+
+Tensor Bert::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
+  return gradient_of_output(at, batch);
+}
+
+bool Bert::has_head(int64_t chunk) const {
+  return state_->chunk(chunk).head;
+}
+
+bool Bert::has_embeddings(int64_t chunk) const {
+  return state_->chunk(chunk).embeddings;
+}
+
+bool Bert::has_backward(int64_t chunk, int lowest_layer) const {
+  const ModelChunk& of = state_->chunk(chunk);
+  return lowest_layer <= of.layers.end + of.head;
+}
+
+bool Bert::passes_gradient_on(int64_t chunk, int lowest_layer) const {
+  const ModelChunk& of = state_->chunk(chunk);
+  return !of.embeddings && lowest_layer <= of.layers.begin;
+}
+
+void Bert::forward(ChunkSlot at, const DeviceBatch& batch, float* weights,
+                   const DropoutPlan* dropout) {
+  const State& s = *state_;
+  // Dropout is for parts: whole layers have none.
+  const bool whole = s.whole_layers && at.slot == ChunkSlot::kInference && dropout == nullptr;
+  s.forward(at, s.plan(at, batch, whole), batch, weights, dropout, whole);
 }
 
 Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
                      bool keep_for_backward) {
   State& s = *state_;
-  FINETUNE_CHECK(!keep_for_backward || s.can_train);
-  const int64_t t = batch.tokens(), b = batch.sequences();
-  // Dropout is for parts: whole layers have none.
+  const ChunkSlot at{0, keep_for_backward ? 0 : ChunkSlot::kInference};
+  FINETUNE_CHECK(s.chunk(0).embeddings && s.chunk(0).head);
   const bool whole = s.whole_layers && !keep_for_backward && dropout == nullptr;
-  const DType type = s.backend.activation_type();
-  s.plan = keep_for_backward ? ActivationPlan::training(s.config, s.head, type, t, b, s.recompute)
-                             : ActivationPlan::inference(s.config, s.head, type, t, b, whole);
-  FINETUNE_CHECK(s.plan.floats * int64_t(sizeof(float)) <= s.reserved);
-  s.kept_tokens = keep_for_backward ? t : 0;
-  s.kept_sequences = keep_for_backward ? b : 0;
-  const DropoutSites sites(dropout);
-  s.embed(batch, weights, sites, keep_for_backward);
-  for (int64_t l = 0; l < s.config.num_hidden_layers; ++l) {
-    const LayerPass pass = s.pass(batch, l, sites);
-    whole ? whole_layer_forward(pass, weights) : layer_forward(pass, weights);
-  }
-  return s.logits(batch, weights, sites);
+  const ActivationPlan plan = s.plan(at, batch, whole);
+  s.kept_tokens = keep_for_backward ? batch.tokens() : 0;
+  s.kept_sequences = keep_for_backward ? batch.sequences() : 0;
+  s.forward(at, plan, batch, weights, dropout, whole);
+  const Tensor logits = s.at(plan.logits, s.feature_rows(batch), s.head.outputs);
+  if (keep_for_backward) s.kept = plan;
+  return logits;
 }
 
 Tensor Bert::inferred_logits(const DeviceBatch& batch) const {
-  const State& s = *state_;
-  const auto plan = ActivationPlan::inference(s.config, s.head, s.backend.activation_type(),
-                                              batch.tokens(), batch.sequences(), s.whole_layers);
-  return s.at(plan.logits, s.feature_rows(batch), s.head.outputs);
+  return output_of({0, ChunkSlot::kInference}, batch);
 }
 
 void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
                     const DropoutPlan* dropout, int lowest_layer, bool accumulate,
                     const std::function<void(int)>& ready) {
-  State& s = *state_;
+  const State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens == batch.tokens() && s.kept_sequences == batch.sequences());
-  const int64_t h = s.config.hidden_size, count = s.config.num_hidden_layers;
-  const ActivationPlan& plan = s.plan;
+  backward({0, 0}, batch, weights, gradients, dlogits, dropout, lowest_layer, accumulate, ready);
+}
+
+void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, float* gradients,
+                    Tensor dlogits, const DropoutPlan* dropout, int lowest_layer, bool accumulate,
+                    const std::function<void(int)>& ready) {
+  const State& s = *state_;
+  if (!has_backward(at.chunk, lowest_layer)) return;
+  const ModelChunk& of = s.chunk(at.chunk);
+  const ActivationPlan plan = s.plan(at, batch, false);
   const DropoutSites sites(dropout);
-  if (lowest_layer > count + 1) return;
+  const EndPass ends{s.backend, s.config, batch, plan, sites, s.block(), weights};
   auto is_ready = [&](int64_t layer) {
     if (ready && layer >= lowest_layer) ready(int(layer));
   };
-  const int64_t top = s.sequence_head() ? plan.first_gradient : plan.gradient;
-  s.head_backward(batch, weights, gradients, dlogits, sites,
-                  lowest_layer <= count ? s.at(top, dlogits.rows, h) : Tensor{}, accumulate);
-  is_ready(count + 1);
-  for (int64_t l = count; l-- > 0 && l + 1 >= lowest_layer;) {
-    LayerGradients places{s.first_only(l) ? plan.first_gradient : plan.gradient,
+  if (of.head) {
+    const int64_t top = plan.first_gradient == kAbsent ? plan.gradient : plan.first_gradient;
+    const bool goes_on = lowest_layer <= of.layers.end;
+    s.head_end.backward(ends, gradients, dlogits,
+                        goes_on ? s.at(top, dlogits.rows, s.config.hidden_size) : Tensor{},
+                        accumulate);
+    is_ready(of.layers.end + 1);
+  }
+  for (int64_t l = of.layers.end; l-- > of.layers.begin && l + 1 >= lowest_layer;) {
+    LayerGradients places{s.first_only(of, l) ? plan.first_gradient : plan.gradient,
                           plan.branch_gradient,
                           plan.context_gradient,
                           plan.wide_gradient,
                           plan.query_gradient,
                           plan.gradient};
-    LayerPass pass = s.pass(batch, l, sites);
+    const LayerSlots& of_layer = s.chunks[size_t(at.chunk)].layers[size_t(l - of.layers.begin)];
+    LayerPass pass = s.pass(of, of_layer, l, batch, plan, sites);
     pass.accumulate = accumulate;
-    // The last layer's results are those of the forward pass still.
-    if (s.recompute && l + 1 < count) layer_forward(pass, weights);
+    // The last layer's results are those of the forward pass still, where no other can have come
+    // between.
+    if (s.recompute && (l + 1 < of.layers.end || s.slots > 1)) layer_forward(pass, weights);
     layer_backward(pass, places, weights, gradients, l >= lowest_layer);
     is_ready(l + 1);
   }
-  if (lowest_layer > 0) return;
-  s.embed_backward(batch, weights, gradients, sites, accumulate);
+  if (lowest_layer > 0 || !of.embeddings) return;
+  s.embedding_end.backward(ends, gradients, accumulate);
   is_ready(0);
 }
 
 Tensor Bert::hidden_state(int64_t i) const {
   const State& s = *state_;
   FINETUNE_CHECK(s.kept_tokens > 0 && i >= 0 && i <= s.config.num_hidden_layers);
-  if (i == 0) return s.at(s.plan.layers[0].input, s.kept_tokens, s.config.hidden_size);
-  const int64_t rows = s.first_only(i - 1) ? s.kept_sequences : s.kept_tokens;
-  return s.at(s.plan.layers[size_t(i - 1)].output, rows, s.config.hidden_size);
+  if (i == 0) return s.at(s.kept.layers[0].input, s.kept_tokens, s.config.hidden_size);
+  const bool first_only = s.first_only(s.chunk(0), i - 1);
+  return s.at(s.kept.layers[size_t(i - 1)].output, first_only ? s.kept_sequences : s.kept_tokens,
+              s.config.hidden_size);
 }
 
 }  // namespace finetune

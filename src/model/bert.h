@@ -5,60 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
-#include "core/numeric/packed_batch.h"
 #include "model/config.h"
+#include "model/device_batch.h"
+#include "model/model_part.h"
 #include "model/parameters.h"
+#include "model/passes/dropout_sites.h"
 #include "ops/backend.h"
 
 namespace finetune {
-
-// A PackedBatch in the backend's memory. Buffers are allocated once for the largest micro-batch.
-class DeviceBatch {
- public:
-  DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
-  // loss_scale: of every sample; fillers have 0.
-  void upload(const PackedBatch& batch, float loss_scale = 1);
-
-  int64_t tokens() const { return tokens_; }
-  int64_t sequences() const { return sequences_; }
-  const int32_t* ids() const;
-  const int32_t* types() const;
-  const uint32_t* positions() const;
-  const int32_t* order() const;
-  const int32_t* first_rows() const;  // (B) row of each sequence's first token
-  Segments segments() const;          // all tokens
-  Segments first_segments() const;    // one row per sequence: offsets 0, 1, ..., B
-  const uint32_t* samples() const;    // (B)
-  RowNames token_names() const;       // (T)
-  RowNames first_names() const;       // (B) position 0
-  LossScale loss_scale() const;       // (B)
-
- private:
-  const uint32_t* token_array(int64_t index) const;
-  const uint32_t* sequence_array(int64_t index) const;
-
-  Backend& backend_;
-  std::shared_ptr<void> memory_;
-  std::vector<uint32_t> host_;  // what is uploaded, in one piece
-  int64_t max_tokens_, max_sequences_;
-  int64_t tokens_ = 0, sequences_ = 0, max_length_ = 0;
-};
-
-// Dropout of one step: which masks, and how strong. Probabilities 0 switch it off.
-struct DropoutPlan {
-  uint64_t seed = 0;
-  uint32_t step = 0;
-  double hidden = 0;
-  double attention = 0;
-  double head = 0;
-  // Backend memory with what dropout_streams made of seed and step, which are not read then; null:
-  // they are.
-  const DropoutStream* streams = nullptr;
-};
-// One for each use of dropout in such a model.
-std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step);
 
 // Of a micro-batch; zeros: there is none.
 struct BatchSize {
@@ -69,25 +24,40 @@ struct BatchSize {
 // Whether inference computes whole layers (Backend::has_layer), in two small buffers.
 bool has_whole_layers(const Backend& backend, const BertConfig& config);
 
+// Which pass of a part of the model: over which of its chunks, and in which slot it keeps what the
+// backward pass over the same micro-batch needs. A slot holds one chunk's pass at a time.
+struct ChunkSlot {
+  static constexpr int64_t kInference = -1;  // nothing is kept
+
+  int64_t chunk = 0;
+  int64_t slot = 0;
+};
+
 class Bert {
  public:
+  // The whole model, or what a stage of a pipeline has of it.
   Bert(Backend& backend, const BertConfig& config, const ParameterTable& table);
+  Bert(Backend& backend, const BertConfig& config, const ParameterTable& table,
+       const ModelPart& part);
   ~Bert();
 
   // Bytes of activations for a micro-batch of T tokens in B sequences, as reserve() allocates them.
-  // Training keeps what the backward pass needs, and has room for inference as well; with
-  // `recompute` it keeps the layers' inputs, and the backward pass computes the rest again: the
-  // same bits, since dropout has no state.
-  int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training,
-                           bool recompute = false) const;
+  // Training keeps what the backward pass needs, for `slots` micro-batches, and has room for
+  // inference as well; with `recompute` it keeps the layers' inputs, and the backward pass computes
+  // the rest again: the same bits, since dropout has no state.
+  int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute = false,
+                           int64_t slots = 1) const;
   // Allocates for micro-batches up to this size, in place of what was reserved before.
-  void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false) {
+  void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false,
+               int64_t slots = 1) {
     reserve(training ? BatchSize{max_tokens, max_sequences} : BatchSize{},
-            {max_tokens, max_sequences}, recompute);
+            {max_tokens, max_sequences}, recompute, slots);
   }
   // The same with a size of its own for inference, besides that of training.
-  void reserve(BatchSize training, BatchSize inference, bool recompute);
+  void reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots = 1);
 
+  // The whole model's passes, in slot 0.
+  //
   // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head; valid until the next
   // call of forward or backward.
   // `weights` is an arena of the table. With `dropout` null no dropout is applied; with
@@ -106,8 +76,30 @@ class Bert {
                 const DropoutPlan* dropout, int lowest_layer = 0, bool accumulate = true,
                 const std::function<void(int)>& ready = {});
 
-  // For tests: hidden state after the embeddings (0) or layer i (1..L) of the last kept forward,
-  // (T, H); of the last layer of a sequence head (B, H), first tokens alone.
+  // A part's passes, chunk by chunk. Between chunks go (T, H) of f32. Before forward() the chunk's
+  // input lies in input_of(), unless the chunk has the embeddings; afterwards output_of() has its
+  // output, which for a chunk with the head is the logits. An output without a head is valid until
+  // the next pass, the rest until another pass takes the slot.
+  // Before backward() of a chunk without head the gradient of its output lies in
+  // gradient_of_output(); afterwards gradient_of_input() has that of its input, where
+  // passes_gradient_on() says so. Both are one place, valid until the next backward().
+  Tensor input_of(ChunkSlot at, const DeviceBatch& batch) const;
+  Tensor output_of(ChunkSlot at, const DeviceBatch& batch) const;
+  Tensor gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const;
+  Tensor gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const;
+  void forward(ChunkSlot at, const DeviceBatch& batch, float* weights, const DropoutPlan* dropout);
+  // Of the forward pass that is in the slot. dlogits: of a chunk with the head.
+  void backward(ChunkSlot at, const DeviceBatch& batch, float* weights, float* gradients,
+                Tensor dlogits, const DropoutPlan* dropout, int lowest_layer = 0,
+                bool accumulate = true, const std::function<void(int)>& ready = {});
+  // Whether anything in the chunk is trained, and whether anything below it is.
+  bool has_backward(int64_t chunk, int lowest_layer) const;
+  bool passes_gradient_on(int64_t chunk, int lowest_layer) const;
+  bool has_head(int64_t chunk) const;
+  bool has_embeddings(int64_t chunk) const;
+
+  // For tests: hidden state after the embeddings (0) or layer i (1..L) of the last kept forward of
+  // a whole model, (T, H); of the last layer of a sequence head (B, H), first tokens alone.
   Tensor hidden_state(int64_t i) const;
 
  private:

@@ -1,9 +1,9 @@
 // Uploads a packed micro-batch as one block, and gives views of its arrays.
+#include "model/device_batch.h"
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
-
-#include "model/bert.h"
 
 namespace finetune {
 namespace {

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "model/activations.h"
-#include "model/bert.h"
 #include "model/config.h"
+#include "model/device_batch.h"
 #include "model/parameters.h"
 #include "ops/backend.h"
 

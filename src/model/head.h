@@ -1,4 +1,4 @@
-// Heads on an encoder: one row each. What computes a head is in bert.cpp.
+// Heads on an encoder: one row each. What computes a head is in passes/ends.cpp.
 #pragma once
 
 #include <array>

@@ -42,10 +42,12 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
 
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
   const Head head = run.table.head();
-  const auto training = ActivationPlan::training(
-      run.config, head, run.compute, sizes.training.tokens, sizes.training.sequences, recompute);
-  const auto evaluation = ActivationPlan::inference(
-      run.config, head, run.compute, sizes.evaluation.tokens, sizes.evaluation.sequences, false);
+  const auto training =
+      ActivationPlan::training(run.config, head, ModelChunk::whole(run.config), run.compute,
+                               sizes.training.tokens, sizes.training.sequences, recompute);
+  const auto evaluation =
+      ActivationPlan::inference(run.config, head, ModelChunk::whole(run.config), run.compute,
+                                sizes.evaluation.tokens, sizes.evaluation.sequences, false);
   // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
   const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
   const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);

@@ -1,0 +1,45 @@
+// A PackedBatch in the backend's memory, and views of its arrays.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/numeric/packed_batch.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+// Buffers are allocated once for the largest micro-batch.
+class DeviceBatch {
+ public:
+  DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
+  // loss_scale: of every sample; fillers have 0.
+  void upload(const PackedBatch& batch, float loss_scale = 1);
+
+  int64_t tokens() const { return tokens_; }
+  int64_t sequences() const { return sequences_; }
+  const int32_t* ids() const;
+  const int32_t* types() const;
+  const uint32_t* positions() const;
+  const int32_t* order() const;
+  const int32_t* first_rows() const;  // (B) row of each sequence's first token
+  Segments segments() const;          // all tokens
+  Segments first_segments() const;    // one row per sequence: offsets 0, 1, ..., B
+  const uint32_t* samples() const;    // (B)
+  RowNames token_names() const;       // (T)
+  RowNames first_names() const;       // (B) position 0
+  LossScale loss_scale() const;       // (B)
+
+ private:
+  const uint32_t* token_array(int64_t index) const;
+  const uint32_t* sequence_array(int64_t index) const;
+
+  Backend& backend_;
+  std::shared_ptr<void> memory_;
+  std::vector<uint32_t> host_;  // what is uploaded, in one piece
+  int64_t max_tokens_, max_sequences_;
+  int64_t tokens_ = 0, sequences_ = 0, max_length_ = 0;
+};
+
+}  // namespace finetune

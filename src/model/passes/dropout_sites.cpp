@@ -1,0 +1,53 @@
+// Names each site's random stream.
+#include "model/passes/dropout_sites.h"
+
+#include "core/numeric/philox.h"
+
+namespace finetune {
+namespace {
+
+// The order of dropout_streams: embeddings, head, three of each layer.
+constexpr int64_t kEmbeddingStream = 0, kHeadStream = 1, kLayerStreams = 2;
+
+}  // namespace
+
+std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step) {
+  std::vector<DropoutStream> streams;
+  auto add = [&](uint32_t use) { streams.push_back({derive_key(seed, use), step}); };
+  add(uint32_t(RandomUse::embedding_dropout));
+  add(uint32_t(RandomUse::head_dropout));
+  for (int l = 0; l < int(config.num_hidden_layers); ++l) {
+    add(layer_use(RandomUse::attention_dropout, l));
+    add(layer_use(RandomUse::attention_output_dropout, l));
+    add(layer_use(RandomUse::output_dropout, l));
+  }
+  return streams;
+}
+
+Dropout DropoutSites::embeddings() const {
+  return site(hidden(), uint32_t(RandomUse::embedding_dropout), kEmbeddingStream);
+}
+
+Dropout DropoutSites::head() const {
+  return site(plan_ ? plan_->head : 0, uint32_t(RandomUse::head_dropout), kHeadStream);
+}
+
+LayerDropout DropoutSites::layer(int64_t layer) const {
+  const int64_t first = kLayerStreams + 3 * layer;
+  auto use = [&](RandomUse of) { return layer_use(of, int(layer)); };
+  return {site(plan_ ? plan_->attention : 0, use(RandomUse::attention_dropout), first),
+          site(hidden(), use(RandomUse::attention_output_dropout), first + 1),
+          site(hidden(), use(RandomUse::output_dropout), first + 2)};
+}
+
+Dropout DropoutSites::site(double probability, uint32_t use, int64_t stream) const {
+  if (probability <= 0) return {};
+  if (!plan_->streams) {
+    return Dropout::make(probability, derive_key(plan_->seed, use), plan_->step);
+  }
+  Dropout dropout = Dropout::make(probability, {}, 0);
+  dropout.stream = plan_->streams + stream;
+  return dropout;
+}
+
+}  // namespace finetune

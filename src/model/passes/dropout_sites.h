@@ -1,0 +1,42 @@
+// Where a model drops out: the masks of one step, and the dropout of each site in a pass.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/config.h"
+#include "model/encoder_layer.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+// Dropout of one step: which masks, and how strong. Probabilities 0 switch it off.
+struct DropoutPlan {
+  uint64_t seed = 0;
+  uint32_t step = 0;
+  double hidden = 0;
+  double attention = 0;
+  double head = 0;
+  // Backend memory with what dropout_streams made of seed and step, which are not read then; null:
+  // they are.
+  const DropoutStream* streams = nullptr;
+};
+// One for each use of dropout in such a model.
+std::vector<DropoutStream> dropout_streams(const BertConfig& config, uint64_t seed, uint32_t step);
+
+// Dropout of every site of one step; without a plan there is none. The plan must outlive it.
+class DropoutSites {
+ public:
+  explicit DropoutSites(const DropoutPlan* plan) : plan_(plan) {}
+  Dropout embeddings() const;
+  Dropout head() const;
+  LayerDropout layer(int64_t layer) const;  // of the whole model, 0 for the first
+
+ private:
+  double hidden() const { return plan_ ? plan_->hidden : 0; }
+  Dropout site(double probability, uint32_t use, int64_t stream) const;
+
+  const DropoutPlan* plan_;
+};
+
+}  // namespace finetune

@@ -1,0 +1,119 @@
+// Forward and backward pass of embeddings, pooler and head.
+#include "model/passes/ends.h"
+
+#include <algorithm>
+
+namespace finetune {
+
+EmbeddingEnd::EmbeddingEnd(const ParameterTable& table, const BertConfig& config) {
+  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
+  word_ = weight(Role::word_embeddings);
+  position_ = weight(Role::position_embeddings);
+  if (config.architecture->has(Role::type_embeddings)) type_ = weight(Role::type_embeddings);
+  gamma_ = weight(Role::embedding_norm);
+  beta_ = slot_of(table, Role::embedding_norm, ParameterPart::bias);
+}
+
+// Rows of the position embedding that the batch's positions, counted from 0, can name.
+Tensor EmbeddingEnd::positions(const EndPass& pass, float* arena) const {
+  const Tensor table = position_.in(arena);
+  const int64_t first = pass.config.architecture->first_position;
+  return table.rows_from(first, std::min(pass.batch.segments().max_length, table.rows - first));
+}
+
+void EmbeddingEnd::forward(const EndPass& pass, bool keep) const {
+  Backend& backend = pass.backend;
+  const DeviceBatch& batch = pass.batch;
+  const int64_t t = batch.tokens(), h = pass.config.hidden_size;
+  Tensor sum = pass.at(pass.plan.embedding_sum, t, h);
+  Tensor output = pass.at(pass.plan.layers[0].input, t, h);
+  backend.embed(batch.ids(), batch.positions(), batch.types(), word_.in(pass.weights),
+                positions(pass, pass.weights), type_.in(pass.weights), sum);
+  backend.add_layer_norm(sum, {}, {}, {}, gamma_.in(pass.weights), beta_.in(pass.weights),
+                         float(pass.config.layer_norm_eps), keep ? sum : Tensor{},
+                         pass.at(pass.plan.embedding_stats, t, 2), output);
+  if (Dropout dropout = pass.sites.embeddings(); dropout.on()) {
+    backend.dropout(output, dropout, batch.token_names(), output);
+  }
+}
+
+void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) const {
+  Backend& backend = pass.backend;
+  const DeviceBatch& batch = pass.batch;
+  const int64_t t = batch.tokens(), h = pass.config.hidden_size;
+  if (!accumulate) {  // the word embedding has zeros where no token was
+    backend.fill_zero(position_.in(arena));
+    if (Tensor types = type_.in(arena)) backend.fill_zero(types);
+  }
+  Tensor gradient = pass.at(pass.plan.gradient, t, h);
+  if (Dropout dropout = pass.sites.embeddings(); dropout.on()) {
+    backend.dropout(gradient, dropout, batch.token_names(), gradient);
+  }
+  backend.add_layer_norm_backward(
+      gradient, pass.at(pass.plan.embedding_sum, t, h), pass.at(pass.plan.embedding_stats, t, 2),
+      gamma_.in(pass.weights), {}, {}, gradient, {}, gamma_.in(arena), beta_.in(arena), accumulate);
+  backend.embed_backward(gradient, batch.ids(), batch.positions(), batch.types(), batch.order(),
+                         word_.in(arena), positions(pass, arena), type_.in(arena));
+}
+
+HeadEnd::HeadEnd(const ParameterTable& table) : head_(table.head()) {
+  auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
+  auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias); };
+  const Role last = traits_of(head_.kind).role;
+  weight_ = weight(last);
+  bias_ = bias(last);
+  if (!of_sequences()) return;
+  pooler_weight_ = weight(Role::pooler);
+  pooler_bias_ = bias(Role::pooler);
+}
+
+Tensor HeadEnd::logits(const EndPass& pass) const {
+  return pass.at(pass.plan.logits, rows(pass), head_.outputs);
+}
+
+void HeadEnd::forward(const EndPass& pass) const {
+  Backend& backend = pass.backend;
+  const int64_t h = pass.config.hidden_size;
+  Tensor features = pass.at(pass.plan.layers.back().output, rows(pass), h);
+  if (of_sequences()) {
+    Tensor before_tanh = pass.at(pass.plan.pooler_input, rows(pass), h);
+    Tensor pooled = pass.at(pass.plan.pooled, rows(pass), h);
+    backend.linear(features, pooler_weight_.in(pass.weights), pooler_bias_.in(pass.weights),
+                   before_tanh);
+    backend.activation(Activation::tanh, before_tanh, pooled);
+    if (Dropout dropout = pass.sites.head(); dropout.on()) {
+      backend.dropout(pooled, dropout, pass.batch.first_names(), pooled);
+    }
+    features = pooled;
+  }
+  backend.linear(features, weight_.in(pass.weights), bias_.in(pass.weights), logits(pass));
+}
+
+void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
+                       bool accumulate) const {
+  Backend& backend = pass.backend;
+  float* weights = pass.weights;
+  const int64_t count = dlogits.rows, h = pass.config.hidden_size;
+  Tensor output = pass.at(pass.plan.layers.back().output, count, h);
+  if (!of_sequences()) {
+    if (dencoder) backend.linear_backward_input(dlogits, weight_.in(weights), dencoder, false);
+    backend.linear_backward_weight(dlogits, output, weight_.in(arena), bias_.in(arena), accumulate);
+    return;
+  }
+  Tensor before_tanh = pass.at(pass.plan.pooler_input, count, h);
+  Tensor pooled = pass.at(pass.plan.pooled, count, h);
+  Tensor dpooled = pass.at(pass.plan.branch_gradient, count, h);
+  backend.linear_backward_input(dlogits, weight_.in(weights), dpooled, false);
+  backend.linear_backward_weight(dlogits, pooled, weight_.in(arena), bias_.in(arena), accumulate);
+  if (Dropout dropout = pass.sites.head(); dropout.on()) {
+    backend.dropout(dpooled, dropout, pass.batch.first_names(), dpooled);
+  }
+  backend.activation_backward(Activation::tanh, before_tanh, dpooled, dpooled, {});
+  if (dencoder) {
+    backend.linear_backward_input(dpooled, pooler_weight_.in(weights), dencoder, false);
+  }
+  backend.linear_backward_weight(dpooled, output, pooler_weight_.in(arena), pooler_bias_.in(arena),
+                                 accumulate);
+}
+
+}  // namespace finetune

@@ -1,0 +1,68 @@
+// The ends of the model: the embeddings below its encoder layers, pooler and head above them.
+// A part of a model (model_part.h) may lack either.
+#pragma once
+
+#include "model/activations.h"
+#include "model/config.h"
+#include "model/device_batch.h"
+#include "model/encoder_layer.h"
+#include "model/parameters.h"
+#include "model/passes/dropout_sites.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+// What a pass over an end works on.
+struct EndPass {
+  Backend& backend;
+  const BertConfig& config;
+  const DeviceBatch& batch;
+  const ActivationPlan& plan;
+  const DropoutSites& sites;
+  float* memory = nullptr;   // the activation block
+  float* weights = nullptr;  // an arena of the table
+  // (rows, cols) at `place`, or absent.
+  Tensor at(int64_t place, int64_t rows, int64_t cols) const {
+    return place == kAbsent ? Tensor{} : matrix(memory + place, rows, cols);
+  }
+};
+
+class EmbeddingEnd {
+ public:
+  EmbeddingEnd() = default;  // of a part that lacks it
+  EmbeddingEnd(const ParameterTable& table, const BertConfig& config);
+
+  // Writes the first layer's input.
+  void forward(const EndPass& pass, bool keep) const;
+  // Of plan.gradient, which is overwritten; gradients are added to `arena` or written there.
+  void backward(const EndPass& pass, float* arena, bool accumulate) const;
+
+ private:
+  Tensor positions(const EndPass& pass, float* arena) const;
+
+  Slot word_, position_, type_, gamma_, beta_;
+};
+
+class HeadEnd {
+ public:
+  HeadEnd() = default;  // of a part that lacks it
+  explicit HeadEnd(const ParameterTable& table);
+
+  // (B, outputs) or (T, outputs), at plan.logits.
+  Tensor logits(const EndPass& pass) const;
+  void forward(const EndPass& pass) const;
+  // `dencoder` (B or T, H) becomes the gradient of the encoder's output; absent: it is not wanted.
+  void backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
+                bool accumulate) const;
+
+ private:
+  bool of_sequences() const { return head_.kind == HeadKind::sequence; }
+  int64_t rows(const EndPass& pass) const {
+    return of_sequences() ? pass.batch.sequences() : pass.batch.tokens();
+  }
+
+  Head head_;
+  Slot pooler_weight_, pooler_bias_, weight_, bias_;
+};
+
+}  // namespace finetune
