@@ -94,6 +94,42 @@ std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, int64_t 
   return runs;
 }
 
+std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, const MicroBatching& cut) {
+  return cut.runs > 0 ? equal_runs(lengths, cut.runs) : micro_batches(lengths, cut.tokens);
+}
+
+std::vector<IndexRange> equal_runs(std::span<const int64_t> lengths, int64_t runs) {
+  FINETUNE_CHECK(runs > 0);
+  const int64_t count = int64_t(lengths.size());
+  runs = std::min(runs, count);
+  std::vector<int64_t> before(size_t(count) + 1, 0);  // tokens before each boundary
+  std::partial_sum(lengths.begin(), lengths.end(), before.begin() + 1);
+  std::vector<IndexRange> cut;
+  for (int64_t k = 1, end = 0; k <= runs; ++k) {
+    // Distances from k / runs of all, times runs.
+    auto distance = [&](int64_t at) {
+      return std::abs(before[size_t(at)] * runs - before.back() * k);
+    };
+    const int64_t begin = end, last = count - (runs - k);
+    end = begin + 1;
+    while (end < last && distance(end + 1) < distance(end)) ++end;
+    cut.push_back({begin, end});
+  }
+  return cut;
+}
+
+RunBounds largest_run(const SequenceBounds& of, const MicroBatching& cut) {
+  const int64_t shortest = std::max<int64_t>(1, of.shortest);
+  if (cut.runs == 0) {
+    const int64_t sequences = std::min(of.count, std::max<int64_t>(1, cut.tokens / shortest));
+    return {std::max(of.longest, std::min(cut.tokens, sequences * of.longest)), sequences};
+  }
+  const int64_t runs = std::min(cut.runs, of.count), most = of.count - runs + 1;
+  const int64_t tokens =
+      std::min(most * of.longest, of.count * of.longest / runs + (runs > 1 ? of.longest : 0));
+  return {tokens, std::min(most, std::max<int64_t>(1, tokens / shortest))};
+}
+
 HoldOut hold_out(int64_t count, double fraction, uint64_t seed) {
   FINETUNE_CHECK(fraction >= 0 && fraction <= 1);
   double exact = fraction * double(count);

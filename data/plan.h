@@ -29,9 +29,34 @@ IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch)
 // those that lack samples. All places in order for one shard.
 std::vector<uint32_t> shard_places(std::span<const int64_t> lengths, int64_t shards);
 
-// Cuts sequences with these lengths, in order, into runs of at most `max_tokens` tokens each (a
-// longer single sequence is a run of its own). Ranges cover [0, lengths.size()).
+// How a shard is cut into micro-batches: by a bound on their tokens or, where `runs` is not 0, into
+// a number of them.
+struct MicroBatching {
+  int64_t tokens = 0;
+  int64_t runs = 0;
+
+  static MicroBatching of_tokens(int64_t most) { return {most, 0}; }
+  static MicroBatching into(int64_t runs) { return {0, runs}; }
+};
+
+// Cuts sequences with these lengths, in order. Ranges cover [0, lengths.size()), none is empty.
+std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, const MicroBatching& cut);
+// Into runs of at most `max_tokens` tokens each (a longer single sequence is a run of its own).
 std::vector<IndexRange> micro_batches(std::span<const int64_t> lengths, int64_t max_tokens);
+// Into R = min(runs, sequences) runs of about equal tokens. Run k ends at the boundary of sequences
+// that is nearest to (k + 1) / R of all tokens (of two, the lower one), but each run has a
+// sequence: where the one before ends there, one further; and no later than leaves one for each
+// that follows. No run has more tokens than an R-th of all and the longest sequence.
+std::vector<IndexRange> equal_runs(std::span<const int64_t> lengths, int64_t runs);
+
+// The largest micro-batch that can come of up to `count` sequences with lengths in these bounds.
+struct SequenceBounds {
+  int64_t count = 0, longest = 0, shortest = 0;
+};
+struct RunBounds {
+  int64_t tokens = 0, sequences = 0;
+};
+RunBounds largest_run(const SequenceBounds& sequences, const MicroBatching& cut);
 
 // Held-out samples for evaluation: ceil(fraction * count) of them, drawn by seed, in file order.
 struct HoldOut {

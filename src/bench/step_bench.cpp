@@ -199,17 +199,17 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
 
   StepOptions step_options;
   step_options.virtual_shards = result.virtual_shards;
-  step_options.micro_batch_tokens =
+  step_options.micro_batches = MicroBatching::of_tokens(
       options.micro_batch_tokens > 0
           ? options.micro_batch_tokens
           : auto_micro_batch_tokens(config, lengths.longest,
-                                    least_device_bytes(comm, engine.backend()));
+                                    least_device_bytes(comm, engine.backend())));
   std::unique_ptr<Objective> objective = make_objective(task->training_arrays());
   const bool asynchronous = !profiler.uses_host_memory();
   profiler.set_recording(false);  // a replaying device needs more memory than what is recorded
   const BatchSize limits = reserved_size(
       engine.backend(),
-      micro_batch_limits(objective->samples(), step_options.micro_batch_tokens, result.batch_size));
+      micro_batch_limits(objective->samples(), step_options.micro_batches, result.batch_size));
   engine.reserve(limits, {}, options.recompute);
   objective->reserve(engine.backend(), limits.sequences);
   TrainingStep step(engine, *objective, comm, step_options, result.batch_size);

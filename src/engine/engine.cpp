@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "core/error.h"
 #include "core/files/files.h"
@@ -124,11 +125,16 @@ std::shared_ptr<void> allocate_weights(Backend& backend, const ParameterTable& t
 
 Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
                Communicator& comm)
+    : Engine(std::move(backend), config, head, comm, ModelPart::whole(config)) {}
+
+Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
+               Communicator& comm, const ModelPart& part)
     : backend_(std::move(backend)),
       config_(config),
+      part_(part),
       table_(config, head),
       weights_(allocate_weights(*backend_, table_, comm)),
-      bert_(*backend_, config_, table_) {}
+      bert_(*backend_, config_, table_, part) {}
 
 std::shared_ptr<const float> Engine::weights_on_host() {
   const float* own = weights();
@@ -159,18 +165,27 @@ void Engine::share_weights(Communicator& comm) {
   }
 }
 
-void Engine::reserve(BatchSize training, BatchSize inference, bool recompute) {
+void Engine::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots) {
   if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
-  bert_.reserve(training, inference, recompute);
-  batch_ = std::make_unique<DeviceBatch>(*backend_, std::max(training.tokens, inference.tokens),
-                                         std::max(training.sequences, inference.sequences));
+  bert_.reserve(training, inference, recompute, slots);
+  batches_.clear();
+  batches_.emplace_back(*backend_, std::max(training.tokens, inference.tokens),
+                        std::max(training.sequences, inference.sequences));
+  for (int64_t slot = 1; slot < slots; ++slot) {
+    batches_.emplace_back(*backend_, training.tokens, training.sequences);
+  }
 }
 
-DeviceBatch& Engine::upload(const PackedBatch& batch, float loss_scale) {
-  FINETUNE_CHECK(batch_ != nullptr);
-  check_embedding(batch, config_);
-  batch_->upload(batch, loss_scale);
-  return *batch_;
+DeviceBatch& Engine::batch(int64_t slot) {
+  FINETUNE_CHECK(slot >= 0 && slot < slots());
+  return batches_[size_t(slot)];
+}
+
+DeviceBatch& Engine::upload(const PackedBatch& packed, float loss_scale, int64_t slot) {
+  check_embedding(packed, config_);
+  DeviceBatch& uploaded = batch(slot);
+  uploaded.upload(packed, loss_scale);
+  return uploaded;
 }
 
 void Engine::set_evaluation_sequences(int64_t count) {
@@ -198,19 +213,17 @@ void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
   backend_->download(logits.data(), out.data, logits.size() * sizeof(float));
 }
 
-MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
+MicroBatchLimits micro_batch_limits(const SampleView& samples, const MicroBatching& cut,
                                     int64_t most_sequences) {
-  int64_t longest = 0, shortest = micro_batch_tokens;
+  if (samples.size() == 0) return {1, 1};
+  int64_t longest = 0, shortest = std::numeric_limits<int64_t>::max();
   for (int64_t i = 0; i < samples.size(); ++i) {
     longest = std::max(longest, samples.length(i));
     shortest = std::min(shortest, samples.length(i));
   }
-  if (samples.size() == 0) return {1, 1};
-  int64_t sequences =
-      std::min({samples.size(), most_sequences,
-                std::max<int64_t>(1, micro_batch_tokens / std::max<int64_t>(1, shortest))});
-  int64_t tokens = std::max(longest, std::min(micro_batch_tokens, sequences * longest));
-  return {tokens, sequences};
+  const RunBounds most =
+      largest_run({std::min(samples.size(), most_sequences), longest, shortest}, cut);
+  return {most.tokens, most.sequences};
 }
 
 BatchSize reserved_size(const Backend& backend, BatchSize limits) {

@@ -10,6 +10,7 @@
 
 #include "comm/communicator.h"
 #include "core/numeric/packed_batch.h"
+#include "data/plan.h"
 #include "model/bert.h"
 #include "ops/backend.h"
 #include "tasks/task.h"
@@ -48,12 +49,16 @@ class Engine {
  public:
   static constexpr int64_t kEvaluationSequences = 512;
 
-  // Collective on the host, whose processes share the weights, but on devices of their own.
+  // Collective on the host, whose processes share the weights, but on devices of their own. It
+  // computes the whole model, or a part of it.
   Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm);
+  Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm,
+         const ModelPart& part);
 
   Backend& backend() { return *backend_; }
   const BertConfig& config() const { return config_; }
   const ParameterTable& table() const { return table_; }
+  const ModelPart& part() const { return part_; }
   Bert& bert() { return bert_; }
   // Backend memory, to read and to write. Whoever trains may keep updates back until somebody asks
   // for the weights: then on_weights_wanted's function is called to make them complete.
@@ -74,9 +79,13 @@ class Engine {
   }
 
   // Buffers for micro-batches of up to these sizes. Once. Those of training are as they are
-  // computed (reserved_size), those of inference as infer() gets them.
-  void reserve(BatchSize training, BatchSize inference, bool recompute = false);
-  DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1);
+  // computed (reserved_size), those of inference as infer() gets them. `slots`: of training
+  // micro-batches between their forward and their backward pass (Bert::reserve).
+  void reserve(BatchSize training, BatchSize inference, bool recompute = false, int64_t slots = 1);
+  int64_t slots() const { return int64_t(batches_.size()); }
+  // To the batch of a slot, which has it until the next upload there.
+  DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1, int64_t slot = 0);
+  DeviceBatch& batch(int64_t slot);
 
   // Logits of a micro-batch without dropout, copied to the host: (B, outputs) or (T, outputs). On a
   // backend that replays work, sequences that fill it up are computed beside its own.
@@ -91,18 +100,20 @@ class Engine {
 
   std::unique_ptr<Backend> backend_;
   BertConfig config_;
+  ModelPart part_;
   ParameterTable table_;
   std::shared_ptr<void> weights_;
   std::function<void()> complete_weights_;
   Bert bert_;
-  std::unique_ptr<DeviceBatch> batch_;
+  std::vector<DeviceBatch> batches_;  // of each slot; inference has the first
   PackedBatch filled_;
   int64_t evaluation_sequences_ = kEvaluationSequences;
 };
 
 // The largest micro-batch that samples with these lengths can need.
 using MicroBatchLimits = BatchSize;
-MicroBatchLimits micro_batch_limits(const SampleView& samples, int64_t micro_batch_tokens,
+// `most_sequences`: of what is cut into micro-batches (a shard, or one micro-batch).
+MicroBatchLimits micro_batch_limits(const SampleView& samples, const MicroBatching& cut,
                                     int64_t most_sequences);
 // What micro-batches within such limits take on this backend: some fill them up.
 BatchSize reserved_size(const Backend& backend, BatchSize limits);

@@ -38,6 +38,7 @@ struct Facts {
   int64_t has_eval = 0;
   int64_t found = 0;  // there is a checkpoint to continue
   int64_t step = 0;   // its step
+  int64_t micro_batch_tokens = 0;
 };
 
 class Preparation {
@@ -237,23 +238,23 @@ void Preparation::resolve_options() {
     options.task = finetune::name_of(task.kind());
     options.max_length = task.max_length();
     options.best_metric = s_.best_metric;
-    if (!options.micro_batch_tokens) {
-      options.micro_batch_tokens =
-          auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes);
-    }
+    facts_.micro_batch_tokens = options.micro_batch_tokens.value_or(
+        auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes));
+    if (!options.micro_batches) options.micro_batch_tokens = facts_.micro_batch_tokens;
     if (!options.virtual_shards) options.virtual_shards = comm_.size();
     if (const SampleSet* eval = task.eval_set()) {
       facts_.has_eval = 1;
       const int64_t tokens =
-          evaluation_tokens(*backend_, s_.model.config, *options.micro_batch_tokens);
-      facts_.evaluation = micro_batch_limits(eval->samples, tokens, Engine::kEvaluationSequences);
+          evaluation_tokens(*backend_, s_.model.config, facts_.micro_batch_tokens);
+      facts_.evaluation = micro_batch_limits(eval->samples, MicroBatching::of_tokens(tokens),
+                                             Engine::kEvaluationSequences);
     }
     facts_.found = found_.has_value();
     if (found_) facts_.step = found_->state.step;
   }
   options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
   comm_.broadcast(&facts_, sizeof facts_, 0);
-  s_.micro_batch_tokens = *options.micro_batch_tokens;
+  s_.micro_batch_tokens = facts_.micro_batch_tokens;
   s_.has_eval = facts_.has_eval != 0;
 }
 
@@ -294,7 +295,7 @@ void Preparation::reserve_buffers() {
   const int64_t shard = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
   const BatchSize training =
       reserved_size(s_.engine->backend(),
-                    micro_batch_limits(s_.objective->samples(), s_.micro_batch_tokens, shard));
+                    micro_batch_limits(s_.objective->samples(), micro_batching(s_.options), shard));
   s_.engine->reserve(training, s_.has_eval ? facts_.evaluation : MicroBatchLimits{},
                      s_.options.recompute);
   s_.objective->reserve(s_.engine->backend(), training.sequences);
@@ -318,8 +319,8 @@ void Preparation::describe() const {
       " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(), " parameters");
   for (const auto& line : loaded_.lines) log(line);
   for (const auto& line : s_.task->describe()) log(line);
-  log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
-      s_.micro_batch_tokens, " tokens");
+  log("computing on ", s_.engine->backend().description(), ", ",
+      describe_micro_batches(s_.options));
   const int64_t shards = *s_.options.virtual_shards;
   for (const auto& line : describe_processes(comm_, shards, s_.step->order())) log(line);
   for (std::string_view line :

@@ -75,7 +75,9 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   if (options.task.empty()) options.task = value("task");
   if (options.precision == "auto") options.precision = value("precision");
   adopt_number(options.max_length, "max-length");
-  adopt_number(options.micro_batch_tokens, "micro-batch-tokens");
+  // A run has one of them: what is given of the other is a difference to be told.
+  if (!options.micro_batch_tokens) adopt_number(options.micro_batches, "micro-batches");
+  if (!options.micro_batches) adopt_number(options.micro_batch_tokens, "micro-batch-tokens");
   adopt_number(options.virtual_shards, "virtual-shards");
   std::string best_metric = value("best-metric");
   if (options.best_metric.empty() || concat("eval_", options.best_metric) == best_metric) {

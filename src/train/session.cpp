@@ -26,7 +26,8 @@ Error Session::too_little_memory() const {
                       lowest_trained_layer(options, model.config),
                       bucket_bytes(options),
                       wire_type(options),
-                      engine && engine->backend().library_attention()};
+                      engine && engine->backend().library_attention(),
+                      options.micro_batches.value_or(0)};
   return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
                                   engine ? engine->backend().device_memory() : device_at_start);
 }

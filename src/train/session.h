@@ -38,7 +38,7 @@ struct Session {
   DeviceMemory device_at_start;  // before the run has allocated anything there
   CheckpointState state;  // of the checkpoint that is continued, or the beginning; others than rank
                           // 0 know where the loop stands, no more
-  int64_t micro_batch_tokens = 0;
+  int64_t micro_batch_tokens = 0;  // of evaluation, and of training without --micro-batches
   bool has_eval = false;
   bool finished = false;  // --resume of a run that has ended: `directory`, `assertions` alone
 

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <numeric>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "data/packing.h"
-#include "data/plan.h"
 
 namespace finetune {
 namespace {
@@ -30,7 +28,7 @@ void collect(Backend& backend, StepResult& result) {
 }  // namespace
 
 TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& comm,
-                           const StepOptions& options, int64_t batch_size)
+                           const StepOptions& options, int64_t batch_size, StagePlan plan)
     : engine_(engine),
       objective_(objective),
       comm_(comm),
@@ -49,10 +47,13 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
   make_exchange(batch_size);
   const int64_t most_sequences =
       part(batch_size, options.virtual_shards, 0).size();  // the first part is the largest
-  const BatchSize limits = reserved_size(
-      engine.backend(),
-      micro_batch_limits(objective.samples(), options.micro_batch_tokens, most_sequences));
-  losses_ = engine.backend().allocate(size_t(limits.sequences) * sizeof(float));
+  const BatchSize limits =
+      reserved_size(engine.backend(),
+                    micro_batch_limits(objective.samples(), options.micro_batches, most_sequences));
+  passes_ = std::make_unique<StagePasses>(
+      engine, objective, *sum_, buckets_, partition_.dense_elements(), limits.sequences,
+      PassOptions{options.micro_batches, options.virtual_shards, options.lowest_layer},
+      std::move(plan));
   host_streams_ = dropout_streams(engine.config(), options.seed, 0);
   streams_ = engine.backend().allocate(host_streams_.size() * sizeof(DropoutStream));
   if (words_move_ && owns() && partition_.rows(own()).size() > 0) {
@@ -153,55 +154,6 @@ void TrainingStep::need_rows(std::span<const uint32_t> batch) {
   lazy_words_->catch_up();
 }
 
-void TrainingStep::add_shard_gradient(std::span<const uint32_t> batch,
-                                      std::span<const uint32_t> places, const DropoutPlan* dropout,
-                                      float scale, float* gradients, double* loss) {
-  Backend& backend = engine_.backend();
-  const SampleView& samples = objective_.samples();
-  shard_.clear();
-  lengths_.clear();
-  for (uint32_t place : places) {
-    shard_.push_back(batch[place]);
-    lengths_.push_back(samples.length(batch[place]));
-  }
-  bool accumulate = false;  // the first micro-batch overwrites what an earlier step has left
-  if (places.empty()) {
-    backend.fill_zero(vector(gradients, partition_.dense_elements()));
-    for (const Bucket& bucket : buckets_) sum_->ready(bucket.layer);
-    backend.add_losses(vector(static_cast<float*>(losses_.get()), 0), false, loss);
-  }
-  for (IndexRange range : micro_batches(lengths_, options_.micro_batch_tokens)) {
-    const size_t first = size_t(range.begin), count = size_t(range.size());
-    pack(samples, std::span(shard_).subspan(first, count), places.subspan(first, count), batch_);
-    add_micro_batch_gradient(dropout, scale, gradients, accumulate);
-    backend.add_losses(vector(static_cast<float*>(losses_.get()), batch_.sequences()), accumulate,
-                       loss);
-    accumulate = true;
-  }
-}
-
-// Of batch_, and its losses. What differs between micro-batches of one shape and between steps is
-// uploaded before; all else that the work takes is in the key or the same in all of the run.
-void TrainingStep::add_micro_batch_gradient(const DropoutPlan* dropout, float scale,
-                                            float* gradients, bool accumulate) {
-  Backend& backend = engine_.backend();
-  if (backend.replays()) fill_up(batch_);
-  DeviceBatch& device = engine_.upload(batch_, scale);
-  objective_.upload_targets(backend, batch_);
-  float* weights = engine_.weights_as_they_are();
-  const auto ready = [&](int layer) { sum_->ready(layer); };
-  const auto work = [&] {
-    Tensor logits = engine_.bert().forward(device, weights, dropout, true);
-    Tensor losses = vector(static_cast<float*>(losses_.get()), batch_.sequences());
-    objective_.loss(backend, device, logits, losses, logits);
-    engine_.bert().backward(device, weights, gradients, logits, dropout, options_.lowest_layer,
-                            accumulate, ready);
-  };
-  const int64_t key[] = {batch_.tokens(), batch_.sequences(), batch_.max_length,
-                         int64_t(reinterpret_cast<intptr_t>(gradients)), accumulate};
-  backend.replay(key, work);
-}
-
 // Of what this process owns of the gradient, in blocks.
 void TrainingStep::add_up_squares() {
   if (!owns()) return;
@@ -299,22 +251,12 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
                  host_streams_.size() * sizeof(DropoutStream));
   dropout.streams = static_cast<const DropoutStream*>(streams_.get());
   StepResult result;
-  lengths_.clear();
-  for (uint32_t index : batch) lengths_.push_back(objective_.samples().length(index));
-  result.tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
-  const std::vector<uint32_t> places = shard_places(lengths_, options_.virtual_shards);
-  double denominator = objective_.loss_denominator(batch);
-  float scale = float(1.0 / denominator);
+  for (uint32_t index : batch) result.tokens += objective_.samples().length(index);
+  const double denominator = objective_.loss_denominator(batch);
   need_rows(batch);
   communicate("waiting for the weights", step + 1, [&] { weight_gather_->all_gather(needed_); });
   comm_.note("forward and backward pass", step + 1);
-  double* loss = totals_.losses();
-  for (int64_t k = sum_->shards().begin; k < sum_->shards().end; ++k) {
-    IndexRange shard = part(int64_t(batch.size()), options_.virtual_shards, k);
-    add_shard_gradient(batch, std::span(places).subspan(size_t(shard.begin), size_t(shard.size())),
-                       &dropout, scale, sum_->leaf(), loss++);
-    sum_->push(needed_);
-  }
+  passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, needed_);
   // What follows counts as communication: what of it is beside the backward pass does not.
   if (comm_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;

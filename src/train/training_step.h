@@ -20,13 +20,14 @@
 #include "engine/engine.h"
 #include "tasks/objective.h"
 #include "train/lazy_rows.h"
+#include "train/stage_passes.h"
 
 namespace finetune {
 
 struct StepOptions {
   uint64_t seed = 42;
   int64_t virtual_shards = 1;
-  int64_t micro_batch_tokens = 0;
+  MicroBatching micro_batches;
   double dropout = -1;         // < 0: the model's own probabilities
   double max_grad_norm = 1.0;  // 0: no clipping
   double weight_decay = 0.01;
@@ -54,9 +55,10 @@ struct StepResult {
 
 class TrainingStep {
  public:
-  // Allocates gradients and optimizer state; `engine`, `objective` and `comm` must outlive this.
+  // Allocates gradients and optimizer state; `engine`, `objective` and `comm` must outlive this,
+  // and the plan's links. Of a stage of several: `comm` is of those that have the same part.
   TrainingStep(Engine& engine, Objective& objective, Communicator& comm, const StepOptions& options,
-               int64_t batch_size);
+               int64_t batch_size, StagePlan plan = {});
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
@@ -95,11 +97,6 @@ class TrainingStep {
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return partition_.owner(comm_.host(), comm_.local_rank()); }
   void need_rows(std::span<const uint32_t> batch);
-  // places: of the shard's samples in the global batch.
-  void add_shard_gradient(std::span<const uint32_t> batch, std::span<const uint32_t> places,
-                          const DropoutPlan* dropout, float scale, float* gradients, double* loss);
-  void add_micro_batch_gradient(const DropoutPlan* dropout, float scale, float* gradients,
-                                bool accumulate);
   void add_up_squares();
   void update(int64_t step, double learning_rate, const AdamW& clipping);
   template <typename Action>
@@ -123,14 +120,11 @@ class TrainingStep {
   bool settled_ = true;
   double communication_seconds_ = 0;
   std::deque<StepResult> begun_;
-  std::shared_ptr<void> losses_;  // (1, largest micro-batch)
+  std::unique_ptr<StagePasses> passes_;
   std::vector<DropoutStream> host_streams_;
   std::shared_ptr<void> streams_;  // the same in backend memory
-  std::vector<uint32_t> shard_;
-  std::vector<int64_t> lengths_;
   std::vector<int32_t> own_rows_;
   std::vector<AdamWPart> parts_;
-  PackedBatch batch_;
 };
 
 }  // namespace finetune

@@ -32,7 +32,7 @@ def test_odd_numbers(directory):
                    "--warmup-ratio", "--dropout", "--layer-lr-decay", "--eval-fraction", "--label-smoothing"):
         for value in ("nan", "inf", "1e400", "", "1,5", "0x1", " 1"):
             fail(2, *arguments(directory / "run", option, value), words=[option])
-    for option in ("--max-steps", "--batch-size", "--micro-batch-tokens", "--max-train-samples", "--max-eval-samples",
+    for option in ("--max-steps", "--batch-size", "--micro-batch-tokens", "--micro-batches", "--max-train-samples", "--max-eval-samples",
                    "--eval-every", "--save-every", "--keep-checkpoints", "--log-every", "--threads", "--virtual-shards",
                    "--max-length", "--n-best", "--max-answer-length"):
         for value in ("0", "-1", "1.5", "1e3", "99999999999999999999", "", "many"):
@@ -54,6 +54,7 @@ def test_extreme_values_that_work(directory):
     for number, options in enumerate((
             ["--max-train-samples", 3, "--batch-size", 16777216, "--max-steps", 5],  # steps beyond an epoch
             ["--epochs", "1e-9"], ["--micro-batch-tokens", 9000000000000000000], ["--micro-batch-tokens", "auto"],
+            ["--micro-batches", 3], ["--micro-batches", 65536],
             ["--threads", "all"], ["--seed", 9223372036854775807], ["--warmup-steps", 1000000], ["--lr", 0],
             ["--adam-beta1", 0, "--adam-beta2", 0], ["--max-length", 3], ["--label-smoothing", 0.5],
             ["--class-weights", "balanced"], ["--layer-lr-decay", 0.5, "--freeze", 1], ["--log_every=2"])):
@@ -67,11 +68,47 @@ def test_extreme_values_that_work(directory):
 def test_micro_batches_and_shards(directory):
     need(DATA)
     losses = []
-    for options in ([], ["--micro-batch-tokens", 1], ["--virtual-shards", 10], ["--virtual-shards", 3]):
+    for options in ([], ["--micro-batch-tokens", 1], ["--virtual-shards", 10], ["--virtual-shards", 3],
+                    ["--micro-batches", 3], ["--micro-batches", 2, "--virtual-shards", 3]):
         succeed(*arguments(directory / "run", "--overwrite", "--batch-size", 8, *options))
         losses.append([step["loss"] for step in steps_of(directory / "run")])
     for other in losses[1:]:
         assert all(abs(a - b) < 1e-4 * a for a, b in zip(losses[0], other)), losses
+
+
+def test_a_number_of_micro_batches(directory):
+    """One for each sample has the bits of a bound of one token; the option is kept, and excludes the bound."""
+    need(DATA)
+
+    def digest(name, *options):
+        succeed(*arguments(directory / name, "--batch-size", 8, *options))
+        return facts_of(directory / name)["weights_sha256"]
+    one = digest("one", "--micro-batches", 1)
+    assert one == digest("plain", "--micro-batch-tokens", 1 << 30)
+    assert digest("more", "--micro-batches", 99) == digest("each", "--micro-batches", 8) \
+        == digest("tokens", "--micro-batch-tokens", 1)
+    three = digest("three", "--micro-batches", 3)
+    assert three == digest("again", "--micro-batches", 3, "--threads", 1, "--recompute") != one
+    config = (directory / "three" / "config.toml").read_text()
+    assert "micro-batches = 3" in config and "micro-batch-tokens" not in config, config
+    fail(2, *arguments(directory / "both", "--micro-batches", 3, "--micro-batch-tokens", 64),
+         words=["--micro-batches 3", "--micro-batch-tokens 64", "exclude each other"])
+    # Resumed after its first step, with M from the checkpoint; another one is refused.
+    out = directory / "stopped"
+    line = arguments(out, "--batch-size", 8, "--save-every", 1)
+    succeed(*line, "--micro-batches", 3)
+    (out / "metrics.json").unlink()
+    (out / "checkpoints" / "step-00000002.h5").unlink()
+    for other in (["--micro-batches", 2], ["--micro-batch-tokens", 64]):
+        fail(2, *line, "--resume", *other, words=["micro-batches"])
+    succeed(*line, "--resume")
+    assert facts_of(out)["weights_sha256"] == three
+    # A file's other one gives way.
+    for given in (["--micro-batches", 3], ["--micro-batch-tokens", 1]):
+        for kept in ("three", "tokens"):
+            out = directory / f"{kept}-{given[0][8:]}"
+            succeed("train", "--config", directory / kept / "config.toml", "--output", out, *given)
+            assert facts_of(out)["weights_sha256"] == facts_of(directory / ("three" if given[1] == 3 else "tokens"))["weights_sha256"]
 
 
 def test_shards_beyond_the_batch_are_zero_leaves(directory):

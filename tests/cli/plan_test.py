@@ -72,6 +72,17 @@ def test_numbers(directory):
     assert shared["peak_memory_mb"] < shared["all_processes_mb"] < 4 * shared["peak_memory_mb"]
 
 
+def test_a_number_of_micro_batches(directory):
+    need(*MODELS)
+    run = [*CLASSIFICATION, "--no-time", "--batch-size", 16]
+    bounded, two, four = (plan(*run, *more) for more in ([], ["--micro-batches", 2], ["--micro-batches", 4]))
+    assert (bounded["micro_batches"], two["micro_batches"], four["micro_batches"]) == (0, 2, 4)
+    assert bounded["micro_batch_tokens"] == two["micro_batch_tokens"]  # of evaluation
+    assert four["largest_micro_batch_tokens"] < two["largest_micro_batch_tokens"] < bounded["step_tokens"]
+    assert "half_micro_batch_tokens" not in two
+    assert abs(two["half_kept_peak_mb"] - four["kept_peak_mb"]) < 4, (two, four)
+
+
 def test_time(directory):
     need(*MODELS)
     forecast = plan(*CLASSIFICATION)

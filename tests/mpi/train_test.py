@@ -71,6 +71,11 @@ def test_micro_batches(directory):
             (1, 1, "--recompute"), (3, 1), (4, 2, "--recompute"))
 
 
+def test_a_number_of_micro_batches(directory):
+    prepared()
+    same_on(directory, [*SMALL, "--epochs", 1, "--virtual-shards", 3, "--micro-batches", 4], (2, 1), (3, 3, "--recompute"))
+
+
 def test_questions(directory):
     prepared()
     same_on(directory, [*QA, "--virtual-shards", 8], (2, 1, "--recompute"), (8, 2), (3, 3, "--shard-optimizer"))

@@ -83,6 +83,7 @@ NamedNumbers numbers_of(const RunPlan& plan) {
       {"evaluations", double(plan.work.evaluations)},
       {"step_tokens", plan.work.step_tokens},
       {"micro_batch_tokens", double(plan.micro_batch_tokens)},
+      {"micro_batches", double(plan.micro_batches)},
       {"largest_micro_batch_tokens", double(plan.work.training.tokens)},
       {"largest_evaluation_tokens", double(plan.work.evaluation.tokens)},
       {"virtual_shards", double(plan.shards)},
@@ -99,7 +100,7 @@ NamedNumbers numbers_of(const RunPlan& plan) {
   if (plan.device) add_device_numbers(*plan.device, out);
   for (const Alternative& other : plan.alternatives) {
     const std::string size = other.divisor == 1 ? "" : other.divisor == 2 ? "half_" : "quarter_";
-    if (other.divisor > 1)
+    if (other.divisor > 1 && other.micro_batches == 0)
       out.emplace_back(size + "micro_batch_tokens", double(other.micro_batch_tokens));
     out.emplace_back(size + "kept_peak_mb", mb(other.kept.host));
     out.emplace_back(size + "recomputed_peak_mb", mb(other.recomputed.host));
@@ -139,10 +140,12 @@ template <typename Kept, typename Recomputed>
 std::string alternatives_text(const RunPlan& plan, const std::string& what, Kept kept,
                               Recomputed recomputed) {
   std::string out = "\n" + what + " with other settings, MiB\n";
-  out += "  --micro-batch-tokens                --recompute\n";
+  const bool by_number = plan.micro_batches > 0;
+  out += by_number ? "  --micro-batches                     --recompute\n"
+                   : "  --micro-batch-tokens                --recompute\n";
   for (const Alternative& other : plan.alternatives) {
-    out += line(concat(other.micro_batch_tokens), megabytes(kept(other)),
-                std::string(10, ' ') + megabytes(recomputed(other)));
+    out += line(concat(by_number ? other.micro_batches : other.micro_batch_tokens),
+                megabytes(kept(other)), std::string(10, ' ') + megabytes(recomputed(other)));
   }
   return out + "--recompute keeps the result bit for bit; other micro-batches do not.\n";
 }
@@ -167,6 +170,8 @@ std::string device_text(const RunPlan& plan) {
   } else if (device.fitting_tokens_recomputed > 0) {
     out += concat("The run does not fit; it would with --recompute --micro-batch-tokens ",
                   device.fitting_tokens_recomputed, ".\n");
+  } else if (plan.micro_batches > 0) {
+    out += "The run does not fit; more --micro-batches need less.\n";
   } else {
     out += "The run does not fit, whatever its --micro-batch-tokens.\n";
   }
@@ -225,8 +230,11 @@ std::string text_of(const RunPlan& plan) {
   out += concat(
       work.steps, " steps of ",
       format_fixed(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),
-      " samples, ", format_fixed(work.step_tokens, 0), " tokens each; micro-batches of up to ",
-      plan.micro_batch_tokens, " tokens, the largest has ", work.training.tokens, "\n");
+      " samples, ", format_fixed(work.step_tokens, 0), " tokens each; ",
+      plan.micro_batches > 0
+          ? concat(plan.micro_batches, " micro-batches a virtual shard")
+          : concat("micro-batches of up to ", plan.micro_batch_tokens, " tokens"),
+      ", the largest has ", work.training.tokens, "\n");
   if (plan.eval_samples > 0) {
     out += concat(work.evaluations, work.evaluations == 1 ? " evaluation of " : " evaluations of ",
                   plan.eval_samples, " samples, ", plan.eval_tokens, " tokens, up to ",

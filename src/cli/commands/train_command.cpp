@@ -1,7 +1,9 @@
 // finetune train: options from the command line and config.toml, then the training run.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/option_binding.h"
@@ -60,11 +62,16 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
       throw usage_error(file, ":", entry.line, ": ", entry.name, " takes one value, not an array");
     }
   }
-  // --eval and --eval-fraction exclude each other: naming one drops the file's other.
-  bool eval_given = given("eval") || given("eval-fraction");
+  // Of two that exclude each other naming one drops the file's other.
+  const std::pair<std::string, std::string> exclusive[] = {{"eval", "eval-fraction"},
+                                                           {"micro-batches", "micro-batch-tokens"}};
+  auto is_dropped = [&](const std::string& name) {
+    return std::any_of(std::begin(exclusive), std::end(exclusive), [&](const auto& two) {
+      return (name == two.first || name == two.second) && (given(two.first) || given(two.second));
+    });
+  };
   for (const ConfigEntry& entry : entries) {
-    if (given(entry.name)) continue;
-    if (eval_given && (entry.name == "eval" || entry.name == "eval-fraction")) continue;
+    if (given(entry.name) || is_dropped(entry.name)) continue;
     for (const std::string& value : entry.values) {
       arguments.push_back(concat("--", entry.name, "=", value));
     }

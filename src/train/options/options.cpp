@@ -102,6 +102,10 @@ void validate(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }
+  if (o.micro_batches && o.micro_batch_tokens) {
+    throw usage_error("--micro-batches ", *o.micro_batches, " and --micro-batch-tokens ",
+                      *o.micro_batch_tokens, " exclude each other: both say where to cut");
+  }
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
   }
@@ -141,6 +145,11 @@ void require_options_of(TaskKind kind, const TrainOptions& options) {
                       traits_of(task).title, " alone: the task is ", name_of(kind),
                       options.task.empty() ? concat(", as ", options.train.at(0), " shows") : "");
   }
+}
+
+MicroBatching micro_batching(const TrainOptions& o) {
+  return o.micro_batches ? MicroBatching::into(*o.micro_batches)
+                         : MicroBatching::of_tokens(*o.micro_batch_tokens);
 }
 
 double comm_timeout_seconds(const TrainOptions& o) {

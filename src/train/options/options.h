@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/threads/parallel.h"
+#include "data/plan.h"
 #include "tasks/registry.h"
 #include "train/schedule.h"
 
@@ -41,6 +42,7 @@ struct TrainOptions {
   std::optional<int64_t> max_steps;
   int64_t batch_size = 32;
   std::optional<int64_t> micro_batch_tokens;
+  std::optional<int64_t> micro_batches;
   double learning_rate = 5e-5;
   std::string schedule = "linear";
   double warmup_ratio = 0.1;
@@ -147,6 +149,7 @@ struct OptionInfo {
 };
 
 constexpr int64_t kMostVirtualShards = 65536;
+constexpr int64_t kMostMicroBatches = 65536;  // of a virtual shard
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>
@@ -212,6 +215,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"micro-batch-tokens", optimizer, result, at_least(1),
          "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
         o.micro_batch_tokens);
+  visit({"micro-batches", optimizer, result, between(1, kMostMicroBatches),
+         "cut each virtual shard into M micro-batches of about equal tokens instead", "", "M"},
+        o.micro_batches);
   visit({"lr", optimizer, result, below(1e3), "learning rate"}, o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule", kScheduleWords}, o.schedule);
   visit({"warmup-ratio", optimizer, result, between(0, 1),
@@ -332,6 +338,8 @@ void require_options_of(TaskKind kind, const TrainOptions& options);
 
 // All but the files.
 TaskOptions task_options(const TrainOptions& options);
+// As resolved: --micro-batches, or --micro-batch-tokens.
+MicroBatching micro_batching(const TrainOptions& options);
 int64_t bucket_bytes(const TrainOptions& options);
 double comm_timeout_seconds(const TrainOptions& options);  // 0: for ever
 DType wire_type(const TrainOptions& options);

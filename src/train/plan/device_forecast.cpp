@@ -30,12 +30,13 @@ BatchShape filled(const MicroBatchLimits& limits, const SampleView& samples) {
 
 Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
   const int64_t shard = part(run.batch_size, run.virtual_shards, 0).size();
-  Sizes sizes{filled(micro_batch_limits(run.training, micro_batch_tokens, shard), run.training),
-              {}};
+  const auto by_tokens = MicroBatching::of_tokens(micro_batch_tokens);
+  const auto cut = run.micro_batches > 0 ? MicroBatching::into(run.micro_batches) : by_tokens;
+  Sizes sizes{filled(micro_batch_limits(run.training, cut, shard), run.training), {}};
   if (run.evaluation) {
-    sizes.evaluation = filled(
-        micro_batch_limits(*run.evaluation, micro_batch_tokens, Engine::kEvaluationSequences),
-        *run.evaluation);
+    sizes.evaluation =
+        filled(micro_batch_limits(*run.evaluation, by_tokens, Engine::kEvaluationSequences),
+               *run.evaluation);
   }
   return sizes;
 }
@@ -169,6 +170,7 @@ int64_t usable_device_memory(const DeviceMemory& at_start) {
 
 int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool recompute,
                                    int64_t bytes) {
+  if (run.micro_batches > 0) return 0;
   auto fits = [&](int64_t tokens) {
     return forecast_device_memory(run, tokens, recompute).total() <= bytes;
   };
@@ -204,6 +206,8 @@ Error too_little_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
     advice += concat("--micro-batch-tokens ", fitting, " would fit");
   } else if (recomputed > 0) {
     advice += concat("--recompute --micro-batch-tokens ", recomputed, " would fit");
+  } else if (run.micro_batches > 0) {
+    advice += "more --micro-batches need less";
   } else {
     advice = "no --micro-batch-tokens is small enough: use a smaller model or a larger GPU";
   }

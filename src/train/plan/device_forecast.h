@@ -29,6 +29,7 @@ struct DeviceRun {
   int64_t bucket_bytes = int64_t{25} << 20;
   DType wire = DType::f32;         // of gradients between them
   bool library_attention = false;  // ops/backend.h
+  int64_t micro_batches = 0;       // of a shard in training; 0: by their tokens
 };
 
 // Bytes.
@@ -48,7 +49,8 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
 // Of what is free when a run begins, how much it can have: the driver loads kernels later.
 int64_t usable_device_memory(const DeviceMemory& at_start);
 
-// The largest --micro-batch-tokens, up to `most`, of a run that fits into `bytes`; 0: none does.
+// The largest --micro-batch-tokens, up to `most`, of a run that fits into `bytes`; 0: none does, or
+// they do not decide.
 int64_t fitting_micro_batch_tokens(const DeviceRun& run, int64_t most, bool recompute,
                                    int64_t bytes);
 

@@ -32,6 +32,7 @@ struct Prepared {
   int lowest_layer = 0;
   int64_t steps = 0;
   int64_t weight_file_bytes = 0;
+  int64_t micro_batch_tokens = 0;  // of evaluation, and of training without --micro-batches
   int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
   DeviceMemory device;                        // before the run
 };
@@ -61,10 +62,9 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
     p.weight_file_bytes += int64_t(file_bytes(file, ExitCode::model));
   }
   if (!o.virtual_shards) o.virtual_shards = processes;
-  if (!o.micro_batch_tokens) {
-    o.micro_batch_tokens =
-        auto_micro_batch_tokens(p.model.config, p.task->max_length(), p.device.total);
-  }
+  p.micro_batch_tokens = o.micro_batch_tokens.value_or(
+      auto_micro_batch_tokens(p.model.config, p.task->max_length(), p.device.total));
+  if (!o.micro_batches) o.micro_batch_tokens = p.micro_batch_tokens;
   return p;
 }
 
@@ -108,17 +108,18 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   }
   plan.batch_size = options.batch_size;
   plan.recompute = options.recompute;
-  plan.micro_batch_tokens = *options.micro_batch_tokens;
+  plan.micro_batch_tokens = p.micro_batch_tokens;
+  plan.micro_batches = options.micro_batches.value_or(0);
 
-  const auto work_with = [&](int64_t tokens) {
-    return workload_of(*p.task, options, p.steps, tokens,
+  const auto work_with = [&](int64_t tokens, int64_t runs) {
+    return workload_of(*p.task, options, p.steps, {tokens, runs},
                        evaluation_tokens(*p.backend, p.model.config, tokens));
   };
-  plan.work = work_with(plan.micro_batch_tokens);
+  plan.work = work_with(plan.micro_batch_tokens, plan.micro_batches);
 
   const ParameterTable table(p.model.config, p.task->head());
   plan.parameters = table.count();
-  const DeviceRun on_device{
+  DeviceRun on_device{
       p.model.config,
       table,
       train.samples,
@@ -131,7 +132,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       p.lowest_layer,
       bucket_bytes(options),
       wire_type(options),
-      p.backend->library_attention()};
+      p.backend->library_attention(),
+      plan.micro_batches};
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }
@@ -163,13 +165,19 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.memory = forecast(plan.work, options.recompute);
 
   const int64_t largest = plan.work.training.tokens;
+  const int64_t most_runs = part(options.batch_size, plan.shards, 0).size();
   for (int divisor : {1, 2, 4}) {
-    const int64_t tokens = divisor == 1 ? plan.micro_batch_tokens : largest / divisor;
-    const bool smaller = tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
+    const int64_t runs = plan.micro_batches * divisor;
+    const int64_t tokens = divisor == 1 || runs > 0 ? plan.micro_batch_tokens : largest / divisor;
+    const bool smaller = runs > 0
+                             ? runs <= most_runs
+                             : tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
     if (divisor > 1 && !smaller) continue;
-    const Workload work = divisor == 1 ? plan.work : work_with(tokens);
-    plan.alternatives.push_back({divisor, tokens, forecast(work, false), forecast(work, true)});
+    const Workload work = divisor == 1 ? plan.work : work_with(tokens, runs);
+    plan.alternatives.push_back(
+        {divisor, tokens, runs, forecast(work, false), forecast(work, true)});
     if (!plan.device) continue;
+    on_device.micro_batches = runs;
     auto bytes = [&](bool recompute) {
       return p.device.used + forecast_device_memory(on_device, tokens, recompute).total();
     };
@@ -183,7 +191,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());
   plan.too_large = measure_time && (host_is_small || (plan.device && !plan.device->fits));
   if (!measure_time || plan.too_large) return plan;
-  plan.time = measure_time_of({options, std::move(p.backend), p.model.config, *p.task}, plan.work);
+  plan.time = measure_time_of(
+      {options, std::move(p.backend), p.model.config, *p.task, p.micro_batch_tokens}, plan.work);
   plan.time.startup = startup;
   plan.time.total = startup + plan.time.step * double(plan.work.steps) +
                     plan.time.evaluation * double(plan.work.evaluations);

@@ -19,6 +19,7 @@ namespace finetune {
 struct Alternative {
   int divisor = 1;  // 1: as in the run; 2, 4: half, a quarter of its largest in training
   int64_t micro_batch_tokens = 0;
+  int64_t micro_batches = 0;  // where --micro-batches decides: the run's, twice and four times that
   MemoryForecast kept, recomputed;                       // without and with --recompute
   int64_t kept_on_device = 0, recomputed_on_device = 0;  // bytes, where there is a GPU
 };
@@ -45,7 +46,8 @@ struct RunPlan {
   int64_t processes = 1, shards = 1;
   int64_t parameters = 0, samples = 0, eval_samples = 0, batch_size = 0;
   int64_t train_tokens = 0, eval_tokens = 0;
-  int64_t micro_batch_tokens = 0;
+  int64_t micro_batch_tokens = 0;  // with --micro-batches of evaluation alone
+  int64_t micro_batches = 0;       // of a shard; 0: by their tokens
   bool recompute = false;
   Workload work;
   MemoryForecast memory;  // of the host

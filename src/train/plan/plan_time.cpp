@@ -95,9 +95,9 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
   // Steps with a part of a batch cut it into other shards than the run's.
   const int64_t shard = part(run.options.batch_size, *run.options.virtual_shards, 0).size();
-  const BatchSize largest = reserved_size(
-      engine.backend(),
-      micro_batch_limits(objective->samples(), *run.options.micro_batch_tokens, shard));
+  const BatchSize largest =
+      reserved_size(engine.backend(),
+                    micro_batch_limits(objective->samples(), micro_batching(run.options), shard));
   engine.reserve(largest, work.evaluation, run.options.recompute);
   objective->reserve(engine.backend(), largest.sequences);
   TimeForecast time;
@@ -109,8 +109,7 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
         step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);
   }
   if (run.task.eval_set()) {
-    const int64_t tokens =
-        evaluation_tokens(engine.backend(), run.config, *run.options.micro_batch_tokens);
+    const int64_t tokens = evaluation_tokens(engine.backend(), run.config, run.micro_batch_tokens);
     time.evaluation = evaluation_seconds(engine, *comm, run.task, tokens);
   }
   return time;

@@ -14,6 +14,7 @@ struct TimedRun {
   std::unique_ptr<Backend> backend;
   const BertConfig& config;
   Task& task;
+  int64_t micro_batch_tokens = 0;  // of evaluation, as evaluation_tokens takes it
 };
 
 // `step` and `evaluation`; takes some seconds and the run's memory.

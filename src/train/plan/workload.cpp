@@ -10,10 +10,10 @@ namespace finetune {
 namespace {
 
 // To the largest of the micro-batches of these lengths; their number.
-int64_t enlarge(MicroBatchLimits& largest, std::span<const int64_t> lengths, int64_t max_tokens,
-                int64_t max_sequences) {
+int64_t enlarge(MicroBatchLimits& largest, std::span<const int64_t> lengths,
+                const MicroBatching& cut, int64_t max_sequences) {
   int64_t count = 0;
-  for (IndexRange range : micro_batches(lengths, max_tokens)) {
+  for (IndexRange range : micro_batches(lengths, cut)) {
     for (int64_t begin = range.begin; begin < range.end; begin += max_sequences, ++count) {
       const int64_t end = std::min(range.end, begin + max_sequences);
       int64_t tokens = 0;
@@ -37,7 +37,7 @@ std::vector<uint32_t> first_epoch(const TokenizedSamples& samples, const TrainOp
 }
 
 Workload workload_of(const Task& task, const TrainOptions& options, int64_t steps,
-                     int64_t micro_batch_tokens, int64_t evaluation_tokens) {
+                     const MicroBatching& cut, int64_t evaluation_tokens) {
   const TokenizedSamples& samples = task.train_set().samples;
   const int64_t shards = options.virtual_shards.value_or(1);
   const std::vector<uint32_t> order = first_epoch(samples, options, steps);
@@ -60,7 +60,7 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
       for (int64_t i = shard.begin; i < shard.end; ++i) {
         of_shard.push_back(lengths[places[size_t(i)]]);
       }
-      enlarge(work.training, of_shard, micro_batch_tokens, batch.size());
+      enlarge(work.training, of_shard, cut, batch.size());
     }
   }
   work.step_samples = double(count) / double(std::max<int64_t>(1, batches));
@@ -69,7 +69,8 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
     lengths.clear();
     for (int64_t i = 0; i < eval->samples.size(); ++i) lengths.push_back(eval->samples.length(i));
     work.evaluation_batches =
-        enlarge(work.evaluation, lengths, evaluation_tokens, Engine::kEvaluationSequences);
+        enlarge(work.evaluation, lengths, MicroBatching::of_tokens(evaluation_tokens),
+                Engine::kEvaluationSequences);
     const int64_t every =
         options.eval_every.value_or(steps_per_epoch(samples.size(), options.batch_size));
     work.evaluations = (steps - 1) / every + 1;  // the last one at the end

@@ -27,7 +27,7 @@ std::vector<uint32_t> first_epoch(const TokenizedSamples& samples, const TrainOp
 // Of a run of `steps` steps, at least one, with these options as resolved. The first epoch is
 // looked at: others have micro-batches of nearly the same sizes.
 Workload workload_of(const Task& task, const TrainOptions& options, int64_t steps,
-                     int64_t micro_batch_tokens, int64_t evaluation_tokens);
+                     const MicroBatching& cut, int64_t evaluation_tokens);
 
 // Which rows of the word embedding the first epoch's steps have.
 std::vector<bool> words_of(const TokenizedSamples& samples, const TrainOptions& options,

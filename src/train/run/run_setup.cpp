@@ -107,11 +107,16 @@ Schedule make_schedule(const TrainOptions& options, int64_t samples) {
   return schedule;
 }
 
+std::string describe_micro_batches(const TrainOptions& o) {
+  return o.micro_batches ? concat(*o.micro_batches, " micro-batches a virtual shard")
+                         : concat("micro-batches of up to ", *o.micro_batch_tokens, " tokens");
+}
+
 StepOptions step_options(const TrainOptions& o, const BertConfig& config) {
   StepOptions step;
   step.seed = o.seed;
   step.virtual_shards = *o.virtual_shards;
-  step.micro_batch_tokens = *o.micro_batch_tokens;
+  step.micro_batches = micro_batching(o);
   step.dropout = o.dropout.value_or(-1);
   step.max_grad_norm = o.max_grad_norm;
   step.weight_decay = o.weight_decay;

@@ -45,6 +45,7 @@ int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
 Schedule make_schedule(const TrainOptions& options, int64_t samples);
 // Of resolved options: --virtual-shards and --micro-batch-tokens have values.
 StepOptions step_options(const TrainOptions& options, const BertConfig& config);
+std::string describe_micro_batches(const TrainOptions& options);  // for the log
 
 // Error(model) if they cannot be had from there, whatever their values: to be asked before an arena
 // of the table is allocated.

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -142,6 +143,75 @@ TEST_CASE("micro-batches hold at most so many tokens") {
   CHECK(micro_batches(lengths, 1) == Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}});
   CHECK(micro_batches(lengths, 1000) == Ranges{{0, 6}});
   CHECK(micro_batches({}, 60).empty());
+}
+
+TEST_CASE("equal runs end at the boundaries nearest to equal shares of the tokens") {
+  using Ranges = std::vector<IndexRange>;
+  CHECK(equal_runs(std::vector<int64_t>{10, 20, 30, 5, 100, 1}, 1) == Ranges{{0, 6}});
+  // Of 166 tokens a half is 83: 65 before sequence 4 are nearer than 165 behind it.
+  CHECK(equal_runs(std::vector<int64_t>{10, 20, 30, 5, 100, 1}, 2) == Ranges{{0, 4}, {4, 6}});
+  // Of two as near the lower one.
+  CHECK(equal_runs(std::vector<int64_t>{2, 2, 2}, 2) == Ranges{{0, 1}, {1, 3}});
+  // Each has a sequence, and leaves one for each that follows.
+  CHECK(equal_runs(std::vector<int64_t>{90, 1, 1, 1}, 3) == Ranges{{0, 1}, {1, 2}, {2, 4}});
+  CHECK(equal_runs(std::vector<int64_t>{1, 1, 1, 90}, 3) == Ranges{{0, 2}, {2, 3}, {3, 4}});
+  // More runs than sequences: one each.
+  CHECK(equal_runs(std::vector<int64_t>{7, 3}, 5) == Ranges{{0, 1}, {1, 2}});
+  CHECK(equal_runs({}, 4).empty());
+  CHECK(micro_batches(std::vector<int64_t>{4, 4, 4}, MicroBatching::into(3)).size() == 3);
+  CHECK(micro_batches(std::vector<int64_t>{4, 4, 4}, MicroBatching::of_tokens(8)).size() == 2);
+}
+
+// Every way of lengths 1..4 in up to six sequences, against the definition said the other way: of
+// all boundaries that are allowed, the first that is nearest.
+TEST_CASE("equal runs are those of the definition, and no run is larger than foreseen") {
+  for (int64_t count = 1; count <= 6; ++count) {
+    std::vector<int64_t> lengths(size_t(count), 1);
+    for (bool more = true; more;) {
+      std::vector<int64_t> before{0};
+      for (int64_t length : lengths) before.push_back(before.back() + length);
+      for (int64_t wanted : {1, 2, 3, 4, 7}) {
+        const std::vector<IndexRange> runs = equal_runs(lengths, wanted);
+        const int64_t r = std::min(wanted, count);
+        REQUIRE(int64_t(runs.size()) == r);
+        const RunBounds most = largest_run({count, 4, 1}, MicroBatching::into(wanted));
+        int64_t begin = 0;
+        for (int64_t k = 1; k <= r; ++k) {
+          int64_t best = begin + 1;
+          for (int64_t at = begin + 1; at <= count - (r - k); ++at) {
+            const auto far = [&](int64_t end) {
+              return std::abs(double(before[size_t(end)]) -
+                              double(before.back()) * double(k) / double(r));
+            };
+            if (far(at) < far(best) - 1e-9) best = at;
+          }
+          REQUIRE(runs[size_t(k - 1)] == IndexRange{begin, best});
+          const int64_t tokens = before[size_t(best)] - before[size_t(begin)];
+          REQUIRE(tokens <= most.tokens);
+          REQUIRE(best - begin <= most.sequences);
+          REQUIRE(tokens * r <=
+                  before.back() + r * *std::max_element(lengths.begin(), lengths.end()));
+          begin = best;
+        }
+        REQUIRE(begin == count);
+      }
+      more = false;
+      for (int64_t& length : lengths) {
+        if (length++ < 4) {
+          more = true;
+          break;
+        }
+        length = 1;
+      }
+    }
+  }
+  // Smaller batches than the one foreseen, of longer runs.
+  CHECK(largest_run({8, 10, 5}, MicroBatching::into(4)).tokens == 30);
+  CHECK(largest_run({8, 10, 5}, MicroBatching::into(4)).sequences == 5);
+  CHECK(largest_run({3, 10, 5}, MicroBatching::into(4)).tokens == 10);
+  CHECK(largest_run({8, 10, 5}, MicroBatching::into(1)).tokens == 80);
+  CHECK(largest_run({8, 10, 5}, MicroBatching::of_tokens(32)).tokens == 32);
+  CHECK(largest_run({8, 10, 5}, MicroBatching::of_tokens(32)).sequences == 6);
 }
 
 TEST_CASE("hold_out keeps the file's order and is drawn by seed") {

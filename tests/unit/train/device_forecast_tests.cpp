@@ -118,15 +118,30 @@ TEST_CASE("a GPU's memory: arenas of a part of the model, with words or without"
 TEST_CASE("a GPU's memory: micro-batches of evaluation are filled up as those of training") {
   Case c;
   c.run.batch_size = 1;  // training takes less
-  const MicroBatchLimits limits = micro_batch_limits(c.samples, 2048, Engine::kEvaluationSequences);
+  const MicroBatchLimits limits =
+      micro_batch_limits(c.samples, MicroBatching::of_tokens(2048), Engine::kEvaluationSequences);
   const BatchShape most = largest_filled({limits.tokens, limits.sequences, 0});
   REQUIRE(most.tokens > limits.tokens);
-  const int64_t floats = ActivationPlan::inference(c.config, c.table.head(), DType::f32,
-                                                   most.tokens, most.sequences, false)
-                             .floats;
+  const int64_t floats =
+      ActivationPlan::inference(c.config, c.table.head(), ModelChunk::whole(c.config), DType::f32,
+                                most.tokens, most.sequences, false)
+          .floats;
   const int64_t forecast = forecast_device_memory(c.run, 2048, false).activations;
   CHECK(forecast > floats * 4);
   CHECK(forecast < floats * 4 + kMiB);  // ids, types, ... and offsets
+}
+
+TEST_CASE("a GPU's memory: a number of micro-batches decides in place of their tokens") {
+  Case c;
+  c.run.evaluation.reset();
+  const int64_t whole = c.total(1 << 20);
+  c.run.micro_batches = 1;
+  CHECK(c.total(64) == whole);  // one micro-batch of the batch's 32 longest samples
+  c.run.micro_batches = 8;
+  CHECK(c.total(1 << 20) < whole);
+  CHECK(fitting_micro_batch_tokens(c.run, 2048, false, whole) == 0);  // they do not decide
+  const Error error = too_little_device_memory(c.run, 64, true, {kMiB, kMiB, 0}, {kMiB, kMiB, 0});
+  CHECK(contains(error.what(), "more --micro-batches need less"));
 }
 
 TEST_CASE("micro-batches by default: from the model's shape and the size of the device's memory") {

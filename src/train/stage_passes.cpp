@@ -1,0 +1,198 @@
+// Executes a stage's actions: packs micro-batches, computes passes, passes messages on.
+#include "train/stage_passes.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "data/packing.h"
+
+namespace finetune {
+
+std::vector<PipelineAction> StagePlan::one_stage(int64_t micro_batches) {
+  std::vector<PipelineAction> actions;
+  for (int i = 0; i < int(micro_batches); ++i) {
+    actions.push_back({PipelineAction::Kind::forward, i});
+    actions.push_back({PipelineAction::Kind::backward, i});
+  }
+  return actions;
+}
+
+StagePasses::StagePasses(Engine& engine, Objective& objective, GradientReduce& sum,
+                         const std::vector<Bucket>& buckets, int64_t dense_elements,
+                         int64_t max_sequences, const PassOptions& options, StagePlan plan)
+    : engine_(engine),
+      objective_(objective),
+      sum_(sum),
+      buckets_(buckets),
+      dense_elements_(dense_elements),
+      options_(options),
+      plan_(std::move(plan)),
+      losses_(engine.backend().allocate(size_t(max_sequences) * sizeof(float))) {
+  for (int64_t c = 0; c < int64_t(engine.part().chunks.size()); ++c) {
+    backward_chunks_ += engine.bert().has_backward(c, options.lowest_layer);
+  }
+}
+
+// Micro-batches of this process's shards. Those of one shard may be none.
+void StagePasses::cut(const StepBatch& step) {
+  const SampleView& samples = objective_.samples();
+  const int64_t count = int64_t(step.samples.size());
+  lengths_.clear();
+  for (uint32_t index : step.samples) lengths_.push_back(samples.length(index));
+  places_ = shard_places(lengths_, options_.virtual_shards);
+  micro_batches_.clear();
+  passes_left_.clear();
+  std::vector<int64_t>& of_shard = lengths_;
+  for (int64_t k = sum_.shards().begin; k < sum_.shards().end; ++k) {
+    const IndexRange shard = finetune::part(count, options_.virtual_shards, k);
+    of_shard.clear();
+    for (int64_t i = shard.begin; i < shard.end; ++i) {
+      of_shard.push_back(samples.length(step.samples[places_[size_t(i)]]));
+    }
+    const std::vector<IndexRange> runs = finetune::micro_batches(of_shard, options_.micro_batches);
+    for (const IndexRange& run : runs) {
+      micro_batches_.push_back({int64_t(passes_left_.size()),
+                                {shard.begin + run.begin, shard.begin + run.end},
+                                &run == &runs.front()});
+    }
+    passes_left_.push_back(int64_t(runs.size()) * backward_chunks_);
+  }
+}
+
+void StagePasses::run(const StepBatch& step, const NeededRows& needed) {
+  step_ = step;
+  needed_ = &needed;
+  shard_ = 0;
+  leaf_ = nullptr;
+  in_slot_.assign(size_t(engine_.slots()), {-1, -1});
+  packed_micro_batch_ = -1;
+  cut(step);
+  if (!engine_.part().head) {
+    for (size_t k = 0; k < passes_left_.size(); ++k) {
+      engine_.backend().add_losses(losses(0), false, step_.losses + k);
+    }
+  }
+  const std::vector<PipelineAction> actions = plan_.actions(int64_t(micro_batches_.size()));
+  for (size_t i = 0; i < actions.size(); ++i) {
+    PipelineAction next = actions[i];
+    next.kind = PipelineAction::Kind::backward;
+    // A pass that goes backward at once is one unit.
+    if (actions[i].kind == PipelineAction::Kind::forward && i + 1 < actions.size() &&
+        actions[i + 1] == next) {
+      compute(Unit::both, actions[i++]);
+    } else {
+      take(actions[i]);
+    }
+  }
+  push_empty();
+  FINETUNE_CHECK(shard_ == int64_t(passes_left_.size()));
+}
+
+void StagePasses::take(const PipelineAction& action) {
+  using enum PipelineAction::Kind;
+  if (action.kind == forward) return compute(Unit::forward, action);
+  if (action.kind == backward) return compute(Unit::backward, action);
+  FINETUNE_CHECK(plan_.links != nullptr);
+  const Bert& bert = engine_.bert();
+  const DeviceBatch& batch = batch_in_slot(action);
+  const ChunkSlot at{action.chunk, action.slot};
+  switch (action.kind) {
+    case receive_activation:
+      return plan_.links->receive(action, bert.input_of(at, batch));
+    case send_activation:
+      return plan_.links->send(action, bert.output_of(at, batch));
+    case receive_gradient:
+      return plan_.links->receive(action, bert.gradient_of_output(at, batch));
+    default:
+      return plan_.links->send(action, bert.gradient_of_input(at, batch));
+  }
+}
+
+// Every stage packs for itself: samples are the same everywhere.
+DeviceBatch& StagePasses::batch_in_slot(const PipelineAction& action) {
+  std::pair<int, int>& there = in_slot_.at(size_t(action.slot));
+  if (there == std::pair(action.micro, action.chunk)) return engine_.batch(action.slot);
+  FINETUNE_CHECK(action.kind == PipelineAction::Kind::receive_activation ||
+                 action.kind == PipelineAction::Kind::forward);
+  there = {action.micro, action.chunk};
+  return engine_.upload(packed(action.micro), step_.loss_scale, action.slot);
+}
+
+const PackedBatch& StagePasses::packed(int micro_batch) {
+  if (packed_micro_batch_ == micro_batch) return packed_;
+  packed_micro_batch_ = micro_batch;
+  const IndexRange range = micro_batches_.at(size_t(micro_batch)).places;
+  const auto places = std::span(places_).subspan(size_t(range.begin), size_t(range.size()));
+  samples_.clear();
+  for (uint32_t place : places) samples_.push_back(step_.samples[place]);
+  pack(objective_.samples(), samples_, places, packed_);
+  if (engine_.backend().replays()) fill_up(packed_);
+  return packed_;
+}
+
+// What differs between micro-batches of one shape and between steps is uploaded before; all else
+// that the work takes is in the key or the same in all of the run.
+void StagePasses::compute(Unit unit, const PipelineAction& action) {
+  Backend& backend = engine_.backend();
+  Bert& bert = engine_.bert();
+  const MicroBatch& micro = micro_batches_.at(size_t(action.micro));
+  const ChunkSlot at{action.chunk, action.slot};
+  DeviceBatch& batch = batch_in_slot(action);
+  const bool head = bert.has_head(at.chunk), backward = unit != Unit::forward;
+  const bool scores = head && unit != Unit::backward;
+  if (scores) objective_.upload_targets(backend, packed(action.micro));
+  float* weights = engine_.weights_as_they_are();
+  float* gradients = backward ? gradients_for(micro.shard) : nullptr;
+  const bool accumulate = !micro.first;  // else it overwrites what an earlier step has left
+  const auto work = [&] {
+    if (unit != Unit::backward) bert.forward(at, batch, weights, step_.dropout);
+    const Tensor logits = head ? bert.output_of(at, batch) : Tensor{};
+    if (scores) objective_.loss(backend, batch, logits, losses(batch.sequences()), logits);
+    if (!backward) return;
+    bert.backward(at, batch, weights, gradients, logits, step_.dropout, options_.lowest_layer,
+                  accumulate, [&](int layer) { sum_.ready(layer); });
+  };
+  const int64_t key[] = {int64_t(unit),
+                         at.chunk,
+                         at.slot,
+                         batch.tokens(),
+                         batch.sequences(),
+                         batch.segments().max_length,
+                         int64_t(reinterpret_cast<intptr_t>(gradients)),
+                         backward && accumulate};
+  backend.replay(key, work);
+  if (scores) {
+    backend.add_losses(losses(batch.sequences()), accumulate, step_.losses + micro.shard);
+  }
+  if (backward) pass_done(micro.shard);
+}
+
+// Backward passes come in the order of the shards.
+float* StagePasses::gradients_for(int64_t shard) {
+  push_empty();
+  FINETUNE_CHECK(shard == shard_);
+  if (!leaf_) leaf_ = sum_.leaf();
+  return leaf_;
+}
+
+void StagePasses::pass_done(int64_t shard) {
+  if (--passes_left_[size_t(shard)] > 0) return;
+  sum_.push(*needed_);
+  leaf_ = nullptr;
+  ++shard_;
+}
+
+// Shards of which no sample goes backward here, before the next one that has some.
+void StagePasses::push_empty() {
+  Backend& backend = engine_.backend();
+  for (; shard_ < int64_t(passes_left_.size()) && passes_left_[size_t(shard_)] == 0; ++shard_) {
+    backend.fill_zero(vector(sum_.leaf(), dense_elements_));
+    for (const Bucket& bucket : buckets_) sum_.ready(bucket.layer);
+    const bool any = std::any_of(micro_batches_.begin(), micro_batches_.end(),
+                                 [&](const MicroBatch& m) { return m.shard == shard_; });
+    if (!any) backend.add_losses(losses(0), false, step_.losses + shard_);
+    sum_.push(*needed_);
+  }
+}
+
+}  // namespace finetune
