@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "core/numeric/philox.h"
+#include "op_case.h"
 #include "tasks/task.h"
 #include "train/stage_passes.h"
 
@@ -59,8 +60,8 @@ BertConfig config_of() {
 }
 
 struct Case {
+  test::BackendFactory factory;
   Head head;
-  std::string precision = "fp32";
   MicroBatching micro_batches;
   int64_t batch = kSamples;  // samples; with fewer than shards some are empty
   bool recompute = false;
@@ -81,7 +82,7 @@ struct Process {
   StagePasses passes;
 
   Process(const Case& c, const Data& data, const ModelPart& part, int64_t slots, StagePlan plan)
-      : engine(make_backend("cpu", 1, c.precision), config, c.head, *comm, part),
+      : engine(c.factory.make(), config, c.head, *comm, part),
         objective(make_objective(data.arrays(c.head))),
         partition(engine.table(), 1, 1),
         needed(engine.backend(), config.vocab_size),
@@ -95,10 +96,11 @@ struct Process {
     objective->reserve(engine.backend(), kLargest.sequences);
   }
 
-  void run(const Data& data, int64_t count) {
+  // `count` samples from the first on, in a ring.
+  void run(const Data& data, int64_t first, int64_t count) {
     const DropoutPlan dropout{5, 3, 0.1, 0.1, 0.1};
-    std::vector<uint32_t> batch(static_cast<size_t>(count));
-    std::iota(batch.begin(), batch.end(), 0u);
+    std::vector<uint32_t> batch;
+    for (int64_t i = 0; i < count; ++i) batch.push_back(uint32_t((first + i) % kSamples));
     needed.clear();
     needed.add(data.samples.ids);
     needed.complete();
@@ -106,13 +108,18 @@ struct Process {
     sum->reduce_scatter(needed);
   }
   std::vector<float> gradients() {
+    Backend& backend = engine.backend();
     std::vector<float> out(size_t(engine.table().size()));
-    engine.backend().download(out.data(), sum->sum(), out.size() * sizeof(float));
+    backend.download(out.data(), sum->sum(), out.size() * sizeof(float));
+    // Who uses rows of a sum leaves zeros.
+    const Parameter& words = word_embeddings(engine.table());
+    backend.fill_zero(vector(sum->sum() + words.offset, words.size()));
     return out;
   }
   std::vector<double> sums_of_losses() {
-    const auto* begin = static_cast<const double*>(losses.get());
-    return {begin, begin + kShards};
+    std::vector<double> out(kShards);
+    engine.backend().download(out.data(), losses.get(), out.size() * sizeof(double));
+    return out;
   }
 };
 
@@ -128,8 +135,9 @@ class ThreadLinks final : public StageLinks {
 
   void send(const PipelineAction& action, Tensor from) override {
     const bool upwards = action.kind == PipelineAction::Kind::send_activation;
-    shared_.channels[{stage_, action.peer, upwards}].emplace_back(from.f32(),
-                                                                  from.f32() + from.size());
+    std::vector<float> message(static_cast<size_t>(from.size()));
+    backend->download(message.data(), from.data, message.size() * sizeof(float));
+    shared_.channels[{stage_, action.peer, upwards}].push_back(std::move(message));
     shared_.arrived.notify_all();
   }
   void receive(const PipelineAction& action, Tensor into) override {
@@ -137,11 +145,12 @@ class ThreadLinks final : public StageLinks {
     auto& channel = shared_.channels[{action.peer, stage_, upwards}];
     shared_.arrived.wait(*lock, [&] { return !channel.empty(); });
     REQUIRE(int64_t(channel.front().size()) == into.size());
-    std::copy(channel.front().begin(), channel.front().end(), into.f32());
+    backend->upload(into.data, channel.front().data(), channel.front().size() * sizeof(float));
     channel.pop_front();
   }
 
   std::unique_lock<std::mutex>* lock = nullptr;  // held by the stage's thread
+  Backend* backend = nullptr;                    // the stage's
 
  private:
   Shared& shared_;
@@ -171,39 +180,10 @@ std::vector<PipelineAction> actions_of(int stage, int stages, int m, bool trains
   return actions;
 }
 
-void check_stages(const Case& c) {
-  const Data data(config_of().vocab_size);
-  Process whole(c, data, ModelPart::whole(config_of()), 1, {});
-  whole.run(data, c.batch);
-
-  ThreadLinks::Shared shared;
-  std::vector<std::unique_ptr<ThreadLinks>> links;
-  std::vector<std::unique_ptr<Process>> stages;
-  const std::vector<IndexRange> layers = {{0, 1}, {1, 2}, {2, 3}};
-  const int p = int(layers.size());
-  for (int s = 0; s < p; ++s) {
-    ModelPart part;
-    part.chunks = {layers[size_t(s)]};
-    part.embeddings = s == 0;
-    part.head = s + 1 == p;
-    const bool trains = part.head || c.lowest <= layers[size_t(s)].end;
-    const bool below = s > 0 && c.lowest <= layers[size_t(s)].begin;
-    links.push_back(std::make_unique<ThreadLinks>(shared, s));
-    StagePlan plan{[=](int64_t m) { return actions_of(s, p, int(m), trains, below); },
-                   links.back().get()};
-    stages.push_back(std::make_unique<Process>(c, data, part, p - s, std::move(plan)));
-  }
-  std::vector<std::thread> threads;
-  for (int s = 0; s < p; ++s) {
-    threads.emplace_back([&, s] {
-      std::unique_lock<std::mutex> lock(shared.mutex);
-      links[size_t(s)]->lock = &lock;
-      stages[size_t(s)]->run(data, c.batch);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-
+// Each stage has the whole model's gradients of its own parameters, and no others.
+void compare(Process& whole, const std::vector<std::unique_ptr<Process>>& stages) {
   const std::vector<float> expected = whole.gradients();
+  const int p = int(stages.size());
   for (int s = 0; s < p; ++s) {
     const std::vector<float> own = stages[size_t(s)]->gradients();
     for (const Parameter& parameter : whole.engine.table().parameters()) {
@@ -222,45 +202,93 @@ void check_stages(const Case& c) {
   }
 }
 
-}  // namespace
-
-TEST_CASE("stages sum the gradients of one process, over shards and micro-batches") {
-  for (Head head : {Head{HeadKind::sequence, 2}, Head{HeadKind::token, 2}}) {
-    for (const char* precision : {"fp32", "bf16"}) {
-      for (bool recompute : {false, true}) {
-        for (int lowest : {0, 2, int(kLayers) + 1}) {
-          INFO(head.outputs, precision, recompute ? " recompute" : "", " lowest ", lowest);
-          check_stages({head, precision, MicroBatching::into(2), kSamples, recompute, lowest});
-        }
-      }
+void check_stages(const Case& c) {
+  const Data data(config_of().vocab_size);
+  Process whole(c, data, ModelPart::whole(config_of()), 1, {});
+  ThreadLinks::Shared shared;
+  std::vector<std::unique_ptr<ThreadLinks>> links;
+  std::vector<std::unique_ptr<Process>> stages;
+  const std::vector<IndexRange> layers = {{0, 1}, {1, 2}, {2, 3}};
+  const int p = int(layers.size());
+  for (int s = 0; s < p; ++s) {
+    ModelPart part;
+    part.chunks = {layers[size_t(s)]};
+    part.embeddings = s == 0;
+    part.head = s + 1 == p;
+    const bool trains = part.head || c.lowest <= layers[size_t(s)].end;
+    const bool below = s > 0 && c.lowest <= layers[size_t(s)].begin;
+    links.push_back(std::make_unique<ThreadLinks>(shared, s));
+    StagePlan plan{[=](int64_t m) { return actions_of(s, p, int(m), trains, below); },
+                   links.back().get()};
+    stages.push_back(std::make_unique<Process>(c, data, part, p - s, std::move(plan)));
+    links.back()->backend = &stages.back()->engine.backend();
+  }
+  // A device records work when it comes again, and repeats it from then on.
+  const int64_t steps = whole.engine.backend().replays() ? 3 : 2;
+  for (int64_t step = 0; step < steps; ++step) {
+    std::vector<std::thread> threads;
+    for (int s = 0; s < p; ++s) {
+      threads.emplace_back([&, s] {
+        std::unique_lock<std::mutex> lock(shared.mutex);
+        links[size_t(s)]->lock = &lock;
+        stages[size_t(s)]->run(data, step, c.batch);
+      });
     }
-    check_stages({head, "fp32", MicroBatching::of_tokens(7)});
-    check_stages({head, "fp32", MicroBatching::into(1), 2});  // an empty shard
-    check_stages({head, "fp32", MicroBatching::into(4), 1});  // fewer micro-batches than stages
+    for (std::thread& thread : threads) thread.join();
+    whole.run(data, step, c.batch);
+    compare(whole, stages);
   }
 }
 
-TEST_CASE("one process has the bits of a step whose shards are computed one by one") {
-  const Case c{{HeadKind::sequence, 2}, "fp32", MicroBatching::into(2)};
-  const Data data(config_of().vocab_size);
-  Process process(c, data, ModelPart::whole(config_of()), 1, {});
-  process.run(data, kSamples);
-  const std::vector<float> first = process.gradients();
-  const std::vector<double> losses = process.sums_of_losses();
-  CHECK(*std::min_element(losses.begin(), losses.end()) > 0);
-  CHECK(std::any_of(first.begin(), first.end(), [](float g) { return g != 0; }));
-  // Several slots, and passes that are not one unit: all forward, then all backward.
-  StagePlan plan;
-  plan.actions = [](int64_t m) {
-    std::vector<PipelineAction> actions;
-    for (int i = 0; i < int(m); ++i) actions.push_back({PipelineAction::Kind::forward, i, 0, i});
-    for (int i = 0; i < int(m); ++i) actions.push_back({PipelineAction::Kind::backward, i, 0, i});
-    return actions;
-  };
-  Process other(c, data, ModelPart::whole(config_of()), 2 * kShards, std::move(plan));
-  other.run(data, kSamples);
-  CHECK(other.gradients() == first);
-  CHECK(other.sums_of_losses() == losses);
+}  // namespace
+
+TEST_CASE("stages sum the gradients of one process, over shards and micro-batches") {
+  for (const test::BackendFactory& factory : test::backends_under_test()) {
+    if (!factory.make()) continue;
+    for (Head head : {Head{HeadKind::sequence, 2}, Head{HeadKind::token, 2}}) {
+      INFO(factory.name, ", ", int(head.kind));
+      for (bool recompute : {false, true}) {
+        for (int lowest : {0, 2, int(kLayers) + 1}) {
+          if (factory.device == test::Device::gpu && recompute != (lowest == 2)) continue;  // slow
+          INFO("lowest ", lowest, recompute ? " recompute" : "");
+          check_stages({factory, head, MicroBatching::into(2), kSamples, recompute, lowest});
+        }
+      }
+      check_stages({factory, head, MicroBatching::of_tokens(7)});
+      check_stages({factory, head, MicroBatching::into(1), 2});  // an empty shard
+      check_stages({factory, head, MicroBatching::into(4), 1});  // fewer micro-batches than stages
+    }
+  }
+}
+
+TEST_CASE("passes that are one unit have the bits of passes apart") {
+  for (const test::BackendFactory& factory : test::backends_under_test()) {
+    if (!factory.make()) continue;
+    INFO(factory.name);
+    const Case c{factory, {HeadKind::sequence, 2}, MicroBatching::into(2)};
+    const Data data(config_of().vocab_size);
+    Process process(c, data, ModelPart::whole(config_of()), 1, {});
+    // All forward, then all backward, in several slots.
+    StagePlan plan;
+    plan.actions = [](int64_t m) {
+      using enum PipelineAction::Kind;
+      std::vector<PipelineAction> actions;
+      for (int i = 0; i < int(m); ++i) actions.push_back({forward, i, 0, i});
+      for (int i = 0; i < int(m); ++i) actions.push_back({backward, i, 0, i});
+      return actions;
+    };
+    Process apart(c, data, ModelPart::whole(config_of()), 2 * kShards, std::move(plan));
+    for (int64_t step = 0; step < 4; ++step) {
+      process.run(data, step, kSamples);
+      apart.run(data, step, kSamples);
+      const std::vector<float> gradients = process.gradients();
+      const std::vector<double> losses = process.sums_of_losses();
+      CHECK(*std::min_element(losses.begin(), losses.end()) > 0);
+      CHECK(std::any_of(gradients.begin(), gradients.end(), [](float g) { return g != 0; }));
+      CHECK(apart.gradients() == gradients);
+      CHECK(apart.sums_of_losses() == losses);
+    }
+  }
 }
 
 }  // namespace finetune
