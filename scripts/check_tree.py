@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the tree: opening lines, lengths of files, sizes of folders, names in the documents.
 
-usage: check_opening_lines.py
+usage: check_tree.py
 
 * Every source file opens with a comment of at most 100 columns whose first sentence ends on that
   line: it says what the file is.
