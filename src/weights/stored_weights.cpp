@@ -63,10 +63,11 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
       ignored_.push_back(std::move(info));
       continue;
     }
-    auto [other, is_new] = seen.emplace(info.name, i);
+    const auto [other, is_new] = seen.emplace(info.name, tensors_.size());
     if (!is_new) {
-      throw model_error(path_.string(), ": tensors ", in_quotes(tensors[other->second].stored_name),
-                        " and ", in_quotes(info.stored_name), " are both ", in_quotes(info.name));
+      throw model_error(path_.string(), ": tensors ",
+                        in_quotes(tensors_[other->second].stored_name), " and ",
+                        in_quotes(info.stored_name), " are both ", in_quotes(info.name));
     }
     tensors_.push_back(std::move(info));
     stored_.push_back(std::move(tensors[i]));

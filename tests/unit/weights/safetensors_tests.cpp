@@ -147,7 +147,8 @@ TEST_CASE("names become canonical, and two of the same are refused") {
             ->find("other.encoder.layer.0.output.LayerNorm.bias") != nullptr);
   CHECK(refused_for(
       "{" + entry("bert.LayerNorm.gamma", 0) + "," + entry("bert.LayerNorm.weight", 1) + "}", "12",
-      "are both 'bert.LayerNorm.weight'"));
+      "tensors 'bert.LayerNorm.gamma' and 'bert.LayerNorm.weight' are both "
+      "'bert.LayerNorm.weight'"));
 }
 
 TEST_CASE("shards") {
