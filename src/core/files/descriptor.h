@@ -19,6 +19,8 @@ class Descriptor {
     if (number_ >= 0) ::close(number_);
   }
   int number() const { return number_; }
+  // Closes it now, for those who look at the status.
+  int close() { return ::close(std::exchange(number_, -1)); }
 
  private:
   int number_;

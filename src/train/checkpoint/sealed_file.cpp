@@ -10,10 +10,10 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/files/descriptor.h"
 #include "core/sha256.h"
 #include "core/threads/parallel.h"
 #include "weights/tensorflow/crc32c.h"
@@ -25,30 +25,26 @@ constexpr uint64_t kBlock = 1 << 20;
 constexpr size_t kSealedPiece = 1 << 16;
 constexpr std::string_view kTitle = "finetune checkpoint, format 1\n";
 
-class SealedDescriptor {
+class SealedFile {
  public:
-  SealedDescriptor(const std::filesystem::path& path, int flags)
+  SealedFile(const std::filesystem::path& path, int flags)
       : path_(path.string()), descriptor_(::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC)) {
-    if (descriptor_ >= 0) return;
+    if (descriptor_.number() >= 0) return;
     if (flags != O_RDONLY) throw unwritten(errno);
     throw model_error(path_, ": ", std::strerror(errno));
   }
-  ~SealedDescriptor() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  SealedDescriptor(const SealedDescriptor&) = delete;
-  SealedDescriptor& operator=(const SealedDescriptor&) = delete;
 
   uint64_t size() const {
     struct stat info {};
-    if (::fstat(descriptor_, &info) != 0) throw model_error(path_, ": ", std::strerror(errno));
+    if (::fstat(descriptor_.number(), &info) != 0)
+      throw model_error(path_, ": ", std::strerror(errno));
     if (!S_ISREG(info.st_mode)) throw model_error(path_, ": is not a file");
     return uint64_t(info.st_size);
   }
 
   void read(char* out, size_t count, uint64_t offset) const {
     while (count > 0) {
-      ssize_t got = ::pread(descriptor_, out, count, off_t(offset));
+      ssize_t got = ::pread(descriptor_.number(), out, count, off_t(offset));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) throw model_error(path_, ": cannot be read: ", std::strerror(errno));
       if (got == 0) throw model_error(path_, ": became shorter while it was read");
@@ -60,7 +56,7 @@ class SealedDescriptor {
 
   void write(std::string_view text, uint64_t offset) const {
     while (!text.empty()) {
-      ssize_t count = ::pwrite(descriptor_, text.data(), text.size(), off_t(offset));
+      ssize_t count = ::pwrite(descriptor_.number(), text.data(), text.size(), off_t(offset));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) throw unwritten(count < 0 ? errno : ENOSPC);
       text.remove_prefix(size_t(count));
@@ -69,7 +65,7 @@ class SealedDescriptor {
   }
 
   void close() {
-    if (::close(std::exchange(descriptor_, -1)) != 0) throw unwritten(errno);
+    if (descriptor_.close() != 0) throw unwritten(errno);
   }
 
  private:
@@ -78,7 +74,7 @@ class SealedDescriptor {
   }
 
   std::string path_;
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 // What a block of the file has of the parts.
@@ -108,7 +104,7 @@ void add_parts(std::span<const FilePart> parts, const char* data, size_t count, 
   }
 }
 
-std::string checksum(const SealedDescriptor& file, uint64_t size, std::span<FilePart> parts = {}) {
+std::string checksum(const SealedFile& file, uint64_t size, std::span<FilePart> parts = {}) {
   uint64_t content = size - kSealBytes;
   std::vector<std::string> blocks((content + kBlock - 1) / kBlock);
   std::vector<std::vector<PartOfBlock>> parts_of_blocks(blocks.size());
@@ -150,7 +146,7 @@ std::string seal_text(uint64_t size, const std::string& sum) {
 }  // namespace
 
 std::string seal_of(const std::filesystem::path& path, std::span<FilePart> parts) {
-  SealedDescriptor file(path, O_RDONLY);
+  SealedFile file(path, O_RDONLY);
   uint64_t size = file.size();
   FINETUNE_CHECK(size >= kSealBytes);
   return seal_text(size, checksum(file, size, parts));
@@ -158,7 +154,7 @@ std::string seal_of(const std::filesystem::path& path, std::span<FilePart> parts
 
 std::vector<uint32_t> crc32c_of(const std::filesystem::path& path,
                                 std::span<const FilePart> parts) {
-  SealedDescriptor file(path, O_RDONLY);
+  SealedFile file(path, O_RDONLY);
   const uint64_t size = file.size();
   std::vector<uint8_t> piece(kSealedPiece);
   std::vector<uint32_t> sums;
@@ -176,7 +172,7 @@ std::vector<uint32_t> crc32c_of(const std::filesystem::path& path,
 }
 
 void put_seal(const std::filesystem::path& path, const std::string& seal) {
-  SealedDescriptor file(path, O_RDWR);
+  SealedFile file(path, O_RDWR);
   file.write(seal, 0);
   std::string found(kSealBytes, '\0');
   file.read(found.data(), found.size(), 0);
@@ -189,7 +185,7 @@ void put_seal(const std::filesystem::path& path, const std::string& seal) {
 }
 
 void verify_seal(const std::filesystem::path& path) {
-  SealedDescriptor file(path, O_RDONLY);
+  SealedFile file(path, O_RDONLY);
   uint64_t size = file.size();
   if (size < kSealBytes) throw model_error(path.string(), ": is cut short (", size, " bytes)");
   std::string found(kSealBytes, '\0');
