@@ -1,4 +1,3 @@
-// Chooses a task's factory, objective and file evaluation by its kind.
 // The table of tasks, and what is looked up in it.
 #include "tasks/registry.h"
 
@@ -64,6 +63,13 @@ const TaskTraits* task_of_form(const InputFile& file) {
 TaskKind task_of_data(const InputFile& file) {
   const TaskTraits* task = task_of_form(file);
   return task ? task->kind : TaskKind::classification;
+}
+
+void require_form_of(TaskKind model, const InputFile& file) {
+  const TaskTraits* form = task_of_form(file);
+  if (!form || form->kind == model) return;
+  throw data_error(file.name.string(), ": holds ", form->data, ", but the model was trained for ",
+                   name_of(model));
 }
 
 std::unique_ptr<Objective> make_objective(const TrainingArrays& arrays) {

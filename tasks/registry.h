@@ -27,5 +27,7 @@ std::optional<TaskKind> task_of_option(std::string_view option);
 const TaskTraits* task_of_form(const InputFile& file);
 // What the first data file is for: its form's task, else classification.
 TaskKind task_of_data(const InputFile& file);
+// Error(data) if the file has the form of another task than the model's.
+void require_form_of(TaskKind model, const InputFile& file);
 
 }  // namespace finetune

@@ -5,9 +5,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/rows/records.h"
-#include "data/squad.h"
 #include "tasks/classification/evaluation/predictor.h"
 #include "tasks/classification/rows/row_chunk.h"
+#include "tasks/registry.h"
 
 namespace finetune {
 namespace {
@@ -96,10 +96,7 @@ std::unique_ptr<Prediction> make_label_prediction(const PredictionRequest& reque
   if (!request.n_best.empty()) {
     throw usage_error("--nbest is for question answering; this is a classification model");
   }
-  if (looks_like_squad(std::filesystem::path(request.input))) {
-    throw data_error(request.input,
-                     ": holds questions, but the model was trained for classification");
-  }
+  require_form_of(TaskKind::classification, std::filesystem::path(request.input));
   const std::string suffix = std::filesystem::path(request.output).extension();
   if (suffix == ".tsv" || suffix == ".jsonl" || suffix == ".json") {
     throw usage_error("--output ", request.output, ": labels are written as CSV; name it .csv");

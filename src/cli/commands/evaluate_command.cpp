@@ -62,12 +62,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   auto subject = std::make_unique<Subject>();
   FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
-  const TaskTraits& task = traits_of(model.kind);
-  const TaskTraits* form = task_of_form(fs::path(o.data[0]));
-  if (form && form->kind != model.kind) {
-    throw data_error(o.data[0], ": holds ", form->data, ", but the model was trained for ",
-                     task.name);
-  }
+  require_form_of(model.kind, fs::path(o.data[0]));
   if (o.skip_bad_rows) require_option_of(model.kind, "skip-bad-rows", o.inference.model);
   if (o.ignore_unknown_labels) {
     require_option_of(model.kind, "ignore-unknown-labels", o.inference.model);
@@ -79,7 +74,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.skip_bad_rows = o.skip_bad_rows;
   options.ignore_unknown_labels = o.ignore_unknown_labels;
-  subject->evaluation = task.make_file_evaluation(options, model.of_task());
+  subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
   return subject;
 }
 

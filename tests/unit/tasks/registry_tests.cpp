@@ -4,7 +4,9 @@
 #include <set>
 #include <string>
 
+#include "core/error.h"
 #include "tasks/registry.h"
+#include "temporary_directory.h"
 
 namespace finetune {
 
@@ -32,6 +34,24 @@ TEST_CASE("every task is found by its kind, its name and its options") {
   CHECK(traits_of(TaskKind::qa).head_weight(default_architecture()) == "qa_outputs.weight");
   CHECK(traits_of(TaskKind::classification).head_weight(default_architecture()) ==
         "classifier.weight");
+}
+
+TEST_CASE("a model refuses files that have the form of another task") {
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path questions =
+      directory.write("q.json", R"({"data": [{"paragraphs": []}]})");
+  const std::filesystem::path rows = directory.write("r.csv", "text,label\na,b\n");
+  std::string message;
+  try {
+    require_form_of(TaskKind::classification, questions);
+  } catch (const Error& error) {
+    CHECK(error.code() == ExitCode::data);
+    message = directory.without_path(error.what());
+  }
+  CHECK(message == "q.json: holds questions, but the model was trained for classification");
+  CHECK_NOTHROW(require_form_of(TaskKind::qa, questions));
+  CHECK_NOTHROW(require_form_of(TaskKind::classification, rows));
+  CHECK_NOTHROW(require_form_of(TaskKind::qa, rows));
 }
 
 }  // namespace finetune
