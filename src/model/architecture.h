@@ -51,7 +51,7 @@ struct Module {
 struct Architecture {
   std::string_view model_type;    // in config.json
   std::string_view class_prefix;  // of Hugging Face's classes: "Bert" + "ForQuestionAnswering"
-  std::string_view base_prefix;   // of the encoder's parameters, where a file has it: "bert."
+  std::string_view base_prefix;   // of the encoder's parameters, where a file has it
   int64_t first_position = 0;     // row of the position embedding that a text's first token takes
   std::span<const Module> modules;
 
