@@ -41,6 +41,10 @@ int64_t LengthDistribution::draw(uint64_t i) const {
   return std::llround((1 - part) * double(quantiles[below]) + part * double(quantiles[below + 1]));
 }
 
+std::string_view task_of_lengths(std::string_view name) {
+  return name == "squad" ? "qa" : "classification";
+}
+
 LengthDistribution length_distribution(std::string_view name, int64_t max_positions) {
   LengthDistribution result{std::string(name), 0, {}};
   if (name == "bank") {

@@ -19,6 +19,9 @@ struct LengthDistribution {
   int64_t draw(uint64_t i) const;
 };
 
+// The name of the task whose data have these lengths: for "squad" qa, else classification.
+std::string_view task_of_lengths(std::string_view name);
+
 // Error(usage) for another name, or a number that is not in [4, max_positions].
 LengthDistribution length_distribution(std::string_view name, int64_t max_positions);
 

@@ -151,8 +151,9 @@ void OpsBench::forward() {
 }
 
 void OpsBench::loss() {
-  const bool qa = task_.kind() == TaskKind::qa;
-  Tensor logits = make(qa ? batch_.tokens() : batch_.sequences(), task_.head().outputs);
+  const Head head = task_.head();
+  const int64_t rows = head.kind == HeadKind::token ? batch_.tokens() : batch_.sequences();
+  Tensor logits = make(rows, head.outputs);
   Tensor losses = make(1, batch_.sequences()), dlogits = make(logits.rows, logits.cols);
   measure([&] {
     objective_->upload_targets(backend_, host_);

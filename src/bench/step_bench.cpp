@@ -126,15 +126,12 @@ std::string resolved_device(const StepBenchOptions& options) {
 }
 
 TaskKind task_kind(const StepBenchOptions& options) {
-  if (options.task.empty()) {
-    return options.lengths == "squad" ? TaskKind::qa : TaskKind::classification;
-  }
-  return *task_named(options.task);
+  return *task_named(options.task.empty() ? task_of_lengths(options.lengths) : options.task);
 }
 
 int64_t resolved_batch_size(const StepBenchOptions& options) {
   if (options.batch_size > 0) return options.batch_size;
-  return task_kind(options) == TaskKind::qa ? 8 : 32;
+  return traits_of(task_kind(options)).head == HeadKind::token ? 8 : 32;
 }
 
 void check_threads(Clock clock, int64_t thread_count) {

@@ -16,8 +16,8 @@ namespace finetune {
 struct StepBenchOptions {
   std::string shape = "minilm";    // named_shape(), or a directory with config.json
   std::string lengths = "bank";    // length_distribution()
-  std::string task;                // classification, qa; empty: qa for squad lengths
-  int64_t batch_size = 0;          // 0: 8 for qa, else 32
+  std::string task;                // a task's name; empty: task_of_lengths()
+  int64_t batch_size = 0;          // 0: 8 for a head on every token, else 32
   int64_t steps = 0;               // timed ones; 0: as many as take 5 seconds, at least 3
   int64_t threads = 0;             // 0: all cores
   std::string device = "auto";     // auto, cpu, cuda

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/numeric/philox.h"
 #include "tasks/objective.h"
+#include "tasks/registry.h"
 
 namespace finetune {
 namespace {
@@ -18,7 +19,9 @@ class SyntheticTask : public Task {
  public:
   SyntheticTask(TaskKind kind, const LengthDistribution& lengths, int64_t count,
                 int64_t vocabulary_size)
-      : kind_(kind), longest_(lengths.longest) {
+      : kind_(kind),
+        of_tokens_(traits_of(kind).head == HeadKind::token),
+        longest_(lengths.longest) {
     TokenizedSamples& samples = set_.samples;
     set_.examples = count;
     for (int64_t i = 0; i < count; ++i) {
@@ -30,16 +33,14 @@ class SyntheticTask : public Task {
         samples.ids.push_back(int32_t(std::min(int64_t(rank), vocabulary_size) - 1));
       }
       samples.offsets.push_back(int64_t(samples.ids.size()));
-      samples.second.push_back(uint32_t(kind == TaskKind::qa ? length / 10 : length));
-      const int64_t values = kind == TaskKind::qa ? length : kClasses;
+      samples.second.push_back(uint32_t(of_tokens_ ? length / 10 : length));
+      const int64_t values = of_tokens_ ? length : kClasses;
       targets_.push_back(int32_t(bits(i, -1) % uint32_t(values)));
     }
   }
 
   TaskKind kind() const override { return kind_; }
-  Head head() const override {
-    return kind_ == TaskKind::qa ? Head{HeadKind::token, 2} : Head{HeadKind::sequence, kClasses};
-  }
+  Head head() const override { return {traits_of(kind_).head, of_tokens_ ? 2 : kClasses}; }
   bool keeps_head() const override { return false; }
   int64_t max_length() const override { return longest_; }
   const SampleSet& train_set() const override { return set_; }
@@ -51,7 +52,7 @@ class SyntheticTask : public Task {
     arrays.head = head();
     arrays.samples = set_.samples;
     arrays.labels = targets_;
-    if (kind_ == TaskKind::qa) arrays.ends = targets_;
+    if (of_tokens_) arrays.ends = targets_;
     return arrays;
   }
   void release_training_arrays() override {
@@ -73,6 +74,7 @@ class SyntheticTask : public Task {
   }
 
   TaskKind kind_;
+  bool of_tokens_;  // the head's outputs
   int64_t longest_;
   SampleSet set_;
   std::vector<int32_t> targets_;  // (N) labels; or answers of one token, starts and ends

@@ -9,7 +9,8 @@
 
 namespace finetune {
 
-// Classification into 24 classes, or question answering. `count` samples, the same in every run.
+// Targets as the task's head has them: one of 24 classes, or a token of the sequence, which then is
+// a pair of texts. `count` samples, the same in every run.
 std::unique_ptr<Task> make_synthetic_task(TaskKind kind, const LengthDistribution& lengths,
                                           int64_t count, int64_t vocabulary_size);
 
