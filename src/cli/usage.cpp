@@ -143,7 +143,7 @@ void check_names(const CLI::App& app, const std::vector<std::string>& arguments)
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen(app);
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string option = text.substr(0, text.find(':'));
   if (dynamic_cast<const CLI::ConversionError*>(&error)) {
     constexpr std::string_view prefix = "Could not convert: ";

@@ -48,7 +48,7 @@ std::optional<ExitCode> settled_code(const std::exception_ptr& failure) {
 
 }  // namespace
 
-void detail::agree(Communicator& communicator, std::exception_ptr failure) {
+void detail::agree(Communicator& communicator, const std::exception_ptr& failure) {
   Outcome mine;
   std::optional<Error> error;
   if (failure) {

@@ -24,7 +24,7 @@ class AgreedError : public Error {
 
 namespace detail {
 // Of all processes, collective: throws in all of them if one has failed.
-void agree(Communicator& communicator, std::exception_ptr failure);
+void agree(Communicator& communicator, const std::exception_ptr& failure);
 }  // namespace detail
 
 // action() in every process, collective. If it throws in one, every process throws: the one of

@@ -117,7 +117,7 @@ void write_windows(const SquadData& data, const SpecialTokens& special,
   for (size_t i = 0; i < part.splits.size(); ++i) {
     const int64_t q = first_question + int64_t(i);
     const SquadQuestion& question = data.questions[size_t(q)];
-    const SquadAnswer* answer = question.answers.empty() ? nullptr : &question.answers[0];
+    const SquadAnswer* answer = question.answers.empty() ? nullptr : &question.answers.front();
     if (answer && answer->start_byte < 0) answer = nullptr;
     const int64_t context = out.context_tokens[out.slot[question.context]];
     const int32_t* question_ids = part.tokens.ids.data() + (i ? part.token_ends[i - 1] : 0);

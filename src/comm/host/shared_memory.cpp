@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -30,8 +31,8 @@ void* map_aligned(size_t bytes, int flags, int descriptor) {
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return MAP_FAILED;
   const auto begin = reinterpret_cast<uintptr_t>(reserved);
-  const uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  auto* place = reinterpret_cast<void*>(aligned);
+  const size_t before = (kHugePage - begin % kHugePage) % kHugePage, after = kHugePage - before;
+  std::byte* place = static_cast<std::byte*>(reserved) + before;
   void* memory = ::mmap(place, bytes, kReadWrite, flags | MAP_FIXED, descriptor, 0);
   if (memory == MAP_FAILED) {
     const int error = errno;
@@ -39,9 +40,8 @@ void* map_aligned(size_t bytes, int flags, int descriptor) {
     errno = error;
     return MAP_FAILED;
   }
-  const size_t before = aligned - begin, after = kHugePage - before;
   if (before > 0) ::munmap(reserved, before);
-  if (after > 0) ::munmap(reinterpret_cast<void*>(aligned + bytes), after);
+  if (after > 0) ::munmap(place + bytes, after);
   ::madvise(memory, bytes, MADV_HUGEPAGE);  // the kernel may be set up to say no
   return memory;
 }

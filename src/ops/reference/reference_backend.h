@@ -56,6 +56,7 @@ class Element {
     return *this;
   }
   Element(const Element&) = default;
+  // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): it has no memory of its own.
   Element& operator=(const Element& other) { return *this = float(other); }
 
  private:

@@ -68,7 +68,7 @@ TEST_CASE("a process alone may use the cores of its affinity mask") {
 }
 
 TEST_CASE("cores are divided between the processes that may use them") {
-  const auto mask = [](std::vector<int> cores) {
+  const auto mask = [](const std::vector<int>& cores) {
     cpu_set_t set;
     CPU_ZERO(&set);
     for (int core : cores) CPU_SET(core, &set);

@@ -111,7 +111,7 @@ TEST_CASE("broken configurations are refused by name") {
     const std::string path = std::string("golden/broken/") + name + "/config.json";
     if (!have_shared(path)) return;
     std::string message = message_of([&] { load(path); });
-    INFO(name, " -> ", message);
+    INFO(path, " -> ", message);
     CHECK(message.find(path) == 0);
     CHECK(contains(message, part));
   }

@@ -7,9 +7,9 @@
 namespace finetune {
 namespace {
 
-SquadQuestion question(std::vector<std::string> answers) {
+SquadQuestion question(const std::vector<std::string>& answers) {
   SquadQuestion q;
-  for (auto& text : answers) q.answers.push_back({text, 0});
+  for (const std::string& text : answers) q.answers.push_back({text, 0});
   return q;
 }
 

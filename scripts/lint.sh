@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Looks for defects in the C++ sources with clang-tidy 14, as .clang-tidy says.
+#   scripts/lint.sh [FILE...]     default: all of the project's that are compiled without CUDA
+# One line a finding; exit 1 if there is any. Everything is read as the build folder build-lint would compile it
+# (nothing is compiled): eight files as one, which takes a quarter of the time. Some files are read one by one, as
+# `build` compiles them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tidy=
+for name in clang-tidy-14 clang-tidy; do
+  if "$name" --version 2> /dev/null | grep -q 'version 14\.'; then
+    tidy=$name
+    break
+  fi
+done
+if [ -z "$tidy" ]; then
+  echo "lint: error: clang-tidy 14 is not installed" >&2
+  exit 1
+fi
+if [ $# -eq 0 ]; then
+  build=build-lint
+  scripts/configure.sh $build -Dcuda=disabled -Dunity=on > /dev/null
+else
+  build=build
+  [ -f $build/compile_commands.json ] || scripts/configure.sh $build -Dcuda=disabled -Dunity=off > /dev/null
+fi
+
+# Units to read, the largest first: those of the build folder, but not the CUDA sources that it writes for the host.
+listed=$(python3 - "$build" "$@" << 'END'
+import json, sys
+from pathlib import Path
+
+build, wanted = Path(sys.argv[1]).resolve(), {Path(name).resolve() for name in sys.argv[2:]}
+commands = json.loads((build / "compile_commands.json").read_text())
+units = {(build / command["file"]).resolve() for command in commands}
+units = {unit for unit in units if not unit.is_relative_to(build) or "-unity" in unit.name}
+for path in sorted(wanted - units):
+    sys.exit(f"lint: error: {path} is no source that {build.name} compiles one by one")
+for unit in sorted(wanted or units, key=lambda unit: ("-unity" not in unit.name, -unit.stat().st_size)):
+    print(unit)
+END
+)
+mapfile -t units <<< "$listed"
+
+output=$(mktemp -d)
+trap 'rm -rf "$output"' EXIT
+# Clang 14 cannot ask a processor for tiles: the tests' tiles in software stand for them.
+export build tidy output
+lint_unit() {
+  local told=$output/$BASHPID
+  "$tidy" -p "$build" --quiet --extra-arg-before="-I$PWD/tests/unit/ops/software_tiles" --warnings-as-errors='*' "$1" \
+    > "$told" 2> "$told.log" && return
+  # An end without a finding is one itself.
+  grep -qE ': (warning|error): ' "$told" && return
+  echo "$1:1:1: error: $tidy fails: $(tail -n 1 "$told.log")" > "$told"
+}
+export -f lint_unit
+printf '%s\0' "${units[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'lint_unit "$1"' lint_unit
+
+# A header's finding comes with every unit that includes it, by several paths.
+findings=$(find "$output" -type f ! -name '*.log' -exec cat {} + | { grep -E '^[^ ]+:[0-9]+:[0-9]+: (warning|error): ' || true; } |
+  while IFS=: read -r path rest; do
+    [[ $path == /* ]] || path=$build/$path
+    echo "$(realpath --relative-to=. "$path"):${rest/,-warnings-as-errors/}"
+  done | sort -u)
+if [ -n "$findings" ]; then
+  echo "$findings"
+  echo "lint: error: $(wc -l <<< "$findings") findings" >&2
+  exit 1
+fi
+echo "lint: no findings in ${#units[@]} units"
