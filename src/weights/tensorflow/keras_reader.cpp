@@ -127,7 +127,7 @@ KerasTensor describe(Reader& file, const std::string& path, const std::string& w
 
 // The weights below `group`, in order of their paths. A weight's name is the part of its path
 // behind `layer`, the outermost group with an attribute weight_names; what is in none is no weight.
-void collect(Reader& file, const std::string& group, std::string layer,
+void collect(Reader& file, const std::string& group, const std::string& layer,
              std::vector<KerasTensor>& tensors) {
   const std::string prefix = group == "/" ? group : group + "/";
   for (const std::string& name : file.names(group)) {
