@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/link.h"
+
 namespace finetune {
 
 class Communicator {
@@ -80,6 +82,32 @@ class Communicator {
   virtual void exchange(std::span<const Outgoing> out, std::span<const Incoming> in) = 0;
   // Local ranks that every host has: only processes below it may exchange.
   virtual int columns() const = 0;
+
+  // ---- groups and links, collective ----------------------------------------------------------
+  // The processes that pass the same color (>= 0), in order of their ranks here, as a communicator:
+  // it numbers ranks and hosts anew and keeps the run's names. What concerns life and death (the
+  // time limit, note(), the end) is the run's, through whichever it is called: so is finish(). It
+  // must not outlive this one; nobody need be told when it goes. A process is in at most
+  // kMostGroups at once (host/control_block.h). Error(device) as allocate_shared().
+  virtual std::unique_ptr<Communicator> split(int color) = 0;
+  // This process's ends of the links that all ask for, in that order; null where it has none. They
+  // must not outlive this communicator. Error(device) as allocate_shared().
+  virtual std::vector<std::unique_ptr<Link>> make_links(std::span<const LinkEnds> ends) = 0;
+  // Moves on what links have sent to other hosts; waiting does so by itself. Worth a call now and
+  // then in a long computation: without one the message waits until this process waits.
+  virtual void advance() = 0;
+
+  // ---- how much it sends ---------------------------------------------------------------------
+  // Bytes of the callers' data that this process has handed to others of this communicator,
+  // whatever carried them, each as often as there are processes that got it:
+  //   all_gather  bytes * (size() - 1)          scatter  rank 0: all parts but its own
+  //   broadcast   root: bytes * (size() - 1)    gather   others than rank 0: their own bytes
+  //   exchange    what is outgoing              links made here: their messages
+  // and what count_sent() adds. Barriers, memory, split() and make_links() are nothing. Groups
+  // count for themselves.
+  virtual int64_t bytes_sent() const = 0;
+  // Of data that this process has written to shared memory for others to read.
+  virtual void count_sent(int64_t bytes) = 0;
 
   // ---- the end ------------------------------------------------------------------------------
   // True for the first process that asks (of its host, after a moment for other hosts): the one

@@ -134,9 +134,24 @@ void Liveness::end(int code) {
   uint32_t nobody = 0;
   block.ending.compare_exchange_strong(nobody, kEnding | uint32_t(code & 0xFF));
   futex_wake_all(block.ending);
-  futex_wake_all(block.generation);
   if (mpi_is_ours()) abort_quietly(code);
   ::_exit(code);
+}
+
+uint64_t Liveness::waits_of_host() const {
+  uint64_t all = 0;
+  for (int i = 0; i < control_.processes(); ++i) {
+    all += control_.slot(i).waits.load(std::memory_order_relaxed);
+  }
+  return all;
+}
+
+std::string Liveness::wish_of_others(int of) const {
+  for (int i = 0; i < control_.processes(); ++i) {
+    const ProcessSlot& slot = control_.slot(i);
+    if (slot.waits_for.load() == of + 1) return concat("; ", name(i), " ", read_wish(slot));
+  }
+  return {};
 }
 
 void Liveness::mark_finished() {
@@ -194,7 +209,7 @@ void Liveness::report_death(int local_rank) {
   if (claim_voice()) {
     const ProcessSlot& slot = control_.slot(local_rank);
     speak(concat("finetune: error: ", names_[size_t(local_rank)], " (pid ", slot.pid.load(),
-                 ") died in ", read_phase(slot),
+                 ") died in ", read_phase(slot), wish_of_others(local_rank),
                  "; the job ends; --resume continues from the newest whole checkpoint"));
   }
   if (end_comes_within(kLauncher)) leave_if_ending();
@@ -206,21 +221,42 @@ void Liveness::give_up(const std::string& line) {
   end(int(ExitCode::device));
 }
 
-Wait::Wait(Liveness& liveness, Late late, double beyond, std::function<std::string()> somebody)
-    : liveness_(liveness), late_(std::move(late)), beyond_(beyond), somebody_(std::move(somebody)) {
-  liveness_.control_.slot(liveness_.local_rank_).waiting.store(1, std::memory_order_relaxed);
+void Liveness::give_up_on_host(const std::string& line) {
+  if (claim_voice()) {
+    if (may_speak_())
+      speak(line);
+    else
+      end_comes_within(kLauncher);
+  }
+  end(int(ExitCode::device));
+}
+
+Wait::Wait(Liveness& liveness, Awaited awaited)
+    : liveness_(liveness), awaited_(std::move(awaited)) {
+  ProcessSlot& slot = liveness_.control_.slot(liveness_.local_rank_);
+  if (!awaited_.wish.empty() && !awaited_.processes.empty()) {
+    write_wish(slot, awaited_.processes[0], awaited_.wish);
+  }
+  mark(true);
 }
 
 Wait::~Wait() {
-  liveness_.control_.slot(liveness_.local_rank_).waiting.store(0, std::memory_order_relaxed);
+  mark(false);
+  end_wish(liveness_.control_.slot(liveness_.local_rank_));
+}
+
+void Wait::mark(bool waiting) {
+  ProcessSlot& slot = liveness_.control_.slot(liveness_.local_rank_);
+  slot.waiting.store(waiting ? 1 : 0, std::memory_order_relaxed);
+  slot.waits.store(slot.waits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 bool Wait::is_late(int local_rank) const {
-  return local_rank != liveness_.local_rank_ && late_(liveness_.control_.slot(local_rank));
+  return local_rank != liveness_.local_rank_ && awaited_.late(liveness_.control_.slot(local_rank));
 }
 
 int Wait::late_and_running() const {
-  for (int i = 0; i < liveness_.control_.processes(); ++i) {
+  for (int i : awaited_.processes) {
     const bool waits = liveness_.control_.slot(i).waiting.load(std::memory_order_relaxed) != 0;
     if (is_late(i) && !waits) return i;
   }
@@ -228,7 +264,7 @@ int Wait::late_and_running() const {
 }
 
 int Wait::late_and_stopped() const {
-  for (int i = 0; i < liveness_.control_.processes(); ++i) {
+  for (int i : awaited_.processes) {
     if (is_late(i) && process_status(liveness_.control_.slot(i).pid).stopped()) return i;
   }
   return -1;
@@ -236,24 +272,36 @@ int Wait::late_and_stopped() const {
 
 void Wait::look() {
   liveness_.leave_if_ending();
+  liveness_.duty_();
   const double limit = liveness_.timeout_, waited = waited_.look();
   // Who waits itself, for another process, is not to blame, nor as soon as that one has come.
   const int running = late_and_running();
   if (running < 0) running_.begin_again();
   const double ran = running_.look();
+  // Who has come to wait later than this process may know better, at its own limit: a stage of a
+  // pipeline waits for one that waits for one.
+  if (const uint64_t waits = liveness_.waits_of_host(); waits != waits_seen_) {
+    waits_seen_ = waits;
+    quiet_.begin_again();
+  }
+  const double quiet = quiet_.look();
   if (limit <= 0 || waited < limit) return;
   const int stopped = late_and_stopped(), late = stopped < 0 && ran >= limit ? running : stopped;
   const std::string time = concat(" has not come for ", limit, " s");
   if (late >= 0) {
-    liveness_.give_up(concat("finetune: error: ", liveness_.names_[size_t(late)], time, " (",
+    liveness_.give_up(concat("finetune: error: ", liveness_.name(late), time, " (",
                              late == stopped ? "stopped" : "running", ", in ",
-                             read_phase(liveness_.control_.slot(late)), "); the job ends"));
+                             read_phase(liveness_.control_.slot(late)),
+                             liveness_.wish_of_others(late), "); the job ends"));
   }
-  if (waited < limit + beyond_) return;
+  const double longest = limit + awaited_.beyond;
+  const bool others_know = awaited_.excused() || quiet < longest;
+  if (others_know && waited < limit + longest) return;
+  const std::string wish = awaited_.wish.empty() ? "waits for it" : awaited_.wish + ",";
   const ProcessSlot& own = liveness_.control_.slot(liveness_.local_rank_);
-  liveness_.give_up(concat("finetune: error: ", somebody_(), time, " (",
-                           liveness_.names_[size_t(liveness_.local_rank_)], " waits for it in ",
-                           read_phase(own), "); the job ends"));
+  liveness_.give_up_on_host(concat("finetune: error: ", awaited_.somebody(), time, " (",
+                                   liveness_.own_name(), " ", wish, " in ", read_phase(own),
+                                   "); the job ends"));
 }
 
 }  // namespace finetune

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -34,6 +35,18 @@ class Liveness {
   // Returns at once unless another process ends the job.
   void leave_if_ending() const;
 
+  // For a run on several hosts. duty: done at every look of a wait. may_speak: settles which of the
+  // processes that are about to end the job says why.
+  void set_other_hosts(std::function<void()> duty, std::function<bool()> may_speak) {
+    duty_ = std::move(duty);
+    may_speak_ = std::move(may_speak);
+  }
+
+  // Of a process of this host, by its local rank in the run.
+  const std::string& name(int local_rank) const { return names_[size_t(local_rank)]; }
+  const ProcessSlot& slot(int local_rank) const { return control_.slot(local_rank); }
+  const std::string& own_name() const { return name(local_rank_); }
+
   void mark_finished();  // nobody waits for this process any more
   void stop();           // the thread that looks at others
 
@@ -44,7 +57,11 @@ class Liveness {
   void watch();
   [[noreturn]] void report_death(int local_rank);
   [[noreturn]] void give_up(const std::string& line);
+  // The same where who is to blame is on another host, as others may have found too.
+  [[noreturn]] void give_up_on_host(const std::string& line);
   bool end_comes_within(double seconds) const;
+  uint64_t waits_of_host() const;            // begun and ended, so far
+  std::string wish_of_others(int of) const;  // "; rank 4 on node7 is waiting for ...", or empty
 
   Control control_;
   int local_rank_;
@@ -54,19 +71,32 @@ class Liveness {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_here_{false};
   const char* last_phase_ = nullptr;
+  std::function<void()> duty_ = [] {};
+  std::function<bool()> may_speak_ = [] { return true; };
   std::atomic<const char*> call_{nullptr};  // that the main thread waits in
   std::atomic<uint64_t> calls_{0};          // so far
   std::thread thread_;
 };
 
+// Whom a wait is for, and what is told of it.
+struct Awaited {
+  // What this wait is for has not come to it.
+  using Late = std::function<bool(const ProcessSlot&)>;
+
+  std::span<const int> processes;  // of this host, that may be late: local ranks in the run
+  Late late;
+  double beyond;  // seconds after the time limit in which another process may say who is to blame
+  std::function<std::string()> somebody;  // "rank 2 on node7", whom to name then
+  // Of a link: "is waiting for activations of micro-batch 3 from it". Empty: a collective.
+  std::string wish;
+  // Asked from the time limit on: whether somebody() is known to wait itself.
+  std::function<bool()> excused = [] { return false; };
+};
+
 // One wait of the main thread, from when it stops spinning. look() often while it lasts.
 class Wait {
  public:
-  using Late = std::function<bool(const ProcessSlot&)>;  // what this wait is for has not come to it
-
-  // beyond: seconds after the time limit within which a host where somebody is to blame for it may
-  // say so; then `somebody` is named: "rank 2 on node7".
-  Wait(Liveness& liveness, Late late, double beyond, std::function<std::string()> somebody);
+  Wait(Liveness& liveness, Awaited awaited);
   ~Wait();
   Wait(const Wait&) = delete;
 
@@ -76,13 +106,14 @@ class Wait {
   bool is_late(int local_rank) const;
   int late_and_running() const;  // a local rank, or -1
   int late_and_stopped() const;
+  void mark(bool waiting);
 
   Liveness& liveness_;
-  Late late_;
-  double beyond_;
-  std::function<std::string()> somebody_;
+  Awaited awaited_;
+  uint64_t waits_seen_ = 0;
   WaitingTime waited_;
   WaitingTime running_;  // since one of the late does not wait itself
+  WaitingTime quiet_;    // since no process of this host has begun or ended a wait
 };
 
 // To standard error and log.txt, whole and on one line.

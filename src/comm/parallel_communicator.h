@@ -1,4 +1,4 @@
-// What `shared` and `mpi` have in common: numbers and names, life and death, and the end.
+// What `shared` and `mpi` have in common: numbers and names, life and death, groups, and the end.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,14 @@ namespace finetune {
 
 class ParallelCommunicator : public Communicator {
  public:
-  // names: of all ranks.
-  ParallelCommunicator(Topology topology, std::vector<std::string> names, Control control);
+  struct Parts {
+    Topology topology;
+    std::vector<std::string> names;  // of all ranks
+    HostGroup host_group;
+    ParallelCommunicator* run;  // of which this is a group; null: this is the run's
+  };
+  explicit ParallelCommunicator(Parts parts);
+  ~ParallelCommunicator() override;
 
   int rank() const override { return topology_.rank; }
   int size() const override { return topology_.size(); }
@@ -26,31 +32,47 @@ class ParallelCommunicator : public Communicator {
   std::string name(int rank) const override { return names_.at(size_t(rank)); }
   int columns() const override { return topology_.columns(); }
 
-  void set_timeout(double seconds) override { group_.liveness().set_timeout(seconds); }
-  void note(const char* phase, int64_t step) override { group_.liveness().note(phase, step); }
-  void waits_in(const char* what) override { group_.liveness().waits_in(what); }
+  void set_timeout(double seconds) override { liveness().set_timeout(seconds); }
+  void note(const char* phase, int64_t step) override { liveness().note(phase, step); }
+  void waits_in(const char* what) override { liveness().waits_in(what); }
 
   void host_barrier() override { group_.barrier(); }
   std::shared_ptr<void> allocate_shared(size_t bytes) override { return group_.allocate(bytes); }
 
-  bool claim_voice() override { return group_.liveness().claim_voice(); }
-  std::string stopped() const override { return group_.liveness().stopped(); }
-  void abort(int code) override { group_.liveness().end(code); }
+  std::unique_ptr<Communicator> split(int color) override;
+  std::vector<std::unique_ptr<Link>> make_links(std::span<const LinkEnds> ends) override;
+  void advance() override { group_.process().background().advance(); }
+  int64_t bytes_sent() const override { return *sent_; }
+  void count_sent(int64_t bytes) override { *sent_ += bytes; }
+
+  bool claim_voice() override { return liveness().claim_voice(); }
+  std::string stopped() const override { return group_.process().liveness().stopped(); }
+  void abort(int code) override { liveness().end(code); }
   void finish() override;
 
  protected:
+  // Collective, as split(): the communicator of this process's group.
+  virtual std::unique_ptr<Communicator> make_group(Parts parts, int color) = 0;
+  // To or from a rank of another host; `number`: of this link among all of this communicator.
+  virtual std::unique_ptr<Link> make_remote_link(int other, int number, size_t capacity) = 0;
+
+  Liveness& liveness() { return group_.process().liveness(); }
+  void count_for_each_other(size_t bytes) { *sent_ += int64_t(bytes) * (size() - 1); }
+  void count_parts(std::span<const std::vector<uint8_t>> parts);  // of a scatter
+
   Topology topology_;
   std::vector<std::string> names_;
   HostGroup group_;
+  ParallelCommunicator* run_;
+  std::shared_ptr<int64_t> sent_ = std::make_shared<int64_t>(0);
+
+ private:
+  int links_made_ = 0;
 };
 
 // All processes on one host: nothing but the end needs MPI.
-std::unique_ptr<Communicator> make_shared_communicator(Topology topology,
-                                                       std::vector<std::string> names,
-                                                       Control control);
-// Several hosts. Error(device).
-std::unique_ptr<Communicator> make_mpi_communicator(Topology topology,
-                                                    std::vector<std::string> names,
-                                                    Control control);
+std::unique_ptr<Communicator> make_shared_communicator(ParallelCommunicator::Parts parts);
+// Several hosts: the run's. Error(device).
+std::unique_ptr<Communicator> make_mpi_communicator(ParallelCommunicator::Parts parts);
 
 }  // namespace finetune

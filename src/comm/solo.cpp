@@ -44,10 +44,25 @@ class Solo final : public Communicator {
   }
   int columns() const override { return 1; }
 
+  std::unique_ptr<Communicator> split(int color) override {
+    FINETUNE_CHECK(color >= 0);
+    return std::make_unique<Solo>();
+  }
+  std::vector<std::unique_ptr<Link>> make_links(std::span<const LinkEnds> ends) override {
+    FINETUNE_CHECK(ends.empty());
+    return {};
+  }
+  void advance() override {}
+  int64_t bytes_sent() const override { return sent_; }
+  void count_sent(int64_t bytes) override { sent_ += bytes; }
+
   bool claim_voice() override { return true; }
   std::string stopped() const override { return {}; }
   void abort(int code) override { std::_Exit(code); }
   void finish() override {}
+
+ private:
+  int64_t sent_ = 0;
 };
 
 }  // namespace

@@ -27,6 +27,11 @@ int Topology::columns() const {
   return least;
 }
 
+int Topology::host_of(int of_rank) const {
+  const auto after = std::upper_bound(first_rank.begin(), first_rank.end(), of_rank);
+  return int(after - first_rank.begin()) - 1;
+}
+
 Topology number_processes(const std::vector<std::string>& hosts, int launcher_rank) {
   std::map<std::string, int> number;
   std::vector<std::vector<int>> members;
@@ -50,6 +55,25 @@ Topology number_processes(const std::vector<std::string>& hosts, int launcher_ra
   }
   topology.first_rank.push_back(topology.size());
   return topology;
+}
+
+Topology subset(const Topology& whole, const std::vector<int>& ranks) {
+  Topology group;
+  int last_host = -1;
+  for (int rank : ranks) {
+    if (const int host = whole.host_of(rank); host != last_host) {
+      group.first_rank.push_back(group.size());
+      last_host = host;
+    }
+    if (rank == whole.rank) {
+      group.rank = group.size();
+      group.host = group.hosts();
+      group.local_rank = group.rank - group.first_rank.back();
+    }
+    group.launcher_rank.push_back(whole.launcher_rank[size_t(rank)]);
+  }
+  group.first_rank.push_back(group.size());
+  return group;
 }
 
 std::vector<std::string> cut_hosts(std::vector<std::string> hosts, int groups) {

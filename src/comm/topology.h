@@ -21,11 +21,16 @@ struct Topology {
     return first_rank[size_t(of_host) + 1] - first_rank[size_t(of_host)];
   }
   int local_size() const { return local_size(host); }
+  int host_of(int of_rank) const;
   int columns() const;  // local ranks that every host has
 };
 
 // hosts[i]: what names the host of the launcher's rank i.
 Topology number_processes(const std::vector<std::string>& hosts, int launcher_rank);
+
+// Of the group of these ranks, in ascending order, `whole.rank` among them: ranks and hosts are
+// numbered anew in the same order.
+Topology subset(const Topology& whole, const std::vector<int>& ranks);
 
 // Cuts the processes of each host into up to `groups` neighbouring groups, as even as can be, each
 // named as if it were a host: several hosts on one machine.

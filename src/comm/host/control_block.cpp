@@ -1,4 +1,4 @@
-// Writes and reads what each process is at: its phase and step.
+// Writes and reads what each process is at and what it waits for.
 #include "comm/host/control_block.h"
 
 #include <cstring>
@@ -6,28 +6,54 @@
 #include "core/text/text.h"
 
 namespace finetune {
+namespace {
 
-void write_phase(ProcessSlot& slot, const char* phase, int64_t step) {
-  char text[sizeof slot.phase] = {};
-  std::strncpy(text, phase, sizeof text - 1);
-  for (size_t i = 0; i < slot.phase.size(); ++i) {
+template <size_t kWords>
+void write_text(SharedText<kWords>& words, const char* from) {
+  char text[sizeof words] = {};
+  std::strncpy(text, from, sizeof text - 1);
+  for (size_t i = 0; i < kWords; ++i) {
     uint64_t word;
     std::memcpy(&word, text + i * sizeof word, sizeof word);
-    slot.phase[i].store(word, std::memory_order_relaxed);
+    words[i].store(word, std::memory_order_relaxed);
   }
+}
+
+template <size_t kWords>
+std::string read_text(const SharedText<kWords>& words) {
+  char text[sizeof words + 1] = {};
+  for (size_t i = 0; i < kWords; ++i) {
+    const uint64_t word = words[i].load(std::memory_order_relaxed);
+    std::memcpy(text + i * sizeof word, &word, sizeof word);
+  }
+  return text;
+}
+
+}  // namespace
+
+void write_phase(ProcessSlot& slot, const char* phase, int64_t step) {
+  write_text(slot.phase, phase);
   slot.step.store(step, std::memory_order_relaxed);
 }
 
 std::string read_phase(const ProcessSlot& slot) {
-  char text[sizeof slot.phase + 1] = {};
-  for (size_t i = 0; i < slot.phase.size(); ++i) {
-    const uint64_t word = slot.phase[i].load(std::memory_order_relaxed);
-    std::memcpy(text + i * sizeof word, &word, sizeof word);
-  }
   const int64_t step = slot.step.load(std::memory_order_relaxed);
-  std::string out = text;
+  std::string out = read_text(slot.phase);
   if (step >= 0) out += concat(", step ", step);
   return out;
+}
+
+void write_wish(ProcessSlot& slot, int other_end, const std::string& wish) {
+  write_text(slot.wish, wish.c_str());
+  slot.waits_for.store(other_end + 1);
+}
+
+void end_wish(ProcessSlot& slot) {
+  slot.waits_for.store(0);
+}
+
+std::string read_wish(const ProcessSlot& slot) {
+  return read_text(slot.wish);
 }
 
 }  // namespace finetune

@@ -8,13 +8,11 @@
 #include "comm/agreement.h"
 #include "comm/host/futex.h"
 #include "comm/host/shared_memory.h"
-#include "comm/placement.h"
 #include "core/error.h"
 
 namespace finetune {
 namespace {
 
-constexpr double kSlice = 0.1;  // of sleep, in seconds
 // A process that others wait for may itself wait for another host, and gives up later than they.
 constexpr double kBeyondOthers = 4;
 
@@ -26,42 +24,48 @@ struct Mapped {
 
 }  // namespace
 
-HostGroup::HostGroup(Control control, int local_rank, int host, std::vector<std::string> names)
-    : control_(control),
-      local_rank_(local_rank),
-      names_(names),
-      spin_(control.processes() <= host_cores()),
-      liveness_(std::move(control), local_rank, host, std::move(names)) {}
+HostGroup::HostGroup(std::shared_ptr<OwnProcess> process, GroupMemory memory,
+                     std::vector<int> slots, int own, int number)
+    : process_(std::move(process)),
+      memory_(std::move(memory)),
+      slots_(std::move(slots)),
+      own_(own),
+      number_(number) {}
 
 void HostGroup::barrier() {
-  ControlBlock& block = control_.block();
+  BarrierState& state = memory_.barrier();
   const uint64_t number = ++barriers_;
-  own_slot().barriers.store(number, std::memory_order_relaxed);
-  const uint32_t generation = block.generation.load(std::memory_order_relaxed);
-  if (block.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(control_.processes())) {
-    block.arrived.store(0, std::memory_order_relaxed);
-    block.generation.store(generation + 1);
-    if (block.sleepers.load() != 0) futex_wake_all(block.generation);
+  process_->slot().barriers[size_t(number_)].store(number, std::memory_order_relaxed);
+  const uint32_t generation = state.generation.load(std::memory_order_relaxed);
+  if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(size())) {
+    state.arrived.store(0, std::memory_order_relaxed);
+    state.generation.store(generation + 1);
+    if (state.sleepers.load() != 0) futex_wake_all(state.generation);
     return;
   }
-  const auto done = [&] { return block.generation.load(std::memory_order_acquire) != generation; };
-  if (spin_.until(done)) return;
+  const auto done = [&] { return state.generation.load(std::memory_order_acquire) != generation; };
+  if (process_->spin_until(done)) return;
   sleep_until_not(generation, number);
 }
 
 void HostGroup::sleep_until_not(uint32_t generation, uint64_t number) {
-  ControlBlock& block = control_.block();
-  const auto late = [number](const ProcessSlot& slot) { return slot.barriers.load() < number; };
-  Wait wait(liveness_, late, kBeyondOthers, [&] {
-    for (int i = 0; i < control_.processes(); ++i) {
-      if (late(control_.slot(i))) return names_[size_t(i)];
+  BarrierState& state = memory_.barrier();
+  Liveness& liveness = process_->liveness();
+  const auto late = [this, number](const ProcessSlot& slot) {
+    return slot.barriers[size_t(number_)].load() < number;
+  };
+  const auto somebody = [&]() -> std::string {
+    for (int slot : slots_) {
+      if (late(liveness.slot(slot))) return liveness.name(slot);
     }
-    return std::string("another process of this host");
-  });
-  while (block.generation.load(std::memory_order_acquire) == generation) {
-    block.sleepers.fetch_add(1);
-    if (block.generation.load() == generation) futex_wait(block.generation, generation, kSlice);
-    block.sleepers.fetch_sub(1);
+    return "another process of this host";
+  };
+  Wait wait(liveness, {slots_, late, kBeyondOthers, somebody, {}});
+  while (state.generation.load(std::memory_order_acquire) == generation) {
+    const double slice = process_->slice();
+    state.sleepers.fetch_add(1);
+    if (state.generation.load() == generation) futex_wait(state.generation, generation, slice);
+    state.sleepers.fetch_sub(1);
     wait.look();
   }
 }
@@ -69,9 +73,9 @@ void HostGroup::sleep_until_not(uint32_t generation, uint64_t number) {
 void HostGroup::all_gather(const void* mine, size_t bytes, void* all) {
   for (size_t begin = 0; begin < bytes; begin += kMailboxBytes) {
     const size_t piece = std::min(kMailboxBytes, bytes - begin);
-    std::memcpy(mailbox(local_rank_), static_cast<const std::byte*>(mine) + begin, piece);
+    std::memcpy(mailbox(own_), static_cast<const std::byte*>(mine) + begin, piece);
     barrier();
-    for (int i = 0; i < control_.processes(); ++i) {
+    for (int i = 0; i < size(); ++i) {
       std::memcpy(static_cast<std::byte*>(all) + size_t(i) * bytes + begin, mailbox(i), piece);
     }
     next_turn();
@@ -82,27 +86,27 @@ void HostGroup::broadcast(void* data, size_t bytes, int root) {
   for (size_t begin = 0; begin < bytes; begin += kMailboxBytes) {
     const size_t piece = std::min(kMailboxBytes, bytes - begin);
     std::byte* at = static_cast<std::byte*>(data) + begin;
-    if (local_rank_ == root) std::memcpy(mailbox(root), at, piece);
+    if (own_ == root) std::memcpy(mailbox(root), at, piece);
     barrier();
-    if (local_rank_ != root) std::memcpy(at, mailbox(root), piece);
+    if (own_ != root) std::memcpy(at, mailbox(root), piece);
     next_turn();
   }
 }
 
 std::vector<uint8_t> HostGroup::scatter(std::span<const std::vector<uint8_t>> parts) {
-  const auto processes = size_t(control_.processes());
+  const auto processes = size_t(size());
   std::vector<uint64_t> sizes(processes);
-  if (local_rank_ == 0) {
+  if (own_ == 0) {
     FINETUNE_CHECK(parts.size() == processes);
     for (size_t i = 0; i < processes; ++i) sizes[i] = parts[i].size();
   }
   broadcast(sizes.data(), processes * sizeof sizes[0], 0);
   const uint64_t most = *std::max_element(sizes.begin(), sizes.end());
-  const uint64_t own = sizes[size_t(local_rank_)];
+  const uint64_t own = sizes[size_t(own_)];
   std::vector<uint8_t> mine(own);
   // Rank 0 fills the others' mailboxes: who owns one reads it.
   for (uint64_t begin = 0; begin < most; begin += kMailboxBytes) {
-    if (local_rank_ == 0) {
+    if (own_ == 0) {
       for (size_t i = 1; i < processes; ++i) {
         if (begin >= sizes[i]) continue;
         std::memcpy(mailbox(int(i)), parts[i].data() + begin,
@@ -110,31 +114,31 @@ std::vector<uint8_t> HostGroup::scatter(std::span<const std::vector<uint8_t>> pa
       }
     }
     barrier();
-    if (local_rank_ != 0 && begin < own) {
-      std::memcpy(mine.data() + begin, mailbox(local_rank_),
+    if (own_ != 0 && begin < own) {
+      std::memcpy(mine.data() + begin, mailbox(own_),
                   std::min<uint64_t>(kMailboxBytes, own - begin));
     }
     next_turn();
   }
-  if (local_rank_ == 0) mine = parts[0];
+  if (own_ == 0) mine = parts[0];
   return mine;
 }
 
 std::vector<std::vector<uint8_t>> HostGroup::gather(std::span<const uint8_t> mine) {
-  const auto processes = size_t(control_.processes());
+  const auto processes = size_t(size());
   const uint64_t own = mine.size();
   std::vector<uint64_t> sizes(processes);
   all_gather(&own, sizeof own, sizes.data());
   std::vector<std::vector<uint8_t>> all;
-  if (local_rank_ == 0) {
+  if (own_ == 0) {
     all.resize(processes);
     for (size_t i = 0; i < processes; ++i) all[i].resize(sizes[i]);
     all[0].assign(mine.begin(), mine.end());
   }
   const uint64_t most = processes > 1 ? *std::max_element(sizes.begin() + 1, sizes.end()) : 0;
   for (uint64_t begin = 0; begin < most; begin += kMailboxBytes) {
-    if (local_rank_ != 0 && begin < own) {
-      std::memcpy(mailbox(local_rank_), mine.data() + begin,
+    if (own_ != 0 && begin < own) {
+      std::memcpy(mailbox(own_), mine.data() + begin,
                   std::min<uint64_t>(kMailboxBytes, own - begin));
     }
     barrier();
@@ -161,7 +165,7 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
   Mapped made{};
   std::shared_ptr<void> memory;
   std::unique_ptr<Descriptor> descriptor;
-  if (local_rank_ == 0) {
+  if (own_ == 0) {
     attempt(made, [&] {
       descriptor = std::make_unique<Descriptor>(create_memory(bytes));
       made.descriptor = descriptor->number();
@@ -171,18 +175,18 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
   Mapped mapped = made;
   if (!made.failed) {
     attempt(mapped, [&] {
-      if (local_rank_ != 0) {
-        const int maker = control_.slot(0).pid.load();
+      if (own_ != 0) {
+        const int maker = process_->liveness().slot(slots_[0]).pid.load();
         descriptor = std::make_unique<Descriptor>(open_memory(maker, made.descriptor));
       }
       memory = map_memory(*descriptor, bytes);
     });
   }
-  std::vector<Mapped> outcomes(size_t(control_.processes()));
+  std::vector<Mapped> outcomes(static_cast<size_t>(size()));
   all_gather(&mapped, sizeof mapped, outcomes.data());
-  for (int i = 0; i < control_.processes(); ++i) {
+  for (int i = 0; i < size(); ++i) {
     if (!outcomes[size_t(i)].failed) continue;
-    if (i != local_rank_) throw PeerFailed{ExitCode::device};  // it speaks for itself
+    if (i != own_) throw PeerFailed{ExitCode::device};  // it speaks for itself
     throw device_error(outcomes[size_t(i)].message);
   }
   return memory;

@@ -1,5 +1,5 @@
-// The processes of one host: collectives through shared memory, without MPI. All members call the
-// same functions in the same order.
+// Processes of one host that form a group: collectives through shared memory, without MPI.
+// All members call the same functions in the same order.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,23 @@
 #include <string>
 #include <vector>
 
-#include "comm/host/control_block.h"
-#include "comm/liveness.h"
-#include "core/threads/spin.h"
+#include "comm/host/group_memory.h"
+#include "comm/host/own_process.h"
 
 namespace finetune {
 
 class HostGroup {
  public:
-  // names: as Liveness.
-  HostGroup(Control control, int local_rank, int host, std::vector<std::string> names);
+  // slots: the members' local ranks in the run, in order; `own` is this process's place there.
+  // number: of the group's counters in the slots of all members.
+  HostGroup(std::shared_ptr<OwnProcess> process, GroupMemory memory, std::vector<int> slots,
+            int own, int number);
 
-  Liveness& liveness() { return liveness_; }
-  const Liveness& liveness() const { return liveness_; }
-  Spin& spin() { return spin_; }
-  ProcessSlot& own_slot() { return control_.slot(local_rank_); }
+  OwnProcess& process() { return *process_; }
+  const OwnProcess& process() const { return *process_; }
+  const std::shared_ptr<OwnProcess>& shared_process() const { return process_; }
+  const std::vector<int>& slots() const { return slots_; }
+  int number() const { return number_; }
 
   void barrier();
   void all_gather(const void* mine, size_t bytes, void* all);
@@ -32,18 +34,19 @@ class HostGroup {
   std::shared_ptr<void> allocate(size_t bytes);
 
  private:
+  int size() const { return int(slots_.size()); }
   void sleep_until_not(uint32_t generation, uint64_t number);
-  std::byte* mailbox(int local_rank) const { return control_.mailbox(local_rank, turn_); }
+  std::byte* mailbox(int member) const { return memory_.mailbox(member, turn_); }
   // After all have written to mailboxes and before they read; next_turn() when they have read.
   void next_turn() { turn_ ^= 1; }
 
-  Control control_;
-  int local_rank_;
-  std::vector<std::string> names_;
+  std::shared_ptr<OwnProcess> process_;
+  GroupMemory memory_;
+  std::vector<int> slots_;
+  int own_;
+  int number_;
   int turn_ = 0;
   uint64_t barriers_ = 0;
-  Spin spin_;
-  Liveness liveness_;
 };
 
 }  // namespace finetune

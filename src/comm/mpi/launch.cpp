@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "comm/agreement.h"
@@ -75,13 +76,14 @@ Introduction introduce() {
   return mine;
 }
 
-// The host's control block, made by its first process. All processes fail if one does: the first of
-// those that did says why.
+// Memory of the host's control block and of the run's group there, made by its first process. All
+// processes fail if one does: the first of those that did says why.
 std::shared_ptr<void> share_control(const Topology& topology,
                                     const std::vector<Introduction>& everybody, int launcher_rank) {
   const int size = topology.size();
   const int maker = topology.launcher_rank[size_t(topology.first_rank[size_t(topology.host)])];
-  const size_t bytes = Control::bytes(topology.local_size());
+  const size_t bytes =
+      Control::bytes(topology.local_size()) + GroupMemory::bytes(topology.local_size());
   std::optional<Error> error;
   std::optional<Descriptor> descriptor;
   try {
@@ -109,6 +111,20 @@ std::shared_ptr<void> share_control(const Topology& topology,
     throw device_error("rank ", i, " on ", everybody[size_t(i)].node, ": ", error->what());
   }
   return memory;
+}
+
+ParallelCommunicator::Parts whole_run(Topology topology, std::vector<std::string> names,
+                                      Control control, const std::shared_ptr<void>& memory) {
+  const auto first = names.begin() + topology.first_rank[size_t(topology.host)];
+  const int processes = topology.local_size(), own = topology.local_rank;
+  std::vector<int> slots(static_cast<size_t>(processes));
+  std::iota(slots.begin(), slots.end(), 0);
+  auto process = std::make_shared<OwnProcess>(std::move(control), own, topology.host,
+                                              std::vector(first, first + processes));
+  GroupMemory group(std::shared_ptr<void>(
+      memory, static_cast<std::byte*>(memory.get()) + Control::bytes(processes)));
+  HostGroup host_group(std::move(process), std::move(group), std::move(slots), own, 0);
+  return {std::move(topology), std::move(names), std::move(host_group), nullptr};
 }
 
 }  // namespace
@@ -140,17 +156,18 @@ std::unique_ptr<Communicator> make_communicator() {
   for (int rank : topology.launcher_rank) {
     names.push_back(concat("rank ", rank, " on ", everybody[size_t(rank)].node));
   }
-  Control control(share_control(topology, everybody, launcher_rank), topology.local_size());
+  const std::shared_ptr<void> memory = share_control(topology, everybody, launcher_rank);
+  Control control(memory, topology.local_size());
   ProcessSlot& slot = control.slot(topology.local_rank);
   slot.start_time = process_status(::getpid()).start_time;
   slot.pid = ::getpid();
   write_phase(slot, "the start", -1);
   // Watching begins when all slots are filled.
   check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
-  if (topology.hosts() == 1) {
-    return make_shared_communicator(std::move(topology), std::move(names), std::move(control));
-  }
-  return make_mpi_communicator(std::move(topology), std::move(names), std::move(control));
+  const bool one_host = topology.hosts() == 1;
+  auto parts = whole_run(std::move(topology), std::move(names), std::move(control), memory);
+  return one_host ? make_shared_communicator(std::move(parts))
+                  : make_mpi_communicator(std::move(parts));
 }
 
 }  // namespace finetune

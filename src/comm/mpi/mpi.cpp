@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/mpi/mpi_transfers.h"
+#include "comm/mpi/mpi_link.h"
+#include "comm/mpi/wait_inquiry.h"
 #include "comm/parallel_communicator.h"
 #include "core/error.h"
 
@@ -12,15 +13,20 @@ namespace finetune {
 namespace {
 
 constexpr size_t kPieceBytes = size_t(1) << 20;  // of a collective
-enum Tag { kGather = 1, kScatter, kExchange };
+enum Tag { kGather = 1, kScatter, kExchange, kFirstLink };
+constexpr int kMostLinks = 32'000;  // tags go to 32,767 at least
+constexpr int kMostAsked = 64;      // processes, whether they wait too
 
 class Mpi final : public ParallelCommunicator {
  public:
-  Mpi(Topology topology, std::vector<std::string> names, Control control)
-      : ParallelCommunicator(std::move(topology), std::move(names), std::move(control)) {
-    ::prctl(PR_SET_TIMERSLACK, 5'000);  // short sleeps are short: 50 microseconds are usual
-    check_mpi(MPI_Comm_split(MPI_COMM_WORLD, 0, rank(), &comm_), "MPI_Comm_split");
+  Mpi(Parts parts, MPI_Comm comm, std::shared_ptr<WaitInquiry> inquiry)
+      : ParallelCommunicator(std::move(parts)), comm_(comm), inquiry_(std::move(inquiry)) {
     check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  }
+  ~Mpi() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (run_ && !finalized) MPI_Comm_free(&comm_);
   }
 
   void barrier() override {
@@ -30,32 +36,13 @@ class Mpi final : public ParallelCommunicator {
   }
 
   void all_gather(const void* mine, size_t bytes, void* all) override {
-    std::vector<std::byte> pieces(bytes > kPieceBytes ? size_t(size()) * kPieceBytes : 0);
-    for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
-      const size_t piece = std::min(kPieceBytes, bytes - begin);
-      void* gathered = pieces.empty() ? all : pieces.data();
-      Transfers transfers(comm_, "all_gather");
-      check_mpi(MPI_Iallgather(static_cast<const std::byte*>(mine) + begin, int(piece), MPI_BYTE,
-                               gathered, int(piece), MPI_BYTE, comm_, transfers.collective()),
-                "all_gather");
-      wait(transfers);
-      if (pieces.empty()) return;
-      for (size_t i = 0; i < size_t(size()); ++i) {
-        std::memcpy(static_cast<std::byte*>(all) + i * bytes + begin, pieces.data() + i * piece,
-                    piece);
-      }
-    }
+    count_for_each_other(bytes);
+    gather_at_all(mine, bytes, all);
   }
 
   void broadcast(void* data, size_t bytes, int root) override {
-    for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
-      const size_t piece = std::min(kPieceBytes, bytes - begin);
-      Transfers transfers(comm_, "broadcast");
-      check_mpi(MPI_Ibcast(static_cast<std::byte*>(data) + begin, int(piece), MPI_BYTE, root, comm_,
-                           transfers.collective()),
-                "broadcast");
-      wait(transfers);
-    }
+    if (rank() == root) count_for_each_other(bytes);
+    tell_all(data, bytes, root);
   }
 
   std::vector<uint8_t> scatter(std::span<const std::vector<uint8_t>> parts) override {
@@ -64,7 +51,8 @@ class Mpi final : public ParallelCommunicator {
       FINETUNE_CHECK(parts.size() == sizes.size());
       for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = parts[i].size();
     }
-    broadcast(sizes.data(), sizes.size() * sizeof sizes[0], 0);
+    count_parts(parts);
+    tell_all(sizes.data(), sizes.size() * sizeof sizes[0], 0);
     std::vector<uint8_t> mine(sizes[size_t(rank())]);
     Transfers transfers(comm_, "scatter");
     if (rank() == 0) {
@@ -80,9 +68,10 @@ class Mpi final : public ParallelCommunicator {
   }
 
   std::vector<std::vector<uint8_t>> gather(std::span<const uint8_t> mine) override {
+    if (rank() != 0) count_sent(int64_t(mine.size()));
     const uint64_t own = mine.size();
     std::vector<uint64_t> sizes(static_cast<size_t>(size()));
-    all_gather(&own, sizeof own, sizes.data());
+    gather_at_all(&own, sizeof own, sizes.data());
     std::vector<std::vector<uint8_t>> all;
     Transfers transfers(comm_, "gather");
     if (rank() == 0) {
@@ -106,13 +95,68 @@ class Mpi final : public ParallelCommunicator {
       transfers.receive(part.data, part.bytes, peer(part.host), kExchange);
     }
     for (const Outgoing& part : out) {
+      count_sent(int64_t(part.bytes));
       transfers.send(part.data, part.bytes, peer(part.host), kExchange);
     }
-    transfers.wait(
-        group_, [](const ProcessSlot&) { return false; }, [this](int rank) { return name(rank); });
+    transfers.wait(group_.process(), {{},
+                                      [](const ProcessSlot&) { return false; },
+                                      [this](int rank) { return name(rank); },
+                                      [this](int rank) { return waits(rank); },
+                                      {}});
   }
 
  private:
+  std::unique_ptr<Communicator> make_group(Parts parts, int color) override {
+    const bool on_one_host = parts.topology.hosts() == 1;
+    MPI_Comm comm = MPI_COMM_NULL;
+    {
+      const LibraryCall call(*this, "MPI_Comm_split");
+      check_mpi(MPI_Comm_split(comm_, on_one_host ? MPI_UNDEFINED : color, rank(), &comm),
+                "MPI_Comm_split");
+    }
+    if (on_one_host) return make_shared_communicator(std::move(parts));
+    return std::make_unique<Mpi>(std::move(parts), comm, inquiry_);
+  }
+
+  std::unique_ptr<Link> make_remote_link(int other, int number, size_t capacity) override {
+    FINETUNE_CHECK(number < kMostLinks);
+    MpiLink::End end{other, kFirstLink + number, name(other),
+                     [inquiry = inquiry_, rank = topology_.launcher_rank[size_t(other)]] {
+                       return inquiry->waits(rank);
+                     }};
+    return std::make_unique<MpiLink>(group_.shared_process(), comm_, std::move(end), capacity,
+                                     sent_);
+  }
+
+  void gather_at_all(const void* mine, size_t bytes, void* all) {
+    std::vector<std::byte> pieces(bytes > kPieceBytes ? size_t(size()) * kPieceBytes : 0);
+    for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
+      const size_t piece = std::min(kPieceBytes, bytes - begin);
+      void* gathered = pieces.empty() ? all : pieces.data();
+      Transfers transfers(comm_, "all_gather");
+      check_mpi(MPI_Iallgather(static_cast<const std::byte*>(mine) + begin, int(piece), MPI_BYTE,
+                               gathered, int(piece), MPI_BYTE, comm_, transfers.collective()),
+                "all_gather");
+      wait(transfers);
+      if (pieces.empty()) return;
+      for (size_t i = 0; i < size_t(size()); ++i) {
+        std::memcpy(static_cast<std::byte*>(all) + i * bytes + begin, pieces.data() + i * piece,
+                    piece);
+      }
+    }
+  }
+
+  void tell_all(void* data, size_t bytes, int root) {
+    for (size_t begin = 0; begin < bytes; begin += kPieceBytes) {
+      const size_t piece = std::min(kPieceBytes, bytes - begin);
+      Transfers transfers(comm_, "broadcast");
+      check_mpi(MPI_Ibcast(static_cast<std::byte*>(data) + begin, int(piece), MPI_BYTE, root, comm_,
+                           transfers.collective()),
+                "broadcast");
+      wait(transfers);
+    }
+  }
+
   int peer(int of_host) const {
     FINETUNE_CHECK(of_host >= 0 && of_host < hosts() && of_host != host());
     return first_rank(of_host) + local_rank();
@@ -121,22 +165,47 @@ class Mpi final : public ParallelCommunicator {
   // For what all processes do in the same order.
   void wait(Transfers& transfers) {
     const uint64_t number = ++rounds_;
-    group_.own_slot().rounds.store(number, std::memory_order_relaxed);
+    const auto group = size_t(group_.number());
+    group_.process().slot().rounds[group].store(number, std::memory_order_relaxed);
     transfers.wait(
-        group_, [number](const ProcessSlot& slot) { return slot.rounds.load() < number; },
-        [this](int rank) { return rank < 0 ? "a process of another host" : name(rank); });
+        group_.process(),
+        {group_.slots(),
+         [number, group](const ProcessSlot& slot) { return slot.rounds[group].load() < number; },
+         [this](int rank) { return rank < 0 ? silent_process() : name(rank); },
+         [this](int rank) { return rank < 0 ? silent_processes().empty() : waits(rank); },
+         {}});
   }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  bool waits(int of_rank) { return inquiry_->waits(topology_.launcher_rank[size_t(of_rank)]); }
+  // Of other hosts, that do not say that they wait themselves: all where there are many.
+  std::vector<int> silent_processes() {
+    std::vector<int> silent;
+    for (int i = 0; i < size(); ++i) {
+      if (topology_.host_of(i) == host() || (size() <= kMostAsked && waits(i))) continue;
+      silent.push_back(i);
+    }
+    return silent;
+  }
+  std::string silent_process() {
+    const std::vector<int> silent = silent_processes();
+    return silent.size() == 1 ? name(silent[0]) : "a process of another host";
+  }
+
+  MPI_Comm comm_;
+  std::shared_ptr<WaitInquiry> inquiry_;
   uint64_t rounds_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(Topology topology,
-                                                    std::vector<std::string> names,
-                                                    Control control) {
-  return std::make_unique<Mpi>(std::move(topology), std::move(names), std::move(control));
+std::unique_ptr<Communicator> make_mpi_communicator(ParallelCommunicator::Parts parts) {
+  ::prctl(PR_SET_TIMERSLACK, 5'000);  // short sleeps are short: 50 microseconds are usual
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split(MPI_COMM_WORLD, 0, parts.topology.rank, &comm), "MPI_Comm_split");
+  auto inquiry = std::make_shared<WaitInquiry>();
+  parts.host_group.process().liveness().set_other_hosts([inquiry] { inquiry->answer(); },
+                                                        [inquiry] { return inquiry->may_speak(); });
+  return std::make_unique<Mpi>(std::move(parts), comm, inquiry);
 }
 
 }  // namespace finetune

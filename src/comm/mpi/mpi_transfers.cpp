@@ -60,20 +60,21 @@ MPI_Request* Transfers::collective() {
   return &requests_.back();
 }
 
-void Transfers::wait(HostGroup& group, const Wait::Late& late,
-                     const std::function<std::string(int)>& somebody) {
-  const auto ended = [this] {
-    int all = 0;
-    check_mpi(MPI_Testall(int(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE),
-              what_);
-    return all != 0;
-  };
-  if (group.spin().until(ended)) return;
+bool Transfers::ended() {
+  int all = 0;
+  check_mpi(MPI_Testall(int(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE), what_);
+  return all != 0;
+}
+
+void Transfers::wait(OwnProcess& process, const WaitForHosts& what) {
+  if (process.spin_until([this] { return ended(); })) return;
   for (double end = seconds_now() + double(bytes_) / kSlowBytesPerSecond; seconds_now() < end;) {
     ::sched_yield();
     if (ended()) return;
   }
-  Wait wait(group.liveness(), late, kBeyondAnotherHost, [&] { return somebody(first_pending()); });
+  Wait wait(process.liveness(), {what.processes, what.late, kBeyondAnotherHost,
+                                 [&] { return what.name(first_pending()); }, what.wish,
+                                 [&] { return what.waits(first_pending()); }});
   for (long sleep = kFirstSleep; !ended(); sleep = std::min(2 * sleep, kLongestSleep)) {
     const timespec time{0, sleep};
     ::nanosleep(&time, nullptr);

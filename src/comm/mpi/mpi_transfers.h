@@ -5,15 +5,26 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "comm/host/host_group.h"
+#include "comm/host/own_process.h"
 
 namespace finetune {
 
 // Error(device) unless `result` is a success. `what`: "all_gather".
 void check_mpi(int result, const char* what);
+
+// A wait for what MPI carries. A peer is a rank in the communicator, or -1: of a collective.
+struct WaitForHosts {
+  std::span<const int> processes;  // as Awaited
+  Awaited::Late late;
+  // Whom nobody of this host is to blame for: its name, and whether it waits itself.
+  std::function<std::string(int)> name;
+  std::function<bool(int)> waits;
+  std::string wish;  // as Awaited
+};
 
 // Requests in flight together, most of them pieces of larger transfers: counts of MPI are ints.
 class Transfers {
@@ -25,10 +36,10 @@ class Transfers {
   // One slot for a nonblocking collective to fill.
   MPI_Request* collective();
 
-  // Until all have ended. `late`: as Wait; `somebody` names whom nobody of this host is to blame
-  // for, from the peer of the first transfer that has not ended (-1: a collective).
-  void wait(HostGroup& group, const Wait::Late& late,
-            const std::function<std::string(int)>& somebody);
+  // Whether all have ended.
+  bool ended();
+  // Until all have ended.
+  void wait(OwnProcess& process, const WaitForHosts& what);
 
  private:
   int first_pending();

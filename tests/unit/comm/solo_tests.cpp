@@ -7,6 +7,7 @@
 #include "comm/agreement.h"
 #include "comm/communicator.h"
 #include "comm/placement.h"
+#include "core/error.h"
 
 using namespace finetune;
 
@@ -36,6 +37,26 @@ TEST_CASE("a process alone is rank 0 of 1, and every collective is at once") {
   c->exchange({}, {});
   CHECK(c->claim_voice());
   c->finish();
+}
+
+TEST_CASE("a process alone is its only group, has no links and sends nothing") {
+  const auto c = make_solo_communicator();
+  const auto group = c->split(3);
+  CHECK(group->size() == 1);
+  CHECK(group->name(0) == c->name(0));
+  const int mine = 7;
+  int all = 0;
+  group->all_gather(&mine, sizeof mine, &all);
+  CHECK(all == 7);
+  CHECK(group->make_links({}).empty());
+  const std::vector<LinkEnds> ends = {{0, 0, 8}};
+  CHECK_THROWS_AS(group->make_links(ends), Error);
+  CHECK_THROWS_AS(c->split(-1), Error);
+  group->advance();
+  CHECK(group->bytes_sent() == 0);
+  group->count_sent(12);
+  CHECK(group->bytes_sent() == 12);
+  CHECK(c->bytes_sent() == 0);
 }
 
 TEST_CASE("memory of a process alone is zeroed and aligned") {

@@ -44,3 +44,40 @@ TEST_CASE("the key of a host is the same each time") {
   CHECK(host_key().size() > 40);
   CHECK(host_key().size() < 512);
 }
+
+TEST_CASE("a group's ranks and hosts are numbered anew, in the same order") {
+  // Ranks 0, 1 | 2, 3, 4 | 5 on three hosts; this process is rank 4.
+  const Topology whole = number_processes({"a", "a", "b", "b", "b", "c"}, 4);
+  CHECK(whole.host_of(0) == 0);
+  CHECK(whole.host_of(1) == 0);
+  CHECK(whole.host_of(2) == 1);
+  CHECK(whole.host_of(4) == 1);
+  CHECK(whole.host_of(5) == 2);
+
+  const Topology across = subset(whole, {1, 2, 4, 5});
+  CHECK(across.first_rank == std::vector{0, 1, 3, 4});
+  CHECK(across.launcher_rank == std::vector{1, 2, 4, 5});
+  CHECK(across.rank == 2);
+  CHECK(across.host == 1);
+  CHECK(across.local_rank == 1);
+  CHECK(across.columns() == 1);
+
+  const Topology inside = subset(whole, {2, 4});  // the first host has no member
+  CHECK(inside.first_rank == std::vector{0, 2});
+  CHECK(inside.hosts() == 1);
+  CHECK(inside.rank == 1);
+  CHECK(inside.host == 0);
+  CHECK(inside.local_rank == 1);
+
+  const Topology again = subset(across, {0, 2});  // a group of a group
+  CHECK(again.launcher_rank == std::vector{1, 4});
+  CHECK(again.first_rank == std::vector{0, 1, 2});
+  CHECK(again.rank == 1);
+  CHECK(again.host == 1);
+  CHECK(again.local_rank == 0);
+
+  const Topology alone = subset(whole, {4});
+  CHECK(alone.size() == 1);
+  CHECK(alone.rank == 0);
+  CHECK(alone.columns() == 1);
+}
