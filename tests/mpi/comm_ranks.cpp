@@ -4,163 +4,18 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <map>
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "comm/agreement.h"
-#include "comm/host/control_block.h"
 #include "comm/placement.h"
+#include "comm_checks.h"
 #include "core/clock.h"
-#include "core/log.h"
 
 namespace {
 
 using namespace finetune;
-
-void require(bool condition, const std::string& what) {
-  if (!condition) throw internal_error("not so: ", what);
-}
-
-// Byte i of what rank r says; no two ranks or sizes say the same.
-uint8_t said(int rank, size_t i, size_t bytes) {
-  return uint8_t(size_t(rank) * 37 + i * 11 + i / 251 + bytes);
-}
-std::vector<uint8_t> saying(int rank, size_t bytes) {
-  std::vector<uint8_t> out(bytes);
-  for (size_t i = 0; i < bytes; ++i) out[i] = said(rank, i, bytes);
-  return out;
-}
-
-const std::vector<size_t> kSizes = {0,
-                                    1,
-                                    7,
-                                    4096,
-                                    kMailboxBytes - 1,
-                                    kMailboxBytes,
-                                    kMailboxBytes + 1,
-                                    2 * kMailboxBytes,
-                                    (size_t(1) << 20) + 1,
-                                    (size_t(3) << 20) + 5};
-
-void check_numbers(Communicator& c) {
-  struct Numbers {
-    int rank, size, host, hosts, local_rank, local_size, columns;
-  };
-  const Numbers mine{c.rank(),       c.size(),       c.host(),   c.hosts(),
-                     c.local_rank(), c.local_size(), c.columns()};
-  std::vector<Numbers> all(static_cast<size_t>(c.size()));
-  c.all_gather(&mine, sizeof mine, all.data());
-  std::vector<int> on_host(size_t(c.hosts()), 0);
-  for (int r = 0; r < c.size(); ++r) {
-    const Numbers& each = all[size_t(r)];
-    require(each.rank == r && each.size == c.size() && each.hosts == c.hosts(), "ranks are a row");
-    require(each.local_rank == on_host[size_t(each.host)]++, "local ranks are a row");
-    require(r == 0 || each.host - all[size_t(r) - 1].host <= 1, "hosts are neighbours");
-    require(c.size() == 1 || c.name(r).find(concat("rank ", r, " on ")) == 0, "names");
-  }
-  int least = c.size();
-  for (int n : on_host) least = std::min(least, n);
-  require(on_host[size_t(c.host())] == c.local_size() && c.columns() == least, "columns");
-}
-
-void check_collectives(Communicator& c) {
-  for (size_t bytes : kSizes) {
-    if (c.size() > 4 && bytes > (size_t(1) << 20)) continue;  // the tests would take long
-    const std::string size = concat(" of ", bytes, " bytes");
-    std::vector<uint8_t> all(bytes * size_t(c.size()));
-    c.all_gather(saying(c.rank(), bytes).data(), bytes, all.data());
-    for (int r = 0; r < c.size(); ++r) {
-      require(bytes == 0 ||
-                  std::memcmp(all.data() + size_t(r) * bytes, saying(r, bytes).data(), bytes) == 0,
-              "all_gather" + size);
-    }
-    for (int root : {0, c.size() - 1}) {
-      auto data = c.rank() == root ? saying(root, bytes) : std::vector<uint8_t>(bytes);
-      c.broadcast(data.data(), bytes, root);
-      require(data == saying(root, bytes), "broadcast" + size);
-    }
-    // A size of its own for each rank.
-    const auto bytes_of = [&](int rank) { return rank % 3 == 2 ? 0 : bytes + size_t(rank) * 1000; };
-    std::vector<std::vector<uint8_t>> parts;
-    for (int r = 0; c.rank() == 0 && r < c.size(); ++r) parts.push_back(saying(r, bytes_of(r)));
-    require(c.scatter(parts) == saying(c.rank(), bytes_of(c.rank())), "scatter" + size);
-    const auto gathered = c.gather(saying(c.rank(), bytes_of(c.rank())));
-    require(gathered.size() == (c.rank() == 0 ? size_t(c.size()) : 0), "gather is rank 0's");
-    for (size_t r = 0; r < gathered.size(); ++r) {
-      require(gathered[r] == saying(int(r), bytes_of(int(r))), "gather" + size);
-    }
-    c.barrier();
-  }
-}
-
-void check_memory(Communicator& c) {
-  for (size_t bytes : {size_t(0), size_t(1), size_t(64), size_t(100'000), (size_t(5) << 20) + 12}) {
-    const auto memory = c.allocate_shared(bytes);
-    auto* data = static_cast<uint8_t*>(memory.get());
-    require(data && reinterpret_cast<uintptr_t>(data) % 64 == 0, "memory is aligned");
-    for (size_t i = 0; i < bytes; ++i) require(data[i] == 0, "memory is zeroed");
-    c.host_barrier();
-    const auto local = size_t(c.local_rank()), locals = size_t(c.local_size());
-    for (size_t i = local; i < bytes; i += locals) data[i] = said(c.host(), i, bytes);
-    c.host_barrier();
-    for (size_t i = 0; i < bytes; ++i) {
-      require(data[i] == said(c.host(), i, bytes), "memory is one for the host, not for others");
-    }
-  }
-  try {
-    c.allocate_shared(size_t(1) << 60);
-    require(false, "an exbibyte is refused");
-  } catch (const Error& error) {
-    require(c.local_rank() == 0, "one process of a host tells");
-    require(error.code() == ExitCode::device, "of the device");
-    require(std::strstr(error.what(), "1099511627776 MiB"), error.what());
-  } catch (const PeerFailed& peer) {
-    require(c.local_rank() > 0 && peer.code == ExitCode::device, "the others are silent");
-  }
-}
-
-// What goes from one rank to a host, or comes to it, in the first or second message of an exchange.
-size_t exchanged_bytes(size_t bytes, int from_host, int to_host, int turn) {
-  return turn == 1 && from_host + 1 == to_host ? 0 : bytes + size_t(turn);
-}
-int exchanged_text(int from_host, int to_host, int local_rank, int turn) {
-  return from_host * 1000 + to_host * 100 + local_rank * 2 + turn;
-}
-
-void check_exchange(Communicator& c) {
-  std::vector<size_t> sizes = kSizes;
-  if (c.size() <= 4) sizes.push_back((size_t(33) << 20) + 3);  // more than one piece of MPI's
-  for (size_t bytes : sizes) {
-    if (c.local_rank() >= c.columns() || c.hosts() == 1) break;
-    std::map<std::pair<int, int>, std::vector<uint8_t>> sent, got;
-    std::vector<Communicator::Outgoing> out;
-    std::vector<Communicator::Incoming> in;
-    for (int turn : {0, 1}) {  // two messages between the same two: order counts
-      for (int h = 0; h < c.hosts(); ++h) {
-        if (h == c.host()) continue;
-        auto& text = sent[{h, turn}];
-        text = saying(exchanged_text(c.host(), h, c.local_rank(), turn),
-                      exchanged_bytes(bytes, c.host(), h, turn));
-        out.push_back({h, text.data(), text.size()});
-        auto& place = got[{h, turn}];
-        place.resize(exchanged_bytes(bytes, h, c.host(), turn));
-        in.push_back({h, place.data(), place.size()});
-      }
-    }
-    c.exchange(out, in);
-    for (const auto& [key, text] : got) {
-      const auto [h, turn] = key;
-      require(text == saying(exchanged_text(h, c.host(), c.local_rank(), turn), text.size()),
-              concat("exchange of ", bytes, " bytes"));
-    }
-  }
-  c.exchange({}, {});
-  c.barrier();
-}
 
 void check_agreement(Communicator& c) {
   int calls = 0;
@@ -216,10 +71,12 @@ void check_agreement(Communicator& c) {
 void run(Communicator& c, const std::string& scenario, int number) {
   const int victim = number;
   if (scenario == "all") {
-    check_numbers(c);
-    check_collectives(c);
+    check_numbers(c, [](int rank) { return rank; });
+    // More would take long.
+    const size_t most = c.size() > 4 ? size_t(1) << 20 : size_t(1) << 30;
+    check_collectives(c, most);
     check_memory(c);
-    check_exchange(c);
+    check_exchange(c, c.size() > 4 ? size_t(4) << 20 : most);
     check_agreement(c);
     const int cores = cores_for_process(c);
     require(cores >= 1 && cores <= host_cores(), "cores");
@@ -236,10 +93,10 @@ void run(Communicator& c, const std::string& scenario, int number) {
     c.barrier();
     if (c.rank() == victim) ::raise(scenario == "kill" ? SIGKILL : SIGSTOP);
     c.barrier();
-  } else if (scenario == "late") {  // computes, and does not come
+  } else if (scenario == "late") {  // computes, and does not come; -1: all but rank 0
     c.set_timeout(2);
     c.note("forward pass", 4);
-    if (c.rank() == victim) ::sleep(60);
+    if (c.rank() == victim || (victim < 0 && c.rank() > 0)) ::sleep(60);
     c.barrier();
   } else if (scenario == "kill-computing") {  // while the others are not in any wait
     c.note("forward pass", 4);

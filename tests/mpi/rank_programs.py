@@ -1,0 +1,81 @@
+"""Programs under mpirun that check themselves, and jobs that must end by a fault."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from harness import BINARY, Result, Skip, main  # noqa: E402, F401
+
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
+
+
+TOKEN = f"FINETUNE_TEST_RUN={os.getpid()}"  # in the environment of every process of ours
+
+
+def command(program, processes, *arguments, hosts=1, options=("--bind-to", "none")):
+    if not shutil.which("mpirun"):
+        raise Skip("mpirun is absent")
+    return [*MPIRUN, *options, "-x", f"FINETUNE_HOSTS={hosts}", "-n", str(processes), program,
+            *map(str, arguments)]
+
+
+def environment(directory=None):
+    """Other runs on this machine leave their files elsewhere: all of this one's come to `directory`."""
+    name, value = TOKEN.split("=")
+    places = {"TMPDIR": str(directory), "OMPI_MCA_btl_vader_backing_directory": str(directory)}
+    return {**os.environ, name: value, **(places if directory else {})}
+
+
+def launch(program, processes, *arguments, directory=None, timeout=60, **how):
+    start = time.time()
+    done = subprocess.run(command(program, processes, *arguments, **how), capture_output=True, timeout=timeout,
+                          text=True, env=environment(directory))
+    result = Result(done.returncode, done.stdout, done.stderr)
+    result.seconds = time.time() - start
+    return result
+
+
+def own_lines(result):
+    return [line for line in result.err.splitlines() if line.startswith("finetune:")]
+
+
+def living():
+    """The processes of this test's runs, zombies apart, which wait for nobody but init."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            ours = TOKEN.encode() in (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if ours and state not in "ZX":
+            found.append((folder.name, state))
+    return found
+
+
+def check_nobody_is_left(seconds=3):
+    limit = time.time() + seconds
+    while living() and time.time() < limit:
+        time.sleep(0.05)
+    assert not living(), living()
+
+
+def files_in(directory):
+    return [str(path) for path in directory.rglob("*") if not path.is_dir()]
+
+
+def check_fault(directory, processes, *arguments, program, code, line, hosts=1, within=10):
+    """The job ends soon with this code and exactly one line of ours, and leaves nothing."""
+    result = launch(program, processes, *arguments, hosts=hosts, directory=directory)
+    what = (processes, arguments, hosts)
+    assert result.code == code, f"{what}: {result!r}"
+    assert result.seconds < within, f"{what}: {result.seconds} s"
+    lines = own_lines(result)
+    assert len(lines) == 1 and re.fullmatch(line, lines[0]), f"{what}: {result!r}"
+    check_nobody_is_left()
+    assert not files_in(directory), files_in(directory)
+    assert not list(Path("/dev/shm").glob("*finetune*"))
