@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "distributed/pipeline/pipeline_action.h"
+
 namespace finetune {
 
 enum class PipelineKind { one_f_one_b, gpipe, interleaved };
@@ -32,25 +34,6 @@ struct PipelineShape {
   int lowest_block = 0;
 
   int blocks() const { return stages * chunks; }
-};
-
-struct PipelineAction {
-  enum class Kind {
-    receive_activation,  // into the slot; of the first block it is the embeddings' own input
-    forward,
-    send_activation,
-    receive_gradient,
-    backward,
-    send_gradient,
-  };
-
-  Kind kind = Kind::forward;
-  int micro = 0;
-  int chunk = 0;  // of this stage
-  int slot = 0;   // what forward keeps for backward lies there
-  int peer = -1;  // stage at the other end of a message
-
-  friend bool operator==(const PipelineAction&, const PipelineAction&) = default;
 };
 
 // In their order. A link is a pair of stages and a direction of the pass: activations and gradients
