@@ -37,7 +37,12 @@ constexpr const char* kPlanExamples =
     "--pp\n"
     "all layouts are compared. train has no such layouts yet. What is said of time follows from "
     "the\n"
-    "rates below, which nobody has measured here.";
+    "rates above, which nobody has measured here.\n"
+    "1f1b goes backward as soon as it can: SageMaker calls that interleaved. gpipe does all "
+    "forward\n"
+    "passes first: simple. interleaved has several chunks of layers a stage, as Megatron's. A "
+    "horizon\n"
+    "of --offload-activations counts layers, where SageMaker counts tasks of its pipeline.";
 
 struct PlanOptions {
   TrainOptions train;

@@ -39,23 +39,17 @@ void for_each_layout_option(Options& o, Visit&& visit) {
          "pipeline stages: processes that have some of the layers each"},
         o.pp);
   visit({"placement", layout, run,
-         "order of replicas, stages and tensor ranks over the processes, host by host, the last "
-         "letter fastest: cluster (DPT), spread (TPD), or a permutation of D, P and T",
+         "cluster (DPT), spread (TPD) or another order of D, P and T over processes, the last "
+         "fastest",
          "", "WORD"},
         o.placement);
   visit({"tensor-shards", layout, result, between(1, kMostRanks),
-         "compute each layer in V parts, on any number of tensor ranks that divides V (default: "
-         "--tp)",
-         "", "V"},
+         "compute each layer in V parts, on any --tp that divides V (default: --tp)", "", "V"},
         o.tensor_shards);
   visit({"micro-batches", layout, result, between(1, 1 << 24),
-         "cut each virtual shard into M micro-batches, in place of --micro-batch-tokens (default "
-         "with --pp: about four a stage)",
-         "", "M"},
+         "micro-batches of each virtual shard (default with --pp: about four a stage)", "", "M"},
         o.micro_batches);
-  visit({"pipeline-schedule", layout, run,
-         "1f1b goes backward as soon as it can (SageMaker's interleaved), gpipe after all forward "
-         "passes (simple), interleaved has several chunks of layers a stage (Megatron's)",
+  visit({"pipeline-schedule", layout, run, "order of a stage's forward and backward passes",
          kPipelineWords},
         o.pipeline_schedule);
   visit({"chunks", layout, run, between(1, 4096),
@@ -70,8 +64,7 @@ void for_each_layout_option(Options& o, Visit&& visit) {
       layout,
       run,
       between(1, 4096),
-      "with --recompute, on a GPU: inputs of layers wait in the host's memory, and come back this "
-      "many layers ahead of the backward pass (default: 4; SageMaker counts its pipeline's tasks)",
+      "with --recompute: inputs of layers wait on the host, back N layers ahead (alone: 4)",
       "",
       "[N]"};
   offload.bare = kDefaultHorizon;

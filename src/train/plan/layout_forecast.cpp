@@ -16,7 +16,7 @@ constexpr double kUpdateBytes = 28;
 // Rounds of a pipeline that are simulated; what follows repeats the last of them. Of pipelines with
 // more passes than this nothing is simulated.
 constexpr int kRounds = 4;
-constexpr int64_t kMostPasses = 100'000;
+constexpr int64_t kMostSimulatedPasses = 100'000;
 
 int64_t element_bytes(DType type) {
   return int64_t(size_of(type));
@@ -268,7 +268,7 @@ PipelineShape shortened(PipelineShape shape) {
 }
 
 bool is_too_long(const PipelineShape& shape) {
-  return int64_t{1} * shape.micro_batches * shape.blocks() > kMostPasses;
+  return int64_t{1} * shape.micro_batches * shape.blocks() > kMostSimulatedPasses;
 }
 
 double pipeline_seconds(const std::vector<std::vector<ChunkSeconds>>& chunks,

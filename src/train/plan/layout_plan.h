@@ -34,9 +34,8 @@ void for_each_formula_option(Options& o, Visit&& visit) {
         o.world);
   visit({"hosts", formula, session, between(1, kMostRanks), "hosts that they are on"}, o.hosts);
   visit({"shape", formula, session,
-         "in place of --model: tiny, minilm, base, large, or "
-         "LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]]",
-         "", "SHAPE"},
+         "tiny, minilm, base, large, or LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]]", "",
+         "SHAPE"},
         o.shape);
   visit({"length", formula, session, between(1, 1 << 16),
          "tokens of a sample (default: --max-length, else 512 or the model's longest input)"},

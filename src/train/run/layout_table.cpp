@@ -11,7 +11,7 @@
 namespace finetune {
 namespace {
 
-std::string padded(const std::string& text, size_t width) {
+std::string left(const std::string& text, size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
 }
 
@@ -139,14 +139,14 @@ std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks) 
   auto place = [&](const std::string& d, const std::string& p, const std::string& t) {
     return right(d, width) + right(p, width) + right(t, width);
   };
-  lines.push_back(concat(" rank   ", padded("host", host_width), place("d", "p", "t"), "  ",
-                         padded("holds", part_width), "  parameters"));
+  lines.push_back(concat(" rank   ", left("host", host_width), place("d", "p", "t"), "  ",
+                         left("holds", part_width), "  parameters"));
   for (int rank = 0; rank < shown; ++rank) {
     const RankRow& row = rows[size_t(rank)];
     lines.push_back(
-        concat(" ", padded(concat(rank), 7), padded(table.hosts[size_t(row.host)], host_width),
+        concat(" ", left(concat(rank), 7), left(table.hosts[size_t(row.host)], host_width),
                place(concat(row.at.d), concat(row.at.p), concat(row.at.t)), "  ",
-               padded(words_of(row.part), part_width), "  ", right(millions(row.parameters), 10)));
+               left(words_of(row.part), part_width), "  ", right(millions(row.parameters), 10)));
   }
   if (shown < layout.world()) lines.push_back(concat(" ... ", layout.world() - shown, " more"));
   if (layout.pp() > 1) lines.push_back(stages_line(run));

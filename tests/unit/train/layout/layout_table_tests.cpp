@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../contains.h"
-#include "../temporary_directory.h"
+#include "../../contains.h"
+#include "../../temporary_directory.h"
 #include "core/files/files.h"
 #include "train/run/layout_table.h"
 
