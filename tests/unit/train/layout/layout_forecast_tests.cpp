@@ -225,6 +225,38 @@ TEST_CASE("a step's time, by hand") {
         doctest::Approx(2 + double(axis_bytes(run, 0).data) / 2 / 1e2));
 }
 
+TEST_CASE("sums between tensor ranks and messages between stages, by hand") {
+  const BertConfig config = shape(2, 2, 2, 4);
+  const LayerCosts costs = layer_costs(config, kToken, 512);
+  Rates rates;
+  rates.flops = 1e6;
+  rates.layer_latency = 0;
+  rates.link_latency = 0.5;
+  rates.link_bandwidth = 1e4;
+  const double states = 4 * 512 * 2 / 1e4;  // of a micro-batch, from process to process
+  // Two sums a layer forward, two backward, two more where it is computed again.
+  Setting setting{.world = 2, .tp = 2};
+  const double sum = 2 * 0.5 + states;
+  const double pass = (costs.layers[0] + costs.embeddings + costs.head) * 512 / 1e6;
+  StepForecast step = step_forecast(run_of(config, setting), rates);
+  CHECK(step.tensor == doctest::Approx(4 * 2 * sum));
+  CHECK(step.pipeline == doctest::Approx(3 * pass + 4 * 2 * sum));
+  setting.recompute = true;
+  step = step_forecast(run_of(config, setting), rates);
+  CHECK(step.tensor == doctest::Approx(6 * 2 * sum));
+  CHECK(step.pipeline == doctest::Approx(4 * pass + 6 * 2 * sum));
+  // Inputs that wait on the host: no pass is shorter than the way of its layers' inputs.
+  LayoutRun offloaded = run_of(config, setting);
+  offloaded.horizon = 1;
+  rates.offload_bandwidth = 10;
+  CHECK(step_forecast(offloaded, rates).pipeline == doctest::Approx(2 * 2 * 4 * 512 * 2 / 10.0));
+  // One micro-batch through two stages and back.
+  const double both = costs.total({0, 2}) * 512 / 1e6;
+  step = step_forecast(run_of(config, {.world = 2, .pp = 2}), rates);
+  CHECK(step.pipeline == doctest::Approx(3 * both + 2 * (0.5 + states)));
+  CHECK(step.bubble == doctest::Approx(1 - 3 * both / (2 * step.pipeline)));
+}
+
 TEST_CASE("a long pipeline's time is that of all its rounds") {
   const Rates rates;
   for (PipelineKind kind :
