@@ -87,8 +87,10 @@ class Communicator {
   // The processes that pass the same color (>= 0), in order of their ranks here, as a communicator:
   // it numbers ranks and hosts anew and keeps the run's names. What concerns life and death (the
   // time limit, note(), the end) is the run's, through whichever it is called: so is finish(). It
-  // must not outlive this one; nobody need be told when it goes. A process is in at most
-  // kMostGroups at once (host/control_block.h). Error(device) as allocate_shared().
+  // must not outlive this one; nobody need be told when it goes. Errors that end a command are the
+  // run's to agree on (agreement.h): processes of other groups would wait for those that left. A
+  // process is in at most kMostGroups at once (host/control_block.h). Error(device) as
+  // allocate_shared().
   virtual std::unique_ptr<Communicator> split(int color) = 0;
   // This process's ends of the links that all ask for, in that order; null where it has none. They
   // must not outlive this communicator. Error(device) as allocate_shared().

@@ -13,9 +13,6 @@
 namespace finetune {
 namespace {
 
-// A process that others wait for may itself wait for another host, and gives up later than they.
-constexpr double kBeyondOthers = 4;
-
 struct Mapped {
   int32_t failed;
   int32_t descriptor;

@@ -14,6 +14,10 @@
 
 namespace finetune {
 
+// A process of this host that others wait for may itself wait for another host, and gives up later
+// than they: seconds.
+constexpr double kBeyondOthers = 4;
+
 class OwnProcess {
  public:
   // names: as Liveness.

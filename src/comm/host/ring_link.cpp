@@ -11,9 +11,7 @@ namespace finetune {
 namespace {
 
 // Of a copy, so that the other side's begins before this one's ends.
-constexpr size_t kPieceBytes = size_t(256) << 10;
-// As in a group of the host (comm/host/host_group.cpp).
-constexpr double kBeyondOthers = 4;
+constexpr size_t kCopyBytes = size_t(256) << 10;
 
 // Of the ring: the largest message with its header, in whole lines of the cache.
 size_t ring_bytes(size_t capacity) {
@@ -61,7 +59,7 @@ void RingLink::write(const void* data, size_t bytes, const LinkMessage& message)
     const auto room = [this] { return size_ - size_t(at_ - state_.reader.bytes.load()); };
     if (room() == 0) wait(state_.reader, message, [&] { return room() > 0; });
     const size_t place = size_t(at_ % size_);
-    const size_t piece = std::min({bytes, room(), size_ - place, kPieceBytes});
+    const size_t piece = std::min({bytes, room(), size_ - place, kCopyBytes});
     std::memcpy(ring_ + place, from, piece);
     at_ += piece;
     publish(state_.writer);
@@ -76,7 +74,7 @@ void RingLink::read(void* data, size_t bytes, const LinkMessage& message) {
     const auto there = [this] { return size_t(state_.writer.bytes.load() - at_); };
     if (there() == 0) wait(state_.writer, message, [&] { return there() > 0; });
     const size_t place = size_t(at_ % size_);
-    const size_t piece = std::min({bytes, there(), size_ - place, kPieceBytes});
+    const size_t piece = std::min({bytes, there(), size_ - place, kCopyBytes});
     std::memcpy(to, ring_ + place, piece);
     at_ += piece;
     publish(state_.reader);

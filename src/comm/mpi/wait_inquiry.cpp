@@ -11,7 +11,7 @@
 namespace finetune {
 namespace {
 
-enum Tag { kQuestion = 1, kAnswer, kSpeaks };
+enum InquiryTag { kQuestion = 1, kAnswer, kSpeaks };
 constexpr double kHear = 0.5;    // seconds in which others say that they are about to speak
 constexpr double kAgain = 0.5;   // seconds between two questions
 constexpr double kLately = 1.5;  // that an answer counts
