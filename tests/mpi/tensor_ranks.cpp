@@ -14,6 +14,8 @@
 #include "core/numeric/philox.h"
 #include "core/process_stats.h"
 #include "distributed/tensors/whole_tensors.h"
+#include "distributed/zero_partition.h"
+#include "model_parts.h"
 #include "ops/cpu/cpu_backend.h"
 #include "train/checkpoint/checkpoint.h"
 
@@ -70,91 +72,43 @@ std::vector<Division> divisions_of(int world) {
   return out;
 }
 
-enum class Cut { none, rows, columns };
-Cut cut_of(const Parameter& parameter) {
-  const bool matrix = parameter.shape.size() == 2;
-  switch (parameter.role) {
-    case Role::query:
-    case Role::key:
-    case Role::value:
-    case Role::inner:
-      return matrix ? Cut::rows : Cut::columns;  // a bias is one row
-    case Role::attention_output:
-    case Role::output:
-      return matrix ? Cut::columns : Cut::none;
-    default:
-      return Cut::none;
-  }
-}
-
-// A process's part of the model in arenas of its own, between whose tensors are gaps.
+// A process's part of the model in arenas of its own.
 struct Local {
-  std::vector<HeldSlice> slices;
-  std::vector<int64_t> tensors;  // of each slice
-  int64_t size = 0;
+  ParameterTable table;
+  std::vector<HeldSlice> slices = held_slices(table);
   std::vector<float> arenas[3];
 
-  void add(const ParameterTable& whole, size_t tensor, HeldSlice slice) {
-    size = (size + 15) / 16 * 16 + 3;
-    slice.name = whole.parameters()[tensor].name;
-    slice.offset = size;
-    size += slice.rows * slice.cols;
-    slices.push_back(slice);
-    tensors.push_back(int64_t(tensor));
+  explicit Local(const ParameterTable& t) : table(t) {
+    for (auto& arena : arenas) arena.assign(size_t(table.size()), -1.0f);
   }
 };
-
-Local local_of(const ParameterTable& whole, const Division& division, int rank) {
-  const int t = rank % division.tensor_ranks, s = rank / division.tensor_ranks % division.stages;
-  const IndexRange layers = part(kLayers, division.stages, s);
-  const IndexRange shards = part(kShards, division.tensor_ranks, t);
-  Local local;
-  for (size_t i = 0; i < whole.parameters().size(); ++i) {
-    const Parameter& parameter = whole.parameters()[i];
-    const int64_t layer = std::clamp<int64_t>(parameter.layer - 1, 0, kLayers - 1);
-    if (!layers.contains(layer)) continue;
-    const TensorExtent extent = extent_of(parameter);
-    const Cut cut = cut_of(parameter);
-    if (cut == Cut::none) {
-      local.add(whole, i, {"", 0, extent.rows, 0, extent.cols, 0});
-      continue;
-    }
-    for (int64_t v = shards.begin; v < shards.end; ++v) {
-      const IndexRange rows =
-          cut == Cut::rows ? part(extent.rows, kShards, v) : IndexRange{0, extent.rows};
-      const IndexRange cols =
-          cut == Cut::columns ? part(extent.cols, kShards, v) : IndexRange{0, extent.cols};
-      local.add(whole, i, {"", rows.begin, rows.size(), cols.begin, cols.size(), 0});
-    }
-  }
-  for (auto& arena : local.arenas) arena.assign(size_t(local.size), -1.0f);
-  return local;
-}
 
 // visit(place in the local arena, tensor, element of the whole tensor)
 void each_element(const ParameterTable& whole, const Local& local,
                   const std::function<void(size_t, int64_t, int64_t)>& visit) {
-  for (size_t i = 0; i < local.slices.size(); ++i) {
-    const HeldSlice& slice = local.slices[i];
-    const int64_t cols = extent_of(whole.parameters()[size_t(local.tensors[i])]).cols;
+  for (const HeldSlice& slice : local.slices) {
+    const Parameter* tensor = whole.find(slice.name);
+    const int64_t cols = extent_of(*tensor).cols;
     for (int64_t k = 0; k < slice.rows * slice.cols; ++k) {
       const int64_t row = slice.row + k / slice.cols, col = slice.col + k % slice.cols;
-      visit(size_t(slice.offset + k), local.tensors[i], row * cols + col);
+      visit(size_t(slice.offset + k), tensor - whole.parameters().data(), row * cols + col);
     }
   }
 }
 
-// Weights whole; of the moments what replica d owns, cut anywhere, tensors and slices included.
-std::vector<HeldRun> runs_of(Local& local, const Division& division, int rank, bool all_moments) {
-  const int d = rank / (division.tensor_ranks * division.stages);
-  std::vector<HeldRun> runs{{Arena::weights, {0, local.size}, local.arenas[0].data()}};
-  const IndexRange own =
-      all_moments ? IndexRange{0, local.size} : part(local.size, division.replicas, d);
-  const int64_t middle = own.begin + own.size() / 3;  // as of two buckets
+// Weights whole; of the moments what a replica owns.
+std::vector<HeldRun> runs_of(Local& local, const Division& division, int rank) {
+  const int replica = rank / (division.tensor_ranks * division.stages);
+  const ZeroPartition partition(local.table, 1, division.replicas);
+  const IndexRange rows = partition.rows(replica);
+  const int64_t words = partition.dense_elements(), cols = partition.cols();
+  std::vector<HeldRun> runs{{Arena::weights, {0, local.table.size()}, local.arenas[0].data()}};
   for (Arena arena : {Arena::m, Arena::v}) {
     float* data = local.arenas[size_t(arena)].data();
-    runs.push_back({arena, {middle, own.end}, data + middle});
-    runs.push_back({arena, {own.begin, middle}, data + own.begin});
+    for (IndexRange own : {partition.dense(replica),
+                           IndexRange{words + rows.begin * cols, words + rows.end * cols}}) {
+      if (own.size() > 0) runs.push_back({arena, own, data + own.begin});
+    }
   }
   return runs;
 }
@@ -162,10 +116,11 @@ std::vector<HeldRun> runs_of(Local& local, const Division& division, int rank, b
 class Ranks {
  public:
   Ranks(Communicator& comm, fs::path directory, int64_t words, bool device = false)
-      : backend_(device ? std::make_unique<Device>() : make_cpu_backend(DType::f32)),
+      : config_(config_of(words)),
+        backend_(device ? std::make_unique<Device>() : make_cpu_backend(DType::f32)),
         comm_(comm),
         directory_(std::move(directory)),
-        whole_(config_of(words), Head{HeadKind::sequence, 3}) {
+        whole_(config_, Head{HeadKind::sequence, 3}) {
     state_.step = 11;
     state_.options = "lr = 1\n";
   }
@@ -173,7 +128,6 @@ class Ranks {
   // The files of one whole arena; rank 0 alone.
   void write_reference() {
     if (comm_.rank() != 0) return;
-    Local local = local_of(whole_, {1, 1, 1}, 0);
     std::vector<float> arenas[3];
     for (Arena arena : kArenas) {
       auto& values = arenas[size_t(arena)];
@@ -192,13 +146,13 @@ class Ranks {
   // Written from one division, read into another.
   void check(const Division& from, const Division& to) {
     const std::string what = from.name() + " to " + to.name();
-    Local local = local_of(whole_, from, comm_.rank());
+    Local local = local_of(from);
     for (Arena arena : kArenas) {
       each_element(whole_, local, [&](size_t at, int64_t tensor, int64_t element) {
         local.arenas[size_t(arena)][at] = value_of(arena, tensor, element);
       });
     }
-    with(local, runs_of(local, from, comm_.rank(), false), [&](ModelTensors& tensors) {
+    with(local, runs_of(local, from, comm_.rank()), [&](ModelTensors& tensors) {
       write_files("parts", tensors);
       require_equal(what);
     });
@@ -206,15 +160,15 @@ class Ranks {
   }
 
   void check_reading(const Division& to, bool moments, const std::string& what) {
-    Local local = local_of(whole_, to, comm_.rank());
-    std::vector<HeldRun> runs = runs_of(local, to, comm_.rank(), false);
+    Local local = local_of(to);
+    std::vector<HeldRun> runs = runs_of(local, to, comm_.rank());
     if (!moments) runs.resize(1);
     with(local, runs, [&](ModelTensors& tensors) {
       require(tensors.has(Arena::m) == moments, "moments are had as they are told");
       require(read_checkpoint(directory_ / "parts.h5", tensors).step == 11, "the state is read");
     });
     std::vector<float> expected[3];
-    for (auto& arena : expected) arena.assign(size_t(local.size), -1.0f);
+    for (auto& arena : expected) arena.assign(size_t(local.table.size()), -1.0f);
     for (const HeldRun& run : runs) {
       each_element(whole_, local, [&](size_t at, int64_t tensor, int64_t element) {
         if (!run.elements.contains(int64_t(at))) return;
@@ -223,11 +177,17 @@ class Ranks {
     }
     for (Arena arena : kArenas) {
       require(std::memcmp(expected[size_t(arena)].data(), local.arenas[size_t(arena)].data(),
-                          size_t(local.size) * sizeof(float)) == 0,
+                          size_t(local.table.size()) * sizeof(float)) == 0,
               concat("what was read, arena ", int(arena), ", ", what));
     }
   }
 
+  Local local_of(const Division& division) const {
+    const int stages = division.stages, ranks = division.tensor_ranks;
+    const auto parts = test::parts_of(config_, {stages, 1, ranks, kShards});
+    const ModelPart& part = parts[size_t(comm_.rank() % (stages * ranks))];
+    return Local(ParameterTable(config_, whole_.head(), part));
+  }
   void with(Local& local, const std::vector<HeldRun>& runs,
             const std::function<void(ModelTensors&)>& action) {
     with_whole_tensors(comm_, *backend_, whole_, held_parts(whole_, local.slices, runs), action);
@@ -253,6 +213,7 @@ class Ranks {
     }
   }
 
+  BertConfig config_;
   std::unique_ptr<Backend> backend_;
   Communicator& comm_;
   fs::path directory_;
@@ -275,13 +236,13 @@ void check_divisions(Communicator& comm, const fs::path& directory, bool device)
 void check_overlaps(Communicator& comm, const fs::path& directory) {
   Ranks ranks(comm, directory, 50);
   const Division division{comm.size(), 1, 1};
-  Local local = local_of(ranks.whole(), division, comm.rank());
+  Local local = ranks.local_of(division);
   for (Arena arena : kArenas) {
     each_element(ranks.whole(), local, [&](size_t at, int64_t tensor, int64_t element) {
       local.arenas[size_t(arena)][at] = value_of(arena, tensor, element);
     });
   }
-  std::vector<HeldRun> runs = runs_of(local, division, comm.rank(), false);
+  std::vector<HeldRun> runs = runs_of(local, division, comm.rank());
   for (HeldRun& run : runs) {  // some more than this process's own
     const int64_t more = std::min<int64_t>(run.elements.begin, 37);
     run.elements.begin -= more;
@@ -332,10 +293,10 @@ void check_memory(Communicator& comm) {
 void fail(Communicator& comm, const fs::path& directory, const std::string& how) {
   Ranks ranks(comm, directory, 50);
   const Division division{1, comm.size(), 1};
-  Local local = local_of(ranks.whole(), division, comm.rank());
+  Local local = ranks.local_of(division);
   if (how == "hole" && comm.rank() == comm.size() - 1) local.slices.pop_back();
   if (how == "overlap" && comm.rank() == 0) local.slices.back().rows -= 1;
-  ranks.with(local, runs_of(local, division, comm.rank(), false), [&](ModelTensors& tensors) {
+  ranks.with(local, runs_of(local, division, comm.rank()), [&](ModelTensors& tensors) {
     if (how == "action") throw model_error("the file is not there");
     if (how == "writing") {
       const rlimit small{200'000, 200'000};

@@ -44,9 +44,8 @@ TensorExtent extent_of(const Parameter& parameter) {
 
 std::vector<HeldSlice> held_slices(const ParameterTable& table) {
   std::vector<HeldSlice> slices;
-  for (const Parameter& parameter : table.parameters()) {
-    const TensorExtent extent = extent_of(parameter);
-    slices.push_back({parameter.name, 0, extent.rows, 0, extent.cols, parameter.offset});
+  for (const Parameter& p : table.parameters()) {
+    slices.push_back({p.name, p.slice.row, p.slice.rows, p.slice.col, p.slice.cols, p.offset});
   }
   return slices;
 }
