@@ -94,7 +94,8 @@ TEST_CASE("activations of one process are those of its plan, within a hundredth"
         setting.recompute = recompute;
         const LayoutRun run = run_of(config, setting);
         const StageMemory memory = stage_memory(run, 0);
-        const auto plan = ActivationPlan::training(config, kToken, run.compute, 2048, 4, recompute);
+        const auto plan = ActivationPlan::training(config, kToken, ModelChunk::whole(config),
+                                                   run.compute, 2048, 4, recompute);
         CHECK(double(memory.kept + memory.working) ==
               doctest::Approx(double(plan.floats * 4)).epsilon(0.01));
       }
