@@ -53,7 +53,7 @@ IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch)
   return {begin, begin + std::min(batch_size, count - begin)};
 }
 
-std::vector<uint32_t> shard_places(std::span<const int64_t> lengths, int64_t shards) {
+std::vector<uint32_t> shard_order(std::span<const int64_t> lengths, int64_t shards) {
   const int64_t count = int64_t(lengths.size());
   std::vector<uint32_t> places(lengths.size());
   std::iota(places.begin(), places.end(), 0u);

@@ -27,7 +27,7 @@ IndexRange batch_range(int64_t count, int64_t batch_size, int64_t step_in_epoch)
 // k has the places at part(batch, shards, k) of it, ascending. So shards have as many samples, and
 // about as many tokens: the longest sample first, each goes to the shard with the fewest tokens of
 // those that lack samples. All places in order for one shard.
-std::vector<uint32_t> shard_places(std::span<const int64_t> lengths, int64_t shards);
+std::vector<uint32_t> shard_order(std::span<const int64_t> lengths, int64_t shards);
 
 // How a shard is cut into micro-batches: by a bound on their tokens or, where `runs` is not 0, into
 // a number of them.

@@ -33,14 +33,14 @@ void report(const std::string& message) {
   finetune::log_to_file(line);
 }
 
-// An error that only this process may know of: it speaks, unless another one has, and the whole job
-// ends with it.
+// An error that only this process may know of: it is reported, unless another one has been, and the
+// whole job ends with it.
 int fail(finetune::Communicator& world, ExitCode code, const std::string& message) {
   if (world.size() == 1) {
     report(message);
     return int(code);
   }
-  if (world.claim_voice()) {
+  if (world.claim_error_report()) {
     report(finetune::concat(world.name(world.rank()), ": ", message, world.stopped()));
   }
   world.abort(int(code));

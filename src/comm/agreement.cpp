@@ -1,4 +1,4 @@
-// Settles which process speaks when an action failed on some of them.
+// Settles which process reports when an action failed on some of them.
 #include "comm/agreement.h"
 
 #include <optional>
@@ -35,7 +35,7 @@ std::optional<Error> error_in(const std::exception_ptr& failure) {
   }
 }
 
-// Of an agreement inside the action: it has been settled who speaks.
+// Of an agreement inside the action: it has been settled who reports.
 std::optional<ExitCode> settled_code(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -61,24 +61,24 @@ void detail::agree(Communicator& communicator, const std::exception_ptr& failure
   const auto size = size_t(communicator.size());
   std::vector<Outcome> all(size);
   communicator.all_gather(&mine, sizeof mine, all.data());
-  size_t speaker = size;
+  size_t reporter = size;
   bool same = true, settled = false;
   for (size_t i = size; i-- > 0;) {
     const Outcome& each = all[i];
     same = same && each.kind == Kind::error && each.code == all[0].code && each.text == all[0].text;
     settled = settled || each.kind == Kind::settled;
-    if (each.kind == Kind::error || each.kind == Kind::other) speaker = i;
+    if (each.kind == Kind::error || each.kind == Kind::other) reporter = i;
   }
   if (settled && failure) std::rethrow_exception(failure);
-  if (speaker == size) {
+  if (reporter == size) {
     if (settled) throw PeerFailed{ExitCode::internal};
     return;
   }
-  if (speaker != size_t(communicator.rank())) throw PeerFailed{ExitCode(all[speaker].code)};
+  if (reporter != size_t(communicator.rank())) throw PeerFailed{ExitCode(all[reporter].code)};
   if (!error) std::rethrow_exception(failure);
   throw AgreedError(error->code(),
                     same ? std::string(error->what())
-                         : concat(communicator.name(int(speaker)), ": ", error->what()));
+                         : concat(communicator.name(int(reporter)), ": ", error->what()));
 }
 
 }  // namespace finetune

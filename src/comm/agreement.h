@@ -32,7 +32,7 @@ void agree(Communicator& communicator, const std::exception_ptr& failure);
 // with that same message), the others PeerFailed. action() must not leave others waiting for it in
 // a collective when it throws. Solo: as if action() were called.
 template <typename Action>
-void together(Communicator& communicator, Action&& action) {
+void agree_on_errors(Communicator& communicator, Action&& action) {
   if (communicator.size() == 1) {
     std::forward<Action>(action)();
     return;

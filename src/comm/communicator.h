@@ -114,7 +114,7 @@ class Communicator {
   // ---- the end ------------------------------------------------------------------------------
   // True for the first process that asks (of its host, after a moment for other hosts): the one
   // that tells the user why the job ends.
-  virtual bool claim_voice() = 0;
+  virtual bool claim_error_report() = 0;
   // The processes of this host that are stopped, for the end of an error of who waited for them in
   // vain: "; stopped: rank 3 on node7 (pid 71, in backward pass, step 17)". Empty: none.
   virtual std::string stopped() const = 0;

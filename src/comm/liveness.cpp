@@ -22,13 +22,13 @@ constexpr int kNeighbours = 2;     // that each process looks at, so that two ma
 // A launcher that ends a job kills its processes within milliseconds of each other: who still lives
 // after this time has seen a death of another kind.
 constexpr double kSecondLook = 0.1;
-constexpr double kOtherHosts = 0.5;  // the first host speaks first if the fault is everywhere
+constexpr double kOtherHosts = 0.5;  // the first host reports first if the fault is everywhere
 constexpr double kLauncher = 3;      // in which a launcher ends the job after a death
 constexpr double kAbort = 1;         // in which it does so after MPI_Abort
-constexpr double kSpeaker = 2;       // in which who has the voice speaks and ends the job
+constexpr double kReport = 2;        // in which who reports the error ends the job
 // Later than at the limit a host gives up a library's call where nobody on it is stopped: who is to
 // blame may be on another host, which then says so. A launcher takes more than a second to end the
-// processes of other hosts (SIGTERM first): one host after the other, or each would speak.
+// processes of other hosts (SIGTERM first): one host after the other, or each would report.
 constexpr double kBeyondStopped = 3;
 
 bool mpi_is_ours() {
@@ -50,7 +50,7 @@ void abort_quietly(int code) {
 
 }  // namespace
 
-void speak(std::string_view line) {
+void report_error(std::string_view line) {
   clear_progress();
   const std::string text = concat(line, "\n");
   ssize_t written = ::write(2, text.data(), text.size());
@@ -89,10 +89,10 @@ void Liveness::waits_in(const char* what) {
   call_ = what;
 }
 
-bool Liveness::claim_voice() {
+bool Liveness::claim_error_report() {
   if (host_ != 0) end_comes_within(kOtherHosts);
   uint32_t nobody = 0;
-  return control_.block().voice.compare_exchange_strong(nobody, uint32_t(local_rank_) + 1);
+  return control_.block().error_reporter.compare_exchange_strong(nobody, uint32_t(local_rank_) + 1);
 }
 
 std::string Liveness::stopped() const {
@@ -126,8 +126,8 @@ void Liveness::leave_if_ending() const {
 
 void Liveness::end(int code) {
   ControlBlock& block = control_.block();
-  const uint32_t voice = block.voice.load();
-  if (voice != 0 && voice != uint32_t(local_rank_) + 1) end_comes_within(kSpeaker);
+  const uint32_t reporter = block.error_reporter.load();
+  if (reporter != 0 && reporter != uint32_t(local_rank_) + 1) end_comes_within(kReport);
   leave_if_ending();
   // The other thread of this process may be here too, or would leave in the midst of this.
   if (ending_here_.exchange(true)) ::sleep(unsigned(kLauncher));
@@ -206,25 +206,25 @@ void Liveness::watch() {
 
 void Liveness::report_death(int local_rank) {
   if (end_comes_within(kSecondLook)) leave_if_ending();
-  if (claim_voice()) {
+  if (claim_error_report()) {
     const ProcessSlot& slot = control_.slot(local_rank);
-    speak(concat("finetune: error: ", names_[size_t(local_rank)], " (pid ", slot.pid.load(),
-                 ") died in ", read_phase(slot), wish_of_others(local_rank),
-                 "; the job ends; --resume continues from the newest whole checkpoint"));
+    report_error(concat("finetune: error: ", names_[size_t(local_rank)], " (pid ", slot.pid.load(),
+                        ") died in ", read_phase(slot), wish_of_others(local_rank),
+                        "; the job ends; --resume continues from the newest whole checkpoint"));
   }
   if (end_comes_within(kLauncher)) leave_if_ending();
   end(int(ExitCode::internal));
 }
 
 void Liveness::give_up(const std::string& line) {
-  if (claim_voice()) speak(line);
+  if (claim_error_report()) report_error(line);
   end(int(ExitCode::device));
 }
 
 void Liveness::give_up_on_host(const std::string& line) {
-  if (claim_voice()) {
+  if (claim_error_report()) {
     if (may_speak_())
-      speak(line);
+      report_error(line);
     else
       end_comes_within(kLauncher);
   }

@@ -26,10 +26,10 @@ class Liveness {
   void set_timeout(double seconds) { timeout_ = seconds; }
   void note(const char* phase, int64_t step);
   void waits_in(const char* what);  // communicator.h
-  bool claim_voice();
+  bool claim_error_report();
   std::string stopped() const;  // communicator.h
 
-  // Ends all processes of the job. A process that has claimed the voice has spoken before. Through
+  // Ends all processes of the job. A process that reports an error has done so before. Through
   // MPI from the main thread, so that other hosts end too.
   [[noreturn]] void end(int code);
   // Returns at once unless another process ends the job.
@@ -117,6 +117,6 @@ class Wait {
 };
 
 // To standard error and log.txt, whole and on one line.
-void speak(std::string_view line);
+void report_error(std::string_view line);
 
 }  // namespace finetune

@@ -86,7 +86,7 @@ std::unique_ptr<Communicator> ParallelCommunicator::split(int color) {
   size_t bytes = 0;
   const std::map<int, size_t> places = places_of_groups(on_host, bytes);
   std::shared_ptr<void> memory;
-  together(*this, [&] { memory = allocate_shared(bytes); });
+  agree_on_errors(*this, [&] { memory = allocate_shared(bytes); });
   *sent_ = sent_before;
 
   Topology topology = subset(topology_, members);
@@ -111,7 +111,7 @@ std::vector<std::unique_ptr<Link>> ParallelCommunicator::make_links(
     if (is_here(each.from) && is_here(each.to)) bytes += RingLink::bytes(each.capacity);
   }
   std::shared_ptr<void> memory;
-  together(*this, [&] { memory = allocate_shared(bytes); });
+  agree_on_errors(*this, [&] { memory = allocate_shared(bytes); });
   *sent_ = sent_before;
 
   std::vector<std::unique_ptr<Link>> links;

@@ -45,7 +45,7 @@ class ParallelCommunicator : public Communicator {
   int64_t bytes_sent() const override { return *sent_; }
   void count_sent(int64_t bytes) override { *sent_ += bytes; }
 
-  bool claim_voice() override { return liveness().claim_voice(); }
+  bool claim_error_report() override { return liveness().claim_error_report(); }
   std::string stopped() const override { return group_.process().liveness().stopped(); }
   void abort(int code) override { liveness().end(code); }
   void finish() override;

@@ -56,7 +56,7 @@ class Solo final : public Communicator {
   int64_t bytes_sent() const override { return sent_; }
   void count_sent(int64_t bytes) override { sent_ += bytes; }
 
-  bool claim_voice() override { return true; }
+  bool claim_error_report() override { return true; }
   std::string stopped() const override { return {}; }
   void abort(int code) override { std::_Exit(code); }
   void finish() override {}

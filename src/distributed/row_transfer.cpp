@@ -20,9 +20,9 @@ RowTransfer::RowTransfer(Backend& backend, int64_t rows, int64_t cols)
       host_packed_(size_t(most_rows_ * cols)) {}
 
 template <typename Visit>
-void RowTransfer::each_piece(const NeededRows& needed, IndexRange rows, Visit&& visit) {
-  const std::span<const int32_t> numbers = needed.within(rows);
-  const RowList list = needed.list(rows);
+void RowTransfer::each_piece(const TouchedRows& touched, IndexRange rows, Visit&& visit) {
+  const std::span<const int32_t> numbers = touched.within(rows);
+  const RowList list = touched.list(rows);
   for (int64_t begin = 0; begin < list.count; begin += most_rows_) {
     const int64_t count = std::min(most_rows_, list.count - begin);
     visit(numbers.subspan(size_t(begin), size_t(count)), list.rows + begin,
@@ -30,9 +30,10 @@ void RowTransfer::each_piece(const NeededRows& needed, IndexRange rows, Visit&& 
   }
 }
 
-void RowTransfer::download(const NeededRows& needed, IndexRange rows, float* device, float* host) {
+void RowTransfer::download(const TouchedRows& touched, IndexRange rows, float* device,
+                           float* host) {
   each_piece(
-      needed, rows, [&](std::span<const int32_t> numbers, const int32_t* list, Tensor packed) {
+      touched, rows, [&](std::span<const int32_t> numbers, const int32_t* list, Tensor packed) {
         backend_.gather_rows(matrix(device, rows_, cols_), list, packed);
         backend_.download(host_packed_.data(), packed.data, size_t(packed.size()) * sizeof(float));
         const float* from = host_packed_.data();
@@ -43,10 +44,10 @@ void RowTransfer::download(const NeededRows& needed, IndexRange rows, float* dev
       });
 }
 
-void RowTransfer::upload(const NeededRows& needed, IndexRange rows, const float* host,
+void RowTransfer::upload(const TouchedRows& touched, IndexRange rows, const float* host,
                          float* device) {
   each_piece(
-      needed, rows, [&](std::span<const int32_t> numbers, const int32_t* list, Tensor packed) {
+      touched, rows, [&](std::span<const int32_t> numbers, const int32_t* list, Tensor packed) {
         float* to = host_packed_.data();
         for (int32_t row : numbers) {
           std::memcpy(to, host + row * cols_, size_t(cols_) * sizeof(float));
@@ -57,8 +58,8 @@ void RowTransfer::upload(const NeededRows& needed, IndexRange rows, const float*
       });
 }
 
-void RowTransfer::clear(const NeededRows& needed, IndexRange rows, float* device) {
-  each_piece(needed, rows, [&](std::span<const int32_t>, const int32_t* list, Tensor packed) {
+void RowTransfer::clear(const TouchedRows& touched, IndexRange rows, float* device) {
+  each_piece(touched, rows, [&](std::span<const int32_t>, const int32_t* list, Tensor packed) {
     backend_.fill_zero(packed);
     backend_.scatter_rows(packed, list, matrix(device, rows_, cols_));
   });

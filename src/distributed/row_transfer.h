@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "distributed/needed_rows.h"
+#include "distributed/touched_rows.h"
 
 namespace finetune {
 
@@ -15,16 +15,16 @@ class RowTransfer {
   // For matrices (rows, cols), contiguous.
   RowTransfer(Backend& backend, int64_t rows, int64_t cols);
 
-  // The needed rows within `rows`, from the backend's matrix to their places in the host's, the
+  // The touched rows within `rows`, from the backend's matrix to their places in the host's, the
   // other way, or set to zero in the backend's.
-  void download(const NeededRows& needed, IndexRange rows, float* device, float* host);
-  void upload(const NeededRows& needed, IndexRange rows, const float* host, float* device);
-  void clear(const NeededRows& needed, IndexRange rows, float* device);
+  void download(const TouchedRows& touched, IndexRange rows, float* device, float* host);
+  void upload(const TouchedRows& touched, IndexRange rows, const float* host, float* device);
+  void clear(const TouchedRows& touched, IndexRange rows, float* device);
 
  private:
   // visit(numbers, the same in the backend's memory, packed rows there), piece by piece.
   template <typename Visit>
-  void each_piece(const NeededRows& needed, IndexRange rows, Visit&& visit);
+  void each_piece(const TouchedRows& touched, IndexRange rows, Visit&& visit);
 
   Backend& backend_;
   int64_t rows_, cols_, most_rows_;  // at most so many are packed at once

@@ -1,4 +1,4 @@
-// Adds up losses, square sums and wishes of all processes in one fixed order.
+// Adds up losses, square sums and stop requests of all processes in one fixed order.
 #include "distributed/step_totals.h"
 
 #include <algorithm>
@@ -59,13 +59,13 @@ void StepTotals::lay_out(const ZeroPartition& partition) {
 
 // Everybody's to everybody, from device to device: in order, in backend memory.
 const double* StepTotals::gather() {
-  if (!peers_) return wish();
+  if (!peers_) return stop_request();
   constexpr int64_t kFloats = sizeof(double) / sizeof(float);  // they are moved, no more
   const auto floats = [&](double* sums) { return reinterpret_cast<float*>(sums); };
   std::vector<DevicePeers::Part> out, in;
   for (int rank = 0; rank < comm_.size(); ++rank) {
     if (rank == comm_.rank()) continue;
-    out.push_back({rank, floats(wish()), each_ * kFloats});
+    out.push_back({rank, floats(stop_request()), each_ * kFloats});
     in.push_back({rank, floats(sums_of(rank)), each_ * kFloats});
   }
   peers_->exchange(out, in);
@@ -82,20 +82,20 @@ const StepOutcome* StepTotals::work_out(double denominator) {
   all.processes = comm_.size();
   all.shards = shards_;
   all.blocks = int64_t(order_.size()) - all.processes - all.shards;
-  all.wishes = gather();
-  all.losses = all.wishes + all.processes;
+  all.stop_requests = gather();
+  all.losses = all.stop_requests + all.processes;
   all.squares = all.losses + all.shards;
   all.denominator = denominator;
   all.max_norm = max_grad_norm_;
   backend_.step_outcome(all, outcome);
-  backend_.post(outcome, sizeof *outcome);
+  backend_.start_download(outcome, sizeof *outcome);
   return outcome;
 }
 
 StepOutcome StepTotals::work_out_on_host(double denominator) {
   const size_t bytes = size_t(each_) * sizeof(double);
   message_.resize(size_t(each_));
-  backend_.download(message_.data(), wish(), bytes);
+  backend_.download(message_.data(), stop_request(), bytes);
   messages_.resize(size_t(each_ * comm_.size()));
   comm_.all_gather(message_.data(), bytes, messages_.data());
   ordered_.clear();

@@ -1,4 +1,4 @@
-// What all processes add up in a step: losses, square sums of gradient blocks, wishes to stop.
+// What all processes add up in a step: losses, square sums of gradient blocks, requests to stop.
 // In the order of one process alone, so that loss and norm have the same bits on any number of
 // processes.
 #pragma once
@@ -21,14 +21,14 @@ class StepTotals {
              double max_grad_norm);  // 0: no clipping
 
   // This process's own, in backend memory.
-  double* wish() const { return sums_of(comm_.rank()); }
-  double* losses() const { return wish() + 1; }               // of its shards, in their order
+  double* stop_request() const { return sums_of(comm_.rank()); }
+  double* losses() const { return stop_request() + 1; }       // of its shards, in their order
   double* squares() const { return losses() + own_shards_; }  // of blocks: of buckets, then of rows
 
   // Whether all is worked out in the backend's memory.
   bool stay() const { return comm_.size() == 1 || peers_; }
   // If they stay: what came of the step, of its losses' sum divided by `denominator`; in backend
-  // memory, and posted for the host to collect.
+  // memory, and on its way to the host (Backend::finish_download).
   const StepOutcome* work_out(double denominator);
   // Else, collective: the same through the communicator.
   StepOutcome work_out_on_host(double denominator);
@@ -44,8 +44,9 @@ class StepTotals {
   int64_t shards_;
   double max_grad_norm_;
   int64_t own_shards_;
-  // Doubles (size, each_): of each process its wish, losses, squares. order_: where in them is what
-  // one process alone would have; also in backend memory, if it is not the order in which they are.
+  // Doubles (size, each_): of each process its stop_request, losses, squares. order_: where in them
+  // is what one process alone would have; also in backend memory, if it is not the order in which
+  // they are.
   int64_t each_ = 0;
   std::vector<int32_t> order_;
   std::shared_ptr<void> sums_, device_order_, ordered_sums_;

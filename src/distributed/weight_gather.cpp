@@ -26,10 +26,10 @@ class HostGather final : public WeightGather {
     exchange_parts(weights_, [&](int host) { return partition_.dense(owner_on(host)); });
   }
 
-  void all_gather(const NeededRows& needed) override {
+  void all_gather(const TouchedRows& touched) override {
     if (comm_.size() == 1) return;  // the backend's own order is enough
     backend_.synchronize();
-    if (exchanges() && words_move_) exchange_rows(needed);
+    if (exchanges() && words_move_) exchange_rows(touched);
     comm_.host_barrier();
   }
 
@@ -65,9 +65,9 @@ class HostGather final : public WeightGather {
     comm_.exchange(out, in);
   }
 
-  void exchange_rows(const NeededRows& needed) {
+  void exchange_rows(const TouchedRows& touched) {
     const int64_t cols = partition_.cols();
-    auto rows_on = [&](int host) { return needed.within(partition_.rows(owner_on(host))); };
+    auto rows_on = [&](int host) { return touched.within(partition_.rows(owner_on(host))); };
     size_t coming = 0;
     for (int host = 0; host < comm_.hosts(); ++host) {
       if (host != comm_.host()) coming += rows_on(host).size();
@@ -133,13 +133,13 @@ class StagedGather final : public WeightGather {
     published_ = true;
   }
 
-  void all_gather(const NeededRows& needed) override {
-    if (words_move_) transfer_.download(needed, own_rows_, words(weights_), words(staged_));
-    host_.all_gather(needed);
+  void all_gather(const TouchedRows& touched) override {
+    if (words_move_) transfer_.download(touched, own_rows_, words(weights_), words(staged_));
+    host_.all_gather(touched);
     take_published();
     if (!words_move_) return;
     for (IndexRange others : besides(own_rows_, rows_)) {
-      transfer_.upload(needed, others, words(staged_), words(weights_));
+      transfer_.upload(touched, others, words(staged_), words(weights_));
     }
   }
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "distributed/needed_rows.h"
+#include "distributed/touched_rows.h"
 #include "distributed/zero_partition.h"
 #include "ops/backend.h"
 
@@ -18,9 +18,9 @@ class WeightGather {
   // Collective, after an update: what this process has updated of the dense part, to the others.
   virtual void publish() = 0;
   // Collective, before these rows are used: afterwards (in the backend's order) this process's copy
-  // has all that was published, and the needed rows (or all rows) of the word embedding as their
+  // has all that was published, and the touched rows (or all rows) of the word embedding as their
   // owners have them. all_gather_all() waits until it has.
-  virtual void all_gather(const NeededRows& needed) = 0;
+  virtual void all_gather(const TouchedRows& touched) = 0;
   virtual void all_gather_all() = 0;
 };
 

@@ -86,10 +86,10 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   std::unique_ptr<Backend> backend;
   const std::string precision = agreed_precision(comm, options.device, options.precision);
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
-  together(comm,
-           [&] { backend = make_backend(options.device, threads, precision, comm.local_rank()); });
+  agree_on_errors(
+      comm, [&] { backend = make_backend(options.device, threads, precision, comm.local_rank()); });
   std::unique_ptr<WeightSource> source;
-  together(comm, [&] {
+  agree_on_errors(comm, [&] {
     if (comm.local_rank() > 0) return;
     source =
         open_weights(model.model.directory.weights, model.model.config.architecture->base_prefix);
@@ -98,7 +98,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   });
   model.engine =
       std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, comm);
-  together(comm, [&] {
+  agree_on_errors(comm, [&] {
     if (comm.local_rank() > 0) return;
     model.engine->set_weights([&](float* arena) {
       load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,
@@ -124,7 +124,7 @@ void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head hea
                      int64_t max_length, Communicator& comm) {
   Loading loading{head, max_length};
   comm.broadcast(&loading, sizeof loading, 0);
-  together(comm, [] {});  // the others open the model now
+  agree_on_errors(comm, [] {});  // the others open the model now
   load(model, options, loading, comm);
 }
 
@@ -133,7 +133,8 @@ void serve_inference(const InferenceOptions& options, Communicator& comm) {
   Loading loading;
   comm.broadcast(&loading, sizeof loading, 0);
   FineTuned model;
-  together(comm, [&] { model.model = open_model_config(options.model, comm.local_rank() == 0); });
+  agree_on_errors(comm,
+                  [&] { model.model = open_model_config(options.model, comm.local_rank() == 0); });
   load(model, options, loading, comm);
   BatchDispatcher(*model.engine, comm).serve();
 }

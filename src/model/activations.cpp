@@ -6,14 +6,14 @@
 namespace finetune {
 namespace {
 
-// Hands out 64-byte aligned places one after the other.
+// Hands out 64-byte aligned offsets one after the other.
 class Allocator {
  public:
   explicit Allocator(DType type, int64_t begin = 0) : type_(type), begin_(begin), end_(begin) {}
   int64_t take(int64_t floats) {
-    int64_t place = end_;
+    int64_t offset = end_;
     end_ += (floats + 15) / 16 * 16;
-    return place;
+    return offset;
   }
   // Of the backend's activation_type.
   int64_t take_typed(int64_t count) { return take(floats_of(count)); }
@@ -41,33 +41,33 @@ void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
 }
 
 // What a layer computes between its input and its output, of first tokens apart.
-LayerPlaces take_results(Allocator& memory, const BertConfig& config, int64_t tokens,
-                         int64_t sequences, bool first_only) {
+LayerOffsets take_results(Allocator& memory, const BertConfig& config, int64_t tokens,
+                          int64_t sequences, bool first_only) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size;
   const int64_t rows = first_only ? sequences : tokens;
-  LayerPlaces places;
-  places.qkv = memory.take_typed(tokens * (first_only ? 2 : 3) * h);
-  places.context = memory.take_typed(rows * h);
-  places.log_sums = memory.take(config.num_attention_heads * rows);
-  places.attention_sum = memory.take(rows * h);
-  places.attention_stats = memory.take(rows * 2);
-  places.middle = memory.take(rows * h);
-  places.middle_rounded = memory.take_rounded(rows * h);
-  places.inner = memory.take_typed(rows * inner);
-  places.output_sum = memory.take(rows * h);
-  places.output_stats = memory.take(rows * 2);
-  return places;
+  LayerOffsets offsets;
+  offsets.qkv = memory.take_typed(tokens * (first_only ? 2 : 3) * h);
+  offsets.context = memory.take_typed(rows * h);
+  offsets.log_sums = memory.take(config.num_attention_heads * rows);
+  offsets.attention_sum = memory.take(rows * h);
+  offsets.attention_stats = memory.take(rows * 2);
+  offsets.middle = memory.take(rows * h);
+  offsets.middle_rounded = memory.take_rounded(rows * h);
+  offsets.inner = memory.take_typed(rows * inner);
+  offsets.output_sum = memory.take(rows * h);
+  offsets.output_stats = memory.take(rows * 2);
+  return offsets;
 }
 
-void take_first(Allocator& memory, int64_t rows, int64_t h, LayerPlaces& places) {
-  places.first = memory.take(rows * h);
-  places.first_query = memory.take_typed(rows * h);
+void take_first(Allocator& memory, int64_t rows, int64_t h, LayerOffsets& offsets) {
+  offsets.first = memory.take(rows * h);
+  offsets.first_query = memory.take_typed(rows * h);
 }
 
-// Gives all layers the places of one's results.
-void share_results(ActivationPlan& plan, const LayerPlaces& results) {
-  for (LayerPlaces& layer : plan.layers) {
-    LayerPlaces shared = results;
+// Gives all layers the offsets of one's results.
+void share_results(ActivationPlan& plan, const LayerOffsets& results) {
+  for (LayerOffsets& layer : plan.layers) {
+    LayerOffsets shared = results;
     shared.input = layer.input;
     shared.output = layer.output;
     layer = shared;
@@ -113,18 +113,18 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
   int64_t input = slot.take(tokens * h), input_rounded = kAbsent;
   for (int64_t l = 0; l < count; ++l) {
     const bool last = l + 1 == count, first_only = sequence_head && last;
-    LayerPlaces places;
+    LayerOffsets offsets;
     if (!recompute) {
-      places = take_results(slot, config, tokens, sequences, first_only);
-      if (first_only) take_first(slot, sequences, h, places);
+      offsets = take_results(slot, config, tokens, sequences, first_only);
+      if (first_only) take_first(slot, sequences, h, offsets);
     }
-    places.input = input;
-    places.input_rounded = input_rounded;
-    if (!last || chunk.head) places.output = slot.take((first_only ? sequences : tokens) * h);
-    if (!last && !recompute) places.output_rounded = slot.take_rounded(tokens * h);
-    input = places.output;
-    input_rounded = places.output_rounded;
-    plan.layers.push_back(places);
+    offsets.input = input;
+    offsets.input_rounded = input_rounded;
+    if (!last || chunk.head) offsets.output = slot.take((first_only ? sequences : tokens) * h);
+    if (!last && !recompute) offsets.output_rounded = slot.take_rounded(tokens * h);
+    input = offsets.output;
+    input_rounded = offsets.output_rounded;
+    plan.layers.push_back(offsets);
   }
   if (chunk.head) add_head(plan, slot, config, head, tokens, sequences);
   plan.kept = slot.used();
@@ -139,7 +139,7 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
   if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
   take_gradients(plan, working, config, tokens, sequences, sequence_head, all_first_only);
   // The backward pass computes it again.
-  for (LayerPlaces& layer : plan.layers) layer.activated = plan.wide_gradient;
+  for (LayerOffsets& layer : plan.layers) layer.activated = plan.wide_gradient;
   plan.working = working.used();
   plan.floats = std::max(slot.end(), working.end());
   return plan;
@@ -156,23 +156,23 @@ ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head,
   const int64_t state = memory.take(tokens * h);
   const int64_t sum = memory.take(tokens * h);
   plan.embedding_sum = sum;
-  LayerPlaces places;
-  places.input = places.output = state;
+  LayerOffsets offsets;
+  offsets.input = offsets.output = state;
   if (whole_layers) {
-    places.context = sum;
+    offsets.context = sum;
   } else {
-    places.input_rounded = places.output_rounded = memory.take_rounded(tokens * h);
-    places.middle = memory.take(tokens * h);
-    places.middle_rounded = memory.take_rounded(tokens * h);
+    offsets.input_rounded = offsets.output_rounded = memory.take_rounded(tokens * h);
+    offsets.middle = memory.take(tokens * h);
+    offsets.middle_rounded = memory.take_rounded(tokens * h);
     const int64_t qkv_floats = (memory.floats_of(tokens * 3 * h) + 15) / 16 * 16;
     const int64_t wide = memory.take(std::max(memory.floats_of(tokens * config.intermediate_size),
                                               qkv_floats + memory.floats_of(tokens * h)));
-    places.qkv = wide;
-    places.context = wide + qkv_floats;
-    places.attention_sum = places.output_sum = sum;
-    places.inner = places.activated = wide;
+    offsets.qkv = wide;
+    offsets.context = wide + qkv_floats;
+    offsets.attention_sum = offsets.output_sum = sum;
+    offsets.inner = offsets.activated = wide;
   }
-  plan.layers.assign(size_t(chunk.layers.size()), places);
+  plan.layers.assign(size_t(chunk.layers.size()), offsets);
   plan.layers.front().input_rounded = kAbsent;  // rounded where it is read
   plan.layers.back().output_rounded = kAbsent;
   if (chunk.head && head.kind == HeadKind::sequence) {

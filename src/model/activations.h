@@ -21,7 +21,7 @@ namespace finetune {
 // is in bf16, for products, and absent where that type is f32. All else is f32.
 constexpr int64_t kAbsent = -1;
 
-struct LayerPlaces {
+struct LayerOffsets {
   int64_t input = kAbsent;            // (T, H)
   int64_t input_rounded = kAbsent;    // (T, H)
   int64_t first = kAbsent;            // (B, H) first tokens' input; only where R is B
@@ -34,7 +34,7 @@ struct LayerPlaces {
   int64_t middle = kAbsent;           // (R, H) after the attention's LayerNorm
   int64_t middle_rounded = kAbsent;   // (R, H)
   int64_t inner = kAbsent;            // (R, I)* before the activation
-  int64_t activated = kAbsent;        // (R, I)* of all layers at one place
+  int64_t activated = kAbsent;        // (R, I)* of all layers at one offset
   int64_t output_sum = kAbsent;       // (R, H)
   int64_t output_stats = kAbsent;     // (R, 2)
   int64_t output = kAbsent;           // (R, H)
@@ -53,7 +53,7 @@ struct ModelChunk {
 struct ActivationPlan {
   int64_t embedding_sum = kAbsent;    // (T, H)
   int64_t embedding_stats = kAbsent;  // (T, 2)
-  std::vector<LayerPlaces> layers;    // of the chunk
+  std::vector<LayerOffsets> layers;   // of the chunk
   int64_t pooler_input = kAbsent;     // (B, H) before tanh
   int64_t pooled = kAbsent;           // (B, H) after tanh and dropout
   int64_t logits = kAbsent;           // (B or T, outputs)
@@ -70,9 +70,9 @@ struct ActivationPlan {
   int64_t kept = 0, working = 0, floats = 0;
 
   // Training keeps a layer's results for its backward pass; with `recompute` it keeps each layer's
-  // input, and all layers share the places of the rest, in working memory. The slot begins at float
-  // `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both are
-  // multiples of 16.
+  // input, and all layers share the offsets of the rest, in working memory. The slot begins at
+  // float `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both
+  // are multiples of 16.
   static ActivationPlan training(const BertConfig& config, Head head, const ModelChunk& chunk,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
                                  int64_t slot_at = 0, int64_t working_at = kAbsent);

@@ -276,19 +276,19 @@ void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, floa
     is_ready(of.layers.end + 1);
   }
   for (int64_t l = of.layers.end; l-- > of.layers.begin && l + 1 >= lowest_layer;) {
-    LayerGradients places{s.first_only(of, l) ? plan.first_gradient : plan.gradient,
-                          plan.branch_gradient,
-                          plan.context_gradient,
-                          plan.wide_gradient,
-                          plan.query_gradient,
-                          plan.gradient};
+    LayerGradients offsets{s.first_only(of, l) ? plan.first_gradient : plan.gradient,
+                           plan.branch_gradient,
+                           plan.context_gradient,
+                           plan.wide_gradient,
+                           plan.query_gradient,
+                           plan.gradient};
     const LayerSlots& of_layer = s.chunks[size_t(at.chunk)].layers[size_t(l - of.layers.begin)];
     LayerPass pass = s.pass(of, of_layer, l, batch, plan, sites);
     pass.accumulate = accumulate;
     // The last layer's results are those of the forward pass still, where no other can have come
     // between.
     if (s.recompute && (l + 1 < of.layers.end || s.slots > 1)) layer_forward(pass, weights);
-    layer_backward(pass, places, weights, gradients, l >= lowest_layer);
+    layer_backward(pass, offsets, weights, gradients, l >= lowest_layer);
     is_ready(l + 1);
   }
   if (lowest_layer > 0 || !of.embeddings) return;

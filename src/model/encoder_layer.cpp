@@ -11,13 +11,13 @@ struct Heads {
   Tensor q, k, v;
 };
 
-Heads heads_at(const LayerPass& pass, int64_t query_place, int64_t wide_place) {
+Heads heads_at(const LayerPass& pass, int64_t query_offset, int64_t wide_offset) {
   const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
   if (pass.first_only) {
-    Tensor kv = pass.typed(wide_place, t, 2 * h);
-    return {pass.typed(query_place, pass.rows(), h), kv.columns(0, h), kv.columns(h, h)};
+    Tensor kv = pass.typed(wide_offset, t, 2 * h);
+    return {pass.typed(query_offset, pass.rows(), h), kv.columns(0, h), kv.columns(h, h)};
   }
-  Tensor qkv = pass.typed(wide_place, t, 3 * h);
+  Tensor qkv = pass.typed(wide_offset, t, 3 * h);
   return {qkv.columns(0, h), qkv.columns(h, h), qkv.columns(2 * h, h)};
 }
 
@@ -48,7 +48,7 @@ Tensor key_value_part(Tensor bias, int64_t h) {
 
 // The first tokens' rows of the layer's input.
 Tensor gather_first(const LayerPass& pass, Tensor input) {
-  Tensor first = pass.at(pass.places.first, pass.rows(), input.cols);
+  Tensor first = pass.at(pass.offsets.first, pass.rows(), input.cols);
   pass.backend.gather_rows(input, pass.batch.first_rows(), first);
   return first;
 }
@@ -56,18 +56,18 @@ Tensor gather_first(const LayerPass& pass, Tensor input) {
 // What products read: of the layer's input, and of the feed-forward's.
 Tensor input_of(const LayerPass& pass) {
   const int64_t t = pass.batch.tokens(), h = pass.config.hidden_size;
-  Tensor rounded = pass.rounded(pass.places.input_rounded, t, h);
-  return rounded ? rounded : pass.at(pass.places.input, t, h);
+  Tensor rounded = pass.rounded(pass.offsets.input_rounded, t, h);
+  return rounded ? rounded : pass.at(pass.offsets.input, t, h);
 }
 Tensor middle_of(const LayerPass& pass) {
   const int64_t rows = pass.rows(), h = pass.config.hidden_size;
-  Tensor rounded = pass.rounded(pass.places.middle_rounded, rows, h);
-  return rounded ? rounded : pass.at(pass.places.middle, rows, h);
+  Tensor rounded = pass.rounded(pass.offsets.middle_rounded, rows, h);
+  return rounded ? rounded : pass.at(pass.offsets.middle, rows, h);
 }
 
 void attention_forward(const LayerPass& pass, float* weights, Tensor residual) {
   Backend& backend = pass.backend;
-  const LayerPlaces& p = pass.places;
+  const LayerOffsets& p = pass.offsets;
   const int64_t h = pass.config.hidden_size, t = pass.batch.tokens();
   Tensor input = input_of(pass);
   Tensor weight = pass.slots.qkv_weight.in(weights), bias = pass.slots.qkv_bias.in(weights);
@@ -100,7 +100,7 @@ void projection_backward(const LayerPass& pass, const LayerGradients& g, float* 
     return;
   }
   Tensor dq = pass.typed(g.query, pass.rows(), h), dkv = pass.typed(g.wide, t, 2 * h);
-  Tensor first = pass.at(pass.places.first, pass.rows(), h);
+  Tensor first = pass.at(pass.offsets.first, pass.rows(), h);
   if (input_wanted) {
     backend.linear_backward_input(dkv, key_value_rows(weight, h), dinput, false);
     backend.linear_backward_input(dq, query_rows(weight, h), gradient, true);
@@ -143,21 +143,21 @@ LayerSlots::LayerSlots(const ParameterTable& table, int64_t layer, int shard) {
   output_beta = bias(Role::output_norm);
 }
 
-Tensor LayerPass::at(int64_t place, int64_t rows, int64_t cols) const {
-  return place == kAbsent ? Tensor{} : matrix(memory + place, rows, cols);
+Tensor LayerPass::at(int64_t offset, int64_t rows, int64_t cols) const {
+  return offset == kAbsent ? Tensor{} : matrix(memory + offset, rows, cols);
 }
 
-Tensor LayerPass::rounded(int64_t place, int64_t rows, int64_t cols) const {
-  return place == kAbsent ? Tensor{} : Tensor{memory + place, DType::bf16, rows, cols, cols};
+Tensor LayerPass::rounded(int64_t offset, int64_t rows, int64_t cols) const {
+  return offset == kAbsent ? Tensor{} : Tensor{memory + offset, DType::bf16, rows, cols, cols};
 }
 
-Tensor LayerPass::typed(int64_t place, int64_t rows, int64_t cols) const {
-  return backend.activation_type() == DType::bf16 ? rounded(place, rows, cols)
-                                                  : at(place, rows, cols);
+Tensor LayerPass::typed(int64_t offset, int64_t rows, int64_t cols) const {
+  return backend.activation_type() == DType::bf16 ? rounded(offset, rows, cols)
+                                                  : at(offset, rows, cols);
 }
 
 void whole_layer_forward(const LayerPass& pass, float* weights) {
-  const LayerPlaces& p = pass.places;
+  const LayerOffsets& p = pass.offsets;
   const LayerSlots& s = pass.slots;
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
   Tensor input = pass.at(p.input, pass.batch.tokens(), h);
@@ -183,7 +183,7 @@ void whole_layer_forward(const LayerPass& pass, float* weights) {
 
 void layer_forward(const LayerPass& pass, float* weights) {
   Backend& backend = pass.backend;
-  const LayerPlaces& p = pass.places;
+  const LayerOffsets& p = pass.offsets;
   const LayerSlots& s = pass.slots;
   const int64_t h = pass.config.hidden_size, inner = pass.config.intermediate_size;
   const int64_t rows = pass.rows();
@@ -219,7 +219,7 @@ void layer_forward(const LayerPass& pass, float* weights) {
 void layer_backward(const LayerPass& pass, const LayerGradients& g, float* weights, float* arena,
                     bool input_wanted) {
   Backend& backend = pass.backend;
-  const LayerPlaces& p = pass.places;
+  const LayerOffsets& p = pass.offsets;
   const LayerSlots& s = pass.slots;
   const int64_t h = pass.config.hidden_size, rows = pass.rows();
   // `gradient` is that of the tensor on the residual path, from the output downwards; a branch

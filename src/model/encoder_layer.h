@@ -47,7 +47,7 @@ struct LayerPass {
   const BertConfig& config;
   const DeviceBatch& batch;
   const LayerSlots& slots;
-  const LayerPlaces& places;
+  const LayerOffsets& offsets;
   LayerDropout dropout;
   bool first_only = false;
   float* memory = nullptr;  // the activation block
@@ -55,14 +55,14 @@ struct LayerPass {
 
   int64_t rows() const { return first_only ? batch.sequences() : batch.tokens(); }
   RowNames names() const { return first_only ? batch.first_names() : batch.token_names(); }
-  // (rows, cols) at `place`, or absent.
-  Tensor at(int64_t place, int64_t rows, int64_t cols) const;
+  // (rows, cols) at `offset`, or absent.
+  Tensor at(int64_t offset, int64_t rows, int64_t cols) const;
   // The same of the backend's activation_type.
-  Tensor typed(int64_t place, int64_t rows, int64_t cols) const;
-  Tensor rounded(int64_t place, int64_t rows, int64_t cols) const;  // in bf16
+  Tensor typed(int64_t offset, int64_t rows, int64_t cols) const;
+  Tensor rounded(int64_t offset, int64_t rows, int64_t cols) const;  // in bf16
 };
 
-// Reads places.input, writes places.output and all other places that the plan has.
+// Reads offsets.input, writes offsets.output and all other offsets that the plan has.
 void layer_forward(const LayerPass& pass, float* weights);
 // The same in inference, by the backend's operations for whole layers.
 void whole_layer_forward(const LayerPass& pass, float* weights);
@@ -79,7 +79,7 @@ struct LayerGradients {
 
 // Adds the layer's gradients to `arena`, or writes them there. With `input_wanted` false the
 // gradient of the layer's input is not computed.
-void layer_backward(const LayerPass& pass, const LayerGradients& places, float* weights,
+void layer_backward(const LayerPass& pass, const LayerGradients& offsets, float* weights,
                     float* arena, bool input_wanted);
 
 }  // namespace finetune

@@ -20,8 +20,8 @@
 #include <span>
 #include <string>
 
+#include "core/numeric/download_limits.h"
 #include "core/numeric/philox.h"
-#include "core/numeric/posted_limits.h"
 #include "core/numeric/step_outcome.h"
 #include "core/numeric/tensor.h"
 #include "ops/device_peers.h"
@@ -112,11 +112,11 @@ class Backend {
   virtual bool uses_host_memory() const { return true; }
   virtual void upload(void* to, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* from, size_t bytes) = 0;
-  // download() in two parts, between which work goes on: post() copies up to kMostPostedBytes as
-  // the work before it leaves them, collect() waits for the oldest copy. At most kMostPosted at a
-  // time.
-  virtual void post(const void* from, size_t bytes) = 0;
-  virtual void collect(void* host, size_t bytes) = 0;
+  // download() in two parts, between which work goes on: start_download() copies up to
+  // kMostQueuedBytes as the work before it leaves them, finish_download() waits for the oldest
+  // copy. At most kMostQueued at a time.
+  virtual void start_download(const void* from, size_t bytes) = 0;
+  virtual void finish_download(void* host, size_t bytes) = 0;
   // Calls `work`, or has the device do once more what it did when it was called with this key. So
   // work with one key takes the same operations, pointers, shapes and numbers always; what differs
   // from call to call lies in backend memory (as DropoutStream, LossScale, Segments::offsets do).

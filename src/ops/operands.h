@@ -56,8 +56,8 @@ struct StepSums {
   double denominator = 1;           // of the loss
   const double* squares = nullptr;  // (blocks) of block_square_sums
   int64_t blocks = 0;
-  double max_norm = 0;             // of clipping; 0: none
-  const double* wishes = nullptr;  // (processes) integers, at least 0: what each would like
+  double max_norm = 0;                    // of clipping; 0: none
+  const double* stop_requests = nullptr;  // (processes) integers, at least 0: to stop, 0: none
   int64_t processes = 0;
 };
 

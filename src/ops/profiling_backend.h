@@ -76,8 +76,10 @@ class ProfilingBackend : public Backend {
   std::shared_ptr<void> allocate(size_t bytes) override { return inner_->allocate(bytes); }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
-  void post(const void* from, size_t bytes) override { inner_->post(from, bytes); }
-  void collect(void* host, size_t bytes) override { inner_->collect(host, bytes); }
+  void start_download(const void* from, size_t bytes) override {
+    inner_->start_download(from, bytes);
+  }
+  void finish_download(void* host, size_t bytes) override { inner_->finish_download(host, bytes); }
   // While it records, every operation is called, on the samples alone.
   void replay(std::span<const int64_t> key, const std::function<void()>& work) override {
     recording_ ? work() : inner_->replay(key, work);

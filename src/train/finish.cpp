@@ -88,7 +88,7 @@ bool own_weights_are_finite(Session& s) {
 
 bool weights_are_finite(Session& s) {
   uint8_t finite = 1;
-  together(s.comm, [&] { finite = !speaks_for_weights(s) || own_weights_are_finite(s); });
+  agree_on_errors(s.comm, [&] { finite = !speaks_for_weights(s) || own_weights_are_finite(s); });
   std::vector<uint8_t> all(size_t(s.comm.size()));
   s.comm.all_gather(&finite, sizeof finite, all.data());
   return std::find(all.begin(), all.end(), 0) == all.end();

@@ -89,7 +89,7 @@ class Preparation {
 };
 
 void Preparation::check_options() {
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     validate(s_.options);
     if (!s_.options.time_limit.empty()) {
       s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
@@ -101,7 +101,7 @@ void Preparation::check_options() {
 
 void Preparation::look_at_output() {
   TrainOptions& options = s_.options;
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     if (!s_.leads()) return;
     check_output(options.output, output_mode(options));
     if (!options.resume || output_state(options.output) != OutputState::run) return;
@@ -147,7 +147,7 @@ void Preparation::choose_machine() {
   options.precision = agreed_precision(comm_, options.device, options.precision);
   advice_ = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
   });
   s_.device_at_start = backend_->device_memory();
@@ -188,7 +188,7 @@ void Preparation::sum_model() {
 void Preparation::read() {
   comm_.note("reading data and model", -1);
   const int own_threads = threads();
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     try {
       read_data_and_model(own_threads);
     } catch (const Error& error) {
@@ -269,12 +269,12 @@ void Preparation::share_samples() {
 
 void Preparation::load() {
   comm_.note("loading weights", -1);
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     if (!reads()) return;
     check_initial(s_.options, ParameterTable(s_.model.config, arrays_.head), *source_);
   });
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     if (!reads()) return;
     s_.engine->set_weights([&](float* arena) {
       loaded_ = load_initial(s_.options, s_.model.config, s_.engine->table(), *source_, arena);
@@ -304,7 +304,7 @@ void Preparation::reserve_buffers() {
 void Preparation::continue_run() {
   if (!facts_.found) return;
   comm_.note("reading the checkpoint", -1);
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     if (!s_.leads()) return;
     s_.state = std::move(found_->state);
     s_.wait_for_fingerprints();  // other data: to be said now, not after hours
@@ -360,7 +360,7 @@ void Preparation::run() {
   check_options();
   look_at_output();
   if (s_.finished) {
-    together(comm_, [&] {
+    agree_on_errors(comm_, [&] {
       if (!s_.leads()) return;
       open_console(s_.options.quiet);
       compare_finished();
@@ -383,7 +383,7 @@ void Preparation::run() {
   } catch (const OutOfDeviceMemory&) {
     throw s_.too_little_memory();
   }
-  together(comm_, [&] {
+  agree_on_errors(comm_, [&] {
     if (s_.leads()) open_files();
   });
 }

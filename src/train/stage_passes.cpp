@@ -39,7 +39,7 @@ void StagePasses::cut(const StepBatch& step) {
   const int64_t count = int64_t(step.samples.size());
   lengths_.clear();
   for (uint32_t index : step.samples) lengths_.push_back(samples.length(index));
-  places_ = shard_places(lengths_, options_.virtual_shards);
+  places_ = shard_order(lengths_, options_.virtual_shards);
   micro_batches_.clear();
   passes_left_.clear();
   std::vector<int64_t>& of_shard = lengths_;
@@ -59,9 +59,9 @@ void StagePasses::cut(const StepBatch& step) {
   }
 }
 
-void StagePasses::run(const StepBatch& step, const NeededRows& needed) {
+void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
   step_ = step;
-  needed_ = &needed;
+  touched_ = &touched;
   shard_ = 0;
   leaf_ = nullptr;
   in_slot_.assign(size_t(engine_.slots()), {-1, -1});
@@ -177,7 +177,7 @@ float* StagePasses::gradients_for(int64_t shard) {
 
 void StagePasses::pass_done(int64_t shard) {
   if (--passes_left_[size_t(shard)] > 0) return;
-  sum_.push(*needed_);
+  sum_.push(*touched_);
   leaf_ = nullptr;
   ++shard_;
 }
@@ -191,7 +191,7 @@ void StagePasses::push_empty() {
     const bool any = std::any_of(micro_batches_.begin(), micro_batches_.end(),
                                  [&](const MicroBatch& m) { return m.shard == shard_; });
     if (!any) backend.add_losses(losses(0), false, step_.losses + shard_);
-    sum_.push(*needed_);
+    sum_.push(*touched_);
   }
 }
 

@@ -62,7 +62,7 @@ class StagePasses {
 
   // Forward and backward over this process's shards; afterwards all of them are pushed, and the
   // sums of their losses written: zeros where the stage has no head.
-  void run(const StepBatch& step, const NeededRows& needed);
+  void run(const StepBatch& step, const TouchedRows& touched);
 
  private:
   struct MicroBatch {
@@ -95,7 +95,7 @@ class StagePasses {
 
   // Of the step under way.
   StepBatch step_;
-  const NeededRows* needed_ = nullptr;
+  const TouchedRows* touched_ = nullptr;
   std::vector<uint32_t> places_;  // in the global batch, in the order of the shards
   std::vector<MicroBatch> micro_batches_;
   std::vector<std::pair<int, int>> in_slot_;  // micro-batch and chunk

@@ -41,8 +41,8 @@ Error diverged(int64_t step, const std::string& what) {
 }
 
 // The loop, from a prepared session to its end. Every process runs it; what only rank 0 can know
-// (metrics, the clock, the files) it tells the others at fixed places (Verdict), and wishes to stop
-// travel with the step's own sums: all processes take the same turns.
+// (metrics, the clock, the files) it tells the others at fixed places (Verdict), and requests to
+// stop travel with the step's own sums: all processes take the same turns.
 class Trainer {
  public:
   Trainer(Session& session, const SignalGuard& signals)
@@ -76,7 +76,7 @@ class Trainer {
     s_.comm.broadcast(&verdict, sizeof verdict, 0);
     return verdict;
   }
-  int wish() const { return int(stop_requested()); }
+  int stop_request() const { return int(stop_requested()); }
 
   // A step that has begun, and of which nothing is known yet.
   struct Begun {
@@ -134,7 +134,7 @@ int Trainer::step() {
   try {
     s_.step->begin(state_.step,
                    std::span(order_).subspan(size_t(range.begin), size_t(range.size())),
-                   learning_rate, [this] { return wish(); });
+                   learning_rate, [this] { return stop_request(); });
   } catch (...) {
     finish_steps_if_possible();
     throw;
@@ -152,10 +152,10 @@ void Trainer::finish_steps(int64_t left) {
     const Begun step = begun_.front();
     begun_.pop_front();
     const StepResult result = s_.step->finish();
-    wanted_ = std::max(wanted_, result.wish);
+    wanted_ = std::max(wanted_, result.stop_request);
     if (!result.finite) {  // the same on every process, which meet when no device is at work
       for (; !begun_.empty(); begun_.pop_front()) s_.step->finish();
-      together(s_.comm, [&] {
+      agree_on_errors(s_.comm, [&] {
         throw diverged(step.done,
                        concat("loss ", result.loss, ", gradient norm ", result.gradient_norm));
       });
@@ -212,7 +212,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
     return stop_requested() == ExitCode::done;
   });
   clear_progress();
-  if (!evaluation) return {.stop = wish()};
+  if (!evaluation) return {.stop = stop_request()};
   NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
   entry.insert(entry.end(), metrics.begin(), metrics.end());
   s_.metrics_log->append(entry);
@@ -302,7 +302,7 @@ TrainOutcome Trainer::stop(int wanted) {
 
 Trainer::Verdict Trainer::beginning() const {
   Verdict verdict;
-  verdict.stop = wish();
+  verdict.stop = stop_request();
   verdict.stop_early = s_.options.early_stopping > 0 &&
                        state_.evaluations_without_improvement >= s_.options.early_stopping;
   verdict.evaluate = state_.step > 0 && s_.has_eval && due(state_.step, s_.options.eval_every) &&
@@ -318,7 +318,7 @@ TrainOutcome Trainer::run() {
   if (state_.step > 0) saved_step_ = state_.step;
   if (code == 0 && verdict.evaluate) code = evaluate();
   while (code == 0 && state_.step < total_steps() && !stop_early_) {
-    if (s_.comm.size() == 1 && (code = wish()) != 0) break;
+    if (s_.comm.size() == 1 && (code = stop_request()) != 0) break;
     code = step();
     // What is due after the last step is done whatever is asked for: the run is over then.
     const bool last = is_last(state_.step);
@@ -344,7 +344,7 @@ TrainOutcome Trainer::finish() {
   finish_steps(0);
   s_.step->settle();
   if (!weights_are_finite(s_)) {  // the last update is one that no loss has seen
-    together(s_.comm, [&] { throw diverged(state_.step, "the weights are not finite"); });
+    agree_on_errors(s_.comm, [&] { throw diverged(state_.step, "the weights are not finite"); });
   }
   save();
   Metrics metrics;

@@ -16,12 +16,12 @@ void put(const StepOutcome& outcome, StepResult& result) {
   result.loss = outcome.loss;
   result.gradient_norm = outcome.gradient_norm;
   result.finite = outcome.finite != 0;
-  result.wish = outcome.wish;
+  result.stop_request = outcome.stop_request;
 }
 
-void collect(Backend& backend, StepResult& result) {
+void finish_outcome(Backend& backend, StepResult& result) {
   StepOutcome outcome;
-  backend.collect(&outcome, sizeof outcome);
+  backend.finish_download(&outcome, sizeof outcome);
   put(outcome, result);
 }
 
@@ -37,7 +37,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       buckets_(peers_ ? backward_buckets(engine.table(), options.lowest_layer, options.bucket_bytes)
                       : std::vector<Bucket>{}),
       partition_(engine.table(), comm.hosts(), comm.columns(), ends_of(buckets_)),
-      needed_(engine.backend(), partition_.row_count()),
+      touched_(engine.backend(), partition_.row_count()),
       m_(engine.backend(), comm, partition_),
       v_(engine.backend(), comm, partition_),
       totals_(engine.backend(), comm, peers_.get(), partition_, options.virtual_shards,
@@ -137,18 +137,19 @@ void TrainingStep::settle() {
   settled_ = true;
 }
 
-void TrainingStep::need_rows(std::span<const uint32_t> batch) {
+void TrainingStep::find_touched_rows(std::span<const uint32_t> batch) {
   const SampleView& samples = objective_.samples();
   if (!words_) return;
-  needed_.clear();
+  touched_.clear();
   for (uint32_t index : batch) {
-    needed_.add(samples.ids.subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
+    touched_.add(
+        samples.ids.subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
   }
-  needed_.complete();
+  touched_.complete();
   if (!lazy_words_) return;
   const IndexRange rows = partition_.rows(own());
   own_rows_.clear();
-  for (int32_t row : needed_.within(rows)) own_rows_.push_back(row - int32_t(rows.begin));
+  for (int32_t row : touched_.within(rows)) own_rows_.push_back(row - int32_t(rows.begin));
   lazy_words_->begin_step();
   lazy_words_->need(own_rows_);
   lazy_words_->catch_up();
@@ -169,7 +170,7 @@ void TrainingStep::add_up_squares() {
   }
   backend.block_square_sums(
       vector(sum_->sum() + partition_.dense_elements() + rows.begin * cols, rows.size() * cols),
-      partition_.row_block() * cols, {-rows.begin * cols, cols, needed_.list(rows)}, sums);
+      partition_.row_block() * cols, {-rows.begin * cols, cols, touched_.list(rows)}, sums);
 }
 
 void TrainingStep::update(int64_t step, double learning_rate, const AdamW& clipping) {
@@ -231,13 +232,13 @@ StepResult TrainingStep::finish() {
   begun_.pop_front();
   if (most_under_way() > 0) {
     comm_.note("waiting for the device", -1);
-    collect(engine_.backend(), result);
+    finish_outcome(engine_.backend(), result);
   }
   return result;
 }
 
 void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double learning_rate,
-                         const std::function<int()>& wish) {
+                         const std::function<int()>& stop_request) {
   const BertConfig& config = engine_.config();
   auto probability = [&](double own) { return options_.dropout >= 0 ? options_.dropout : own; };
   DropoutPlan dropout;
@@ -253,21 +254,21 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   StepResult result;
   for (uint32_t index : batch) result.tokens += objective_.samples().length(index);
   const double denominator = objective_.loss_denominator(batch);
-  need_rows(batch);
-  communicate("waiting for the weights", step + 1, [&] { weight_gather_->all_gather(needed_); });
+  find_touched_rows(batch);
+  communicate("waiting for the weights", step + 1, [&] { weight_gather_->all_gather(touched_); });
   comm_.note("forward and backward pass", step + 1);
-  passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, needed_);
+  passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, touched_);
   // What follows counts as communication: what of it is beside the backward pass does not.
   if (comm_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
-    sum_->reduce_scatter(needed_);
+    sum_->reduce_scatter(touched_);
     add_up_squares();
-    const double wished = wish();
-    backend.upload(totals_.wish(), &wished, sizeof wished);
+    const double requested = stop_request();
+    backend.upload(totals_.stop_request(), &requested, sizeof requested);
     if (totals_.stay()) {
       clipping.outcome = totals_.work_out(denominator);
-      if (most_under_way() == 0) collect(backend, result);
+      if (most_under_way() == 0) finish_outcome(backend, result);
     } else {
       const StepOutcome outcome = totals_.work_out_on_host(denominator);
       clipping.gradient_scale = outcome.gradient_scale;

@@ -13,9 +13,9 @@
 #include "comm/communicator.h"
 #include "distributed/device/device_exchange.h"
 #include "distributed/host_arena.h"
-#include "distributed/needed_rows.h"
 #include "distributed/reduce/gradient_reduce.h"
 #include "distributed/step_totals.h"
+#include "distributed/touched_rows.h"
 #include "distributed/weight_gather.h"
 #include "engine/engine.h"
 #include "tasks/objective.h"
@@ -49,8 +49,8 @@ struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;
-  int wish = 0;        // the largest that a process had
-  bool finite = true;  // false: loss or norm is not, nothing was updated, and the run is over
+  int stop_request = 0;  // the largest that a process had
+  bool finite = true;    // false: loss or norm is not, nothing was updated, and the run is over
 };
 
 class TrainingStep {
@@ -64,11 +64,11 @@ class TrainingStep {
   TrainingStep& operator=(const TrainingStep&) = delete;
 
   // Update number `step` (0 for the first) on these training samples at this learning rate. On a
-  // device the work goes on when this returns. `wish`: what this process would like all to agree on
-  // (to stop), 0 for nothing; asked late in the step.
+  // device the work goes on when this returns. `stop_request`: what this process would like all to
+  // agree on (to stop), 0 for nothing; asked late in the step.
   void begin(
       int64_t step, std::span<const uint32_t> batch, double learning_rate,
-      const std::function<int()>& wish = [] { return 0; });
+      const std::function<int()>& stop_request = [] { return 0; });
   // What came of the oldest step that has begun and not finished; waits for it.
   StepResult finish();
   // Steps that have begun and not finished; and how many of them to leave so before the next one
@@ -96,7 +96,7 @@ class TrainingStep {
   void make_exchange(int64_t batch_size);
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return partition_.owner(comm_.host(), comm_.local_rank()); }
-  void need_rows(std::span<const uint32_t> batch);
+  void find_touched_rows(std::span<const uint32_t> batch);
   void add_up_squares();
   void update(int64_t step, double learning_rate, const AdamW& clipping);
   template <typename Action>
@@ -109,7 +109,7 @@ class TrainingStep {
   std::unique_ptr<DevicePeers> peers_;  // null: through memory of the host
   std::vector<Bucket> buckets_;         // of the dense part; empty without peers
   ZeroPartition partition_;
-  NeededRows needed_;
+  TouchedRows touched_;
   HostArena m_, v_;
   StepTotals totals_;
   const Parameter* words_;                // null: this part of the model has no embeddings

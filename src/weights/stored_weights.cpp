@@ -36,8 +36,8 @@ int64_t first_not_finite(const float* values, int64_t count) {
 }  // namespace
 
 const WeightInfo* WeightSource::find(std::string_view canonical_name) const {
-  auto found = places_.find(canonical_name);
-  return found == places_.end() ? nullptr : &tensors_[found->second];
+  auto found = by_name_.find(canonical_name);
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
 StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
@@ -72,7 +72,7 @@ StoredWeights::StoredWeights(std::filesystem::path path, std::string format,
     tensors_.push_back(std::move(info));
     stored_.push_back(std::move(tensors[i]));
   }
-  for (size_t i = 0; i < tensors_.size(); ++i) places_[tensors_[i].name] = i;
+  for (size_t i = 0; i < tensors_.size(); ++i) by_name_[tensors_[i].name] = i;
 }
 
 // PyTorch saves tensors as views of storages, and what is tied (a pre-training head, which nobody

@@ -45,7 +45,7 @@ class WeightSource {
 
  protected:
   std::vector<WeightInfo> tensors_;
-  std::unordered_map<std::string_view, size_t> places_;  // in tensors_, by canonical name
+  std::unordered_map<std::string_view, size_t> by_name_;  // in tensors_, by canonical name
   std::vector<WeightInfo> ignored_;
   std::filesystem::path path_;
   std::string format_;

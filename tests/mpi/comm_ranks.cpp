@@ -19,12 +19,12 @@ using namespace finetune;
 
 void check_agreement(Communicator& c) {
   int calls = 0;
-  together(c, [&] { ++calls; });
+  agree_on_errors(c, [&] { ++calls; });
   require(calls == 1, "the action is called once");
   // Rank `failing` alone, or all (-1); what each process gets.
   const auto outcome = [&](auto fails, auto make) -> std::string {
     try {
-      together(c, [&] {
+      agree_on_errors(c, [&] {
         if (fails(c.rank())) make();
       });
     } catch (const Error& error) {
@@ -34,9 +34,9 @@ void check_agreement(Communicator& c) {
     }
     return "nothing";
   };
-  const auto message = [&](int speaker, const std::string& code, const std::string& text) {
-    if (c.rank() != speaker) return code + " silence";
-    return code + " " + (c.size() > 1 ? c.name(speaker) + ": " : "") + text;
+  const auto message = [&](int reporter, const std::string& code, const std::string& text) {
+    if (c.rank() != reporter) return code + " silence";
+    return code + " " + (c.size() > 1 ? c.name(reporter) + ": " : "") + text;
   };
   const int last = c.size() - 1;
   const auto data = [] { throw data_error("train.csv:118: empty"); };
@@ -59,7 +59,7 @@ void check_agreement(Communicator& c) {
             "internal");
     // An agreement inside another is settled by the inner one.
     const auto inner = [&] {
-      together(c, [&] {
+      agree_on_errors(c, [&] {
         if (c.rank() == 1) throw model_error("no head");
       });
     };
@@ -106,14 +106,14 @@ void run(Communicator& c, const std::string& scenario, int number) {
   } else if (scenario == "abort" || scenario == "abort-computing") {
     c.barrier();
     if (c.rank() == victim) {
-      if (c.claim_voice()) std::fprintf(stderr, "finetune: error: no model\n");
+      if (c.claim_error_report()) std::fprintf(stderr, "finetune: error: no model\n");
       c.abort(4);
     }
     while (scenario == "abort-computing") ::pause();
     c.barrier();
   } else if (scenario == "abort-all") {  // all find a fault at once: one of them speaks
     c.barrier();
-    if (c.claim_voice()) std::fprintf(stderr, "finetune: error: no model\n");
+    if (c.claim_error_report()) std::fprintf(stderr, "finetune: error: no model\n");
     c.abort(4);
   } else if (scenario == "leave") {  // without finish()
     c.note("a bug", -1);
@@ -124,7 +124,7 @@ void run(Communicator& c, const std::string& scenario, int number) {
     c.finish();
     ::_exit(number);
   } else if (scenario == "error") {
-    together(c, [&] {
+    agree_on_errors(c, [&] {
       if (c.rank() == victim) throw data_error("train.csv:118: column 'text' is empty");
     });
   } else if (scenario == "idle") {

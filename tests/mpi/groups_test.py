@@ -57,10 +57,10 @@ def test_what_is_sent_goes_on(_):
 
 
 def test_a_stage_dies(directory):
-    for victim, wish in ((0, "(" + WISH.format(1, "activations", 3) + ")?"),
+    for victim, stop_request in ((0, "(" + WISH.format(1, "activations", 3) + ")?"),
                          (2, "(" + WISH.format(r"[13]", "(activations|gradients)", r"[23]") + ")?"),
                          (3, "(" + WISH.format(2, "gradients", "[23]") + ")?")):
-        fault(directory, 4, "kill", "links", victim, code=137, line=DIED.format(victim, wish))
+        fault(directory, 4, "kill", "links", victim, code=137, line=DIED.format(victim, stop_request))
     fault(directory, 4, "kill", "links", 1, hosts=2, code=137, line=DIED.format(1, ".*"))
 
 
@@ -69,11 +69,11 @@ ELSEWHERE = (r"finetune: error: rank {} on \S+ has not come for {} s \(rank {} o
 
 
 def test_a_stage_stops(directory):
-    wish = WISH.format(r"\d", r"\w+", r"\d")
+    stop_request = WISH.format(r"\d", r"\w+", r"\d")
     for processes, victim, hosts in ((4, 0, 1), (4, 2, 1), (4, 3, 2), (6, 1, 2)):
         fault(directory, processes, "stop", "links", victim, hosts=hosts, code=5,
-              line=ABSENT.format(victim, 3, "stopped", wish))
-    fault(directory, 3, "late", "links", 1, code=5, line=ABSENT.format(1, 3, "running", wish))
+              line=ABSENT.format(victim, 3, "stopped", stop_request))
+    fault(directory, 3, "late", "links", 1, code=5, line=ABSENT.format(1, 3, "running", stop_request))
 
 
 def test_a_stage_stops_that_is_alone_on_its_host(directory):

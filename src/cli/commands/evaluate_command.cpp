@@ -81,7 +81,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
 void run(const EvaluateOptions& o) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
-  together(comm, [&] {
+  agree_on_errors(comm, [&] {
     if (comm.rank() == 0) subject = open_subject(o);
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);

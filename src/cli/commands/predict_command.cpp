@@ -173,7 +173,7 @@ void run(PredictOptions& o) {
   Communicator& comm = world();
   FineTuned model;
   std::unique_ptr<Prediction> prediction;
-  together(comm, [&] {
+  agree_on_errors(comm, [&] {
     if (comm.rank() != 0) return;
     for (std::string* path : {&o.output, &o.n_best}) *path = destination(*path);
     check_paths(o);

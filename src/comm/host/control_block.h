@@ -36,7 +36,7 @@ struct alignas(128) ProcessSlot {
 
 struct ControlBlock {
   alignas(128) std::atomic<uint32_t> ending;  // 0, or kEnding + exit code: all leave at once
-  std::atomic<uint32_t> voice;                // 1 + local rank of the process that tells why
+  std::atomic<uint32_t> error_reporter;  // 1 + local rank of the process that reports the error
 };
 
 constexpr uint32_t kEnding = 0x100;

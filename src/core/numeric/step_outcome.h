@@ -12,15 +12,16 @@ struct StepOutcome {
   double gradient_norm = 0;  // before clipping
   float gradient_scale = 1;  // of clipping
   int32_t finite = 0;        // 0: loss or norm is not, and nothing is to be updated
-  int32_t wish = 0;          // the largest that a process has
+  int32_t stop_request = 0;  // the largest that a process has
 
-  // Clips as torch.nn.utils.clip_grad_norm_ to `max_norm`, 0: not. wishes (processes)
+  // Clips as torch.nn.utils.clip_grad_norm_ to `max_norm`, 0: not. stop_requests (processes)
   static constexpr StepOutcome of(double loss, double gradient_norm, double max_norm,
-                                  const double* wishes, int64_t processes) {
+                                  const double* stop_requests, int64_t processes) {
     const bool finite = loss - loss == 0 && gradient_norm - gradient_norm == 0;
     const double scale = max_norm > 0 ? max_norm / (gradient_norm + 1e-6) : 1.0;
     double largest = 0;
-    for (int64_t i = 0; i < processes; ++i) largest = wishes[i] > largest ? wishes[i] : largest;
+    for (int64_t i = 0; i < processes; ++i)
+      largest = stop_requests[i] > largest ? stop_requests[i] : largest;
     return {loss, gradient_norm, float(scale < 1.0 ? scale : 1.0), finite, int32_t(largest)};
   }
 };

@@ -41,7 +41,7 @@ DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int 
 // Of the rows of the word embedding that a batch has, packed one after the other: those that the
 // process of this rank owns, which are neighbours.
 DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator& comm,
-                              const NeededRows& needed, float* packed, int rank);
+                              const TouchedRows& touched, float* packed, int rank);
 
 // Of subtrees (subtree_reduce.h) every owner gets its slice from each process and adds the slices
 // as the tree says. Buckets of the dense part go while the last backward pass of the process

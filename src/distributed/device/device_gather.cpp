@@ -27,14 +27,14 @@ class DeviceGather final : public WeightGather {
 
   void publish() override { published_ = true; }
 
-  void all_gather(const NeededRows& needed) override {
+  void all_gather(const TouchedRows& touched) override {
     const int64_t cols = partition_.cols();
     auto* packed = static_cast<float*>(packed_.get());
-    const RowList all = needed.list({0, partition_.row_count()});
+    const RowList all = touched.list({0, partition_.row_count()});
     FINETUNE_CHECK(all.count <= options_.most_rows);
-    auto part_of = [&](int rank) { return packed_rows(partition_, comm_, needed, packed, rank); };
+    auto part_of = [&](int rank) { return packed_rows(partition_, comm_, touched, packed, rank); };
     if (words_move_) {
-      const RowList own = needed.list(partition_.rows_of(comm_));
+      const RowList own = touched.list(partition_.rows_of(comm_));
       backend_.gather_rows(words_, own.rows, matrix(part_of(comm_.rank()).data, own.count, cols));
     }
     exchange(part_of);

@@ -54,23 +54,23 @@ class DeviceReduce final : public GradientReduce {
     }
   }
 
-  void push(const NeededRows& needed) override {
+  void push(const TouchedRows& touched) override {
     const std::vector<Addition> last = shards_->take();
-    backend_.merge_rows(at_element(last, partition_.dense_elements()), needed.list(all_rows()),
+    backend_.merge_rows(at_element(last, partition_.dense_elements()), touched.list(all_rows()),
                         partition_.cols());
     if (shards_->complete()) return send_buckets(last);
     backend_.merge(last, partition_.dense_elements());
   }
 
-  void reduce_scatter(const NeededRows& needed) override {
+  void reduce_scatter(const TouchedRows& touched) override {
     if (shards_->shards().size() == 0) {
       for (int bucket = 0; bucket < buckets(); ++bucket) peers_.mark(bucket);
       send_buckets({});
     }
     if (options_.in_slices()) {
-      add_rows(needed);
+      add_rows(touched);
     } else {
-      reduce_rows(needed);
+      reduce_rows(touched);
     }
   }
 
@@ -159,29 +159,29 @@ class DeviceReduce final : public GradientReduce {
   }
 
   // Packs a subtree's rows, which are zero afterwards where they were.
-  float* pack(float* subtree, size_t number, const NeededRows& needed) {
+  float* pack(float* subtree, size_t number, const TouchedRows& touched) {
     const IndexRange all{0, partition_.row_count()};
-    const RowList list = needed.list(all);
+    const RowList list = touched.list(all);
     float* to = packed() + int64_t(number) * list.count * partition_.cols();
     backend_.gather_rows(words(subtree), list.rows, matrix(to, list.count, partition_.cols()));
-    transfer_.clear(needed, all, words(subtree).f32());
+    transfer_.clear(touched, all, words(subtree).f32());
     return to;
   }
 
-  void unpack_own(float* from, const NeededRows& needed) {
-    const RowList own = needed.list(own_rows_);
+  void unpack_own(float* from, const TouchedRows& touched) {
+    const RowList own = touched.list(own_rows_);
     backend_.scatter_rows(matrix(from, own.count, partition_.cols()), own.rows, words(sum()));
   }
 
-  void add_rows(const NeededRows& needed) {
-    FINETUNE_CHECK(needed.list(all_rows()).count <= options_.most_rows);
+  void add_rows(const TouchedRows& touched) {
+    FINETUNE_CHECK(touched.list(all_rows()).count <= options_.most_rows);
     std::vector<float*> rows;
-    for (float* subtree : subtrees_) rows.push_back(pack(subtree, rows.size(), needed));
-    const int64_t count = needed.list(own_rows_).count * partition_.cols();
+    for (float* subtree : subtrees_) rows.push_back(pack(subtree, rows.size(), touched));
+    const int64_t count = touched.list(own_rows_).count * partition_.cols();
     float* result = add_slices(rows.size(), count, [&](size_t subtree, int rank) {
-      return packed_rows(partition_, comm_, needed, rows[subtree], rank);
+      return packed_rows(partition_, comm_, touched, rows[subtree], rank);
     });
-    unpack_own(result, needed);
+    unpack_own(result, touched);
   }
 
   // Of own subtrees into the sum's arena, which is zero where the process has none.
@@ -209,18 +209,18 @@ class DeviceReduce final : public GradientReduce {
     peers_.reduce(parts);
   }
 
-  void reduce_rows(const NeededRows& needed) {
+  void reduce_rows(const TouchedRows& touched) {
     if (!subtrees_.empty()) {
       backend_.merge_rows(at_element(additions_of_subtrees(), partition_.dense_elements()),
-                          needed.list(all_rows()), partition_.cols());
+                          touched.list(all_rows()), partition_.cols());
     }
-    float* rows = pack(sum(), 0, needed);
+    float* rows = pack(sum(), 0, touched);
     Parts parts;
     for (int rank = 0; rank < comm_.size(); ++rank) {
-      parts.push_back(packed_rows(partition_, comm_, needed, rows, rank));
+      parts.push_back(packed_rows(partition_, comm_, touched, rows, rank));
     }
     peers_.reduce(parts);
-    unpack_own(parts[size_t(comm_.rank())].data, needed);
+    unpack_own(parts[size_t(comm_.rank())].data, touched);
   }
 
   Backend& backend_;
@@ -270,10 +270,10 @@ DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int 
 }
 
 DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator& comm,
-                              const NeededRows& needed, float* packed, int rank) {
+                              const TouchedRows& touched, float* packed, int rank) {
   const IndexRange rows = partition.rows_of(comm, rank);
-  const int64_t before = needed.list({0, rows.begin}).count, cols = partition.cols();
-  return {rank, packed + before * cols, needed.list(rows).count * cols};
+  const int64_t before = touched.list({0, rows.begin}).count, cols = partition.cols();
+  return {rank, packed + before * cols, touched.list(rows).count * cols};
 }
 
 std::unique_ptr<GradientReduce> make_device_reduce(Backend& backend, DevicePeers& peers,

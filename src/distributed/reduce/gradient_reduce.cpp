@@ -20,10 +20,10 @@ class SharedReduce final : public GradientReduce {
 
   IndexRange shards() const override { return shards_.shards(); }
   float* leaf() override { return shards_.leaf(); }
-  void push(const NeededRows& needed) override { shards_.push(needed); }
-  void reduce_scatter(const NeededRows& needed) override {
+  void push(const TouchedRows& touched) override { shards_.push(touched); }
+  void reduce_scatter(const TouchedRows& touched) override {
     shards_.finish();
-    subtrees_.reduce_scatter(needed);
+    subtrees_.reduce_scatter(touched);
   }
   float* sum() const override { return subtrees_.sum(); }
 
@@ -52,21 +52,21 @@ class StagedReduce final : public GradientReduce {
 
   IndexRange shards() const override { return shards_->shards(); }
   float* leaf() override { return shards_->leaf(); }
-  void push(const NeededRows& needed) override { shards_->push(needed); }
+  void push(const TouchedRows& touched) override { shards_->push(touched); }
 
-  void reduce_scatter(const NeededRows& needed) override {
+  void reduce_scatter(const TouchedRows& touched) override {
     const IndexRange dense{0, partition_.dense_elements()}, all{0, INT32_MAX};
     int64_t number = 0;
     for (float* subtree : shards_->finish()) {
       float* staged = subtrees_.arena(number++);
       backend_.download(staged, subtree, bytes(dense));
-      rows_.download(needed, all, subtree + dense.end, staged + dense.end);
-      rows_.clear(needed, all, subtree + dense.end);
+      rows_.download(touched, all, subtree + dense.end, staged + dense.end);
+      rows_.clear(touched, all, subtree + dense.end);
     }
-    subtrees_.reduce_scatter(needed);
+    subtrees_.reduce_scatter(touched);
     backend_.upload(sum() + own_dense_.begin, subtrees_.sum() + own_dense_.begin,
                     bytes(own_dense_));
-    rows_.upload(needed, own_rows_, subtrees_.sum() + dense.end, sum() + dense.end);
+    rows_.upload(touched, own_rows_, subtrees_.sum() + dense.end, sum() + dense.end);
   }
 
   float* sum() const override { return static_cast<float*>(memory_.get()); }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "distributed/needed_rows.h"
+#include "distributed/touched_rows.h"
 #include "distributed/zero_partition.h"
 #include "ops/backend.h"
 
@@ -21,14 +21,14 @@ class GradientReduce {
   // of the word embedding; the dense part is what an earlier step has left, to be overwritten.
   // push() takes it in.
   virtual float* leaf() = 0;
-  virtual void push(const NeededRows& needed) = 0;
+  virtual void push(const TouchedRows& touched) = 0;
   // During the backward pass into the leaf: as far as the backend's work is now, the gradient of
   // this layer is complete, and those of the layers above. Every pass says so of each layer that is
   // trained, from the head down, and may be replayed.
   virtual void ready(int /*layer*/) {}
   // Collective, after the last push. Afterwards (in the backend's order) the sums of what this
   // process owns are in sum(), and all other rows that the batch has touched are zero.
-  virtual void reduce_scatter(const NeededRows& needed) = 0;
+  virtual void reduce_scatter(const TouchedRows& touched) = 0;
   // An arena in the backend's memory. Who uses the rows of a sum leaves zeros.
   virtual float* sum() const = 0;
 };

@@ -24,9 +24,9 @@ LocalReduce::LocalReduce(Backend& backend, const ZeroPartition& partition, Index
       arena_floats_(arena_floats),
       counter_(shards) {}
 
-void LocalReduce::push(const NeededRows& needed) {
+void LocalReduce::push(const TouchedRows& touched) {
   add_arenas(backend_, partition_, take(), {0, partition_.dense_elements()},
-             needed.list({0, INT32_MAX}));
+             touched.list({0, INT32_MAX}));
 }
 
 std::vector<Addition> LocalReduce::take() {
@@ -37,7 +37,7 @@ std::vector<Addition> LocalReduce::take() {
 
 std::vector<float*> LocalReduce::finish() {
   std::vector<float*> sums;
-  for (int place : counter_.places()) sums.push_back(arena(place));
+  for (int place : counter_.slots()) sums.push_back(arena(place));
   counter_.clear();
   return sums;
 }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "distributed/needed_rows.h"
 #include "distributed/reduce/tree_reduce.h"
+#include "distributed/touched_rows.h"
 #include "distributed/zero_partition.h"
 
 namespace finetune {
@@ -22,14 +22,14 @@ class LocalReduce {
   // Arena for the gradient of the next shard: zero in all rows of the word embedding; the dense
   // part is what an earlier step has left, to be overwritten. push() takes it in.
   float* leaf() { return arena(counter_.leaf()); }
-  void push(const NeededRows& needed);
+  void push(const TouchedRows& touched);
   // The same, but the additions of whole arenas are for the caller to do.
   std::vector<Addition> take();
   bool complete() const { return counter_.complete(); }  // the last push has been
   // After the last push: where the subtrees' sums lie, in order. Then the next round begins.
   std::vector<float*> finish();
 
-  static int64_t arenas_needed(IndexRange shards) { return TreeCounter::places_needed(shards); }
+  static int64_t arenas_needed(IndexRange shards) { return TreeCounter::slots_needed(shards); }
 
  private:
   float* arena(int64_t place) const { return arenas_ + place * arena_floats_; }

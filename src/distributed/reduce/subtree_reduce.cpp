@@ -15,7 +15,7 @@ ProcessArenas arenas_of_shards(IndexRange shards) {
     counter.leaf();
     counter.push();
   }
-  return {LocalReduce::arenas_needed(shards), counter.places()};
+  return {LocalReduce::arenas_needed(shards), counter.slots()};
 }
 
 ProcessArenas arenas_of_subtrees(IndexRange shards) {
@@ -42,7 +42,7 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
     int64_t first = 0;
     for (int rank = comm.first_rank(h); rank < comm.first_rank(h + 1); ++rank) {
       const IndexRange range = part(shards, comm.size(), rank);
-      if (rank == comm.rank()) first_place_ = first;
+      if (rank == comm.rank()) first_slot_ = first;
       const ProcessArenas arenas = arenas_of(range);
       for (Subtree subtree : subtrees_of(range)) roots.push_back(subtree);
       for (int place : arenas.subtrees) places.push_back(first + place);
@@ -52,8 +52,8 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
     subtrees_of_host_[size_t(h)] = int(combined.subtrees.size());
     all_subtrees.insert(all_subtrees.end(), combined.subtrees.begin(), combined.subtrees.end());
     if (h != comm.host()) continue;
-    for (int left : combined.left) subtree_places_.push_back(places[size_t(left)]);
-    if (!places.empty()) sum_place_ = places[0];
+    for (int left : combined.left) subtree_slots_.push_back(places[size_t(left)]);
+    if (!places.empty()) sum_slot_ = places[0];
     const int64_t arenas = std::max<int64_t>(first, 1);  // a host without shards has sums as well
     memory_ = allocate_for_host(backend, comm, size_t(arenas * arena_floats_) * sizeof(float));
     for (const TreeAddition& a : combined.additions) {
@@ -63,12 +63,12 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
   if (comm.hosts() > 1) last_additions_ = combine_subtrees(all_subtrees, true).additions;
 }
 
-RowList SubtreeReduce::rows_of(int owner, const NeededRows& needed) const {
+RowList SubtreeReduce::rows_of(int owner, const TouchedRows& touched) const {
   const IndexRange rows = partition_.rows(owner);
-  return backend_.uses_host_memory() ? needed.list_on_host(rows) : needed.list(rows);
+  return backend_.uses_host_memory() ? touched.list_on_host(rows) : touched.list(rows);
 }
 
-void SubtreeReduce::reduce_scatter(const NeededRows& needed) {
+void SubtreeReduce::reduce_scatter(const TouchedRows& touched) {
   if (comm_.size() > 1) {
     backend_.synchronize();
     comm_.host_barrier();  // the host's gradients are there
@@ -77,11 +77,11 @@ void SubtreeReduce::reduce_scatter(const NeededRows& needed) {
   for (int host = 0; host < comm_.hosts(); ++host) {
     const int owner = partition_.owner(host, comm_.local_rank());
     add_arenas(backend_, partition_, host_additions_, partition_.dense(owner),
-               rows_of(owner, needed));
+               rows_of(owner, touched));
   }
   if (comm_.hosts() == 1) return;
   add_hosts_dense();
-  add_hosts_rows(needed);
+  add_hosts_rows(touched);
 }
 
 }  // namespace finetune

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "distributed/needed_rows.h"
 #include "distributed/reduce/tree_reduce.h"
+#include "distributed/touched_rows.h"
 #include "distributed/zero_partition.h"
 
 namespace finetune {
@@ -34,32 +34,32 @@ class SubtreeReduce {
   SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition,
                 int64_t elements, int64_t shards, ProcessArenas (*arenas_of)(IndexRange));
 
-  float* arena(int64_t number) const { return at(first_place_ + number); }  // this process's
+  float* arena(int64_t number) const { return at(first_slot_ + number); }  // this process's
   int64_t arena_floats() const { return arena_floats_; }
   // Collective, when this process's subtrees are there. Afterwards the sums of what it owns are in
   // sum(), and all other rows that the batch has touched are zero.
-  void reduce_scatter(const NeededRows& needed);
+  void reduce_scatter(const TouchedRows& touched);
   // An arena; the same for all processes of the host.
-  float* sum() const { return at(sum_place_); }
+  float* sum() const { return at(sum_slot_); }
 
  private:
   float* at(int64_t place) const {
     return static_cast<float*>(memory_.get()) + place * arena_floats_;
   }
-  RowList rows_of(int owner, const NeededRows& needed) const;
+  RowList rows_of(int owner, const TouchedRows& touched) const;
   void add_hosts_dense();
-  void add_hosts_rows(const NeededRows& needed);
+  void add_hosts_rows(const TouchedRows& touched);
 
   Backend& backend_;
   Communicator& comm_;
   const ZeroPartition& partition_;
   int64_t arena_floats_;
-  int64_t first_place_ = 0;  // of this process's arenas in the host's memory
-  int64_t sum_place_ = 0;
+  int64_t first_slot_ = 0;  // of this process's arenas in the host's memory
+  int64_t sum_slot_ = 0;
   std::shared_ptr<void> memory_;
 
   std::vector<Addition> host_additions_;  // between the subtrees of this host's processes
-  std::vector<int64_t> subtree_places_;   // of what remains: this host's subtrees
+  std::vector<int64_t> subtree_slots_;    // of what remains: this host's subtrees
   std::vector<int> subtrees_of_host_;     // their number, for every host
   std::vector<TreeAddition>
       last_additions_;  // between the subtrees of all hosts, numbered in order

@@ -58,7 +58,7 @@ void SubtreeReduce::add_hosts_dense() {
     for (int host = 0; host < comm_.hosts(); ++host) {
       if (host == comm_.host()) continue;
       const IndexRange theirs = piece_of(host, begin);
-      for (int64_t place : subtree_places_) {
+      for (int64_t place : subtree_slots_) {
         out.push_back({host, at(place) + theirs.begin, size_t(theirs.size()) * sizeof(float)});
       }
       for (int i = 0; i < subtrees_of_host_[size_t(host)]; ++i, to += own.size()) {
@@ -67,7 +67,7 @@ void SubtreeReduce::add_hosts_dense() {
     }
     comm_.exchange(out, in);
     std::vector<float*> here;
-    for (int64_t place : subtree_places_) here.push_back(at(place) + own.begin);
+    for (int64_t place : subtree_slots_) here.push_back(at(place) + own.begin);
     auto subtrees = in_order(comm_, subtrees_of_host_, here, incoming_.data(), own.size());
     backend_.merge(between(last_additions_, subtrees), own.size());
     float* home = sum() + own.begin;
@@ -75,16 +75,16 @@ void SubtreeReduce::add_hosts_dense() {
   }
 }
 
-void SubtreeReduce::add_hosts_rows(const NeededRows& needed) {
+void SubtreeReduce::add_hosts_rows(const TouchedRows& touched) {
   const int column = comm_.local_rank();
   const int64_t cols = partition_.cols(), words = partition_.dense_elements();
   const size_t row_bytes = size_t(cols) * sizeof(float);
   auto rows_of = [&](int host) {
-    return needed.within(partition_.rows(partition_.owner(host, column)));
+    return touched.within(partition_.rows(partition_.owner(host, column)));
   };
   // This host's subtrees of these rows, packed; zero where they were.
   auto take = [&](std::span<const int32_t> rows, float* to) {
-    for (int64_t place : subtree_places_) {
+    for (int64_t place : subtree_slots_) {
       for (int32_t row : rows) {
         float* from = at(place) + words + row * cols;
         std::memcpy(to, from, row_bytes);
@@ -101,9 +101,9 @@ void SubtreeReduce::add_hosts_rows(const NeededRows& needed) {
     sent_rows += rows_of(host).size();
     received_subtrees += size_t(subtrees_of_host_[size_t(host)]);
   }
-  outgoing_.resize(sent_rows * subtree_places_.size() * size_t(cols));
+  outgoing_.resize(sent_rows * subtree_slots_.size() * size_t(cols));
   incoming_.resize(received_subtrees * size_t(count));
-  local_.resize(subtree_places_.size() * size_t(count));
+  local_.resize(subtree_slots_.size() * size_t(count));
   std::vector<Communicator::Outgoing> out;
   std::vector<Communicator::Incoming> in;
   float* from = outgoing_.data();
@@ -111,7 +111,7 @@ void SubtreeReduce::add_hosts_rows(const NeededRows& needed) {
   for (int host = 0; host < comm_.hosts(); ++host) {
     if (host == comm_.host()) continue;
     const std::span<const int32_t> theirs = rows_of(host);
-    const size_t floats = theirs.size() * subtree_places_.size() * size_t(cols);
+    const size_t floats = theirs.size() * subtree_slots_.size() * size_t(cols);
     take(theirs, from);
     out.push_back({host, from, floats * sizeof(float)});
     from += floats;
@@ -122,7 +122,7 @@ void SubtreeReduce::add_hosts_rows(const NeededRows& needed) {
   comm_.exchange(out, in);
   take(own, local_.data());
   std::vector<float*> here;
-  for (size_t i = 0; i < subtree_places_.size(); ++i)
+  for (size_t i = 0; i < subtree_slots_.size(); ++i)
     here.push_back(local_.data() + i * size_t(count));
   auto subtrees = in_order(comm_, subtrees_of_host_, here, incoming_.data(), count);
   backend_.merge(between(last_additions_, subtrees), count);

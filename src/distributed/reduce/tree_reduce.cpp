@@ -76,7 +76,7 @@ std::vector<TreeAddition> TreeCounter::push() {
   return additions;
 }
 
-std::vector<int> TreeCounter::places() const {
+std::vector<int> TreeCounter::slots() const {
   FINETUNE_CHECK(leaf_ < 0 && next_ == leaves_.end);
   std::vector<int> places;
   for (const Entry& entry : entries_) places.push_back(entry.place);
@@ -89,7 +89,7 @@ void TreeCounter::clear() {
   next_ = leaves_.begin;
 }
 
-int TreeCounter::places_needed(IndexRange range) {
+int TreeCounter::slots_needed(IndexRange range) {
   TreeCounter counter(range);
   for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
     counter.leaf();

@@ -55,11 +55,11 @@ class TreeCounter {
   std::vector<TreeAddition> push();
   bool complete() const { return next_ == leaves_.end; }  // no leaf is left
   // Of the subtrees after the last push, in order; then the next round begins.
-  std::vector<int> places() const;
+  std::vector<int> slots() const;
   void clear();
 
   // Places that the leaves of `range` need; 0 if there are none.
-  static int places_needed(IndexRange range);
+  static int slots_needed(IndexRange range);
 
  private:
   struct Entry {

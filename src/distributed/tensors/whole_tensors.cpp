@@ -230,7 +230,7 @@ std::unique_ptr<PartDirectory> agreed_directory(Communicator& comm, const Parame
   const auto* data = reinterpret_cast<const uint8_t*>(places.data());
   const auto all = comm.gather({data, places.size() * sizeof places[0]});
   std::unique_ptr<PartDirectory> directory;
-  together(comm, [&] {
+  agree_on_errors(comm, [&] {
     if (comm.rank() > 0) return;
     std::vector<std::vector<PartPlace>> of_rank;
     for (const std::vector<uint8_t>& told : all) of_rank.push_back(numbers_in<PartPlace>(told));
@@ -271,7 +271,7 @@ void with_whole_tensors(Communicator& comm, Backend& backend, const ParameterTab
     }
     leader.end();
   }
-  together(comm, [&] {
+  agree_on_errors(comm, [&] {
     if (failure) std::rethrow_exception(failure);
   });
 }

@@ -9,7 +9,7 @@
 #include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/gemm/packed_weights.h"
 #include "ops/cpu/kernels/optimizer.h"
-#include "ops/posted.h"
+#include "ops/queued_downloads.h"
 
 namespace finetune {
 
@@ -26,8 +26,12 @@ class CpuBackend : public Backend {
   std::shared_ptr<void> allocate(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
-  void post(const void* from, size_t bytes) override { posted_.post(from, bytes); }
-  void collect(void* host, size_t bytes) override { posted_.collect(host, bytes); }
+  void start_download(const void* from, size_t bytes) override {
+    downloads_.start_download(from, bytes);
+  }
+  void finish_download(void* host, size_t bytes) override {
+    downloads_.finish_download(host, bytes);
+  }
   void fill_zero(Tensor x) override;
   void synchronize() override {}
   void forget_packed() override { packed_.forget(); }
@@ -42,7 +46,7 @@ class CpuBackend : public Backend {
   void product(const cpu::Product& product);
 
   DType compute_;
-  Posted posted_;
+  QueuedDownloads downloads_;
   cpu::PackedWeights packed_;
   std::vector<cpu::UpdatedPart> updated_parts_;  // of adamw_parts, kept for its memory
   std::vector<cpu::AdamWFactors> missed_steps_;  // of adamw_catch_up, kept for its memory

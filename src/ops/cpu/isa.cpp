@@ -41,12 +41,12 @@ Isa named_isa(const std::string& name) {
 }
 
 Isa wanted_isa() {
-  const char* wish = kIsaSwitch.value();
-  if (!wish) return best_isa();
-  const Isa isa = named_isa(wish);
+  const char* requested = kIsaSwitch.value();
+  if (!requested) return best_isa();
+  const Isa isa = named_isa(requested);
   if (!machine_has(isa)) {
-    throw usage_error(kIsaSwitch.name, "=", wish, " cannot be: this machine has no ", name_of(isa),
-                      " (its best is ", name_of(best_isa()), ")");
+    throw usage_error(kIsaSwitch.name, "=", requested, " cannot be: this machine has no ",
+                      name_of(isa), " (its best is ", name_of(best_isa()), ")");
   }
   if (isa == Isa::avx2) {
     hwy::DisableTargets(~int64_t{HWY_AVX2});

@@ -14,8 +14,8 @@ void upload(Context& context, void* to, const void* host, size_t bytes);
 void download(Context& context, void* host, const void* from, size_t bytes);
 void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_t pitch);
 void synchronize(Context& context);
-void post(Context& context, const void* from, size_t bytes);
-void collect(Context& context, void* host, size_t bytes);
+void start_download(Context& context, const void* from, size_t bytes);
+void finish_download(Context& context, void* host, size_t bytes);
 
 // The operations, each in the file that ops/operations.inc names above it.
 #define FINETUNE_UNWRAPPED(...) __VA_ARGS__

@@ -49,9 +49,9 @@ void ReferenceBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
 }
 
 void ReferenceBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
-  *outcome =
-      StepOutcome::of(tree_sum(s.losses, s.shards) / s.denominator,
-                      std::sqrt(tree_sum(s.squares, s.blocks)), s.max_norm, s.wishes, s.processes);
+  *outcome = StepOutcome::of(tree_sum(s.losses, s.shards) / s.denominator,
+                             std::sqrt(tree_sum(s.squares, s.blocks)), s.max_norm, s.stop_requests,
+                             s.processes);
 }
 
 void ReferenceBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,

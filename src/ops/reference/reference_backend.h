@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/backend.h"
-#include "ops/posted.h"
+#include "ops/queued_downloads.h"
 
 namespace finetune {
 
@@ -20,8 +20,12 @@ class ReferenceBackend : public Backend {
   std::shared_ptr<void> allocate(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
-  void post(const void* from, size_t bytes) override { posted_.post(from, bytes); }
-  void collect(void* host, size_t bytes) override { posted_.collect(host, bytes); }
+  void start_download(const void* from, size_t bytes) override {
+    downloads_.start_download(from, bytes);
+  }
+  void finish_download(void* host, size_t bytes) override {
+    downloads_.finish_download(host, bytes);
+  }
   void fill_zero(Tensor x) override;
   void synchronize() override {}
 
@@ -31,7 +35,7 @@ class ReferenceBackend : public Backend {
 #include "ops/operations.inc"
 
  private:
-  Posted posted_;
+  QueuedDownloads downloads_;
 };
 
 namespace reference {

@@ -53,7 +53,7 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
       lengths.push_back(samples.length(order[size_t(i)]));
       tokens += lengths.back();
     }
-    const std::vector<uint32_t> places = shard_places(lengths, shards);
+    const std::vector<uint32_t> places = shard_order(lengths, shards);
     for (int64_t k = 0; k < std::min(shards, batch.size()); ++k) {
       const IndexRange shard = part(batch.size(), shards, k);
       of_shard.clear();

@@ -33,7 +33,7 @@ int first_different(const std::vector<Text>& all) {
 
 // All processes have found the same: one of them tells it.
 void refuse(Communicator& comm, const Error& error) {
-  together(comm, [&] { throw error; });
+  agree_on_errors(comm, [&] { throw error; });
 }
 
 template <typename T>

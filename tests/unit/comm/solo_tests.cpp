@@ -35,7 +35,7 @@ TEST_CASE("a process alone is rank 0 of 1, and every collective is at once") {
   CHECK(c->scatter(parts) == parts[0]);
   CHECK(c->gather(parts[0]) == parts);
   c->exchange({}, {});
-  CHECK(c->claim_voice());
+  CHECK(c->claim_error_report());
   c->finish();
 }
 
@@ -74,12 +74,12 @@ TEST_CASE("memory of a process alone is zeroed and aligned") {
 TEST_CASE("a process alone agrees with itself: its errors go through as they are") {
   const auto c = make_solo_communicator();
   int calls = 0;
-  together(*c, [&] { ++calls; });
+  agree_on_errors(*c, [&] { ++calls; });
   CHECK(calls == 1);
-  CHECK_THROWS_WITH_AS(together(*c, [] { throw data_error("train.csv:1: empty"); }),
+  CHECK_THROWS_WITH_AS(agree_on_errors(*c, [] { throw data_error("train.csv:1: empty"); }),
                        "train.csv:1: empty", Error);
-  CHECK_THROWS_AS(together(*c, [] { throw std::bad_alloc(); }), std::bad_alloc);
-  CHECK_THROWS_AS(together(*c, [] { throw 3; }), int);
+  CHECK_THROWS_AS(agree_on_errors(*c, [] { throw std::bad_alloc(); }), std::bad_alloc);
+  CHECK_THROWS_AS(agree_on_errors(*c, [] { throw 3; }), int);
 }
 
 TEST_CASE("a process alone may use the cores of its affinity mask") {

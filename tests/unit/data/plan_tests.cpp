@@ -72,21 +72,21 @@ TEST_CASE("parts differ by at most one, larger first, and may be empty") {
 }
 
 TEST_CASE("shards have as many samples and about as many tokens") {
-  using Places = std::vector<uint32_t>;
-  CHECK(shard_places(std::vector<int64_t>{3, 9, 4}, 1) == Places{0, 1, 2});
+  using Order = std::vector<uint32_t>;
+  CHECK(shard_order(std::vector<int64_t>{3, 9, 4}, 1) == Order{0, 1, 2});
   // 9 | 8, then 7 to the second, 3 and 2 to the first, 1 to the second: each has three.
-  CHECK(shard_places(std::vector<int64_t>{9, 8, 1, 7, 2, 3}, 2) == Places{0, 4, 5, 1, 2, 3});
+  CHECK(shard_order(std::vector<int64_t>{9, 8, 1, 7, 2, 3}, 2) == Order{0, 4, 5, 1, 2, 3});
   // Equal lengths go in turn; a shard without room takes no more.
-  CHECK(shard_places(std::vector<int64_t>{7, 7, 7, 7, 7}, 2) == Places{0, 2, 4, 1, 3});
-  CHECK(shard_places(std::vector<int64_t>{1, 1, 50}, 2) == Places{1, 2, 0});
-  CHECK(shard_places(std::vector<int64_t>{5, 6}, 4) == Places{1, 0});
-  CHECK(shard_places({}, 3).empty());
+  CHECK(shard_order(std::vector<int64_t>{7, 7, 7, 7, 7}, 2) == Order{0, 2, 4, 1, 3});
+  CHECK(shard_order(std::vector<int64_t>{1, 1, 50}, 2) == Order{1, 2, 0});
+  CHECK(shard_order(std::vector<int64_t>{5, 6}, 4) == Order{1, 0});
+  CHECK(shard_order({}, 3).empty());
 
   std::vector<int64_t> lengths;
   for (uint32_t i = 0; i < 64; ++i) lengths.push_back(4 + int64_t(i * 2654435761u % 61));
   for (int64_t shards : {2, 3, 8, 64}) {
-    const Places places = shard_places(lengths, shards);
-    Places sorted = places;
+    const Order order = shard_order(lengths, shards);
+    Order sorted = order;
     std::sort(sorted.begin(), sorted.end());
     for (uint32_t i = 0; i < 64; ++i) REQUIRE(sorted[i] == i);
     int64_t least = INT64_MAX, most = 0;

@@ -107,15 +107,15 @@ TEST_CASE("more owners than blocks: the last own nothing") {
 
 TEST_CASE("rows that a batch needs: each once, ascending, by ranges") {
   auto backend = make_reference_backend();
-  NeededRows needed(*backend, 100);
+  TouchedRows touched(*backend, 100);
   for (int round = 0; round < 2; ++round) {
-    needed.clear();
-    needed.add(std::vector<int32_t>{99, 5, 5, 0});
-    needed.add(std::vector<int32_t>{17, 5});
-    needed.complete();
+    touched.clear();
+    touched.add(std::vector<int32_t>{99, 5, 5, 0});
+    touched.add(std::vector<int32_t>{17, 5});
+    touched.complete();
     auto rows = [&](IndexRange range) {
-      const auto found = needed.within(range);
-      const RowList list = needed.list(range);
+      const auto found = touched.within(range);
+      const RowList list = touched.list(range);
       CHECK(list.count == int64_t(found.size()));
       for (int64_t i = 0; i < list.count; ++i) CHECK(list.rows[i] == found[size_t(i)]);
       return std::vector<int32_t>(found.begin(), found.end());
@@ -125,10 +125,10 @@ TEST_CASE("rows that a batch needs: each once, ascending, by ranges") {
     CHECK(rows({18, 99}).empty());
     CHECK(rows({100, 100}).empty());
   }
-  needed.clear();
-  needed.complete();
-  CHECK(needed.within({0, 100}).empty());
-  CHECK_THROWS(needed.add(std::vector<int32_t>{100}));
+  touched.clear();
+  touched.complete();
+  CHECK(touched.within({0, 100}).empty());
+  CHECK_THROWS(touched.add(std::vector<int32_t>{100}));
 }
 
 namespace {
@@ -141,9 +141,9 @@ void check_sums_of_one_process(bool staged) {
   const int64_t words = partition.dense_elements(), cols = partition.cols();
   for (bool reference : {true, false}) {
     auto backend = reference ? make_reference_backend() : make_cpu_backend();
-    NeededRows needed(*backend, 40);
-    needed.add(std::vector<int32_t>{3, 39, 11});
-    needed.complete();
+    TouchedRows touched(*backend, 40);
+    touched.add(std::vector<int32_t>{3, 39, 11});
+    touched.complete();
     const std::vector<int64_t> rows = {3, 11, 39};
     auto elements = [&](auto&& visit) {
       for (int64_t i = 0; i < words; ++i) visit(i);
@@ -172,9 +172,9 @@ void check_sums_of_one_process(bool staged) {
             not_zero += i >= words && leaf[i] != 0.0f;
             leaf[i] = leaf_value(k, i);
           });
-          sum.push(needed);
+          sum.push(touched);
         }
-        sum.reduce_scatter(needed);
+        sum.reduce_scatter(touched);
         elements([&](int64_t i) {
           const float expected = expected_sum(0, shards, i);
           wrong += std::memcmp(&expected, sum.sum() + i, sizeof expected) != 0;
@@ -208,9 +208,9 @@ TEST_CASE("shards of one process are summed in the tree's order, and rows of zer
 TEST_CASE("rows on their way between device and host, in several pieces") {
   const int64_t rows = 150, cols = 20000;
   auto backend = make_cpu_backend();
-  NeededRows needed(*backend, rows);
-  for (int32_t row = 1; row < rows; row += 2) needed.add(std::span(&row, 1));
-  needed.complete();
+  TouchedRows touched(*backend, rows);
+  for (int32_t row = 1; row < rows; row += 2) touched.add(std::span(&row, 1));
+  touched.complete();
   const IndexRange within{4, 140};
   std::vector<float> device(size_t(rows * cols)), host(device.size(), -1.0f);
   for (size_t i = 0; i < device.size(); ++i) device[i] = float(i + 1);
@@ -225,13 +225,13 @@ TEST_CASE("rows on their way between device and host, in several pieces") {
     }
     return count;
   };
-  transfer.download(needed, within, device.data(), host.data());
+  transfer.download(touched, within, device.data(), host.data());
   CHECK(wrong(host, [](bool named, int64_t i) { return named ? float(i + 1) : -1.0f; }) == 0);
   CHECK(device == original);
-  transfer.clear(needed, within, device.data());
+  transfer.clear(touched, within, device.data());
   CHECK(wrong(device, [](bool named, int64_t i) { return named ? 0.0f : float(i + 1); }) == 0);
   for (float& value : host) value += 1;
-  transfer.upload(needed, within, host.data(), device.data());
+  transfer.upload(touched, within, host.data(), device.data());
   CHECK(wrong(device, [](bool named, int64_t i) { return float(named ? i + 2 : i + 1); }) == 0);
 }
 

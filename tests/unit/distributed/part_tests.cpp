@@ -148,23 +148,23 @@ TEST_CASE("a stage without embeddings: partition, sums, moments, weights") {
   CHECK(partition.row_blocks(0) == 0);
   for (bool staged : {false, true}) {
     auto backend = make_cpu_backend();
-    NeededRows needed(*backend, partition.row_count());
-    needed.clear();
-    needed.complete();
+    TouchedRows touched(*backend, partition.row_count());
+    touched.clear();
+    touched.complete();
     const HostArena moments(*backend, *comm, partition);
     CHECK(moments.dense(table.size() - 1) == moments.data() + table.size() - 1);
     const auto sum = make_gradient_reduce(*backend, *comm, partition, table.size(), 3, staged);
     for (int shard = 0; shard < 3; ++shard) {
       std::fill_n(sum->leaf(), table.size(), float(shard + 1));
-      sum->push(needed);
+      sum->push(touched);
     }
-    sum->reduce_scatter(needed);
+    sum->reduce_scatter(touched);
     CHECK(std::count(sum->sum(), sum->sum() + table.size(), 6.0f) == table.size());
     std::vector<float> weights(size_t(table.size()), 1.0f);
     const auto gather =
         make_weight_gather(*backend, *comm, partition, weights.data(), false, staged);
     gather->publish();
-    gather->all_gather(needed);
+    gather->all_gather(touched);
     gather->all_gather_all();
     CHECK(std::count(weights.begin(), weights.end(), 1.0f) == table.size());
     StepTotals totals(*backend, *comm, nullptr, partition, 3, 1.0);
@@ -172,7 +172,7 @@ TEST_CASE("a stage without embeddings: partition, sums, moments, weights") {
     std::fill_n(totals.squares(), partition.dense_blocks(0), 4.0);
     StepOutcome outcome;
     totals.work_out(2.0);
-    backend->collect(&outcome, sizeof outcome);
+    backend->finish_download(&outcome, sizeof outcome);
     CHECK(outcome.loss == 3.0);
     CHECK(outcome.gradient_norm ==
           doctest::Approx(std::sqrt(4.0 * double(partition.dense_blocks(0)))));

@@ -43,7 +43,7 @@ struct Part {
 
 Part of_process(IndexRange range) {
   TreeCounter counter(range);
-  std::vector<std::string> places(size_t(TreeCounter::places_needed(range)));
+  std::vector<std::string> places(size_t(TreeCounter::slots_needed(range)));
   for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
     const size_t place = size_t(counter.leaf());
     REQUIRE(place < places.size());
@@ -52,7 +52,7 @@ Part of_process(IndexRange range) {
     add(places, counter.push());
   }
   Part part{subtrees_of(range), {}};
-  for (int place : counter.places()) part.sums.push_back(places[size_t(place)]);
+  for (int place : counter.slots()) part.sums.push_back(places[size_t(place)]);
   REQUIRE(part.subtrees.size() == part.sums.size());
   return part;
 }
@@ -144,12 +144,12 @@ TEST_CASE("more processes and hosts than shards: those without add nothing") {
 }
 
 TEST_CASE("a counter needs log2(K) + 1 places, in every round the same") {
-  CHECK(TreeCounter::places_needed({0, 0}) == 0);
-  CHECK(TreeCounter::places_needed({0, 1}) == 1);
-  CHECK(TreeCounter::places_needed({0, 2}) == 2);
-  CHECK(TreeCounter::places_needed({0, 7}) == 3);
-  CHECK(TreeCounter::places_needed({0, 8}) == 4);
-  CHECK(TreeCounter::places_needed({3, 5}) == 2);  // no pair of the tree
+  CHECK(TreeCounter::slots_needed({0, 0}) == 0);
+  CHECK(TreeCounter::slots_needed({0, 1}) == 1);
+  CHECK(TreeCounter::slots_needed({0, 2}) == 2);
+  CHECK(TreeCounter::slots_needed({0, 7}) == 3);
+  CHECK(TreeCounter::slots_needed({0, 8}) == 4);
+  CHECK(TreeCounter::slots_needed({3, 5}) == 2);  // no pair of the tree
   for (IndexRange range : {IndexRange{0, 7}, IndexRange{3, 10}, IndexRange{5, 6}}) {
     TreeCounter counter(range);
     std::vector<int> first, firsts_places;
@@ -160,9 +160,9 @@ TEST_CASE("a counter needs log2(K) + 1 places, in every round the same") {
         CHECK(counter.leaf() == leaves.back());
         counter.push();
       }
-      if (round == 0) first = leaves, firsts_places = counter.places();
+      if (round == 0) first = leaves, firsts_places = counter.slots();
       CHECK(leaves == first);
-      CHECK(counter.places() == firsts_places);
+      CHECK(counter.slots() == firsts_places);
       counter.clear();
     }
   }

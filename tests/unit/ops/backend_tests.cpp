@@ -177,25 +177,25 @@ const std::set<std::string> kSameBitsEverywhere = {
 // The largest copies and as many as there may be, collected in between and after the places have
 // been used in turn.
 void check_posted(Backend& backend) {
-  const auto memory = backend.allocate(kMostPostedBytes);
+  const auto memory = backend.allocate(kMostQueuedBytes);
   auto post = [&](int64_t number) {
-    const std::vector<char> bytes(kMostPostedBytes, char(number));
+    const std::vector<char> bytes(kMostQueuedBytes, char(number));
     backend.upload(memory.get(), bytes.data(), bytes.size());
-    backend.post(memory.get(), bytes.size());
+    backend.start_download(memory.get(), bytes.size());
   };
   auto collect = [&] {
-    std::vector<char> bytes(kMostPostedBytes);
-    backend.collect(bytes.data(), bytes.size());
+    std::vector<char> bytes(kMostQueuedBytes);
+    backend.finish_download(bytes.data(), bytes.size());
     CHECK(std::count(bytes.begin(), bytes.end(), bytes[0]) == int64_t(bytes.size()));
     return int64_t(bytes[0]);
   };
   int64_t next = 0;
-  for (int64_t oldest = 0; oldest < 2 * kMostPosted + 3; ++oldest) {
-    while (next < oldest + kMostPosted) post(next++);
+  for (int64_t oldest = 0; oldest < 2 * kMostQueued + 3; ++oldest) {
+    while (next < oldest + kMostQueued) post(next++);
     CHECK_THROWS(post(next));
     CHECK(collect() == oldest);
   }
-  for (int64_t left = 1; left < kMostPosted; ++left) collect();
+  for (int64_t left = 1; left < kMostQueued; ++left) collect();
   CHECK_THROWS(collect());
 }
 

@@ -75,7 +75,7 @@ struct Process {
   Engine engine;
   std::unique_ptr<Objective> objective;
   ZeroPartition partition;
-  NeededRows needed;
+  TouchedRows touched;
   std::unique_ptr<GradientReduce> sum;
   std::vector<Bucket> buckets;
   std::shared_ptr<void> losses;
@@ -85,7 +85,7 @@ struct Process {
       : engine(c.factory.make(), config, c.head, *comm, part),
         objective(make_objective(data.arrays(c.head))),
         partition(engine.table(), 1, 1),
-        needed(engine.backend(), config.vocab_size),
+        touched(engine.backend(), config.vocab_size),
         sum(make_gradient_reduce(engine.backend(), *comm, partition, engine.table().size(), kShards,
                                  false)),
         losses(engine.backend().allocate(kShards * sizeof(double))),
@@ -101,11 +101,11 @@ struct Process {
     const DropoutPlan dropout{5, 3, 0.1, 0.1, 0.1};
     std::vector<uint32_t> batch;
     for (int64_t i = 0; i < count; ++i) batch.push_back(uint32_t((first + i) % kSamples));
-    needed.clear();
-    needed.add(data.samples.ids);
-    needed.complete();
-    passes.run({batch, &dropout, 0.25f, static_cast<double*>(losses.get())}, needed);
-    sum->reduce_scatter(needed);
+    touched.clear();
+    touched.add(data.samples.ids);
+    touched.complete();
+    passes.run({batch, &dropout, 0.25f, static_cast<double*>(losses.get())}, touched);
+    sum->reduce_scatter(touched);
   }
   std::vector<float> gradients() {
     Backend& backend = engine.backend();

@@ -229,9 +229,9 @@ void CpuBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
 }
 
 void CpuBackend::step_outcome(const StepSums& s, StepOutcome* outcome) {
-  *outcome =
-      StepOutcome::of(tree_sum(s.losses, s.shards) / s.denominator,
-                      std::sqrt(tree_sum(s.squares, s.blocks)), s.max_norm, s.wishes, s.processes);
+  *outcome = StepOutcome::of(tree_sum(s.losses, s.shards) / s.denominator,
+                             std::sqrt(tree_sum(s.squares, s.blocks)), s.max_norm, s.stop_requests,
+                             s.processes);
 }
 
 void CpuBackend::adamw(const AdamW& options, Tensor parameter, Tensor gradient, Tensor m,

@@ -141,10 +141,10 @@ FusedShape forward_shape(const AttentionShape& shape, const Dropout& dropout, co
 }  // namespace
 
 std::unique_ptr<FusedAttention> FusedAttention::make(void (*log)(const char* line)) {
-  const char* wish = kCudaAttentionSwitch.value();
-  if (!wish || std::string_view(wish) == "own") return nullptr;
-  if (std::string_view(wish) != "cudnn") {
-    throw Failure(std::string(kCudaAttentionSwitch.name) + "=" + wish +
+  const char* requested = kCudaAttentionSwitch.value();
+  if (!requested || std::string_view(requested) == "own") return nullptr;
+  if (std::string_view(requested) != "cudnn") {
+    throw Failure(std::string(kCudaAttentionSwitch.name) + "=" + requested +
                   " is unknown (use own or cudnn)");
   }
   try {

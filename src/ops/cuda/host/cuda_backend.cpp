@@ -80,12 +80,12 @@ void CudaBackend::download(void* host, const void* from, size_t bytes) {
   call("download", functions_.download, host, from, bytes);
 }
 
-void CudaBackend::post(const void* from, size_t bytes) {
-  call("download", functions_.post, from, bytes);
+void CudaBackend::start_download(const void* from, size_t bytes) {
+  call("download", functions_.start_download, from, bytes);
 }
 
-void CudaBackend::collect(void* host, size_t bytes) {
-  call("download", functions_.collect, host, bytes);
+void CudaBackend::finish_download(void* host, size_t bytes) {
+  call("download", functions_.finish_download, host, bytes);
 }
 
 void CudaBackend::replay(std::span<const int64_t> key, const std::function<void()>& work) {

@@ -31,8 +31,8 @@ class CudaBackend : public Backend {
   bool uses_host_memory() const override { return false; }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
-  void post(const void* from, size_t bytes) override;
-  void collect(void* host, size_t bytes) override;
+  void start_download(const void* from, size_t bytes) override;
+  void finish_download(void* host, size_t bytes) override;
   void replay(std::span<const int64_t> key, const std::function<void()>& work) override;
   bool replays() const override { return true; }
   void fill_zero(Tensor x) override;

@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(kTreeThreads)
   __syncthreads();  // the subtrees' memory is used again
   const double squares = block_tree_sum(sums.squares, sums.blocks);
   if (threadIdx.x == 0) {
-    *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm, sums.wishes,
+    *outcome = StepOutcome::of(loss / sums.denominator, sqrt(squares), sums.max_norm,
+                               sums.stop_requests,
                                sums.processes);
   }
 }

@@ -3,9 +3,9 @@
 // program has checked them before it calls.
 //
 // Pointers are device memory but where "host" is said. Calls are put on the context's stream and
-// return at once, but `download`, `collect` and `synchronize`, which wait for it. One thread calls
-// at a time. Every call returns kDone, or another Status with error() in words; a fault on the
-// device may come to light in a later call.
+// return at once, but `download`, `finish_download` and `synchronize`, which wait for it. One
+// thread calls at a time. Every call returns kDone, or another Status with error() in words; a
+// fault on the device may come to light in a later call.
 #pragma once
 
 #include <cstddef>
@@ -181,10 +181,10 @@ struct Functions {
   // How long the stream has waited for exchanges, in all, as far as is known.
   int (*waited_for_peers)(Context*, Peers*, double* seconds);
 
-  // Small copies for the host, first in, first out: `post` returns at once, `collect` waits for the
-  // oldest one.
-  int (*post)(Context*, const void* from, size_t bytes);
-  int (*collect)(Context*, void* host, size_t bytes);
+  // Small copies for the host, first in, first out: `start_download` returns at once,
+  // `finish_download` waits for the oldest one.
+  int (*start_download)(Context*, const void* from, size_t bytes);
+  int (*finish_download)(Context*, void* host, size_t bytes);
 
   // Backend::replay (graphs.h). Calls between begin_replay and end_replay are put on no stream, and
   // must not wait, upload or need memory that is not there. `done` false: nothing has come of it,

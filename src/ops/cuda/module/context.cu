@@ -1,4 +1,4 @@
-// The module's device context: memory, staged uploads, mailbox, waits with a time limit.
+// The module's device context: memory, staged uploads, downloads, waits with a time limit.
 #include <cstring>
 
 #include "ops/cuda/module/context.h"
@@ -107,37 +107,37 @@ void Staging::upload(Context& context, void* to, const void* host, size_t bytes)
   }
 }
 
-Mailbox::Mailbox() {
+DownloadQueue::DownloadQueue() {
   void* pinned = nullptr;
-  check(cudaMallocHost(&pinned, kPlaces * kMostPostedBytes), "pinned memory");
+  check(cudaMallocHost(&pinned, kSlots * kMostQueuedBytes), "pinned memory");
   pinned_ = static_cast<char*>(pinned);
   for (cudaEvent_t& event : arrived_) {
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
   }
 }
 
-Mailbox::~Mailbox() {
+DownloadQueue::~DownloadQueue() {
   for (cudaEvent_t event : arrived_) {
     if (event) cudaEventDestroy(event);
   }
   if (pinned_) cudaFreeHost(pinned_);
 }
 
-void Mailbox::post(const void* from, size_t bytes, cudaStream_t stream) {
-  if (bytes > kMostPostedBytes || posted_ - collected_ == kPlaces)
-    throw Failure("no place for a copy");
-  const unsigned place = posted_++ % kPlaces;
-  check(cudaMemcpyAsync(pinned_ + place * kMostPostedBytes, from, bytes, cudaMemcpyDeviceToHost,
+void DownloadQueue::start_download(const void* from, size_t bytes, cudaStream_t stream) {
+  if (bytes > kMostQueuedBytes || started_ - finished_ == kSlots)
+    throw Failure("no slot for a copy");
+  const unsigned slot = started_++ % kSlots;
+  check(cudaMemcpyAsync(pinned_ + slot * kMostQueuedBytes, from, bytes, cudaMemcpyDeviceToHost,
                         stream),
         "download");
-  check(cudaEventRecord(arrived_[place], stream), "download");
+  check(cudaEventRecord(arrived_[slot], stream), "download");
 }
 
-void Mailbox::collect(Context& context, void* host, size_t bytes) {
-  if (bytes > kMostPostedBytes || posted_ == collected_) throw Failure("nothing to collect");
-  const unsigned place = collected_++ % kPlaces;
-  context.wait(arrived_[place], "download");
-  std::memcpy(host, pinned_ + place * kMostPostedBytes, bytes);
+void DownloadQueue::finish_download(Context& context, void* host, size_t bytes) {
+  if (bytes > kMostQueuedBytes || started_ == finished_) throw Failure("no download to finish");
+  const unsigned slot = finished_++ % kSlots;
+  context.wait(arrived_[slot], "download");
+  std::memcpy(host, pinned_ + slot * kMostQueuedBytes, bytes);
 }
 
 Context::Context(int device_, bool bf16_, void (*log_)(const char*))
@@ -149,7 +149,7 @@ Context::Context(int device_, bool bf16_, void (*log_)(const char*))
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   check(cudaEventCreateWithFlags(&end_, cudaEventDisableTiming), "event");
   staging = std::make_unique<Staging>(memory);
-  mailbox = std::make_unique<Mailbox>();
+  downloads = std::make_unique<DownloadQueue>();
   matmul = std::make_unique<Matmul>(memory);
   rounded_weights = std::make_unique<RoundedWeights>(memory);
   graphs = std::make_unique<Graphs>();
@@ -166,7 +166,7 @@ Context::~Context() {
     rounded_weights.release();
     matmul.release();
     staging.release();
-    mailbox.release();
+    downloads.release();
     memory.abandon();
     return;
   }
@@ -176,7 +176,7 @@ Context::~Context() {
   rounded_weights.reset();
   matmul.reset();
   staging.reset();
-  mailbox.reset();
+  downloads.reset();
   if (end_) cudaEventDestroy(end_);
   if (stream) cudaStreamDestroy(stream);
 }

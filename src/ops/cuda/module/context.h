@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/numeric/posted_limits.h"
+#include "core/numeric/download_limits.h"
 #include "ops/cuda/module/api.h"
 
 namespace finetune::cuda {
@@ -81,20 +81,20 @@ class Staging {
 };
 
 // Small copies on their way to the host, first in, first out.
-class Mailbox {
+class DownloadQueue {
  public:
-  Mailbox();
-  ~Mailbox();
-  Mailbox(const Mailbox&) = delete;
-  Mailbox& operator=(const Mailbox&) = delete;
-  void post(const void* from, size_t bytes, cudaStream_t stream);
-  void collect(Context& context, void* host, size_t bytes);
+  DownloadQueue();
+  ~DownloadQueue();
+  DownloadQueue(const DownloadQueue&) = delete;
+  DownloadQueue& operator=(const DownloadQueue&) = delete;
+  void start_download(const void* from, size_t bytes, cudaStream_t stream);
+  void finish_download(Context& context, void* host, size_t bytes);
 
  private:
-  static constexpr unsigned kPlaces = unsigned(kMostPosted);
-  char* pinned_ = nullptr;  // (kPlaces, kMostPostedBytes)
-  cudaEvent_t arrived_[kPlaces] = {};
-  unsigned posted_ = 0, collected_ = 0;
+  static constexpr unsigned kSlots = unsigned(kMostQueued);
+  char* pinned_ = nullptr;  // (kSlots, kMostQueuedBytes)
+  cudaEvent_t arrived_[kSlots] = {};
+  unsigned started_ = 0, finished_ = 0;
 };
 
 struct Context {
@@ -127,7 +127,7 @@ struct Context {
   cudaStream_t stream = nullptr;
   DeviceMemory memory;
   std::unique_ptr<Staging> staging;
-  std::unique_ptr<Mailbox> mailbox;
+  std::unique_ptr<DownloadQueue> downloads;
   std::unique_ptr<Matmul> matmul;
   std::unique_ptr<RoundedWeights> rounded_weights;
   std::unique_ptr<Graphs> graphs;

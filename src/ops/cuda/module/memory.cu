@@ -1,4 +1,4 @@
-// The module's memory operations: allocate, copy, fill, post and collect.
+// The module's memory operations: allocate, copy, fill, start and finish downloads.
 #include "ops/cuda/module/graphs.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/rounded.h"
@@ -49,12 +49,12 @@ void fill_zero(Context& context, void* memory, int64_t rows, size_t width, size_
   }
 }
 
-void post(Context& context, const void* from, size_t bytes) {
-  context.mailbox->post(from, bytes, context.stream);
+void start_download(Context& context, const void* from, size_t bytes) {
+  context.downloads->start_download(from, bytes, context.stream);
 }
 
-void collect(Context& context, void* host, size_t bytes) {
-  context.mailbox->collect(context, host, bytes);
+void finish_download(Context& context, void* host, size_t bytes) {
+  context.downloads->finish_download(context, host, bytes);
 }
 
 void synchronize(Context& context) {

@@ -94,8 +94,8 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
         std::vector<double> terms(size_t(shards + blocks));
         for (size_t i = 0; i < terms.size(); ++i) terms[i] = 1.0 / double(i + 3) + 1e-7 * double(i);
         if (wrong != 0) terms.back() = wrong;
-        const std::vector<double> wishes = {0, 85, 3};
-        terms.insert(terms.end(), wishes.begin(), wishes.begin() + blocks % 4);
+        const std::vector<double> stop_requests = {0, 85, 3};
+        terms.insert(terms.end(), stop_requests.begin(), stop_requests.begin() + blocks % 4);
         const auto memory = backend.allocate(sizeof(StepOutcome));
         auto* outcome = static_cast<StepOutcome*>(memory.get());
         AdamW options = options_of(3, 0.01f);
@@ -109,13 +109,13 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
         backend.adamw(options, t["p"], t["g"], t["m"], t["v"]);
         backend.adamw_rows(options, some_rows(t), t["rows of p"], t["rows of g"], t["rows of m"],
                            t["rows of v"]);
-        backend.post(outcome, sizeof *outcome);
+        backend.start_download(outcome, sizeof *outcome);
         constexpr int64_t kFloats = sizeof *outcome / sizeof(float);
         backend.fill_zero(vector(static_cast<float*>(memory.get()), kFloats));  // the copy is older
         StepOutcome result;
-        backend.collect(&result, sizeof result);
+        backend.finish_download(&result, sizeof result);
         t.doubles = {result.loss, double(result.gradient_scale), double(result.finite),
-                     double(result.wish)};
+                     double(result.stop_request)};
         if (result.finite) t.doubles.push_back(result.gradient_norm);
       },
       {"p", "m", "v", "rows of p", "rows of g", "rows of m", "rows of v"});

@@ -12,9 +12,9 @@
 
 namespace finetune {
 
-class NeededRows {
+class TouchedRows {
  public:
-  NeededRows(Backend& backend, int64_t rows);
+  TouchedRows(Backend& backend, int64_t rows);
   void clear();
   void add(std::span<const int32_t> ids);  // any number of times, duplicates are fine
   void complete();                         // sorts and uploads
@@ -26,7 +26,7 @@ class NeededRows {
  private:
   Backend& backend_;
   std::vector<int32_t> rows_;
-  std::vector<bool> is_needed_;
+  std::vector<bool> is_touched_;
   std::shared_ptr<void> device_;
 };
 

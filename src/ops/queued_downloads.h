@@ -1,4 +1,5 @@
-// Backend::post and collect where the program's memory is the device's: the copies in between.
+// Backend::start_download and finish_download where the program's memory is the device's: the
+// copies in between.
 #pragma once
 
 #include <cstring>
@@ -9,14 +10,14 @@
 
 namespace finetune {
 
-class Posted {
+class QueuedDownloads {
  public:
-  void post(const void* from, size_t bytes) {
-    FINETUNE_CHECK(bytes <= kMostPostedBytes && int64_t(copies_.size()) < kMostPosted);
+  void start_download(const void* from, size_t bytes) {
+    FINETUNE_CHECK(bytes <= kMostQueuedBytes && int64_t(copies_.size()) < kMostQueued);
     const char* begin = static_cast<const char*>(from);
     copies_.emplace_back(begin, begin + bytes);
   }
-  void collect(void* host, size_t bytes) {
+  void finish_download(void* host, size_t bytes) {
     FINETUNE_CHECK(!copies_.empty() && copies_.front().size() == bytes);
     std::memcpy(host, copies_.front().data(), bytes);
     copies_.pop_front();
