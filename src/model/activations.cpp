@@ -145,6 +145,32 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
   return plan;
 }
 
+int64_t ActivationPlan::training_floats(const BertConfig& config, Head head, const ModelPart& part,
+                                        DType type, int64_t tokens, int64_t sequences,
+                                        bool recompute, int64_t slots) {
+  int64_t one = 0, kept = 0, working = 0;
+  for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
+    const ActivationPlan plan =
+        training(config, head, ModelChunk::of(part, c), type, tokens, sequences, recompute);
+    one = std::max(one, plan.floats);
+    kept = std::max(kept, plan.kept);
+    working = std::max(working, plan.working);
+  }
+  return slots == 1 ? one : slots * kept + working;
+}
+
+int64_t ActivationPlan::inference_floats(const BertConfig& config, Head head, const ModelPart& part,
+                                         DType type, int64_t tokens, int64_t sequences,
+                                         bool whole_layers) {
+  int64_t floats = 0;
+  for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
+    floats = std::max(floats, inference(config, head, ModelChunk::of(part, c), type, tokens,
+                                        sequences, whole_layers)
+                                  .floats);
+  }
+  return floats;
+}
+
 // A layer reads its input from `state` and leaves its output there; attention's tensors are dead
 // when the feed-forward begins, so the two share `wide`.
 ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head,

@@ -76,9 +76,15 @@ struct ActivationPlan {
   static ActivationPlan training(const BertConfig& config, Head head, const ModelChunk& chunk,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
                                  int64_t slot_at = 0, int64_t working_at = kAbsent);
+  // Of the block of a part of the model, with its largest chunk in each of the slots.
+  static int64_t training_floats(const BertConfig& config, Head head, const ModelPart& part,
+                                 DType type, int64_t tokens, int64_t sequences, bool recompute,
+                                 int64_t slots);
   // Inference has a handful of buffers for all layers, two where the backend computes whole layers
   // (Backend::has_layer): all are working memory, from the block's start.
   static ActivationPlan inference(const BertConfig& config, Head head, const ModelChunk& chunk,
+                                  DType type, int64_t tokens, int64_t sequences, bool whole_layers);
+  static int64_t inference_floats(const BertConfig& config, Head head, const ModelPart& part,
                                   DType type, int64_t tokens, int64_t sequences, bool whole_layers);
 };
 

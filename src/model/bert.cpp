@@ -23,6 +23,7 @@ struct Bert::State {
   Backend& backend;
   BertConfig config;
   Head head;
+  ModelPart part;
   EmbeddingEnd embedding_end;
   HeadEnd head_end;
   std::vector<ChunkLayers> chunks;
@@ -84,8 +85,12 @@ struct Bert::State {
 };
 
 Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table,
-                   const ModelPart& part)
-    : backend(b), config(c), head(table.head()), whole_layers(has_whole_layers(b, c)) {
+                   const ModelPart& of_model)
+    : backend(b),
+      config(c),
+      head(table.head()),
+      part(of_model),
+      whole_layers(has_whole_layers(b, c)) {
   if (part.embeddings) embedding_end = EmbeddingEnd(table, c);
   if (part.head) head_end = HeadEnd(table);
   for (size_t i = 0; i < part.chunks.size(); ++i) {
@@ -144,17 +149,14 @@ Bert::~Bert() = default;
 int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute,
                                int64_t slots) const {
   const State& s = *state_;
-  int64_t inference = 0, one = 0, kept = 0, working = 0;
-  for (const ChunkLayers& of : s.chunks) {
-    inference =
-        std::max(inference, s.inference_plan(of.chunk, tokens, sequences, s.whole_layers).floats);
-    if (!training) continue;
-    const ActivationPlan plan = s.training_plan(of.chunk, tokens, sequences, recompute);
-    one = std::max(one, plan.floats);
-    kept = std::max(kept, plan.kept);
-    working = std::max(working, plan.working);
+  const DType type = s.backend.activation_type();
+  int64_t floats = ActivationPlan::inference_floats(s.config, s.head, s.part, type, tokens,
+                                                    sequences, s.whole_layers);
+  if (training) {
+    floats = std::max(floats, ActivationPlan::training_floats(s.config, s.head, s.part, type,
+                                                              tokens, sequences, recompute, slots));
   }
-  return std::max(inference, slots == 1 ? one : slots * kept + working) * int64_t(sizeof(float));
+  return floats * int64_t(sizeof(float));
 }
 
 void Bert::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots) {

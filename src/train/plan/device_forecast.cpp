@@ -43,17 +43,20 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
 
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
   const Head head = run.table.head();
-  const auto training =
-      ActivationPlan::training(run.config, head, ModelChunk::whole(run.config), run.compute,
-                               sizes.training.tokens, sizes.training.sequences, recompute);
-  const auto evaluation =
-      ActivationPlan::inference(run.config, head, ModelChunk::whole(run.config), run.compute,
-                                sizes.evaluation.tokens, sizes.evaluation.sequences, false);
+  const ModelPart part = run.part ? *run.part : ModelPart::whole(run.config);
+  const int64_t training =
+      ActivationPlan::training_floats(run.config, head, part, run.compute, sizes.training.tokens,
+                                      sizes.training.sequences, recompute, run.slots);
+  const int64_t evaluation =
+      ActivationPlan::inference_floats(run.config, head, part, run.compute, sizes.evaluation.tokens,
+                                       sizes.evaluation.sequences, false);
   // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
-  const int64_t tokens = std::max(sizes.training.tokens, sizes.evaluation.tokens);
-  const int64_t sequences = std::max(sizes.training.sequences, sizes.evaluation.sequences);
-  const int64_t batch = 5 * tokens + 5 * sequences + sizes.training.sequences * (head.outputs + 2);
-  return (std::max(training.floats, evaluation.floats) + batch) * kFloatBytes;
+  auto batch = [](int64_t tokens, int64_t sequences) { return 5 * tokens + 5 * sequences; };
+  int64_t batches = batch(std::max(sizes.training.tokens, sizes.evaluation.tokens),
+                          std::max(sizes.training.sequences, sizes.evaluation.sequences));
+  batches += (run.slots - 1) * batch(sizes.training.tokens, sizes.training.sequences) +
+             sizes.training.sequences * (head.outputs + 2);
+  return (std::max(training, evaluation) + batches) * kFloatBytes;
 }
 
 // Of cuDNN's attention and its gradients (ops/cuda/attention/fused.cu), whose plans are for numbers

@@ -9,6 +9,7 @@
 
 #include "core/numeric/packed_batch.h"
 #include "data/plan.h"
+#include "model/model_part.h"
 #include "model/parameters.h"
 #include "ops/backend.h"
 
@@ -27,9 +28,11 @@ struct DeviceRun {
   int64_t processes = 1;  // with a GPU each
   int lowest_layer = 0;
   int64_t bucket_bytes = int64_t{25} << 20;
-  DType wire = DType::f32;         // of gradients between them
-  bool library_attention = false;  // ops/backend.h
-  int64_t micro_batches = 0;       // of a shard in training; 0: by their tokens
+  DType wire = DType::f32;          // of gradients between them
+  bool library_attention = false;   // ops/backend.h
+  int64_t micro_batches = 0;        // of a shard in training; 0: by their tokens
+  std::optional<ModelPart> part{};  // of a pipeline's stage; without: the whole model
+  int64_t slots = 1;                // of its activations (Bert::reserve)
 };
 
 // Bytes.

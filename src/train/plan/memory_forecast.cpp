@@ -64,8 +64,9 @@ int64_t batch_bytes(const MicroBatchLimits& size) {
 
 MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute) {
   auto activations = [&](const MicroBatchLimits& size, bool training) {
-    return run.bert.activation_bytes(size.tokens, size.sequences, training, recompute) +
-           batch_bytes(size);
+    const int64_t slots = training ? run.slots : 1;
+    return run.bert.activation_bytes(size.tokens, size.sequences, training, recompute, slots) +
+           slots * batch_bytes(size);
   };
   // Of others' arenas a process touches its part of those that hold what they pass on.
   int64_t own_arenas = 0, host_arenas = 0, passed_on = 0;

@@ -23,6 +23,7 @@ struct RunShape {
   // Resident, measured: the program once it has worked (memory_probe.h), pages of files among it,
   // and what the data add.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
+  int64_t slots = 1;  // of activations in training (Bert::reserve)
 };
 
 // Bytes. Of one process; where a host has several, of the one that reads the data (rank 0).

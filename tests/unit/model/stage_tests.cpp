@@ -331,6 +331,38 @@ TEST_CASE("a stage is at inference what the whole model is") {
   });
 }
 
+// Bytes of a token in a layer, and of what all layers share (H hidden, I intermediate):
+// kept 16 H + 4 (4 H + I), or in bf16 20 H + 2 (4 H + I); working 4 H + e (2 H + max(I, 3 H)), and
+// 4 H of what goes on to the next stage.
+TEST_CASE("a middle stage has the memory of the formula") {
+  BertConfig config = small_config(kLayers);
+  config.hidden_size = 64;
+  config.num_attention_heads = 4;
+  config.intermediate_size = 256;
+  const int64_t t = 1024, b = 16, h = 64, inner = 256, layers = 2;
+  const ModelChunk middle{{1, 1 + layers}, false, false};
+  for (DType type : {DType::f32, DType::bf16}) {
+    for (bool recompute : {false, true}) {
+      INFO(int(type), " recompute ", recompute);
+      const ActivationPlan plan =
+          ActivationPlan::training(config, kHeads[0], middle, type, t, b, recompute);
+      const int64_t e = type == DType::f32 ? 4 : 2;
+      const int64_t results = (type == DType::f32 ? 16 : 20) * h + e * (4 * h + inner);
+      const int64_t small = 4 * 4 + 16;  // sums of attention's rows, means and deviations
+      // The first layer's input is not kept rounded; with recompute none is.
+      const int64_t rounded = type == DType::bf16 ? 2 * h : 0;
+      const int64_t working = 4 * h + e * (2 * h + inner) + 4 * h;
+      if (recompute) {
+        CHECK(plan.kept * 4 == t * layers * 4 * h);
+        CHECK(plan.working * 4 == t * (results + small - 4 * h - rounded + working));
+      } else {
+        CHECK(plan.kept * 4 == t * (layers * (results + small) - rounded));
+        CHECK(plan.working * 4 == t * working);
+      }
+    }
+  }
+}
+
 TEST_CASE("stages and slots have the memory of what they keep") {
   auto backend = make_reference_backend();
   const BertConfig config = small_config(kLayers);
