@@ -132,7 +132,7 @@ Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head 
     : backend_(std::move(backend)),
       config_(config),
       part_(part),
-      table_(config, head),
+      table_(config, head, part),
       weights_(allocate_weights(*backend_, table_, comm)),
       bert_(*backend_, config_, table_, part) {}
 

@@ -1,0 +1,33 @@
+// The communicators of a layout: the run's, and those along its axes.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "distributed/layout/layout.h"
+
+namespace finetune {
+
+class LayoutGroups {
+ public:
+  // Collective over `world`, which must outlive this and has layout.world() processes. An axis
+  // along which all processes lie is the world's communicator, one of a single process is solo.
+  LayoutGroups(Communicator& world, const Layout& layout);
+
+  Communicator& world() const { return world_; }
+  const Layout& layout() const { return layout_; }
+  Coordinates place() const { return place_; }  // of this process
+
+  Communicator& data() const { return along(Axis::data); }  // replicas of this part of the model
+  Communicator& pipeline() const { return along(Axis::pipeline); }  // the stages; rank p is stage p
+  Communicator& tensor() const { return along(Axis::tensor); }
+  Communicator& along(Axis axis) const;
+
+ private:
+  Communicator& world_;
+  Layout layout_;
+  Coordinates place_;
+  std::array<std::unique_ptr<Communicator>, 3> own_;  // in the order of Axis; null: the world's
+};
+
+}  // namespace finetune
