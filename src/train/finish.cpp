@@ -11,6 +11,7 @@
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
+#include "train/run/result_line.h"
 #include "weights/weights.h"
 
 namespace finetune {
@@ -18,10 +19,23 @@ namespace {
 
 constexpr size_t kLongestShownMetric = 200;
 
+// By run.json, which has been written.
+RunIdentity identity_of(const Session& session) {
+  RunIdentity run;
+  run.output = session.given.output;
+  run.task = session.given.task;
+  run.options = options_given(session.given);
+  run.seed = session.given.seed;
+  for (const auto& [name, value] : read_facts(session.directory->facts())) {
+    if (name == "task") run.task = value;
+    if (name == "weights_sha256") run.weights_sha256 = value;
+  }
+  return run;
+}
+
 TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   TrainOutcome outcome;
-  outcome.metrics_json =
-      printable_json(json_line(NamedNumbers(metrics.begin(), metrics.end()))) + "\n";
+  outcome.result_line = result_line(identity_of(session), metrics);
   size_t width = 0;
   std::vector<std::pair<std::string, double>> lines;  // of a run that is read again: any names
   for (const auto& [name, value] : metrics) {

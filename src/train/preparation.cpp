@@ -44,7 +44,7 @@ class Preparation {
  public:
   Preparation(Session& session, const TrainOptions& options, const SignalGuard& signals)
       : s_(session), comm_(session.comm), signals_(signals) {
-    s_.options = options;
+    s_.given = s_.options = options;
   }
 
   void run();

@@ -27,6 +27,7 @@ struct Session {
 
   // ---- of every process ---------------------------------------------------------------------
   Communicator& comm;
+  TrainOptions given;                    // as the command line and --config have them
   TrainOptions options;                  // as resolved
   ModelFiles model;                      // of those that did not read: the config alone
   std::shared_ptr<void> shared_samples;  // what `objective` views where processes share it

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from blank_model import blank_model
-from harness import BINARY, GOLDEN, Skip, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
+from harness import BINARY, GOLDEN, Skip, facts_of, fail, main, metrics_in, metrics_of, need, run, steps_of, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 TRAIN = GOLDEN / "trajectory-classification-train.csv"
@@ -29,7 +29,7 @@ def test_files_of_a_run(directory):
     need(DATA)
     out = directory / "run"
     result = succeed(*train_arguments(out, "--eval", EVAL, "--json"))
-    printed = json.loads(result.out)
+    printed = metrics_in(result.out)
     assert printed == metrics_of(out)
     for name in ("config.toml", "run.json", "metrics.jsonl", "metrics.json", "model/config.json",
                  "model/model.safetensors", "predictions.csv", "confusion.csv", "log.txt"):

@@ -313,7 +313,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"overwrite", output, session, "replace an earlier run in --output"}, o.overwrite);
   visit({"resume", output, session, "continue the run in --output from its newest checkpoint"},
         o.resume);
-  visit({"json", output, session, "print the final metrics as one JSON object"}, o.json);
+  visit(
+      {"json", output, session, "print the run and its final metrics as one JSON object, one line"},
+      o.json);
   visit({"quiet", output, session, "no log on standard error"}, o.quiet);
   visit({"no-progress", output, session, "no progress line"}, o.no_progress);
 }
