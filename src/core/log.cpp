@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <vector>
 
@@ -58,11 +59,21 @@ void write_to_file(State& s, std::string_view line) {
   std::fflush(s.file);
 }
 
+// Local time with its distance from UTC: 2026-11-24T09:30:00+0100.
+std::string timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[40];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &local));
+}
+
 void to_file(State& s, std::string_view line) {
+  const std::string stamped = concat(timestamp(), " ", line);
   if (s.file)
-    write_to_file(s, line);
+    write_to_file(s, stamped);
   else
-    s.held_file.emplace_back(line);
+    s.held_file.push_back(stamped);
 }
 
 }  // namespace
@@ -137,7 +148,7 @@ void show_progress(std::string_view line, bool force) {
   if (!s.progress || !s.console_open || s.muted) return;
   const double now = seconds_now();
   if (s.file && (force || now >= s.next_file_progress)) {
-    write_to_file(s, line);
+    to_file(s, line);
     s.next_file_progress = now + kPlainInterval;
   }
   if (s.quiet) return;

@@ -1,6 +1,7 @@
 // The log: lines to standard error and, once a run has a directory, to its log.txt. Nothing is
 // written to standard error before open_console(): a failed validation leaves exactly its one line.
-// A line stays one and harmless whatever it quotes: each goes through printable_message().
+// A line stays one and harmless whatever it quotes: each goes through printable_message(). In the
+// file each begins with its time.
 #pragma once
 
 #include <filesystem>

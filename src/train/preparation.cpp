@@ -350,8 +350,8 @@ void Preparation::open_files() {
   s_.state.version = FINETUNE_VERSION;
   s_.state.code_path = code_path_;
   finetune::create_directories(s_.directory->checkpoints());
-  s_.metrics_log = std::make_unique<MetricsLog>(
-      s_.directory->metrics_log(), found_ ? s_.state.step : -1, evaluated_step(s_.state));
+  s_.log = std::make_unique<RunLog>(*s_.directory, found_ ? s_.state.step : -1,
+                                    evaluated_step(s_.state));
   s_.startup_seconds = seconds_since_start();
 }
 

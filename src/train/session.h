@@ -13,8 +13,8 @@
 #include "train/options/options.h"
 #include "train/run/fingerprint.h"
 #include "train/run/gates.h"
-#include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
+#include "train/run/run_log.h"
 #include "train/run/run_setup.h"
 #include "train/schedule.h"
 #include "train/signals.h"
@@ -48,7 +48,7 @@ struct Session {
   std::vector<Assertion> assertions;
   std::string best_metric;  // empty without evaluation data
   std::unique_ptr<RunDirectory> directory;
-  std::unique_ptr<MetricsLog> metrics_log;
+  std::unique_ptr<RunLog> log;
   double time_limit = 0;  // seconds since the process started; 0: none
   double startup_seconds = 0;
   DataFiles data;

@@ -198,13 +198,13 @@ void Trainer::finish_steps_if_possible() noexcept {
 }
 
 void Trainer::log_step(const Begun& step, const StepResult& result, double seconds) {
-  s_.metrics_log->append({{"step", double(step.done)},
-                          {"epoch", epochs_at(step.done)},
-                          {"loss", result.loss},
-                          {"lr", step.learning_rate},
-                          {"grad_norm", result.gradient_norm},
-                          {"tokens_per_second", double(result.tokens) / seconds},
-                          {"samples_per_second", double(step.samples) / seconds}});
+  s_.log->append_step({{"step", double(step.done)},
+                       {"epoch", epochs_at(step.done)},
+                       {"loss", result.loss},
+                       {"lr", step.learning_rate},
+                       {"grad_norm", result.gradient_norm},
+                       {"tokens_per_second", double(result.tokens) / seconds},
+                       {"samples_per_second", double(step.samples) / seconds}});
 }
 
 void Trainer::show(int64_t done, double loss) {
@@ -228,7 +228,7 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   if (!evaluation) return {.stop = wish()};
   NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
   entry.insert(entry.end(), metrics.begin(), metrics.end());
-  s_.metrics_log->append(entry);
+  s_.log->append_evaluation(entry);
   log("evaluation at step ", state_.step, ":", metric_list(metrics));
   total("evaluated") = double(state_.step);
   return judge(metrics, std::move(evaluation));
@@ -280,7 +280,7 @@ void Trainer::save() {
   if (s_.leads()) {
     clear_progress();
     total("runtime") = runtime_before_ + seconds_now() - started_;
-    s_.metrics_log->sync();
+    s_.log->sync();
     s_.wait_for_fingerprints();
     path = checkpoint_path(s_.directory->checkpoints(), state_.step);
   }

@@ -157,7 +157,7 @@ def test_streams(directory):
     log = (directory / "quiet/log.txt").read_text()
     assert "model: " in log and "weights sha256" in log, log
     for line in plain.err.splitlines():
-        assert line in (directory / "plain/log.txt").read_text().splitlines(), line
+        assert f" {line}\n" in (directory / "plain/log.txt").read_text(), line
     result = run(*arguments(directory / "gate", "--json", "--assert", "train_loss<0"))
     assert result.code == 7 and "FAIL" in result.err and json.loads(result.out), result
     assert "FAIL" in (directory / "gate/log.txt").read_text()

@@ -38,6 +38,8 @@ class RunDirectory {
   std::filesystem::path config() const { return path_ / "config.toml"; }
   std::filesystem::path facts() const { return path_ / "run.json"; }
   std::filesystem::path metrics_log() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path metrics_table() const { return path_ / "metrics.csv"; }
+  std::filesystem::path evaluations_table() const { return path_ / "evaluations.csv"; }
   std::filesystem::path metrics() const { return path_ / "metrics.json"; }  // written last
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path model() const { return path_ / "model"; }

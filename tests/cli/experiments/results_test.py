@@ -1,4 +1,6 @@
 """What a run leaves for scripts: the line of --json, metrics as CSV, times in the log."""
+import csv
+import datetime
 import json
 import subprocess
 import sys
@@ -43,6 +45,46 @@ def test_json_line_identifies_the_run(directory):
     # Of a model that lies elsewhere no seed is known.
     bare = json.loads(succeed("evaluate", "--model", MODEL, "--data", EVAL, "--label-column", "category", "--json").out)
     assert "seed" not in bare and "output" not in bare and len(bare["weights_sha256"]) == 64, bare
+
+
+def table_of(path):
+    """A CSV as pandas reads it: numbers, a missing one is None."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return [{name: float(cell) if cell else None for name, cell in row.items()} for row in csv.DictReader(file)]
+
+
+def test_metrics_as_tables(directory):
+    need(DATA)
+    out = directory / "run"
+    line = ["--eval-every", 2, "--save-every", 1, "--keep-checkpoints", 9]
+    line_of(out, *line)
+    lines = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()]
+    assert table_of(out / "metrics.csv") == [entry for entry in lines if "loss" in entry]
+    assert table_of(out / "evaluations.csv") == [entry for entry in lines if "loss" not in entry]
+    assert [row["step"] for row in table_of(out / "evaluations.csv")] == [2, 4]
+    # Continued from step 3: each step is there once.
+    (out / "metrics.json").unlink()
+    (out / "checkpoints/step-00000004.h5").unlink()
+    line_of(out, *line, "--resume")
+    for name, steps in (("metrics.csv", [1, 2, 3, 4]), ("evaluations.csv", [2, 4])):
+        assert [row["step"] for row in table_of(out / name)] == steps, name
+    # A run without evaluation has no table of any.
+    bare = directory / "bare"
+    succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--output", bare,
+            "--max-steps", 2, "--quiet")
+    assert (bare / "metrics.csv").exists() and not (bare / "evaluations.csv").exists()
+
+
+def test_log_has_times(directory):
+    need(DATA)
+    before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    line_of(directory / "run")
+    times = []
+    for text in (directory / "run/log.txt").read_text().splitlines():
+        stamp, _, rest = text.partition(" ")
+        times.append(datetime.datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%S%z"))
+        assert rest, text
+    assert times == sorted(times) and before <= times[0] <= datetime.datetime.now(datetime.timezone.utc), times
 
 
 main(globals())
