@@ -65,6 +65,7 @@ struct TrainOptions {
   std::string best_metric;
   int64_t early_stopping = 0;
   int64_t log_every = 1;
+  bool tensorboard = false;
   bool resume = false;
   bool overwrite = false;
   bool reinit_head = false;
@@ -268,6 +269,8 @@ void for_each_option(Options& o, Visit&& visit) {
         o.early_stopping);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
         o.log_every);
+  visit({"tensorboard", evaluation, run, "write event files for TensorBoard into --output, too"},
+        o.tensorboard);
 
   visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
   visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);

@@ -19,6 +19,7 @@
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/run/evaluation_directory.h"
+#include "train/run/event_file.h"
 
 namespace finetune {
 namespace {
@@ -30,7 +31,7 @@ constexpr std::string_view kMarker = "# finetune ";
 constexpr std::array kRunFiles{"config.toml", "run.json",        "metrics.jsonl",
                                "metrics.csv", "evaluations.csv", "log.txt"};
 bool is_run_file(std::string_view name) {
-  return is_evaluation_file(name) ||
+  return is_evaluation_file(name) || is_event_file(name) ||
          std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
 }
 

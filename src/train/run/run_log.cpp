@@ -29,6 +29,22 @@ std::vector<NamedNumbers> kept_lines(const fs::path& metrics_log, bool steps) {
   return lines;
 }
 
+// Under the tags that Hugging Face's Trainer has: train/loss, eval/accuracy.
+void append_event(EventFile& events, const NamedNumbers& numbers) {
+  constexpr std::string_view evaluation = "eval_";
+  NamedNumbers scalars;
+  int64_t step = 0;
+  for (const auto& [name, value] : numbers) {
+    if (name == "step")
+      step = int64_t(value);
+    else if (name.starts_with(evaluation))
+      scalars.emplace_back(concat("eval/", name.substr(evaluation.size())), value);
+    else if (name != "epoch" || is_step(numbers))
+      scalars.emplace_back(concat("train/", name), value);
+  }
+  events.append(step, scalars);
+}
+
 }  // namespace
 
 MetricsTable::MetricsTable(fs::path path, const std::vector<NamedNumbers>& rows)
@@ -70,19 +86,24 @@ void MetricsTable::append(const NamedNumbers& row) {
   throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
 }
 
-RunLog::RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step)
+RunLog::RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,
+               bool tensorboard)
     : lines_(directory.metrics_log(), resume_step, evaluated_step),
       steps_(directory.metrics_table(), kept_lines(directory.metrics_log(), true)),
-      evaluations_(directory.evaluations_table(), kept_lines(directory.metrics_log(), false)) {}
+      evaluations_(directory.evaluations_table(), kept_lines(directory.metrics_log(), false)) {
+  if (tensorboard) events_.emplace(directory.path(), std::max<int64_t>(resume_step, 0) + 1);
+}
 
 void RunLog::append_step(const NamedNumbers& numbers) {
   lines_.append(numbers);
   steps_.append(numbers);
+  if (events_) append_event(*events_, numbers);
 }
 
 void RunLog::append_evaluation(const NamedNumbers& numbers) {
   lines_.append(numbers);
   evaluations_.append(numbers);
+  if (events_) append_event(*events_, numbers);
 }
 
 void RunLog::sync() {

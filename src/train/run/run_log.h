@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "train/run/event_file.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 
@@ -31,12 +33,14 @@ class MetricsTable {
   int descriptor_ = -1;
 };
 
-// metrics.jsonl leads. metrics.csv has its steps and evaluations.csv its evaluations; where a run
+// metrics.jsonl leads; event files for TensorBoard are written beside it where they are asked for.
+// metrics.csv has its steps and evaluations.csv its evaluations; where a run
 // goes on they are made from it anew, so that a kill between two writes leaves no trace.
 class RunLog {
  public:
   // The steps are those of MetricsLog.
-  RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step);
+  RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,
+         bool tensorboard = false);
 
   void append_step(const NamedNumbers& numbers);
   void append_evaluation(const NamedNumbers& numbers);
@@ -45,6 +49,7 @@ class RunLog {
  private:
   MetricsLog lines_;
   MetricsTable steps_, evaluations_;
+  std::optional<EventFile> events_;
 };
 
 }  // namespace finetune

@@ -1,12 +1,15 @@
 """What a run leaves for scripts: the line of --json, metrics as CSV, times in the log."""
 import csv
 import datetime
+import importlib.util
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from event_files import events
 from fixtures import EVAL, MODEL, TRAIN
 from harness import facts_of, main, metrics_of, need, succeed
 
@@ -73,6 +76,57 @@ def test_metrics_as_tables(directory):
     succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--output", bare,
             "--max-steps", 2, "--quiet")
     assert (bare / "metrics.csv").exists() and not (bare / "evaluations.csv").exists()
+
+
+def same_scalars(entry, step, scalars):
+    expected = {}
+    for name, value in entry.items():
+        if name != "step" and not (name == "epoch" and "loss" not in entry):
+            expected["eval/" + name[5:] if name.startswith("eval_") else "train/" + name] = value
+    assert step == entry["step"] and set(scalars) == set(expected), (entry, scalars)
+    for tag, value in expected.items():
+        assert abs(scalars[tag] - value) <= 1e-6 * abs(value), (tag, value, scalars)
+
+
+def test_event_files(directory):
+    need(DATA)
+    out = directory / "run"
+    line = ["--eval-every", 2, "--save-every", 1, "--keep-checkpoints", 9, "--tensorboard"]
+    line_of(out, *line)
+    lines = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()]
+    first, = out.glob("events.out.tfevents.*.finetune")
+    content = list(events(first))
+    assert content[0][1:] == (0, "brain.Event:2") and abs(content[0][0] - time.time()) < 60, content[0]
+    assert len(content) == 1 + len(lines) == 7
+    for entry, (_, step, scalars) in zip(lines, content[1:]):
+        same_scalars(entry, step, scalars)
+    # A run that goes on has a new file, whose steps are those done again.
+    (out / "metrics.json").unlink()
+    (out / "checkpoints/step-00000004.h5").unlink()
+    before = first.read_bytes()
+    line_of(out, *line, "--resume")
+    assert first.read_bytes() == before
+    _, second = sorted(out.glob("events.out.tfevents.*.finetune"))
+    content = list(events(second))
+    assert [what for _, _, what in content[:2]] == ["brain.Event:2", "start"] and content[1][1] == 4, content
+    assert [step for _, step, _ in content[2:]] == [4, 4], content
+    if importlib.util.find_spec("tensorboard"):
+        read_by_tensorboard(out, lines)
+    # --overwrite takes them away, and nothing of others.
+    (out / "events.out.tfevents.1.host").write_text("of somebody else")
+    line_of(out, "--overwrite")
+    assert [path.name for path in out.glob("events.*")] == ["events.out.tfevents.1.host"]
+
+
+def read_by_tensorboard(out, lines):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    found = EventAccumulator(str(out))
+    found.Reload()
+    for tag, name in (("train/loss", "loss"), ("eval/accuracy", "eval_accuracy")):
+        expected = [(entry["step"], entry[name]) for entry in lines if name in entry]
+        scalars = [(event.step, event.value) for event in found.Scalars(tag)]
+        assert [step for step, _ in scalars] == [step for step, _ in expected], (tag, scalars)
+        assert all(abs(a - b) < 1e-5 for (_, a), (_, b) in zip(scalars, expected)), (tag, scalars)
 
 
 def test_log_has_times(directory):
