@@ -70,13 +70,13 @@ class Preparation {
   void reserve_buffers();
   void continue_run();
   void open_files();
-  void describe() const;
 
   Session& s_;
   Communicator& comm_;
   const SignalGuard& signals_;
   std::optional<FoundCheckpoint> found_;
-  std::vector<std::string> adopted_;  // options that are the checkpoint's
+  std::vector<std::string> adopted_;      // options that are the checkpoint's
+  std::vector<std::string> label_order_;  // so are these
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<WeightSource> source_;
   PretrainedReport loaded_;
@@ -115,8 +115,10 @@ void Preparation::look_at_output() {
     }
   });
   comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
-  if (!s_.finished)
-    options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
+  if (s_.finished) return;
+  options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
+  label_order_ = names_from_text(broadcast_from_rank0(
+      comm_, names_to_text(found_ ? found_->state.labels : std::vector<std::string>())));
 }
 
 // A finished run's metrics answer for the data and the model it was trained on, and for no others.
@@ -211,7 +213,7 @@ void Preparation::read_data_and_model(int own_threads) {
     check_inputs_survive(options.output, inputs);
   }
   open_data_files();
-  s_.task = read_task(options, s_.data, s_.model, *source_);
+  s_.task = read_task(options, s_.data, s_.model, *source_, label_order_);
   if (s_.leads()) {
     s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
     s_.best_metric = checked_best_metric(options, *s_.task);
@@ -312,24 +314,6 @@ void Preparation::continue_run() {
   load_checkpoint(s_, found_ ? found_->file.path : fs::path(), true, true);
 }
 
-void Preparation::describe() const {
-  const Engine& engine = *s_.engine;
-  log("model: ", s_.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
-      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(), " parameters");
-  for (const auto& line : loaded_.lines) log(line);
-  for (const auto& line : s_.task->describe()) log(line);
-  log("computing on ", s_.engine->backend().description(), ", micro-batches of up to ",
-      s_.micro_batch_tokens, " tokens");
-  const int64_t shards = *s_.options.virtual_shards;
-  for (const auto& line : describe_processes(comm_, shards, s_.step->order())) log(line);
-  for (std::string_view line :
-       {s_.step->route(), std::string_view(differing_), std::string_view(advice_)}) {
-    if (!line.empty()) log(line);
-  }
-  log(s_.schedule.total_steps, " steps of ", s_.options.batch_size, " samples, ",
-      s_.schedule.warmup_steps, " of them warm-up");
-}
-
 void Preparation::open_files() {
   const TrainOptions& options = s_.options;
   if (!s_.directory) {
@@ -342,7 +326,7 @@ void Preparation::open_files() {
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
-  describe();
+  describe_session(s_, loaded_.lines, {differing_, advice_});
   if (options.resume) {
     describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);
   }

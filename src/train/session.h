@@ -67,6 +67,11 @@ struct Session {
   std::unique_ptr<Evaluation> evaluate(Metrics& metrics, const std::function<bool(double)>& poll);
 };
 
+// To the log, on rank 0: the model, how it was loaded, the data, where and in what pieces it is
+// computed, the schedule, and `warnings` that are not empty.
+void describe_session(const Session& session, const std::vector<std::string>& loaded,
+                      const std::vector<std::string>& warnings);
+
 // Checks options, data and model (Error, nothing written), makes the run's directory, loads or
 // continues. Of a finished run nothing is loaded: its data and model are compared by their sums.
 // The console is opened here: from then on rank 0's log goes to standard error. A signal ends the
