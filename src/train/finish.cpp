@@ -119,6 +119,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
   }
   write_metrics(s.directory->metrics(), metrics);  // last: its presence says that the run has ended
+  if (s.options.keep_checkpoints.value_or(0) == 0) s.directory->remove_checkpoints();
   log("model: ", s.directory->model().string(), ", weights sha256 ", sha256);
   return outcome_of(s, metrics);
 }

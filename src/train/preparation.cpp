@@ -12,6 +12,7 @@
 #include "core/process_stats.h"
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
+#include "data/plan.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "tasks/registry.h"
@@ -20,6 +21,7 @@
 #include "train/options/duration.h"
 #include "train/options/option_transfer.h"
 #include "train/options/option_values.h"
+#include "train/plan/disk_forecast.h"
 #include "train/resume.h"
 #include "train/run/metrics_files.h"
 #include "train/run/process_check.h"
@@ -66,6 +68,7 @@ class Preparation {
   void blame_checkpoint(const Error& error) const;
   void resolve_options();
   void share_samples();
+  DiskForecast disk_of(const ParameterTable& table) const;
   void load();
   void reserve_buffers();
   void continue_run();
@@ -268,11 +271,18 @@ void Preparation::share_samples() {
   s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
 }
 
+DiskForecast Preparation::disk_of(const ParameterTable& table) const {
+  const int64_t epoch = steps_per_epoch(s_.objective->samples().size(), s_.options.batch_size);
+  return forecast_disk(s_.options, table, s_.schedule.total_steps, epoch, s_.has_eval);
+}
+
 void Preparation::load() {
   comm_.note("loading weights", -1);
   together(comm_, [&] {
     if (!reads()) return;
-    check_initial(s_.options, ParameterTable(s_.model.config, arrays_.head), *source_);
+    const ParameterTable table(s_.model.config, arrays_.head);
+    check_initial(s_.options, table, *source_);
+    if (s_.leads()) require_disk(s_.options, disk_of(table));
   });
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
   together(comm_, [&] {

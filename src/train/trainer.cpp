@@ -287,8 +287,8 @@ void Trainer::save() {
   save_checkpoint(s_, path);
   saved_step_ = state_.step;
   if (!s_.leads()) return;
-  prune_checkpoints(s_.directory->checkpoints(), state_.step, s_.options.keep_checkpoints,
-                    state_.best_step);
+  prune_checkpoints(s_.directory->checkpoints(), state_.step,
+                    s_.options.keep_checkpoints.value_or(kKeptDuringRun), state_.best_step);
 }
 
 ExitCode Trainer::stop_requested() const {

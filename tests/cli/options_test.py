@@ -33,11 +33,11 @@ def test_odd_numbers(directory):
         for value in ("nan", "inf", "1e400", "", "1,5", "0x1", " 1"):
             fail(2, *arguments(directory / "run", option, value), words=[option])
     for option in ("--max-steps", "--batch-size", "--micro-batch-tokens", "--max-train-samples", "--max-eval-samples",
-                   "--eval-every", "--save-every", "--keep-checkpoints", "--log-every", "--threads", "--virtual-shards",
+                   "--eval-every", "--save-every", "--log-every", "--threads", "--virtual-shards",
                    "--max-length", "--n-best", "--max-answer-length"):
         for value in ("0", "-1", "1.5", "1e3", "99999999999999999999", "", "many"):
             fail(2, *arguments(directory / "run", option, value), words=[option])
-    for option in ("--seed", "--warmup-steps", "--early-stopping", "--doc-stride"):
+    for option in ("--seed", "--warmup-steps", "--early-stopping", "--doc-stride", "--keep-checkpoints"):
         for value in ("-1", "0.5", "99999999999999999999", ""):
             fail(2, *arguments(directory / "run", option, value), words=[option])
     for option, value in (("--dropout", "-1"), ("--dropout", "1"), ("--adam-beta1", "1"), ("--layer-lr-decay", "0"),

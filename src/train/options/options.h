@@ -61,7 +61,7 @@ struct TrainOptions {
 
   std::optional<int64_t> eval_every;
   std::optional<int64_t> save_every;
-  int64_t keep_checkpoints = 2;
+  std::optional<int64_t> keep_checkpoints;  // kKeptDuringRun, none after it
   std::string best_metric;
   int64_t early_stopping = 0;
   int64_t log_every = 1;
@@ -147,6 +147,7 @@ struct OptionInfo {
 };
 
 constexpr int64_t kMostVirtualShards = 65536;
+constexpr int64_t kKeptDuringRun = 2;  // checkpoints, where --keep-checkpoints is not given
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>
@@ -258,8 +259,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"save-every", evaluation, run, at_least(1),
          "checkpoint every N steps (default: each epoch)"},
         o.save_every);
-  visit({"keep-checkpoints", evaluation, run, at_least(1),
-         "newest checkpoints kept, besides the best"},
+  visit({"keep-checkpoints", evaluation, run, at_least(0),
+         "newest checkpoints kept, besides the best, also when the run has ended (default: 2 until "
+         "then, and then none); 0: one until then"},
         o.keep_checkpoints);
   visit({"best-metric", evaluation, result,
          "metric that chooses the exported model (default: the task's)", "", "METRIC"},

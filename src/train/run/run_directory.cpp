@@ -176,6 +176,10 @@ RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(d
   }
 }
 
+void RunDirectory::remove_checkpoints() const {
+  finetune::remove_checkpoints(checkpoints());
+}
+
 RunDirectory::~RunDirectory() {
   ::close(lock_);
 }
