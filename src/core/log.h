@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/text/text.h"
 
@@ -29,7 +30,15 @@ void close_log_file();
 // The one progress line: rewritten in place on a terminal, a plain line every few seconds
 // otherwise and in the file; on standard error nothing with --quiet, nowhere with --no-progress.
 void enable_progress(bool on);
+struct ProgressPart {
+  std::string text;
+  int rank = 0;  // where the terminal is too narrow, parts of the highest rank are left out first
+};
+void show_progress(const std::vector<ProgressPart>& parts, bool force = false);
 void show_progress(std::string_view line, bool force = false);
 void clear_progress();
+
+// The parts that fit into so many columns, two spaces between them; at least those of rank 0.
+std::string fitting_parts(std::vector<ProgressPart> parts, size_t columns);
 
 }  // namespace finetune
