@@ -11,7 +11,7 @@
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
-#include "train/run/result_line.h"
+#include "train/record/result_line.h"
 #include "weights/weights.h"
 
 namespace finetune {

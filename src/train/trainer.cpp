@@ -17,7 +17,7 @@
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
-#include "train/progress.h"
+#include "train/record/progress.h"
 #include "train/session.h"
 #include "train/signals.h"
 

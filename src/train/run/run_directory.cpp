@@ -18,8 +18,8 @@
 #include "core/files/temporary_name.h"
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
+#include "train/record/event_file.h"
 #include "train/run/evaluation_directory.h"
-#include "train/run/event_file.h"
 
 namespace finetune {
 namespace {

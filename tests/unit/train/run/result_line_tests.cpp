@@ -1,7 +1,7 @@
 // What --json prints: identity and metrics in one line.
 #include <doctest/doctest.h>
 
-#include "train/run/result_line.h"
+#include "train/record/result_line.h"
 
 using namespace finetune;
 

@@ -5,7 +5,7 @@
 
 #include "core/files/files.h"
 #include "temporary_directory.h"
-#include "train/run/run_log.h"
+#include "train/record/run_log.h"
 
 using namespace finetune;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/run/event_file.h"
+#include "train/record/event_file.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 

@@ -1,5 +1,5 @@
 // Writes TensorBoard's event files, protobuf and framing by hand.
-#include "train/run/event_file.h"
+#include "train/record/event_file.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // Lays out progress and evaluations for people.
-#include "train/progress.h"
+#include "train/record/progress.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Writes metrics.jsonl and the tables beside it.
-#include "train/run/run_log.h"
+#include "train/record/run_log.h"
 
 #include <unistd.h>
 

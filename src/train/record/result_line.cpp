@@ -1,5 +1,5 @@
 // Puts a run's identity and its metrics into one JSON object.
-#include "train/run/result_line.h"
+#include "train/record/result_line.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
