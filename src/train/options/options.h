@@ -260,8 +260,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "checkpoint every N steps (default: each epoch)"},
         o.save_every);
   visit({"keep-checkpoints", evaluation, run, at_least(0),
-         "newest checkpoints kept, besides the best, also when the run has ended (default: 2 until "
-         "then, and then none); 0: one until then"},
+         "newest checkpoints kept, besides the best (default: 2, and none when the run has ended)"},
         o.keep_checkpoints);
   visit({"best-metric", evaluation, result,
          "metric that chooses the exported model (default: the task's)", "", "METRIC"},
