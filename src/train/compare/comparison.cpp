@@ -45,8 +45,8 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs,
 }
 
 // What a group is told by: the option as given, or of files that differ under one name their sum.
-std::string value_of(const std::vector<RunRecord>& runs, const RunRecord& run,
-                     const std::string& name) {
+std::string shown_value(const std::vector<RunRecord>& runs, const RunRecord& run,
+                        const std::string& name) {
   const std::string& value = run.option(name);
   if (name != "model" && name != "train") return value;
   const std::string& sum = name == "model" ? run.model_sha256 : run.data_sha256;
@@ -144,7 +144,8 @@ RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector
   out.larger_is_better = larger_is_better(out.deciding());
   for (size_t run : all) {
     std::vector<std::string> values;
-    for (const std::string& name : out.options) values.push_back(value_of(runs, runs[run], name));
+    for (const std::string& name : out.options)
+      values.push_back(shown_value(runs, runs[run], name));
     auto group = std::find_if(out.groups.begin(), out.groups.end(),
                               [&](const RunGroup& other) { return other.values == values; });
     if (group == out.groups.end()) {

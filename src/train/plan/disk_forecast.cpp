@@ -13,7 +13,7 @@
 namespace finetune {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMebibyte = 1 << 20;
 
 int64_t times(int64_t steps, int64_t every) {
   return (steps - 1) / every + 1;  // the last step is always one
@@ -30,7 +30,7 @@ int64_t written_checkpoints(const TrainOptions& o, int64_t steps, int64_t epoch_
   return save % evaluate == 0 ? evaluations : std::min(steps, saves + evaluations);
 }
 
-uint64_t bytes_of(const fs::path& file) {
+uint64_t stored_bytes(const fs::path& file) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(file, error);
   return error ? 0 : uint64_t(bytes);
@@ -41,9 +41,9 @@ uint64_t reusable_bytes(const TrainOptions& o) {
   const fs::path output = o.output;
   uint64_t bytes = 0;
   for (const CheckpointFile& file : find_checkpoints(output / "checkpoints")) {
-    bytes += bytes_of(file.path);
+    bytes += stored_bytes(file.path);
   }
-  if (o.overwrite) bytes += bytes_of(output / "model" / "model.safetensors");
+  if (o.overwrite) bytes += stored_bytes(output / "model" / "model.safetensors");
   return bytes;
 }
 
@@ -66,8 +66,8 @@ DiskForecast forecast_disk(const TrainOptions& o, const ParameterTable& table, i
   auto kept = [&](int64_t newest) { return std::min(written, newest + (has_eval ? 1 : 0)); };
   const int64_t during = kept(std::max<int64_t>(1, o.keep_checkpoints.value_or(kKeptDuringRun)));
   DiskForecast out;
-  out.checkpoint = 3 * weights + kMiB;
-  out.model = weights + kMiB;
+  out.checkpoint = 3 * weights + kMebibyte;
+  out.model = weights + kMebibyte;
   out.checkpoints = std::min(written, during + 1);
   out.peak = std::max(uint64_t(out.checkpoints) * out.checkpoint,
                       uint64_t(during) * out.checkpoint + out.model);
@@ -79,10 +79,11 @@ DiskForecast forecast_disk(const TrainOptions& o, const ParameterTable& table, i
 void require_disk(const TrainOptions& o, const DiskForecast& forecast) {
   const std::optional<uint64_t> available = free_bytes(o.output);
   if (!available || *available + reusable_bytes(o) >= forecast.peak) return;
-  throw model_error("--output ", o.output, ": the run needs ", forecast.peak / kMiB + 1,
-                    " MiB of disk (up to ", forecast.checkpoints, " x ", forecast.checkpoint / kMiB,
-                    " MiB of checkpoints, a model of ", forecast.model / kMiB, " MiB), ",
-                    (*available + reusable_bytes(o)) / kMiB,
+  throw model_error("--output ", o.output, ": the run needs ", forecast.peak / kMebibyte + 1,
+                    " MiB of disk (up to ", forecast.checkpoints, " x ",
+                    forecast.checkpoint / kMebibyte, " MiB of checkpoints, a model of ",
+                    forecast.model / kMebibyte, " MiB), ",
+                    (*available + reusable_bytes(o)) / kMebibyte,
                     " MiB are free; choose another disk, or keep fewer with --keep-checkpoints");
 }
 

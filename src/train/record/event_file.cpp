@@ -17,11 +17,11 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".finetune";
+constexpr std::string_view kEventPrefix = "events.out.tfevents.", kEventSuffix = ".finetune";
 // Fields of event.proto and summary.proto.
-constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
+constexpr int kWallTime = 1, kEventStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
 constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kStatus = 1, kStatusStart = 1;
-enum Wire { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+enum Wire { varint = 0, fixed64 = 1, delimited = 2, fixed32 = 5 };
 
 template <typename Number>
 std::string little_endian(Number value) {  // as x86-64 has it
@@ -36,16 +36,16 @@ std::string varint_of(uint64_t value) {
   return out + char(value);
 }
 
-std::string key(int field, Wire wire) {
+std::string field_key(int field, Wire wire) {
   return varint_of(uint64_t(field) << 3 | uint64_t(wire));
 }
 
 std::string number_field(int field, int64_t value) {
-  return key(field, varint) + varint_of(uint64_t(value));
+  return field_key(field, varint) + varint_of(uint64_t(value));
 }
 
 std::string bytes_field(int field, std::string_view content) {
-  return concat(key(field, bytes), varint_of(content.size()), content);
+  return concat(field_key(field, delimited), varint_of(content.size()), content);
 }
 
 std::string masked_sum(std::string_view data) {
@@ -69,8 +69,8 @@ int64_t newest_number(const fs::path& directory) {
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (!is_event_file(name)) continue;
-    const auto number =
-        parse_int(name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
+    const auto number = parse_int(
+        name.substr(kEventPrefix.size(), name.size() - kEventPrefix.size() - kEventSuffix.size()));
     newest = std::max(newest, number.value_or(-1));
   }
   return newest;
@@ -79,13 +79,14 @@ int64_t newest_number(const fs::path& directory) {
 }  // namespace
 
 bool is_event_file(std::string_view name) {
-  return name.starts_with(kPrefix) && name.ends_with(kSuffix) &&
-         name.size() > kPrefix.size() + kSuffix.size();
+  return name.starts_with(kEventPrefix) && name.ends_with(kEventSuffix) &&
+         name.size() > kEventPrefix.size() + kEventSuffix.size();
 }
 
 EventFile::EventFile(const fs::path& directory, int64_t first_step) {
   const int64_t before = newest_number(directory);
-  path_ = directory / concat(kPrefix, std::max(int64_t(std::time(nullptr)), before + 1), kSuffix);
+  path_ = directory /
+          concat(kEventPrefix, std::max(int64_t(std::time(nullptr)), before + 1), kEventSuffix);
   descriptor_ = open_for_appending(path_, true);
   write_event(0, bytes_field(kFileVersion, "brain.Event:2"));
   if (before < 0) return;
@@ -99,15 +100,16 @@ EventFile::~EventFile() {
 void EventFile::append(int64_t step, const std::vector<std::pair<std::string, double>>& scalars) {
   std::string summary;
   for (const auto& [tag, value] : scalars) {
-    summary += bytes_field(kSummaryValue, concat(bytes_field(kTag, tag), key(kSimpleValue, fixed32),
-                                                 little_endian(float(value))));
+    summary +=
+        bytes_field(kSummaryValue, concat(bytes_field(kTag, tag), field_key(kSimpleValue, fixed32),
+                                          little_endian(float(value))));
   }
   write_event(step, bytes_field(kSummary, summary));
 }
 
 void EventFile::write_event(int64_t step, std::string_view what) {
-  const std::string event = concat(key(kWallTime, fixed64), little_endian(wall_time()),
-                                   step == 0 ? "" : number_field(kStep, step), what);
+  const std::string event = concat(field_key(kWallTime, fixed64), little_endian(wall_time()),
+                                   step == 0 ? "" : number_field(kEventStep, step), what);
   if (write_all(descriptor_, record_of(event))) return;
   throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
 }

@@ -8,7 +8,7 @@
 namespace finetune {
 namespace {
 
-constexpr int kDigits = 4;
+constexpr int kShownDigits = 4;
 
 std::string clock_time(double seconds) {
   int64_t s = int64_t(std::max(0.0, seconds) + 0.5);
@@ -22,7 +22,7 @@ std::string clock_time(double seconds) {
 std::vector<ProgressPart> progress_parts(const RunProgress& p) {
   return {{concat("step ", p.step, "/", p.steps), 0},
           {concat("epoch ", format_fixed(p.epoch, 2)), 3},
-          {concat("loss ", format_fixed(p.loss, kDigits)), 2},
+          {concat("loss ", format_fixed(p.loss, kShownDigits)), 2},
           {concat(format_fixed(p.samples_per_second, 1), " samples/s"), 4},
           {concat(format_fixed(p.tokens_per_second, 0), " tokens/s"), 5},
           {concat("remaining ", clock_time(p.seconds_left)), 1}};
@@ -36,10 +36,10 @@ std::vector<std::string> evaluation_table(int64_t step, double epoch, bool is_be
   size_t names = 0, values = 0;
   for (const auto& [name, value] : metrics) {
     names = std::max(names, name.size());
-    values = std::max(values, format_fixed(value, kDigits).size());
+    values = std::max(values, format_fixed(value, kShownDigits).size());
   }
   for (const auto& [name, value] : metrics) {
-    const std::string text = format_fixed(value, kDigits);
+    const std::string text = format_fixed(value, kShownDigits);
     lines.push_back(concat("  ", name, std::string(names - name.size() + 2, ' '),
                            std::string(values - text.size(), ' '), text));
   }
