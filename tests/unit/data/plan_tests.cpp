@@ -93,8 +93,8 @@ TEST_CASE("shards have as many samples and about as many tokens") {
     for (int64_t k = 0; k < shards; ++k) {
       const IndexRange range = part(64, shards, k);
       int64_t tokens = 0;
-      for (int64_t i = range.begin; i < range.end; ++i) tokens += lengths[places[size_t(i)]];
-      REQUIRE(std::is_sorted(places.begin() + range.begin, places.begin() + range.end));
+      for (int64_t i = range.begin; i < range.end; ++i) tokens += lengths[order[size_t(i)]];
+      REQUIRE(std::is_sorted(order.begin() + range.begin, order.begin() + range.end));
       least = std::min(least, tokens);
       most = std::max(most, tokens);
     }
