@@ -86,17 +86,30 @@ def test_full_disk(directory):
     prepared()
     out = directory / "disk"
     out.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", out],
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "none", out],
                                            capture_output=True).returncode != 0:
         raise Skip("a small tmpfs cannot be mounted here")
     try:
         for hosts in (1, 2):
-            line = [*LONG, "--keep-checkpoints", 9, "--output", out / f"run{hosts}"]
-            message = one_error(run_on(4, *line, hosts=hosts), 4, "rank 0", "MiB")
-            assert "checkpoint" in message, message
-            nothing_left(out / f"run{hosts}")
+            run_directory = out / f"run{hosts}"
+            line = [*LONG, "--output", run_directory]
+            # More than the disk has: found before anything is written.
+            one_error(run_on(4, *line, "--keep-checkpoints", 9, hosts=hosts), 4, "rank 0", "MiB of disk")
+            assert not run_directory.exists()
+            # Somebody else fills the disk.
+            job = Job("-n", 4, BINARY, *line, "--keep-checkpoints", 1, "--max-steps", 9999, hosts=hosts)
+            assert wait_for(lambda: list(run_directory.glob("checkpoints/*.h5")), job), job.wait()
+            with open(out / "filler", "wb", buffering=0) as filler:
+                while not job.ended():
+                    try:
+                        filler.write(bytes(1 << 16))
+                    except OSError:
+                        time.sleep(0.001)
+            one_error(job.wait(), 4, "rank 0", f"{run_directory}/")  # the file that did not fit
+            nothing_left(run_directory)
             assert not list(out.rglob("*tmp*"))
-            shutil.rmtree(out / f"run{hosts}")
+            (out / "filler").unlink()
+            shutil.rmtree(run_directory)
     finally:
         subprocess.run(["umount", "-l", out], check=True)
 
