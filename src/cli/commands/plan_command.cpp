@@ -292,7 +292,7 @@ void add_plan_command(Subcommand program, int&) {
       write_standard_output(options->train.json ? layout_plan_json(layout) : layout_text(layout));
       return;
     }
-    refuse_without_world(options->layout, options->formula);
+    refuse_without_world(options->train, options->layout, options->formula);
     const RunPlan plan = plan_run(options->train, options->processes, !options->no_time);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });

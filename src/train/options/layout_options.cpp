@@ -5,19 +5,8 @@
 #include "distributed/layout/layout.h"
 
 namespace finetune {
-namespace {
 
-struct RangeCheck {
-  void operator()(const OptionInfo& info, const std::optional<int64_t>& value) const {
-    if (value) require_inside(info, *value);
-  }
-  void operator()(const OptionInfo&, const std::string&) const {}
-};
-
-}  // namespace
-
-void validate(const LayoutOptions& o, const TrainOptions& train) {
-  for_each_layout_option(o, RangeCheck());
+void validate_pipeline(const TrainOptions& o) {
   parse_placement(o.placement);
   const PipelineKind kind = parse_pipeline_kind(o.pipeline_schedule);
   if (o.chunks && kind != PipelineKind::interleaved) {
@@ -27,10 +16,17 @@ void validate(const LayoutOptions& o, const TrainOptions& train) {
   if (o.stages != "auto" && !o.pp) {
     throw usage_error("--stages ", in_quotes(o.stages), " needs --pp, the number of stages");
   }
-  if (o.micro_batches && train.micro_batch_tokens) {
+  if (o.micro_batches && o.micro_batch_tokens) {
     throw usage_error("--micro-batches ", *o.micro_batches, " and --micro-batch-tokens ",
-                      *train.micro_batch_tokens, " exclude each other");
+                      *o.micro_batch_tokens, " exclude each other: both say where to cut");
   }
+}
+
+void validate(const LayoutOptions& o, const TrainOptions& train) {
+  for_each_layout_option(o, [](const OptionInfo& info, const std::optional<int64_t>& value) {
+    if (value) require_inside(info, *value);
+  });
+  validate_pipeline(train);
   if (!o.offload_activations) return;
   if (!train.recompute) {
     throw usage_error("--offload-activations ", *o.offload_activations,

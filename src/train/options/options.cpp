@@ -9,6 +9,7 @@
 #include "core/threads/parallel.h"
 #include "tasks/registry.h"
 #include "train/options/duration.h"
+#include "train/options/layout_options.h"
 #include "train/options/option_values.h"
 #include "train/run/gates.h"
 
@@ -102,9 +103,9 @@ void validate(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }
-  if (o.micro_batches && o.micro_batch_tokens) {
-    throw usage_error("--micro-batches ", *o.micro_batches, " and --micro-batch-tokens ",
-                      *o.micro_batch_tokens, " exclude each other: both say where to cut");
+  validate_pipeline(o);
+  if (o.pp.value_or(1) > 1 && o.device == "cuda") {
+    throw usage_error("--pp ", *o.pp, " is not built for --device cuda: leave one of them out");
   }
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");

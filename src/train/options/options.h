@@ -12,6 +12,7 @@
 
 #include "core/threads/parallel.h"
 #include "data/plan.h"
+#include "distributed/pipeline/pipeline_schedule.h"
 #include "tasks/registry.h"
 #include "train/schedule.h"
 
@@ -80,6 +81,11 @@ struct TrainOptions {
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
   bool no_deterministic = false;
+  std::optional<int64_t> pp;  // pipeline stages; none: 1
+  std::string placement = "cluster";
+  std::string pipeline_schedule = "1f1b";
+  std::optional<int64_t> chunks;  // of a stage; none: kDefaultChunks where interleaved
+  std::string stages = "auto";
   double bucket_mb = 25;
   std::string comm_precision = "fp32";
   std::string comm_timeout = "10m";
@@ -150,6 +156,9 @@ struct OptionInfo {
 
 constexpr int64_t kMostVirtualShards = 65536;
 constexpr int64_t kMostMicroBatches = 65536;  // of a virtual shard
+constexpr int64_t kMostRanks = 65536;
+inline constexpr int64_t kDefaultChunks = 2;
+inline constexpr std::string_view kLayoutGroup = "Layout";
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>
@@ -216,7 +225,9 @@ void for_each_option(Options& o, Visit&& visit) {
          "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
         o.micro_batch_tokens);
   visit({"micro-batches", optimizer, result, between(1, kMostMicroBatches),
-         "cut each virtual shard into M micro-batches of about equal tokens instead", "", "M"},
+         "cut each virtual shard into M micro-batches of about equal tokens instead (default with "
+         "--pp: about four a stage)",
+         "", "M"},
         o.micro_batches);
   visit({"lr", optimizer, result, below(1e3), "learning rate"}, o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule", kScheduleWords}, o.schedule);
@@ -254,8 +265,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"seed", optimizer, result, "of shuffling, dropout and new weights"}, o.seed);
   visit({"no-shuffle", optimizer, result, "keep the order of the file"}, o.no_shuffle);
   visit({"virtual-shards", optimizer, result, between(1, kMostVirtualShards),
-         "sum gradients as K processes would, on any number of them (default: the processes)", "",
-         "K"},
+         "sum gradients as K processes would, on any number of them (default: the processes; with "
+         "--pp the replicas)",
+         "", "K"},
         o.virtual_shards);
 
   visit({"eval-every", evaluation, result, at_least(1),
@@ -303,6 +315,25 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"time-limit", machine, session,
          "stop cleanly with a checkpoint after 90s, 10m, 1h30m; exit 8", "", "TIME"},
         o.time_limit);
+
+  visit({"pp", kLayoutGroup, run, between(1, kMostRanks),
+         "pipeline stages: processes that have some of the layers each"},
+        o.pp);
+  visit({"placement", kLayoutGroup, run,
+         "cluster (DPT), spread (TPD) or another order of D, P and T over processes, the last "
+         "fastest",
+         "", "WORD"},
+        o.placement);
+  visit({"pipeline-schedule", kLayoutGroup, run, "order of a stage's forward and backward passes",
+         kPipelineWords},
+        o.pipeline_schedule);
+  visit({"chunks", kLayoutGroup, run, between(1, 4096),
+         "chunks of layers of a stage, interleaved alone (default: 2)"},
+        o.chunks);
+  visit(
+      {"stages", kLayoutGroup, run,
+       "layers of each stage, or auto: such that the slowest is as fast as can be", "", "auto|7,5"},
+      o.stages);
 
   visit({"assert", gate, run,
          "fail with exit 7 unless a final metric holds: \"eval_f1>=88\"; repeatable", "",

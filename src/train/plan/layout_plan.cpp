@@ -92,15 +92,20 @@ struct GivenOption {
   std::string value;  // as text; of a number that was not given empty
 };
 
-std::vector<GivenOption> values_of(const LayoutOptions& layout, const FormulaOptions& formula) {
+std::vector<GivenOption> values_of(const TrainOptions& train, const LayoutOptions& layout,
+                                   const FormulaOptions& formula) {
   std::vector<GivenOption> values;
   auto take = [&](const OptionInfo& info, const auto& value) {
     if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>&>) {
       values.push_back({info.name, value ? concat(*value) : ""});
-    } else {
+    } else if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>> ||
+                         std::is_same_v<decltype(value), const std::string&>) {
       values.push_back({info.name, concat(value)});
     }
   };
+  for_each_option(train, [&](const OptionInfo& info, const auto& value) {
+    if (info.group == kLayoutGroup) take(info, value);
+  });
   for_each_layout_option(layout, take);
   for_each_formula_option(formula, take);
   return values;
@@ -115,7 +120,7 @@ class Planner {
     config_ = config_of(train, formula);
     const TaskKind task = task_named(train.task).value_or(TaskKind::classification);
     head_ = {traits_of(task).head, 2};
-    kind_ = parse_pipeline_kind(layout.pipeline_schedule);
+    kind_ = parse_pipeline_kind(train.pipeline_schedule);
     device_memory_ = parse_size(formula.device_memory, "--device-memory");
     rates_ = rates_of(formula);
     length_ = formula.length.value_or(
@@ -139,9 +144,9 @@ class Planner {
     plan.parameters = parameters_of(config_, head_, ModelPart::whole(config_));
     plan.device_memory = device_memory_;
     plan.rates = rates_;
-    if (layout_.tp || layout_.pp) {
+    if (layout_.tp || train_.pp) {
       const int64_t tp = layout_.tp.value_or(1);
-      const Layout asked(world_, layout_.pp.value_or(1), tp, parse_placement(layout_.placement));
+      const Layout asked(world_, train_.pp.value_or(1), tp, parse_placement(train_.placement));
       check_tensor_shards(layout_.tensor_shards.value_or(tp), tp, config_.num_attention_heads,
                           config_.intermediate_size);
       plan.chosen = forecast(asked);
@@ -163,7 +168,7 @@ class Planner {
       }
       for (int64_t pp = 1; pp <= world_ / tp && pp * chunks(pp) <= layers(); ++pp) {
         if (world_ / tp % pp != 0) continue;
-        found.push_back(forecast(Layout(world_, pp, tp, parse_placement(layout_.placement))));
+        found.push_back(forecast(Layout(world_, pp, tp, parse_placement(train_.placement))));
       }
     }
     if (found.empty()) {
@@ -183,7 +188,7 @@ class Planner {
 
   int64_t layers() const { return config_.num_hidden_layers; }
   int64_t chunks(int64_t pp) const {
-    return chunks_of(kind_, int(pp), int(layout_.chunks.value_or(kDefaultChunks)));
+    return chunks_of(kind_, int(pp), int(train_.chunks.value_or(kDefaultChunks)));
   }
 
   LayoutForecast forecast(const Layout& layout) const {
@@ -192,7 +197,7 @@ class Planner {
     run.config = config_;
     run.head = head_;
     run.layout = layout;
-    run.split = split_stages(layout_.stages, layout.pp(), int(chunks(layout.pp())),
+    run.split = split_stages(train_.stages, layout.pp(), int(chunks(layout.pp())),
                              layer_costs(config_, head_, length_));
     run.schedule = kind_;
     run.first_rank = first_rank_;
@@ -218,7 +223,7 @@ class Planner {
   // Of the largest virtual shard.
   void cut_into_micro_batches(LayoutRun& run) const {
     const int64_t samples = divided_up(run.batch_size, run.virtual_shards);
-    std::optional<int64_t> count = layout_.micro_batches;
+    std::optional<int64_t> count = train_.micro_batches;
     if (!count && !train_.micro_batch_tokens && run.layout.pp() > 1) {
       count = divided_up(int64_t{4} * run.layout.pp() * run.layout.dp(), run.virtual_shards);
     }
@@ -274,8 +279,10 @@ int64_t parse_size(std::string_view text, std::string_view option) {
   return int64_t(*number * factor);
 }
 
-void refuse_without_world(const LayoutOptions& layout, const FormulaOptions& formula) {
-  const std::vector<GivenOption> given = values_of(layout, formula), defaults = values_of({}, {});
+void refuse_without_world(const TrainOptions& train, const LayoutOptions& layout,
+                          const FormulaOptions& formula) {
+  const std::vector<GivenOption> given = values_of(train, layout, formula),
+                                 defaults = values_of({}, {}, {});
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].value == defaults[i].value) continue;
     throw usage_error("--", given[i].name, " ", in_quotes(given[i].value),
