@@ -1,4 +1,5 @@
-// The label map of classification: names sorted by code point (which is byte order in UTF-8).
+// The label map of classification: names sorted by code point, or numbers by their value.
+// By code point is byte order in UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ class LabelMap {
   LabelMap() = default;
   // Names in order of id, as given (a fine-tuned model's own map). Error(model) for a name twice.
   explicit LabelMap(std::vector<std::string> names);
-  // Distinct values, sorted.
+  // Distinct values, sorted: where all of them are finite numbers, by these (equal ones, as 1 and
+  // 1.0, by code point).
   static LabelMap from_values(const std::vector<std::string_view>& values);
 
   int32_t find(std::string_view name) const;  // -1 if unknown

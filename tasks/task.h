@@ -44,6 +44,8 @@ struct TaskOptions {
   bool balanced_class_weights = false;
   double label_smoothing = 0;
   bool ignore_unknown_labels = false;
+  // Of a run that goes on: its labels in order of id, which stay so if they are the data's.
+  std::vector<std::string> label_order;
 
   // question answering
   int64_t doc_stride = 128;

@@ -18,6 +18,7 @@
 #include "core/failure.h"
 #include "core/files/file_kind.h"
 #include "core/log.h"
+#include "core/terminal_line.h"
 #include "core/text/printable.h"
 
 namespace {
@@ -26,11 +27,12 @@ using finetune::ExitCode;
 
 // One line that no terminal obeys, whatever a value or a path in it says.
 void report(const std::string& message) {
-  const std::string line =
-      finetune::concat("finetune: error: ", finetune::printable_message(message));
+  const std::string text = finetune::printable_message(message);
   finetune::clear_progress();
-  std::fprintf(stderr, "%s\n", line.c_str());
-  finetune::log_to_file(line);
+  const char* const title =
+      finetune::has_colors() ? "finetune: \033[31merror:\033[0m " : "finetune: error: ";
+  std::fprintf(stderr, "%s%s\n", title, text.c_str());
+  finetune::log_to_file(finetune::concat("finetune: error: ", text));
 }
 
 // An error that only this process may know of: it is reported, unless another one has been, and the
@@ -102,10 +104,20 @@ void add_commands(Subcommand program, int& exit_code) {
   add_tokenize_command(program, exit_code);
   add_inspect_command(program, exit_code);
   add_convert_command(program, exit_code);
+  add_compare_command(program, exit_code);
   add_score_command(program, exit_code);
   add_bench_command(program, exit_code);
   add_plan_command(program, exit_code);
   add_doctor_command(program, exit_code);
+  program.add_subcommand("help", "The same as COMMAND --help");
+}
+
+// `help COMMAND` in the words of the option.
+std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments[0] != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.push_back("--help");
+  return arguments;
 }
 
 // The command line, from its words to the exit code.
@@ -115,6 +127,7 @@ int run(std::vector<std::string> arguments, Communicator& world) {
   int exit_code = 0;
   add_commands(parser.root(), exit_code);
   parser.root().footer(kFooter);
+  arguments = with_help_as_option(std::move(arguments));
   parser.check_names(arguments);
   const auto text = parser.parse(with_config_file(std::move(arguments)));
   if (text && world.rank() == 0) write_standard_output(*text);

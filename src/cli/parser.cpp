@@ -110,7 +110,7 @@ bool Subcommand::subcommand_is_given() const {
 Parser::Parser(const std::string& name, const std::string& description, const std::string& version)
     : app_(std::make_unique<CLI::App>(description, name)) {
   set_help_style(*app_);
-  app_->set_version_flag("--version", version, "show the version");
+  app_->set_version_flag("-V,--version", version, "show the version");
   app_->require_subcommand(1);
   app_->fallthrough(false);
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "train/options/foreign_names.h"
 
 namespace finetune {
 namespace {
@@ -81,6 +82,12 @@ Error unknown_command(const CLI::App& app, const std::string& name) {
 }
 
 Error unknown_option(const CLI::App& app, const std::string& name) {
+  if (name.starts_with("--")) {
+    auto has = [&](std::string_view own) {
+      return app.get_option_no_throw(concat("--", own)) != nullptr;
+    };
+    if (const auto hint = foreign_option_hint(name.substr(2), has)) return usage_error(*hint);
+  }
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) names.push_back(option->get_name());

@@ -3,16 +3,18 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/terminal_line.h"
 #include "core/text/printable.h"
 
 namespace finetune {
@@ -27,9 +29,6 @@ struct State {
   bool quiet = false;
   bool muted = false;
   bool progress = true;
-  bool terminal =
-      ::isatty(2) && !(std::getenv("TERM") && std::string(std::getenv("TERM")) == "dumb");
-  bool line_shown = false;
   double next_progress = 0;  // of seconds_now()
   double next_file_progress = 0;
   std::vector<std::string> held_console;
@@ -47,9 +46,10 @@ void put(std::string_view text) {
   (void)written;  // a closed standard error must not stop a run
 }
 
-void erase_line(State& s) {
-  if (s.line_shown) put("\r\033[K");
-  s.line_shown = false;
+std::string with_color(std::string_view line) {
+  constexpr std::string_view kWarning = "warning:";
+  if (!line.starts_with(kWarning) || !has_colors()) return std::string(line);
+  return concat("\033[33m", kWarning, "\033[0m", line.substr(kWarning.size()));
 }
 
 void write_to_file(State& s, std::string_view line) {
@@ -58,11 +58,21 @@ void write_to_file(State& s, std::string_view line) {
   std::fflush(s.file);
 }
 
+// Local time with its distance from UTC: 2026-11-24T09:30:00+0100.
+std::string timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[40];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &local));
+}
+
 void to_file(State& s, std::string_view line) {
+  const std::string stamped = concat(timestamp(), " ", line);
   if (s.file)
-    write_to_file(s, line);
+    write_to_file(s, stamped);
   else
-    s.held_file.emplace_back(line);
+    s.held_file.push_back(stamped);
 }
 
 }  // namespace
@@ -85,8 +95,8 @@ void log_line(std::string_view text) {
     s.held_console.push_back(line);
     return;
   }
-  erase_line(s);
-  put(concat(line, "\n"));
+  erase_terminal_line();
+  put(concat(with_color(line), "\n"));
 }
 
 void mute_log() {
@@ -101,7 +111,7 @@ void open_console(bool quiet) {
   s.console_open = true;
   s.quiet = quiet;
   if (!quiet) {
-    for (const auto& line : s.held_console) put(concat(line, "\n"));
+    for (const auto& line : s.held_console) put(concat(with_color(line), "\n"));
   }
   s.held_console.clear();
 }
@@ -131,31 +141,46 @@ void enable_progress(bool on) {
   state().progress = on;
 }
 
-void show_progress(std::string_view line, bool force) {
+std::string fitting_parts(std::vector<ProgressPart> parts, size_t columns) {
+  for (;;) {
+    std::string line;
+    for (const ProgressPart& part : parts) line += concat(line.empty() ? "" : "  ", part.text);
+    const auto least = std::max_element(
+        parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    if (count_code_points(line) <= columns || least == parts.end() || least->rank == 0) return line;
+    parts.erase(least);
+  }
+}
+
+void show_progress(const std::vector<ProgressPart>& parts, bool force) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (!s.progress || !s.console_open || s.muted) return;
   const double now = seconds_now();
   if (s.file && (force || now >= s.next_file_progress)) {
-    write_to_file(s, line);
+    to_file(s, fitting_parts(parts, kLongestLine));
     s.next_file_progress = now + kPlainInterval;
   }
   if (s.quiet) return;
-  if (!force && now < s.next_progress) return;
-  if (s.terminal) {
-    put(concat("\r", line, "\033[K"));
-    s.line_shown = true;
+  if (!force && now < s.next_progress && !(has_terminal() && terminal_was_resized())) return;
+  if (has_terminal()) {
+    // The last column stays free: a terminal may begin a row once it is taken.
+    draw_terminal_line(fitting_parts(parts, size_t(std::max(1, terminal_columns() - 1))));
     s.next_progress = now + kTerminalInterval;
   } else {
-    put(concat(line, "\n"));
+    put(concat(fitting_parts(parts, kLongestLine), "\n"));
     s.next_progress = now + kPlainInterval;
   }
+}
+
+void show_progress(std::string_view line, bool force) {
+  show_progress(std::vector<ProgressPart>{{std::string(line), 0}}, force);
 }
 
 void clear_progress() {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  erase_line(s);
+  erase_terminal_line();
 }
 
 }  // namespace finetune

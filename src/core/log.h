@@ -1,11 +1,13 @@
 // The log: lines to standard error and, once a run has a directory, to its log.txt. Nothing is
 // written to standard error before open_console(): a failed validation leaves exactly its one line.
-// A line stays one and harmless whatever it quotes: each goes through printable_message().
+// A line stays one and harmless whatever it quotes: each goes through printable_message(). In the
+// file each begins with its time.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/text/text.h"
 
@@ -28,7 +30,15 @@ void close_log_file();
 // The one progress line: rewritten in place on a terminal, a plain line every few seconds
 // otherwise and in the file; on standard error nothing with --quiet, nowhere with --no-progress.
 void enable_progress(bool on);
+struct ProgressPart {
+  std::string text;
+  int rank = 0;  // where the terminal is too narrow, parts of the highest rank are left out first
+};
+void show_progress(const std::vector<ProgressPart>& parts, bool force = false);
 void show_progress(std::string_view line, bool force = false);
 void clear_progress();
+
+// The parts that fit into so many columns, two spaces between them; at least those of rank 0.
+std::string fitting_parts(std::vector<ProgressPart> parts, size_t columns);
 
 }  // namespace finetune

@@ -14,16 +14,30 @@
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
+#include "train/record/result_line.h"
 
 namespace finetune {
 namespace {
 
 constexpr size_t kLongestShownMetric = 200;
 
+// By run.json, which has been written.
+RunIdentity identity_of(const Session& session) {
+  RunIdentity run;
+  run.output = session.given.output;
+  run.task = session.given.task;
+  run.options = options_given(session.given);
+  run.seed = session.given.seed;
+  for (const auto& [name, value] : read_facts(session.directory->facts())) {
+    if (name == "task") run.task = value;
+    if (name == "weights_sha256") run.weights_sha256 = value;
+  }
+  return run;
+}
+
 TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   TrainOutcome outcome;
-  outcome.metrics_json =
-      printable_json(json_line(NamedNumbers(metrics.begin(), metrics.end()))) + "\n";
+  outcome.result_line = result_line(identity_of(session), metrics);
   size_t width = 0;
   std::vector<std::pair<std::string, double>> lines;  // of a run that is read again: any names
   for (const auto& [name, value] : metrics) {
@@ -127,6 +141,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
   }
   write_metrics(s.directory->metrics(), metrics);  // last: its presence says that the run has ended
+  if (s.options.keep_checkpoints.value_or(0) == 0) s.directory->remove_checkpoints();
   log("model: ", s.directory->model().string(), ", weights sha256 ", sha256);
   return outcome_of(s, metrics);
 }

@@ -12,6 +12,7 @@
 #include "core/process_stats.h"
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
+#include "data/plan.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "tasks/registry.h"
@@ -20,6 +21,7 @@
 #include "train/options/duration.h"
 #include "train/options/option_transfer.h"
 #include "train/options/option_values.h"
+#include "train/plan/disk_forecast.h"
 #include "train/resume.h"
 #include "train/run/metrics_files.h"
 #include "train/run/process_check.h"
@@ -45,7 +47,7 @@ class Preparation {
  public:
   Preparation(Session& session, const TrainOptions& options, const SignalGuard& signals)
       : s_(session), comm_(session.comm), signals_(signals) {
-    s_.options = options;
+    s_.given = s_.options = options;
   }
 
   void run();
@@ -67,17 +69,18 @@ class Preparation {
   void blame_checkpoint(const Error& error) const;
   void resolve_options();
   void share_samples();
+  DiskForecast disk_of(const ParameterTable& table) const;
   void load();
   void reserve_buffers();
   void continue_run();
   void open_files();
-  void describe() const;
 
   Session& s_;
   Communicator& comm_;
   const SignalGuard& signals_;
   std::optional<FoundCheckpoint> found_;
-  std::vector<std::string> adopted_;  // options that are the checkpoint's
+  std::vector<std::string> adopted_;      // options that are the checkpoint's
+  std::vector<std::string> label_order_;  // so are these
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<WeightSource> source_;
   PretrainedReport loaded_;
@@ -116,8 +119,10 @@ void Preparation::look_at_output() {
     }
   });
   comm_.broadcast(&s_.finished, sizeof s_.finished, 0);
-  if (!s_.finished)
-    options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
+  if (s_.finished) return;
+  options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
+  label_order_ = names_from_text(broadcast_from_rank0(
+      comm_, names_to_text(found_ ? found_->state.labels : std::vector<std::string>())));
 }
 
 // A finished run's metrics answer for the data and the model it was trained on, and for no others.
@@ -212,7 +217,7 @@ void Preparation::read_data_and_model(int own_threads) {
     check_inputs_survive(options.output, inputs);
   }
   open_data_files();
-  s_.task = read_task(options, s_.data, s_.model, *source_);
+  s_.task = read_task(options, s_.data, s_.model, *source_, label_order_);
   if (s_.leads()) {
     s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
     s_.best_metric = checked_best_metric(options, *s_.task);
@@ -267,11 +272,18 @@ void Preparation::share_samples() {
   s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
 }
 
+DiskForecast Preparation::disk_of(const ParameterTable& table) const {
+  const int64_t epoch = steps_per_epoch(s_.objective->samples().size(), s_.options.batch_size);
+  return forecast_disk(s_.options, table, s_.schedule.total_steps, epoch, s_.has_eval);
+}
+
 void Preparation::load() {
   comm_.note("loading weights", -1);
   agree_on_errors(comm_, [&] {
     if (!reads()) return;
-    check_initial(s_.options, ParameterTable(s_.model.config, arrays_.head), *source_);
+    const ParameterTable table(s_.model.config, arrays_.head);
+    check_initial(s_.options, table, *source_);
+    if (s_.leads()) require_disk(s_.options, disk_of(table));
   });
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
   agree_on_errors(comm_, [&] {
@@ -313,24 +325,6 @@ void Preparation::continue_run() {
   load_checkpoint(s_, found_ ? found_->file.path : fs::path(), true, true);
 }
 
-void Preparation::describe() const {
-  const Engine& engine = *s_.engine;
-  log("model: ", s_.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
-      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(), " parameters");
-  for (const auto& line : loaded_.lines) log(line);
-  for (const auto& line : s_.task->describe()) log(line);
-  log("computing on ", s_.engine->backend().description(), ", ",
-      describe_micro_batches(s_.options));
-  const int64_t shards = *s_.options.virtual_shards;
-  for (const auto& line : describe_processes(comm_, shards, s_.step->order())) log(line);
-  for (std::string_view line :
-       {s_.step->route(), std::string_view(differing_), std::string_view(advice_)}) {
-    if (!line.empty()) log(line);
-  }
-  log(s_.schedule.total_steps, " steps of ", s_.options.batch_size, " samples, ",
-      s_.schedule.warmup_steps, " of them warm-up");
-}
-
 void Preparation::open_files() {
   const TrainOptions& options = s_.options;
   if (!s_.directory) {
@@ -343,7 +337,7 @@ void Preparation::open_files() {
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
-  describe();
+  describe_session(s_, loaded_.lines, {differing_, advice_});
   if (options.resume) {
     describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);
   }
@@ -351,8 +345,8 @@ void Preparation::open_files() {
   s_.state.version = FINETUNE_VERSION;
   s_.state.code_path = code_path_;
   finetune::create_directories(s_.directory->checkpoints());
-  s_.metrics_log = std::make_unique<MetricsLog>(
-      s_.directory->metrics_log(), found_ ? s_.state.step : -1, evaluated_step(s_.state));
+  s_.log = std::make_unique<RunLog>(*s_.directory, found_ ? s_.state.step : -1,
+                                    evaluated_step(s_.state), options.tensorboard);
   s_.startup_seconds = seconds_since_start();
 }
 

@@ -8,6 +8,7 @@
 #include "inference/batch_dispatch.h"
 #include "train/options/option_values.h"
 #include "train/plan/device_forecast.h"
+#include "train/run/process_check.h"
 
 namespace finetune {
 
@@ -68,6 +69,24 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   metrics["eval_runtime"] = seconds;
   metrics["eval_samples_per_second"] = double(set.samples.size()) / seconds;
   return evaluation;
+}
+
+void describe_session(const Session& s, const std::vector<std::string>& loaded,
+                      const std::vector<std::string>& warnings) {
+  const Engine& engine = *s.engine;
+  log("model: ", s.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
+      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(), " parameters");
+  for (const auto& line : loaded) log(line);
+  for (const auto& line : s.task->describe()) log(line);
+  log("computing on ", s.engine->backend().description(), ", ", describe_micro_batches(s.options));
+  const int64_t shards = *s.options.virtual_shards;
+  for (const auto& line : describe_processes(s.comm, shards, s.step->order())) log(line);
+  if (!s.step->route().empty()) log(s.step->route());
+  for (const std::string& line : warnings) {
+    if (!line.empty()) log(line);
+  }
+  log(s.schedule.total_steps, " steps of ", s.options.batch_size, " samples, ",
+      s.schedule.warmup_steps, " of them warm-up");
 }
 
 }  // namespace finetune

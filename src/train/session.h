@@ -11,9 +11,9 @@
 #include "tasks/objective.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/options/options.h"
+#include "train/record/run_log.h"
 #include "train/run/fingerprint.h"
 #include "train/run/gates.h"
-#include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 #include "train/run/run_setup.h"
 #include "train/schedule.h"
@@ -27,6 +27,7 @@ struct Session {
 
   // ---- of every process ---------------------------------------------------------------------
   Communicator& comm;
+  TrainOptions given;                    // as the command line and --config have them
   TrainOptions options;                  // as resolved
   ModelFiles model;                      // of those that did not read: the config alone
   std::shared_ptr<void> shared_samples;  // what `objective` views where processes share it
@@ -47,7 +48,7 @@ struct Session {
   std::vector<Assertion> assertions;
   std::string best_metric;  // empty without evaluation data
   std::unique_ptr<RunDirectory> directory;
-  std::unique_ptr<MetricsLog> metrics_log;
+  std::unique_ptr<RunLog> log;
   double time_limit = 0;  // seconds since the process started; 0: none
   double startup_seconds = 0;
   DataFiles data;
@@ -65,6 +66,11 @@ struct Session {
   // metrics and its time in `metrics`. Null if `poll` (the share done) stopped it.
   std::unique_ptr<Evaluation> evaluate(Metrics& metrics, const std::function<bool(double)>& poll);
 };
+
+// To the log, on rank 0: the model, how it was loaded, the data, where and in what pieces it is
+// computed, the schedule, and `warnings` that are not empty.
+void describe_session(const Session& session, const std::vector<std::string>& loaded,
+                      const std::vector<std::string>& warnings);
 
 // Checks options, data and model (Error, nothing written), makes the run's directory, loads or
 // continues. Of a finished run nothing is loaded: its data and model are compared by their sums.

@@ -16,24 +16,12 @@
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
+#include "train/record/progress.h"
 #include "train/session.h"
 #include "train/signals.h"
 
 namespace finetune {
 namespace {
-
-std::string clock_time(double seconds) {
-  int64_t s = int64_t(std::max(0.0, seconds) + 0.5);
-  auto two = [](int64_t n) { return concat(n < 10 ? "0" : "", n); };
-  if (s >= 3600) return concat(s / 3600, ":", two(s % 3600 / 60), ":", two(s % 60));
-  return concat(s / 60, ":", two(s % 60));
-}
-
-std::string metric_list(const Metrics& metrics) {
-  std::string out;
-  for (const auto& [name, value] : metrics) out += concat("  ", name, " ", format_fixed(value, 4));
-  return out;
-}
 
 Error diverged(int64_t step, const std::string& what) {
   return Error(ExitCode::diverged, concat("diverged at step ", step, ": ", what,
@@ -185,24 +173,21 @@ void Trainer::finish_steps_if_possible() noexcept {
 }
 
 void Trainer::log_step(const Begun& step, const StepResult& result, double seconds) {
-  s_.metrics_log->append({{"step", double(step.done)},
-                          {"epoch", epochs_at(step.done)},
-                          {"loss", result.loss},
-                          {"lr", step.learning_rate},
-                          {"grad_norm", result.gradient_norm},
-                          {"tokens_per_second", double(result.tokens) / seconds},
-                          {"samples_per_second", double(step.samples) / seconds}});
+  s_.log->append_step({{"step", double(step.done)},
+                       {"epoch", epochs_at(step.done)},
+                       {"loss", result.loss},
+                       {"lr", step.learning_rate},
+                       {"grad_norm", result.gradient_norm},
+                       {"tokens_per_second", double(result.tokens) / seconds},
+                       {"samples_per_second", double(step.samples) / seconds}});
 }
 
 void Trainer::show(int64_t done, double loss) {
-  double rate = total("samples") / std::max(1e-9, total("seconds"));
-  double left = total("seconds") / double(done) * double(total_steps() - done);
-  show_progress(
-      concat("step ", done, "/", total_steps(), "  epoch ", format_fixed(epochs_at(done), 2),
-             "  loss ", format_fixed(loss, 4), "  ", format_fixed(rate, 1), " samples/s  ",
-             format_fixed(total("tokens") / std::max(1e-9, total("seconds")), 0),
-             " tokens/s  remaining ", clock_time(left)),
-      is_last(done));
+  const double seconds = std::max(1e-9, total("seconds"));
+  const double left = total("seconds") / double(done) * double(total_steps() - done);
+  show_progress(progress_parts({done, total_steps(), epochs_at(done), loss,
+                                total("samples") / seconds, total("tokens") / seconds, left}),
+                is_last(done));
 }
 
 Trainer::Verdict Trainer::evaluate_on_rank_0() {
@@ -215,10 +200,14 @@ Trainer::Verdict Trainer::evaluate_on_rank_0() {
   if (!evaluation) return {.stop = stop_request()};
   NamedNumbers entry = {{"step", double(state_.step)}, {"epoch", epochs_done()}};
   entry.insert(entry.end(), metrics.begin(), metrics.end());
-  s_.metrics_log->append(entry);
-  log("evaluation at step ", state_.step, ":", metric_list(metrics));
+  s_.log->append_evaluation(entry);
   total("evaluated") = double(state_.step);
-  return judge(metrics, std::move(evaluation));
+  const Verdict verdict = judge(metrics, std::move(evaluation));
+  const bool is_best = state_.best_step == state_.step;
+  for (const std::string& line : evaluation_table(state_.step, epochs_done(), is_best, metrics)) {
+    log(line);
+  }
+  return verdict;
 }
 
 int Trainer::evaluate() {
@@ -267,15 +256,15 @@ void Trainer::save() {
   if (s_.leads()) {
     clear_progress();
     total("runtime") = runtime_before_ + seconds_now() - started_;
-    s_.metrics_log->sync();
+    s_.log->sync();
     s_.wait_for_fingerprints();
     path = checkpoint_path(s_.directory->checkpoints(), state_.step);
   }
   save_checkpoint(s_, path);
   saved_step_ = state_.step;
   if (!s_.leads()) return;
-  prune_checkpoints(s_.directory->checkpoints(), state_.step, s_.options.keep_checkpoints,
-                    state_.best_step);
+  prune_checkpoints(s_.directory->checkpoints(), state_.step,
+                    s_.options.keep_checkpoints.value_or(kKeptDuringRun), state_.best_step);
 }
 
 ExitCode Trainer::stop_requested() const {

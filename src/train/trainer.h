@@ -12,9 +12,9 @@ namespace finetune {
 struct TrainOutcome {
   ExitCode code = ExitCode::done;
   // Empty if the run did not end:
-  std::string metrics_json;  // the final metrics as one JSON object, with a line end
-  std::string summary;       // the same for people
-  std::string gate_table;    // metric, value, bound, PASS/FAIL; empty without --assert, --baseline
+  std::string result_line;  // the run and its final metrics as one JSON object (result_line.h)
+  std::string summary;      // the metrics for people
+  std::string gate_table;   // metric, value, bound, PASS/FAIL; empty without --assert, --baseline
 };
 
 // Throws Error for everything that ends the run with one line. Stopping by a signal or the time

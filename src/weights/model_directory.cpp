@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
+#include "core/files/text_file.h"
 
 namespace finetune {
 namespace {
@@ -48,6 +49,45 @@ std::optional<fs::path> find_checkpoint(const fs::path& directory) {
   return found[0];
 }
 
+// What a model of another kind needs before it can be taken; empty: it is of none that is known.
+std::string advice_on_name(const fs::path& file) {
+  const std::string suffix = file.extension().string();
+  if (suffix == ".onnx") {
+    return ": is an ONNX model, which holds a computation for inference; give the directory "
+           "(config.json, model.safetensors) that it was exported from";
+  }
+  if (suffix == ".gguf") {
+    return ": is a GGUF file, whose weights are rounded for inference; give the directory "
+           "(config.json, model.safetensors) that it was converted from";
+  }
+  return "";
+}
+
+std::string advice_on_file(const fs::path& file) {
+  const bool is_gguf =
+      kind_of(file, ExitCode::model) == FileKind::file && read_beginning(file, 4) == "GGUF";
+  return advice_on_name(is_gguf ? fs::path("of its content.gguf") : file);
+}
+
+std::string advice_on_directory(const fs::path& directory) {
+  if (have_file(directory / "adapter_config.json")) {
+    return concat(directory.string(),
+                  ": is a PEFT adapter, not a whole model; merge it into its base model first (in "
+                  "Python: PeftModel.from_pretrained(base, adapter).merge_and_unload()"
+                  ".save_pretrained(directory)) and give that directory");
+  }
+  std::vector<fs::path> found;
+  for (const fs::path& inside : {directory, directory / "onnx"}) {
+    std::error_code error;
+    for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error)) {
+      if (!advice_on_name(it->path()).empty()) found.push_back(it->path());
+    }
+  }
+  if (found.empty()) return "";
+  const fs::path first = *std::min_element(found.begin(), found.end());
+  return first.string() + advice_on_name(first);
+}
+
 }  // namespace
 
 std::optional<fs::path> find_weights(const fs::path& directory) {
@@ -79,6 +119,8 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
     model.directory = is_run ? path / "model" : path;
   } else {
     if (path_exists(path, ExitCode::model)) {
+      const std::string advice = advice_on_file(path);
+      if (!advice.empty()) throw model_error(path.string(), advice);
       model.weights = path;
     } else if (have_file(fs::path(path) += ".index")) {
       model.weights = fs::path(path) += ".index";
@@ -96,12 +138,16 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
                         ": a run that has not come to its end has no model yet; finetune train "
                         "--resume goes on with it");
     }
+    const std::string advice = advice_on_directory(model.directory);
+    if (!advice.empty()) throw model_error(advice);
     throw model_error(model.directory.string(), ": has neither config.json nor bert_config.json");
   }
   model.config = *config;
   if (need_weights && model.weights.empty()) {
     std::optional<fs::path> weights = find_weights(model.directory);
     if (!weights) {
+      const std::string advice = advice_on_directory(model.directory);
+      if (!advice.empty()) throw model_error(advice);
       throw model_error(model.directory.string(),
                         ": has no weights; one of model.safetensors, model.safetensors.index.json, "
                         "pytorch_model.bin, tf_model.h5, bert_model.ckpt.index is needed");

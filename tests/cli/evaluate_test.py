@@ -6,29 +6,33 @@ import subprocess
 from pathlib import Path
 
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, evaluate, predict, rows_of, squad, trained, write
-from harness import BINARY, fail, main, metrics_of, need, succeed
+from harness import BINARY, fail, main, metrics_in, metrics_of, need, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
+
+
+def scores(data, *more, **options):
+    return metrics_in(evaluate(data, "--label-column", "category", "--json", *more, **options).out)
 
 
 def test_evaluate_inputs(directory):
     need(*MODELS)
     lines = open(EVAL, encoding="utf-8").readlines()[:301]
     whole = write(directory / "e.csv", "".join(lines))
-    expected = evaluate(whole, "--label-column", "category", "--json").out
+    expected = scores(whole)
     # several files are joined, a pipe is a file
     parts = [write(directory / f"{i}.csv", lines[0] + "".join(lines[1 + 100 * i:101 + 100 * i])) for i in range(3)]
-    assert evaluate(parts, "--label-column", "category", "--json").out == expected
+    assert scores(parts) == expected
     column = [row[1] for row in rows_of("".join(lines))]
     assert column[0] == "category"
     text = "".join(lines)
-    assert evaluate(Path("/dev/stdin"), "--label-column", "category", "--json", stdin=text).out == expected
+    assert scores(Path("/dev/stdin"), stdin=text) == expected
     # The first N usable rows.
-    first = evaluate(parts[0], "--label-column", "category", "--json").out
-    assert evaluate(parts, "--label-column", "category", "--json", "--max-eval-samples", 100).out == first
+    first = scores(parts[0])
+    assert scores(parts, "--max-eval-samples", 100) == first
     bad = write(directory / "bad.csv", lines[0] + '"",x\nragged\n' + "".join(lines[1:]))
     result = evaluate(bad, "--label-column", "category", "--json", "--skip-bad-rows", "--max-eval-samples", 100)
-    assert result.out == first and "2 unusable rows" in result.err, result
+    assert metrics_in(result.out) == first and "2 unusable rows" in result.err, result
     # Faults are found before anything is computed or written, in the last row too.
     out = directory / "out"
     base = ["evaluate", "--model", MODEL, "--label-column", "category", "--output", out, "--data"]
@@ -115,7 +119,7 @@ def same_metrics(out, data, *more):
     """evaluate gives what the run ended with."""
     expected = {k: v for k, v in metrics_of(out).items() if k.startswith("eval_")}
     for model in (out, out / "model"):
-        found = json.loads(succeed("evaluate", "--model", model, "--data", data, "--json", *more).out)
+        found = metrics_in(succeed("evaluate", "--model", model, "--data", data, "--json", *more).out)
         for key, value in found.items():
             assert abs(value - expected[key]) <= 1e-6 * max(1, abs(value)), (key, value, expected)
         assert set(found) <= set(expected) and len(found) >= 3, (found, expected)
@@ -169,8 +173,8 @@ def test_evaluate_equals_the_run_of_questions(directory):
     same_metrics(v2, both)
     # The rules follow the data unless stated.
     only_v1 = write(directory / "v1.json", squad([q for q in mixed if q[3]]))
-    v1_keys = set(json.loads(succeed("evaluate", "--model", v2, "--data", only_v1, "--json").out))
-    v2_keys = set(json.loads(succeed("evaluate", "--model", out, "--data", both, "--json", "--max-length", 64,
+    v1_keys = set(metrics_in(succeed("evaluate", "--model", v2, "--data", only_v1, "--json").out))
+    v2_keys = set(metrics_in(succeed("evaluate", "--model", out, "--data", both, "--json", "--max-length", 64,
                                      "--doc-stride", 16).out))
     assert "eval_no_answer_f1" in v2_keys and "eval_no_answer_f1" not in v1_keys, (v1_keys, v2_keys)
     forced = succeed("evaluate", "--model", v2, "--data", only_v1, "--json", "--squad-version", 2)

@@ -82,6 +82,13 @@ def facts_of(run_directory):
     return json.loads((Path(run_directory) / "run.json").read_text())
 
 
+def metrics_in(line):
+    """The metrics of what --json of train and evaluate prints, without what identifies the run."""
+    assert line.count("\n") == 1 and line.endswith("\n"), line
+    return {name: value for name, value in json.loads(line).items()
+            if name not in ("output", "task", "seed", "weights_sha256", "options")}
+
+
 def main(module_globals):
     passed = failed = 0
     for name, test in list(module_globals.items()):

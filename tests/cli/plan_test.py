@@ -53,6 +53,10 @@ def test_numbers(directory):
     need(*MODELS)
     forecast = plan(*CLASSIFICATION, "--no-time")
     assert all(isinstance(value, (int, float)) for value in forecast.values())
+    # Two epochs: two checkpoints of weights and moments and then the model, which alone is left.
+    assert forecast["checkpoint_disk_mb"] - 1 == 3 * (forecast["model_disk_mb"] - 1) > 0, forecast
+    assert forecast["peak_disk_mb"] == 2 * forecast["checkpoint_disk_mb"] + forecast["model_disk_mb"], forecast
+    assert forecast["final_disk_mb"] == forecast["model_disk_mb"], forecast
     parts = ("weights_mb", "gradients_mb", "optimizer_mb", "activations_mb", "data_mb", "program_mb")
     assert abs(sum(forecast[part] for part in parts) - forecast["peak_memory_mb"]) < 0.1, forecast
     assert 1.9 * forecast["weights_mb"] < forecast["optimizer_mb"] <= 2 * forecast["weights_mb"]
@@ -95,7 +99,7 @@ def test_time(directory):
     long = plan("--model", QA_MODEL, *QA, "--batch-size", 4000, "--micro-batch-tokens", 1000, "--virtual-shards", 3)
     assert long["total_seconds"] > 0 and long["largest_micro_batch_tokens"] <= 1000
     text = succeed("plan", *CLASSIFICATION, "--output", directory / "run").out
-    for words in ("40 steps of 32 samples", "2 evaluations of 500", "optimizer", "peak", "--recompute", "in all"):
+    for words in ("40 steps of 32 samples", "2 evaluations of 500", "optimizer", "peak", "--recompute", "disk, MiB", "in all"):
         assert words in text, text
     assert not (directory / "run").exists()
 

@@ -82,7 +82,8 @@ def test_inspect(directory):
     model = json.loads(succeed("inspect", MODEL, "--json").out)
     assert model["config"]["num_hidden_layers"] == 2 and len(model["weights"]["tensors"]) == 41, model
     assert json.loads(succeed("inspect", MODEL / "model.safetensors", "--json").out)["weights"]["format"]
-    out = trained(directory, "run", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--save-every", 4)
+    out = trained(directory, "run", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--save-every", 4,
+                  "--keep-checkpoints", 2)
     found = json.loads(succeed("inspect", out, "--json").out)
     assert found["run"]["finished"] and found["run"]["options"]["label-column"] == "category", found["run"]
     assert found["run"]["metrics"] == metrics_of(out) and found["run"]["facts"]["seed"] == "42"

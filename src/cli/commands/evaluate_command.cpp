@@ -12,13 +12,17 @@
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/log.h"
+#include "engine/export_model.h"
+#include "engine/model_tensors.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
+#include "train/record/result_line.h"
 #include "train/run/evaluation_directory.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"
+#include "weights/weights.h"
 
 namespace finetune {
 namespace {
@@ -78,6 +82,52 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   return subject;
 }
 
+// What was given, by the options' names.
+std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
+  const InferenceOptions& i = o.inference;
+  std::vector<ConfigItem> items = {{"model", i.model}, {"data", o.data}};
+  auto add = [&](const char* name, const auto& value) {
+    if (value) items.push_back({name, *value});
+  };
+  auto add_other = [&](const char* name, const auto& value, const auto& unless) {
+    if (value != unless) items.push_back({name, value});
+  };
+  add("text-column", i.text_columns);
+  add("text-pair-column", i.text_pair_column);
+  add("label-column", i.label_column);
+  add("max-length", i.max_length);
+  add("doc-stride", i.doc_stride);
+  add("squad-version", i.squad_version);
+  add_other("max-eval-samples", o.max_samples, 0);
+  add_other("skip-bad-rows", o.skip_bad_rows, false);
+  add_other("ignore-unknown-labels", o.ignore_unknown_labels, false);
+  add_other("batch-size", i.batch_size, 0);
+  add_other("precision", i.precision, "auto");
+  add_other("device", i.device, "auto");
+  add_other("threads", i.threads, 0);
+  return items;
+}
+
+// Of the run whose model it is, where that is known.
+std::optional<uint64_t> seed_of(const FineTuned& model) {
+  const fs::path run = fs::absolute(model.model.directory.directory).parent_path();
+  if (output_state(run) != OutputState::run) return std::nullopt;
+  try {
+    for (const auto& [name, value] : read_facts(run / "run.json")) {
+      if (name == "seed") return parse_int(value);
+    }
+  } catch (const Error&) {  // the model is whole without it
+  }
+  return std::nullopt;
+}
+
+RunIdentity identity_of(const EvaluateOptions& o, FineTuned& model) {
+  const auto weights = model.engine->weights_on_host();
+  ArenaTensors tensors(model.engine->table(), const_cast<float*>(weights.get()));
+  return {o.output, std::string(name_of(model.kind)), options_given(o), seed_of(model),
+          weights_sha256(tensors)};
+}
+
 void run(const EvaluateOptions& o) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
@@ -115,7 +165,7 @@ void run(const EvaluateOptions& o) {
     files->commit();
   }
   if (o.json) {
-    write_standard_output(json_line(NamedNumbers(metrics.begin(), metrics.end())) + "\n");
+    write_standard_output(result_line(identity_of(o, model), metrics));
     return;
   }
   for (const auto& [name, value] : metrics) {
@@ -151,7 +201,8 @@ void add_evaluate_command(Subcommand program, int&) {
       .group("Output");
   command.add_flag("--overwrite", o->overwrite, "replace an earlier evaluation in --output")
       .group("Output");
-  command.add_flag("--json", o->json, "print the metrics as one JSON object").group("Output");
+  command.add_flag("--json", o->json, "print model, options and metrics as one JSON object")
+      .group("Output");
   command.add_flag("--quiet", o->quiet, "no log on standard error").group("Output");
   command.add_flag("--no-progress", o->no_progress, "no progress line").group("Output");
   command.footer(

@@ -102,6 +102,12 @@ NamedNumbers numbers_of(const RunPlan& plan) {
       {"all_processes_mb", mb(m.host)},
       {"available_mb", plan.available_mb},
   };
+  for (const auto& [name, bytes] : {std::pair("checkpoint", plan.disk.checkpoint),
+                                    {"model", plan.disk.model},
+                                    {"peak", plan.disk.peak},
+                                    {"final", plan.disk.left}}) {
+    out.emplace_back(concat(name, "_disk_mb"), mb(int64_t(bytes)));
+  }
   if (plan.device) add_device_numbers(*plan.device, out);
   for (const Alternative& other : plan.alternatives) {
     const std::string size = other.divisor == 1 ? "" : other.divisor == 2 ? "half_" : "quarter_";
@@ -228,6 +234,15 @@ std::string memory_text(const RunPlan& plan) {
                    [](const Alternative& a) { return a.recomputed.host; });
 }
 
+std::string disk_text(const DiskForecast& disk) {
+  std::string out = "\ndisk, MiB\n";
+  out += line("checkpoint", megabytes(int64_t(disk.checkpoint)),
+              concat("each, ", disk.checkpoints, " at once at most"));
+  out += line("model", megabytes(int64_t(disk.model)), "");
+  out += line("peak", megabytes(int64_t(disk.peak)), "");
+  return out + line("in the end", megabytes(int64_t(disk.left)), "by --keep-checkpoints");
+}
+
 std::string text_of(const RunPlan& plan) {
   const Workload& work = plan.work;
   std::string out = concat(plan.task, ": ", plan.samples, " samples, ", plan.train_tokens,
@@ -245,7 +260,7 @@ std::string text_of(const RunPlan& plan) {
                   plan.eval_samples, " samples, ", plan.eval_tokens, " tokens, up to ",
                   work.evaluation.tokens, " at once\n");
   }
-  out += "\n" + memory_text(plan);
+  out += "\n" + memory_text(plan) + disk_text(plan.disk);
   if (plan.too_large)
     out += "\nNo time is measured: the run does not fit into the memory available.\n";
   if (!plan.timed) return out;

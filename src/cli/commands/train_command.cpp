@@ -30,7 +30,7 @@ constexpr const char* kTrainExamples =
 void run(const TrainOptions& options, int& exit_code) {
   TrainOutcome outcome = run_training(options, world());
   exit_code = int(outcome.code);
-  std::fputs(options.json ? outcome.metrics_json.c_str() : outcome.summary.c_str(), stdout);
+  std::fputs(options.json ? outcome.result_line.c_str() : outcome.summary.c_str(), stdout);
   std::fputs(outcome.gate_table.c_str(), options.json ? stderr : stdout);
   for (std::string_view line : split(outcome.gate_table, '\n')) {
     if (!line.empty()) log_to_file(line);

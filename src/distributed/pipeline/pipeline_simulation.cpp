@@ -12,7 +12,7 @@ namespace {
 using Kind = PipelineAction::Kind;
 
 // From a stage to a neighbour, of activations or of gradients.
-struct Link {
+struct Channel {
   bool full = false;
   int micro = 0, block = 0;  // that receives
   double arrival = 0;
@@ -74,21 +74,21 @@ class Simulation {
     return false;
   }
 
-  bool send(Link& link, int s, const PipelineAction& action, int to_block) {
-    if (link.full) return false;
+  bool send(Channel& channel, int s, const PipelineAction& action, int to_block) {
+    if (channel.full) return false;
     double& now = stages_[size_t(s)].now;
-    now = std::max(now, link.taken);
-    link = {true, action.micro, to_block, now + seconds_(s, action), link.taken};
+    now = std::max(now, channel.taken);
+    channel = {true, action.micro, to_block, now + seconds_(s, action), channel.taken};
     return true;
   }
 
-  bool receive(Link& link, int s, const PipelineAction& action, int block) {
-    if (!link.full) return false;
-    FINETUNE_CHECK(link.micro == action.micro && link.block == block);
+  bool receive(Channel& channel, int s, const PipelineAction& action, int block) {
+    if (!channel.full) return false;
+    FINETUNE_CHECK(channel.micro == action.micro && channel.block == block);
     double& now = stages_[size_t(s)].now;
-    now = std::max(now, link.arrival);
-    link.taken = now;
-    link.full = false;
+    now = std::max(now, channel.arrival);
+    channel.taken = now;
+    channel.full = false;
     return true;
   }
 
@@ -109,7 +109,7 @@ class Simulation {
   const PipelineShape& shape_;
   const ActionSeconds& seconds_;
   std::vector<StageState> stages_;
-  std::vector<Link> activations_, gradients_;  // by the stage that sends
+  std::vector<Channel> activations_, gradients_;  // by the stage that sends
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/printable.h"
+#include "train/options/foreign_names.h"
 
 namespace finetune {
 namespace {
@@ -281,6 +282,12 @@ void check_config_names(const std::vector<ConfigEntry>& entries,
                         const std::vector<std::string>& known, const std::string& file_name) {
   for (const auto& entry : entries) {
     if (std::find(known.begin(), known.end(), entry.name) != known.end()) continue;
+    auto has = [&](std::string_view own) {
+      return std::find(known.begin(), known.end(), own) != known.end();
+    };
+    if (const auto hint = foreign_option_hint(entry.name, has)) {
+      throw usage_error(file_name, ":", entry.line, ": ", *hint);
+    }
     auto near = closest_match(entry.name, known);
     throw usage_error(file_name, ":", entry.line, ": unknown option ", in_quotes(entry.name),
                       near ? concat(" (did you mean ", *near, "?)") : std::string());

@@ -47,4 +47,12 @@ TrainOptions options_from_text(const std::string& text) {
   return options;
 }
 
+std::string names_to_text(const std::vector<std::string>& names) {
+  return json(names).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::vector<std::string> names_from_text(const std::string& text) {
+  return json::parse(text).get<std::vector<std::string>>();
+}
+
 }  // namespace finetune

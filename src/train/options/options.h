@@ -64,10 +64,11 @@ struct TrainOptions {
 
   std::optional<int64_t> eval_every;
   std::optional<int64_t> save_every;
-  int64_t keep_checkpoints = 2;
+  std::optional<int64_t> keep_checkpoints;  // kKeptDuringRun, none after it
   std::string best_metric;
   int64_t early_stopping = 0;
   int64_t log_every = 1;
+  bool tensorboard = false;
   bool resume = false;
   bool overwrite = false;
   bool reinit_head = false;
@@ -159,6 +160,7 @@ constexpr int64_t kMostMicroBatches = 65536;  // of a virtual shard
 constexpr int64_t kMostRanks = 65536;
 inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
+constexpr int64_t kKeptDuringRun = 2;         // checkpoints, where --keep-checkpoints is not given
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>
@@ -276,8 +278,8 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"save-every", evaluation, run, at_least(1),
          "checkpoint every N steps (default: each epoch)"},
         o.save_every);
-  visit({"keep-checkpoints", evaluation, run, at_least(1),
-         "newest checkpoints kept, besides the best"},
+  visit({"keep-checkpoints", evaluation, run, at_least(0),
+         "newest checkpoints kept, besides the best (default: 2, and none when the run has ended)"},
         o.keep_checkpoints);
   visit({"best-metric", evaluation, result,
          "metric that chooses the exported model (default: the task's)", "", "METRIC"},
@@ -287,6 +289,8 @@ void for_each_option(Options& o, Visit&& visit) {
         o.early_stopping);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
         o.log_every);
+  visit({"tensorboard", evaluation, run, "write event files for TensorBoard into --output, too"},
+        o.tensorboard);
 
   visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
   visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);
@@ -351,7 +355,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"overwrite", output, session, "replace an earlier run in --output"}, o.overwrite);
   visit({"resume", output, session, "continue the run in --output from its newest checkpoint"},
         o.resume);
-  visit({"json", output, session, "print the final metrics as one JSON object"}, o.json);
+  visit(
+      {"json", output, session, "print the run and its final metrics as one JSON object, one line"},
+      o.json);
   visit({"quiet", output, session, "no log on standard error"}, o.quiet);
   visit({"no-progress", output, session, "no progress line"}, o.no_progress);
 }

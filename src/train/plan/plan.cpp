@@ -9,6 +9,7 @@
 #include "core/files/file_kind.h"
 #include "core/process_stats.h"
 #include "core/threads/parallel.h"
+#include "data/plan.h"
 #include "distributed/zero_partition.h"
 #include "tasks/registry.h"
 #include "train/plan/memory_probe.h"
@@ -119,6 +120,9 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
 
   const ParameterTable table(p.model.config, p.task->head());
   plan.parameters = table.count();
+  plan.disk =
+      forecast_disk(options, table, p.steps, steps_per_epoch(plan.samples, options.batch_size),
+                    plan.eval_samples > 0);
   DeviceRun on_device{
       p.model.config,
       table,

@@ -10,6 +10,7 @@
 
 #include "train/options/options.h"
 #include "train/plan/device_forecast.h"
+#include "train/plan/disk_forecast.h"
 #include "train/plan/memory_forecast.h"
 #include "train/plan/workload.h"
 
@@ -51,6 +52,7 @@ struct RunPlan {
   bool recompute = false;
   Workload work;
   MemoryForecast memory;  // of the host
+  DiskForecast disk;
   std::optional<DevicePlan> device;
   // The run's own micro-batches first, then half and a quarter of training's largest one.
   std::vector<Alternative> alternatives;

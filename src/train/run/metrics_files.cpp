@@ -23,11 +23,6 @@ std::string too_many(const fs::path& path) {
   return concat(path.string(), ": has more than ", kMostMetrics, " entries");
 }
 
-std::string json_number(double value) {
-  if (value == std::floor(value) && std::abs(value) < 0x1p53) return concat(int64_t(value));
-  return format_number(value);
-}
-
 std::string json_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -64,12 +59,17 @@ void keep_lines_up_to(const fs::path& path, int64_t step, int64_t evaluated) {
 
 }  // namespace
 
+std::string number_text(double value) {
+  if (value == std::floor(value) && std::abs(value) < 0x1p53) return concat(int64_t(value));
+  return format_number(value);
+}
+
 std::string json_line(const NamedNumbers& numbers) {
   std::string line = "{";
   for (const auto& [name, value] : numbers) {
     if (!std::isfinite(value)) continue;
     if (line.size() > 1) line += ',';
-    line += concat(json_string(name), ":", json_number(value));
+    line += concat(json_string(name), ":", number_text(value));
   }
   return line + "}";
 }
@@ -78,7 +78,7 @@ void write_metrics(const fs::path& path, const std::map<std::string, double>& me
   std::string text = "{";
   for (const auto& [name, value] : metrics) {
     if (!std::isfinite(value)) continue;
-    text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", json_number(value));
+    text += concat(text.size() > 1 ? ",\n  " : "\n  ", json_string(name), ": ", number_text(value));
   }
   write_file(path, text + "\n}\n");
 }
@@ -124,6 +124,29 @@ NamedFacts read_facts(const fs::path& path) {
     if (facts.size() > kMostMetrics) throw model_error(too_many(path));
   }
   return facts;
+}
+
+std::vector<NamedNumbers> read_metrics_log(const fs::path& path) {
+  std::vector<NamedNumbers> lines;
+  if (!path_exists(path, ExitCode::model)) return lines;
+  const MappedFile file(path, ExitCode::model);
+  file.read_intact([&] {
+    simdjson::dom::parser parser;
+    for (std::string_view line : split(file.text(), '\n')) {
+      simdjson::dom::object object;
+      if (auto error = parser.parse(line.data(), line.size()).get(object)) {
+        json_fault(error);  // throws where memory is short
+        continue;
+      }
+      NamedNumbers numbers;
+      for (auto field : object) {
+        double value = 0;
+        if (!field.value.get(value)) numbers.emplace_back(field.key, value);
+      }
+      if (!numbers.empty()) lines.push_back(std::move(numbers));
+    }
+  });
+  return lines;
 }
 
 MetricsLog::MetricsLog(fs::path path, int64_t resume_step, int64_t evaluated_step)

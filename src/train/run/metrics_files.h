@@ -18,6 +18,9 @@ using NamedNumbers = std::vector<std::pair<std::string, double>>;
 // {"step":1,"loss":0.5}; names in the order given, whole numbers without a point.
 std::string json_line(const NamedNumbers& numbers);
 
+// As JSON and CSV have it: whole numbers without a point, all others so that they read back.
+std::string number_text(double value);
+
 // Flat, numbers only, one per line, through a temporary file.
 void write_metrics(const std::filesystem::path& path, const std::map<std::string, double>& metrics);
 // Error(code) naming the file if it is not such a file (numbers in nested objects are passed
@@ -30,6 +33,10 @@ using NamedFacts = std::vector<std::pair<std::string, std::string>>;
 void write_facts(const std::filesystem::path& path, const NamedFacts& facts);
 // Error(model) naming the file if it is not such a file.
 NamedFacts read_facts(const std::filesystem::path& path);
+
+// The lines of a metrics.jsonl; what is no whole line of numbers is passed over. Empty if there is
+// no such file. Error(model).
+std::vector<NamedNumbers> read_metrics_log(const std::filesystem::path& path);
 
 // metrics.jsonl. Each line is handed to the operating system at once, so that a killed process
 // loses none. Errors are Error(model) naming the file.

@@ -18,6 +18,7 @@
 #include "core/files/temporary_name.h"
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
+#include "train/record/event_file.h"
 #include "train/run/evaluation_directory.h"
 
 namespace finetune {
@@ -27,9 +28,10 @@ constexpr std::string_view kMarker = "# finetune ";
 
 // Every name that a run gives to a file in its directory. --overwrite removes these, checkpoints
 // and exported files in model/, and no others.
-constexpr std::array kRunFiles{"config.toml", "run.json", "metrics.jsonl", "log.txt"};
+constexpr std::array kRunFiles{"config.toml", "run.json",        "metrics.jsonl",
+                               "metrics.csv", "evaluations.csv", "log.txt"};
 bool is_run_file(std::string_view name) {
-  return is_evaluation_file(name) ||
+  return is_evaluation_file(name) || is_event_file(name) ||
          std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();
 }
 
@@ -172,6 +174,10 @@ RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(d
     ::close(lock_);
     throw;
   }
+}
+
+void RunDirectory::remove_checkpoints() const {
+  finetune::remove_checkpoints(checkpoints());
 }
 
 RunDirectory::~RunDirectory() {

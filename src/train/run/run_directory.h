@@ -38,8 +38,12 @@ class RunDirectory {
   std::filesystem::path config() const { return path_ / "config.toml"; }
   std::filesystem::path facts() const { return path_ / "run.json"; }
   std::filesystem::path metrics_log() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path metrics_table() const { return path_ / "metrics.csv"; }
+  std::filesystem::path evaluations_table() const { return path_ / "evaluations.csv"; }
   std::filesystem::path metrics() const { return path_ / "metrics.json"; }  // written last
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  // Of a run that has ended; the folder too, if nothing else is in it. Error(model).
+  void remove_checkpoints() const;
   std::filesystem::path model() const { return path_ / "model"; }
   std::filesystem::path log() const { return path_ / "log.txt"; }
 

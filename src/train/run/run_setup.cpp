@@ -47,13 +47,15 @@ DataFiles open_data(const TrainOptions& options, const std::function<void()>& ch
 }
 
 std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& data,
-                                const ModelFiles& model, const WeightSource& source) {
+                                const ModelFiles& model, const WeightSource& source,
+                                std::vector<std::string> label_order) {
   TaskKind kind = options.task.empty() ? task_of_data(data.train[0]) : *task_named(options.task);
   require_options_of(kind, options);
   bool has_head = source.find(traits_of(kind).head_weight(*model.config.architecture)) != nullptr;
   TaskOptions of_task = task_options(options);
   of_task.train_files = data.train;
   of_task.eval_files = data.eval;
+  of_task.label_order = std::move(label_order);
   auto task = traits_of(kind).make(
       of_task, {*model.tokenizer, model.config, has_head && !options.reinit_head});
   if (has_head && !options.reinit_head && !task->keeps_head()) {

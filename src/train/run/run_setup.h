@@ -30,10 +30,11 @@ struct DataFiles {
 // Error(data) for a file that is missing. `check_stop` is called while a pipe brings nothing.
 DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop = nullptr);
 
-// Reads and tokenizes the data. Error(usage) for options of another task, Error(model) if the model
-// has a head for other labels.
+// Reads and tokenizes the data. `label_order`: of a run that goes on, its labels by id.
+// Error(usage) for options of another task, Error(model) if the model has a head for other labels.
 std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& data,
-                                const ModelFiles& model, const WeightSource& source);
+                                const ModelFiles& model, const WeightSource& source,
+                                std::vector<std::string> label_order = {});
 
 // All names in the run's metrics.json.
 std::vector<std::string> metrics_of_run(const Task& task);

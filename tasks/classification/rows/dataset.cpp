@@ -59,6 +59,13 @@ void cut(std::vector<uint32_t>& rows, int64_t limit) {
   if (limit > 0 && int64_t(rows.size()) > limit) rows.resize(size_t(limit));
 }
 
+// The same labels as `order` has them, if it has exactly these.
+LabelMap in_order(LabelMap labels, const std::vector<std::string>& order) {
+  const std::vector<std::string>& names = labels.names();
+  if (!std::is_permutation(order.begin(), order.end(), names.begin(), names.end())) return labels;
+  return LabelMap(order);
+}
+
 // The distinct labels of all usable rows.
 LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType problem) {
   std::vector<std::string_view> values;
@@ -66,7 +73,7 @@ LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType
     for_each_label(source.value(row), problem, options,
                    [&](std::string_view name) { values.push_back(name); });
   }
-  LabelMap labels = LabelMap::from_values(values);
+  LabelMap labels = in_order(LabelMap::from_values(values), options.label_order);
   int64_t least = problem == ProblemType::single_label ? 2 : 1;
   if (labels.size() < least) {
     throw data_error(source.file().string(), ": column ", in_quotes(options.label_column), " has ",

@@ -275,7 +275,7 @@ def test_damaged_options_of_a_checkpoint(directory):
     need("golden/tiny-bert-classification", "golden/trajectory-classification-train.csv")
     out = directory / "run"
     line = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--output", out, "--epochs", 1]
-    succeed(*line, "--save-every", 2, "--max-steps", 3, "--quiet")
+    succeed(*line, "--save-every", 2, "--keep-checkpoints", 2, "--max-steps", 3, "--quiet")
     (out / "metrics.json").unlink()
     checkpoint = max((out / "checkpoints").iterdir())
     kept = checkpoint.read_bytes()

@@ -17,6 +17,18 @@ TEST_CASE("labels are sorted by code point") {
   CHECK(LabelMap().find("a") == -1);
 }
 
+TEST_CASE("labels that are all numbers are sorted as numbers") {
+  CHECK(LabelMap::from_values({"10", "9", "0", "21", "-3", "2.5", "1e1"}).names() ==
+        std::vector<std::string>{"-3", "0", "2.5", "9", "10", "1e1", "21"});
+  CHECK(LabelMap::from_values({"1.0", "1", "01", "0"}).names() ==
+        std::vector<std::string>{"0", "01", "1", "1.0"});
+  // One that is none, and all are text.
+  for (const char* other : {"x", "", "nan", "inf", "1e400", " 3", "0x1"}) {
+    CHECK(LabelMap::from_values({"10", "9", other}).find("10") <
+          LabelMap::from_values({"10", "9", other}).find("9"));
+  }
+}
+
 TEST_CASE("a model's own map keeps its order") {
   LabelMap map({"positive", "negative"});
   CHECK(map.find("positive") == 0);

@@ -50,6 +50,20 @@ TEST_CASE("labels are strings in the order of their code points") {
   CHECK(data.text_columns == std::vector<std::string>{"text"});
 }
 
+TEST_CASE("a run that goes on keeps the order of its labels") {
+  TemporaryDirectory folder;
+  TaskOptions options = training_on(folder.write("t.csv", "text,label\na,10\nb,9\nc,8\n"));
+  CHECK(load(options).labels.names() == std::vector<std::string>{"8", "9", "10"});
+  options.label_order = {"10", "8", "9"};
+  CHECK(load(options).labels.names() == options.label_order);
+  CHECK(load(options).train.labels == std::vector<int32_t>{0, 2, 1});
+  for (const auto& other :
+       {std::vector<std::string>{"10", "8"}, {"10", "8", "7"}, {"8", "8", "9"}}) {
+    options.label_order = other;  // the labels of other data
+    CHECK(load(options).labels.names() == std::vector<std::string>{"8", "9", "10"});
+  }
+}
+
 TEST_CASE("text columns: joined, paired, and the only candidate") {
   TemporaryDirectory folder;
   auto file = folder.write("t.csv", "a,b,c,kind\nxx,yyy,zzzz zz,p\nx,,z,q\n");

@@ -34,6 +34,22 @@ TEST_CASE("weights are taken in the documented order") {
   }
 }
 
+TEST_CASE("models of other kinds are told what to do") {
+  TemporaryDirectory directory;
+  write_bytes(directory / "model.onnx", "x");
+  CHECK(contains(find_refusal(directory / "model.onnx"), "model.onnx: is an ONNX model"));
+  CHECK(contains(find_refusal(directory.path()), "model.onnx: is an ONNX model"));
+  write_bytes(directory / "config.json", "{}");
+  CHECK(contains(find_refusal(directory.path()), "model.onnx: is an ONNX model"));
+  write_bytes(directory / "weights.bin", "GGUF\x03");
+  CHECK(contains(find_refusal(directory / "weights.bin"), "weights.bin: is a GGUF file"));
+  CHECK(contains(find_refusal(directory / "absent.gguf"), "no such directory or file"));
+  write_bytes(directory / "adapter_config.json", "{}");
+  CHECK(contains(find_refusal(directory.path()), "is a PEFT adapter"));
+  write_bytes(directory / "model.safetensors", "x");  // a whole model beside it
+  CHECK(find_model(directory.path()).weights == directory / "model.safetensors");
+}
+
 TEST_CASE("several checkpoints are not guessed between") {
   TemporaryDirectory directory;
   write_bytes(directory / "config.json", "{}");

@@ -1,0 +1,75 @@
+// finetune compare: finished runs beside each other, and whether they differ by more than noise.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/commands/compare_output.h"
+#include "cli/standard_output.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "train/compare/comparison.h"
+#include "train/compare/noise.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kCompareExamples =
+    "Examples:\n"
+    "  finetune compare runs/a runs/b\n"
+    "  finetune compare runs/* --by lr --metric eval_f1_macro\n"
+    "  finetune compare runs --markdown >> report.md        all runs in a directory\n"
+    "\n"
+    "Runs that differ only in their seed are one row: mean ± standard deviation. Whether a\n"
+    "difference to the best row is more than noise is judged by a paired bootstrap over the saved\n"
+    "predictions and by the spread over seeds, as far as each is known.";
+
+struct CompareOptions {
+  std::vector<std::string> directories, by, metrics;
+  bool csv = false, markdown = false, json = false;
+};
+
+void compare(const CompareOptions& o) {
+  if (o.csv + o.markdown + o.json > 1) {
+    throw usage_error("--csv, --markdown and --json exclude each other");
+  }
+  const std::vector<RunRecord> runs = read_runs(o.directories);
+  RunComparison comparison = compare_runs(runs, o.by, o.metrics);
+  add_differences(runs, comparison);
+  open_console(false);
+  write_standard_output(o.json  ? comparison_json(comparison, runs)
+                        : o.csv ? comparison_csv(comparison, runs)
+                                : comparison_text(comparison, runs, o.markdown));
+}
+
+}  // namespace
+
+void add_compare_command(Subcommand program, int&) {
+  const Subcommand command =
+      program.add_subcommand("compare", "Finished runs beside each other: mean, spread, noise");
+  auto o = std::make_shared<CompareOptions>();
+  command.add_option("runs", o->directories, "directories of runs, or directories that hold runs")
+      .required()
+      .type_name("DIR...")
+      .expected(1, 1 << 20);
+  command
+      .add_option("--by", o->by, "options that make a row (default: all that differ, but the seed)")
+      .delimiter(',')
+      .type_name("OPTION[,OPTION...]")
+      .expected(1)
+      .take_all();
+  command
+      .add_option("--metric", o->metrics,
+                  "metrics to show; the first decides (default: the runs' best-metric)")
+      .delimiter(',')
+      .type_name("METRIC[,METRIC...]")
+      .expected(1)
+      .take_all();
+  command.add_flag("--csv", o->csv, "a CSV file, a row for each");
+  command.add_flag("--markdown", o->markdown, "a Markdown table");
+  command.add_flag("--json", o->json, "one JSON object, one line");
+  command.footer(kCompareExamples);
+  command.callback([o] { compare(*o); });
+}
+
+}  // namespace finetune

@@ -1,0 +1,113 @@
+// Draws the terminal's last line, also from the handler of SIGWINCH.
+#include "core/terminal_line.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace finetune {
+namespace {
+
+constexpr int kUsualColumns = 80;
+constexpr std::string_view kEraseBelow = "\033[J";  // from the cursor to the end of the screen
+
+// What is shown, where a handler can read it: it looks only while nobody draws.
+char shown[1024];
+std::atomic<size_t> shown_size{0};
+std::atomic<bool> drawing{false}, resized{false};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<size_t>::is_always_lock_free);
+
+void write_all_of(const char* text, size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(STDERR_FILENO, text, size);
+    if (written < 0 && errno != EINTR) return;  // a closed standard error must not stop a run
+    if (written <= 0) continue;
+    text += written;
+    size -= size_t(written);
+  }
+}
+
+// One write, so that nothing comes between. Calls nothing that a handler may not.
+void write_shown() {
+  char buffer[sizeof shown + 16];
+  size_t size = std::min(shown_size.load(), size_t(std::max(1, terminal_columns() - 1)));
+  // No character is cut.
+  while (size > 0 && size < shown_size && (static_cast<unsigned char>(shown[size]) & 0xC0) == 0x80)
+    --size;
+  buffer[0] = '\r';
+  std::memcpy(buffer + 1, shown, size);
+  std::memcpy(buffer + 1 + size, kEraseBelow.data(), kEraseBelow.size());
+  buffer[1 + size + kEraseBelow.size()] = '\r';
+  write_all_of(buffer, size + kEraseBelow.size() + 2);
+}
+
+extern "C" void on_resize(int) {
+  const int error = errno;
+  resized = true;
+  if (!drawing && shown_size > 0) write_shown();
+  errno = error;
+}
+
+void follow_resizes() {
+  struct sigaction action {};
+  action.sa_handler = on_resize;
+  action.sa_flags = SA_RESTART;  // reads and writes in progress go on
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGWINCH, &action, nullptr);
+}
+
+}  // namespace
+
+bool has_terminal() {
+  static const bool terminal = [] {
+    const char* kind = std::getenv("TERM");
+    return ::isatty(STDERR_FILENO) && !(kind && std::string_view(kind) == "dumb");
+  }();
+  return terminal;
+}
+
+bool has_colors() {
+  const char* none = std::getenv("NO_COLOR");
+  return has_terminal() && !(none && *none);
+}
+
+int terminal_columns() {
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualColumns;
+}
+
+void draw_terminal_line(std::string_view text) {
+  static const bool followed = (follow_resizes(), true);
+  (void)followed;
+  drawing = true;
+  const size_t size = std::min(text.size(), sizeof shown);
+  std::memcpy(shown, text.data(), size);
+  shown_size = size;
+  do {  // again, if it has changed meanwhile
+    resized = false;
+    write_shown();
+  } while (resized);
+  drawing = false;
+}
+
+void erase_terminal_line() {
+  if (shown_size == 0) return;
+  drawing = true;
+  shown_size = 0;
+  write_all_of("\r", 1);
+  write_all_of(kEraseBelow.data(), kEraseBelow.size());
+  drawing = false;
+}
+
+bool terminal_was_resized() {
+  return resized;
+}
+
+}  // namespace finetune

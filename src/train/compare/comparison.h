@@ -1,0 +1,60 @@
+// Runs beside each other: what differs, metrics over seeds, the best, and what is more than noise.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/compare/run_record.h"
+
+namespace finetune {
+
+// A metric over the runs of a group.
+struct Estimate {
+  int64_t runs = 0;
+  double mean = 0;
+  double sd = 0;  // of a sample (n - 1); 0 for one run
+};
+Estimate estimate_of(const std::vector<double>& values);
+
+// How a group's deciding metric differs from the best group's.
+struct Difference {
+  double mean = 0;  // its mean minus the best one's
+  // Of 95 %, where the noise is known.
+  std::optional<double> low, high;
+  bool more_than_noise = false;  // the interval leaves out 0
+  // What is in the interval: "rows", "seeds", "rows and seeds"; "runs" in place of seeds where the
+  // runs of a group differ in more.
+  std::string noise;
+  std::string unknown;  // why there is none, or why the rows are not in it
+};
+
+// Runs that have equal values of the options compared by.
+struct RunGroup {
+  std::vector<std::string> values;  // of RunComparison::options
+  std::vector<size_t> runs;         // places in the list of runs
+  std::map<std::string, Estimate> metrics;
+  std::optional<Difference> difference;  // of all but the best
+};
+
+struct RunComparison {
+  std::vector<std::string> options;  // whose values tell the groups apart
+  std::vector<std::string> within;   // that differ inside groups too, the seed apart
+  std::vector<std::string> metrics;  // that all runs have; the first decides
+  bool larger_is_better = true;
+  std::vector<RunGroup> groups;  // best first; with `by` in order of its values
+  size_t best = 0;
+
+  const std::string& deciding() const { return metrics.front(); }
+};
+
+// `by`: options to group by; empty: all that differ, but for the seed and what changes no result.
+// Data and models count by their content. `metrics`: empty: the runs' best-metric (else train_loss)
+// and all others of their evaluation. Error(usage) for an option or metric that is none, or that
+// not all runs have.
+RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector<std::string>& by,
+                           const std::vector<std::string>& metrics);
+
+}  // namespace finetune

@@ -1,0 +1,90 @@
+// Reads the files of finished runs.
+#include "train/compare/run_record.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/files/files.h"
+#include "core/log.h"
+#include "train/options/option_values.h"
+#include "train/run/metrics_files.h"
+#include "train/run/run_directory.h"
+
+namespace finetune {
+namespace {
+
+bool is_run(const fs::path& directory) {
+  return output_state(directory) == OutputState::run;
+}
+
+std::vector<fs::path> runs_in(const fs::path& directory) {
+  if (is_run(directory)) return {directory};
+  std::vector<fs::path> runs;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (is_run(it->path())) runs.push_back(it->path());
+  }
+  if (!runs.empty()) {
+    std::sort(runs.begin(), runs.end());
+    return runs;
+  }
+  const bool absent = kind_of(directory, ExitCode::model) == FileKind::absent;
+  throw model_error(directory.string(),
+                    absent ? ": no such directory" : ": is no run of finetune train and holds none",
+                    "; give the --output of runs");
+}
+
+std::map<std::string, std::string> default_options() {
+  std::map<std::string, std::string> options;
+  for (const std::string& name : all_option_names()) options[name];
+  const std::string text = write_config(config_items(TrainOptions()), "");
+  for (const ConfigEntry& entry : parse_config_text(text, "defaults")) {
+    options[entry.name] = join(entry.values, ",");
+  }
+  return options;
+}
+
+RunRecord read_run(const fs::path& directory) {
+  RunRecord run;
+  run.directory = directory;
+  run.options = default_options();
+  for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
+    run.options[entry.name] = join(entry.values, ",");
+    if (entry.name == "eval") run.eval_files = {entry.values.begin(), entry.values.end()};
+  }
+  if (path_exists(directory / "run.json", ExitCode::model)) {
+    for (const auto& [name, value] : read_facts(directory / "run.json")) {
+      if (name == "data_sha256") run.data_sha256 = value;
+      if (name == "model_sha256") run.model_sha256 = value;
+    }
+  }
+  run.metrics = read_metrics(directory / "metrics.json", ExitCode::model);
+  return run;
+}
+
+}  // namespace
+
+std::vector<RunRecord> read_runs(const std::vector<std::string>& directories) {
+  std::vector<RunRecord> runs;
+  std::vector<fs::path> seen;
+  for (const std::string& given : directories) {
+    for (const fs::path& directory : runs_in(given)) {
+      const fs::path same = fs::absolute(directory / "").lexically_normal();
+      if (std::find(seen.begin(), seen.end(), same) != seen.end()) {
+        throw usage_error(directory.string(), ": is given twice");
+      }
+      seen.push_back(same);
+      if (path_exists(directory / "metrics.json", ExitCode::model))
+        runs.push_back(read_run(directory));
+      else
+        log(directory.string(), ": has not come to its end and is left out");
+    }
+  }
+  if (runs.empty()) {
+    throw model_error(directories.at(0), ": no finished run; finetune train --resume goes on");
+  }
+  return runs;
+}
+
+}  // namespace finetune

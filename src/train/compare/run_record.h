@@ -1,0 +1,29 @@
+// A finished run as others are compared with it: its options, facts and metrics.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace finetune {
+
+struct RunRecord {
+  std::filesystem::path directory;
+  // By name, as config.toml has them; several values are joined by commas. What an older version
+  // did not write has its default, or is empty.
+  std::map<std::string, std::string> options;
+  std::vector<std::filesystem::path> eval_files;
+  std::string data_sha256, model_sha256;  // empty: not known
+  std::map<std::string, double> metrics;
+
+  const std::string& option(const std::string& name) const { return options.at(name); }
+};
+
+// The runs in these directories, in order; of a directory that is no run but holds some, those, by
+// name. One that has not come to its end is left out and named in the log. Error(model) for a
+// directory that neither is nor holds a run, where no finished run is left, or if a run's files
+// cannot be read; Error(usage) if one is given twice.
+std::vector<RunRecord> read_runs(const std::vector<std::string>& directories);
+
+}  // namespace finetune

@@ -1,0 +1,89 @@
+// Counts the checkpoints of a run and asks the file system for room.
+#include "train/plan/disk_forecast.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "core/files/files.h"
+#include "train/checkpoint/checkpoint_store.h"
+
+namespace finetune {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+int64_t times(int64_t steps, int64_t every) {
+  return (steps - 1) / every + 1;  // the last step is always one
+}
+
+// Checkpoints that the run writes: where they are due, and for each best evaluation. At most.
+int64_t written_checkpoints(const TrainOptions& o, int64_t steps, int64_t epoch_steps,
+                            bool has_eval) {
+  const int64_t save = o.save_every.value_or(epoch_steps);
+  const int64_t evaluate = o.eval_every.value_or(epoch_steps);
+  const int64_t saves = times(steps, save);
+  if (!has_eval || evaluate % save == 0) return saves;
+  const int64_t evaluations = times(steps, evaluate);
+  return save % evaluate == 0 ? evaluations : std::min(steps, saves + evaluations);
+}
+
+uint64_t bytes_of(const fs::path& file) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(file, error);
+  return error ? 0 : uint64_t(bytes);
+}
+
+// Of the run that lies there: what counts as free, since it is part of the need or goes away.
+uint64_t reusable_bytes(const TrainOptions& o) {
+  const fs::path output = o.output;
+  uint64_t bytes = 0;
+  for (const CheckpointFile& file : find_checkpoints(output / "checkpoints")) {
+    bytes += bytes_of(file.path);
+  }
+  if (o.overwrite) bytes += bytes_of(output / "model" / "model.safetensors");
+  return bytes;
+}
+
+std::optional<uint64_t> free_bytes(fs::path directory) {
+  struct statvfs info {};
+  directory = fs::absolute(directory);
+  while (::statvfs(directory.c_str(), &info) != 0) {
+    if (!directory.has_relative_path()) return std::nullopt;  // no answer is no refusal
+    directory = directory.parent_path();
+  }
+  return uint64_t(info.f_bavail) * info.f_frsize;
+}
+
+}  // namespace
+
+DiskForecast forecast_disk(const TrainOptions& o, const ParameterTable& table, int64_t steps,
+                           int64_t epoch_steps, bool has_eval) {
+  const uint64_t weights = uint64_t(table.count()) * sizeof(float);
+  const int64_t written = written_checkpoints(o, steps, epoch_steps, has_eval);
+  auto kept = [&](int64_t newest) { return std::min(written, newest + (has_eval ? 1 : 0)); };
+  const int64_t during = kept(std::max<int64_t>(1, o.keep_checkpoints.value_or(kKeptDuringRun)));
+  DiskForecast out;
+  out.checkpoint = 3 * weights + kMiB;
+  out.model = weights + kMiB;
+  out.checkpoints = std::min(written, during + 1);
+  out.peak = std::max(uint64_t(out.checkpoints) * out.checkpoint,
+                      uint64_t(during) * out.checkpoint + out.model);
+  const int64_t asked = o.keep_checkpoints.value_or(0);
+  out.left = out.model + (asked > 0 ? uint64_t(kept(asked)) * out.checkpoint : 0);
+  return out;
+}
+
+void require_disk(const TrainOptions& o, const DiskForecast& forecast) {
+  const std::optional<uint64_t> available = free_bytes(o.output);
+  if (!available || *available + reusable_bytes(o) >= forecast.peak) return;
+  throw model_error("--output ", o.output, ": the run needs ", forecast.peak / kMiB + 1,
+                    " MiB of disk (up to ", forecast.checkpoints, " x ", forecast.checkpoint / kMiB,
+                    " MiB of checkpoints, a model of ", forecast.model / kMiB, " MiB), ",
+                    (*available + reusable_bytes(o)) / kMiB,
+                    " MiB are free; choose another disk, or keep fewer with --keep-checkpoints");
+}
+
+}  // namespace finetune

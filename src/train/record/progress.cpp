@@ -1,0 +1,49 @@
+// Lays out progress and evaluations for people.
+#include "train/record/progress.h"
+
+#include <algorithm>
+
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kDigits = 4;
+
+std::string clock_time(double seconds) {
+  int64_t s = int64_t(std::max(0.0, seconds) + 0.5);
+  auto two = [](int64_t n) { return concat(n < 10 ? "0" : "", n); };
+  if (s >= 3600) return concat(s / 3600, ":", two(s % 3600 / 60), ":", two(s % 60));
+  return concat(s / 60, ":", two(s % 60));
+}
+
+}  // namespace
+
+std::vector<ProgressPart> progress_parts(const RunProgress& p) {
+  return {{concat("step ", p.step, "/", p.steps), 0},
+          {concat("epoch ", format_fixed(p.epoch, 2)), 3},
+          {concat("loss ", format_fixed(p.loss, kDigits)), 2},
+          {concat(format_fixed(p.samples_per_second, 1), " samples/s"), 4},
+          {concat(format_fixed(p.tokens_per_second, 0), " tokens/s"), 5},
+          {concat("remaining ", clock_time(p.seconds_left)), 1}};
+}
+
+std::vector<std::string> evaluation_table(int64_t step, double epoch, bool is_best,
+                                          const Metrics& metrics) {
+  std::vector<std::string> lines = {concat("evaluation at step ", step, ", epoch ",
+                                           format_fixed(epoch, 2),
+                                           is_best ? ", the best so far" : "")};
+  size_t names = 0, values = 0;
+  for (const auto& [name, value] : metrics) {
+    names = std::max(names, name.size());
+    values = std::max(values, format_fixed(value, kDigits).size());
+  }
+  for (const auto& [name, value] : metrics) {
+    const std::string text = format_fixed(value, kDigits);
+    lines.push_back(concat("  ", name, std::string(names - name.size() + 2, ' '),
+                           std::string(values - text.size(), ' '), text));
+  }
+  return lines;
+}
+
+}  // namespace finetune

@@ -1,0 +1,55 @@
+// Puts a run's identity and its metrics into one JSON object.
+#include "train/record/result_line.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "core/text/printable.h"
+#include "train/options/option_values.h"
+#include "train/run/metrics_files.h"
+
+namespace finetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool has_its_own_member(std::string_view name) {
+  return name == "output" || name == "task" || name == "seed";
+}
+
+}  // namespace
+
+std::vector<ConfigItem> options_given(const TrainOptions& options) {
+  const std::vector<ConfigItem> defaults = config_items(TrainOptions());
+  std::vector<ConfigItem> given;
+  for (ConfigItem& item : config_items(options)) {
+    const bool is_default =
+        std::any_of(defaults.begin(), defaults.end(), [&](const ConfigItem& other) {
+          return other.name == item.name && other.value == item.value;
+        });
+    if (!is_default && !has_its_own_member(item.name)) given.push_back(std::move(item));
+  }
+  return given;
+}
+
+std::string result_line(const RunIdentity& run, const std::map<std::string, double>& metrics) {
+  Json object = Json::object();
+  if (!run.output.empty()) object["output"] = run.output;
+  object["task"] = run.task;
+  if (run.seed) object["seed"] = *run.seed;
+  object["weights_sha256"] = run.weights_sha256;
+  object["options"] = Json::object();
+  for (const ConfigItem& item : run.options) {
+    std::visit([&](const auto& value) { object["options"][item.name] = value; }, item.value);
+  }
+  std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string numbers = json_line(NamedNumbers(metrics.begin(), metrics.end()));
+  if (numbers.size() > 2) {
+    line.back() = ',';
+    line += numbers.substr(1);
+  }
+  return printable_json(line) + "\n";
+}
+
+}  // namespace finetune

@@ -1,0 +1,113 @@
+// Writes metrics.jsonl and the tables beside it.
+#include "train/record/run_log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/files/files.h"
+#include "tasks/classification/evaluation/predictions.h"
+
+namespace finetune {
+namespace {
+
+bool is_step(const NamedNumbers& numbers) {
+  return std::any_of(numbers.begin(), numbers.end(),
+                     [](const auto& number) { return number.first == "loss"; });
+}
+
+std::vector<NamedNumbers> kept_lines(const fs::path& metrics_log, bool steps) {
+  std::vector<NamedNumbers> lines = read_metrics_log(metrics_log);
+  std::erase_if(lines, [&](const NamedNumbers& line) { return is_step(line) != steps; });
+  return lines;
+}
+
+// Under the tags that Hugging Face's Trainer has: train/loss, eval/accuracy.
+void append_event(EventFile& events, const NamedNumbers& numbers) {
+  constexpr std::string_view evaluation = "eval_";
+  NamedNumbers scalars;
+  int64_t step = 0;
+  for (const auto& [name, value] : numbers) {
+    if (name == "step")
+      step = int64_t(value);
+    else if (name.starts_with(evaluation))
+      scalars.emplace_back(concat("eval/", name.substr(evaluation.size())), value);
+    else if (name != "epoch" || is_step(numbers))
+      scalars.emplace_back(concat("train/", name), value);
+  }
+  events.append(step, scalars);
+}
+
+}  // namespace
+
+MetricsTable::MetricsTable(fs::path path, const std::vector<NamedNumbers>& rows)
+    : path_(std::move(path)) {
+  if (rows.empty()) {  // the file comes with its first row
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+    return;
+  }
+  std::string text;
+  for (const NamedNumbers& row : rows) text += lines_of(row);
+  write_file(path_, text);
+}
+
+MetricsTable::~MetricsTable() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::string MetricsTable::lines_of(const NamedNumbers& row) {
+  std::string text;
+  if (columns_.empty()) {
+    for (const auto& [name, value] : row) columns_.push_back(name);
+    append_csv_row(columns_, text);
+  }
+  std::vector<std::string> cells;
+  for (const std::string& column : columns_) {
+    const auto found = std::find_if(row.begin(), row.end(),
+                                    [&](const auto& number) { return number.first == column; });
+    const bool is_number = found != row.end() && std::isfinite(found->second);
+    cells.push_back(is_number ? number_text(found->second) : "");
+  }
+  append_csv_row(cells, text);
+  return text;
+}
+
+void MetricsTable::append(const NamedNumbers& row) {
+  if (descriptor_ < 0) descriptor_ = open_for_appending(path_, columns_.empty());
+  if (write_all(descriptor_, lines_of(row))) return;
+  throw model_error(path_.string(), ": cannot be written: ", std::strerror(errno));
+}
+
+RunLog::RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,
+               bool tensorboard)
+    : lines_(directory.metrics_log(), resume_step, evaluated_step),
+      steps_(directory.metrics_table(), kept_lines(directory.metrics_log(), true)),
+      evaluations_(directory.evaluations_table(), kept_lines(directory.metrics_log(), false)) {
+  if (tensorboard) events_.emplace(directory.path(), std::max<int64_t>(resume_step, 0) + 1);
+}
+
+void RunLog::append_step(const NamedNumbers& numbers) {
+  lines_.append(numbers);
+  steps_.append(numbers);
+  if (events_) append_event(*events_, numbers);
+}
+
+void RunLog::append_evaluation(const NamedNumbers& numbers) {
+  lines_.append(numbers);
+  evaluations_.append(numbers);
+  if (events_) append_event(*events_, numbers);
+}
+
+void RunLog::sync() {
+  lines_.sync();
+}
+
+}  // namespace finetune

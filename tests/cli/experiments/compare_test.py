@@ -1,0 +1,154 @@
+"""compare: means and spread over seeds, what differs, and whether it is more than noise."""
+import csv
+import io
+import json
+import math
+import random
+import shutil
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, write
+from harness import fail, main, metrics_of, need, succeed
+
+DATA = "golden/trajectory-classification-train.csv"
+
+
+def train(out, *more, model=MODEL):
+    succeed("train", "--model", model, "--quiet", "--output", out, *more)
+    return out
+
+
+def rows_runs(directory):
+    for lr in ("1e-3", "3e-3"):
+        for seed in (1, 2, 3):
+            train(directory / f"lr-{lr}-seed-{seed}", "--train", TRAIN, "--eval", EVAL, "--label-column", "category",
+                  "--max-steps", 45, "--lr", lr, "--seed", seed)
+    return directory
+
+
+def compared(*arguments):
+    result = succeed("compare", *arguments, "--json")
+    assert result.out.count("\n") == 1, result
+    return json.loads(result.out)
+
+
+def accuracy_rows(run):
+    with open(run / "predictions.csv", encoding="utf-8", newline="") as file:
+        return [float(row["category"] == row["label"]) for row in csv.DictReader(file)]
+
+
+def test_means_and_noise(directory):
+    need(DATA)
+    runs = rows_runs(directory / "runs")
+    line = compared(runs, "--by", "lr", "--metric", "eval_f1_macro,accuracy")
+    assert line["options"] == ["lr"] and line["metric"] == "eval_f1_macro" and line["larger_is_better"], line
+    assert [group["options"]["lr"] for group in line["groups"]] == ["0.001", "0.003"], "in order of the value"
+    for group in line["groups"]:
+        assert group["seeds"] == [1, 2, 3] and len(group["runs"]) == 3, group
+        for metric in ("eval_f1_macro", "eval_accuracy"):
+            values = [metrics_of(run)[metric] for run in group["runs"]]
+            assert math.isclose(group["metrics"][metric]["mean"], statistics.mean(values)), (metric, group)
+            assert math.isclose(group["metrics"][metric]["sd"], statistics.stdev(values), abs_tol=1e-15), (metric, group)
+    assert line["best"] == 1 and "difference" not in line["groups"][1], line
+    difference = line["groups"][0]["difference"]
+    assert difference["more_than_noise"] and difference["noise_of"] == "rows and seeds", difference
+    low, high = difference["interval"]
+    assert low < difference["mean"] < high < 0, difference
+    # Without --by all that differs makes a row, the seed apart: the same groups, best first.
+    assert compared(runs)["groups"][0]["options"] == {"lr": "0.003"}
+    table = list(csv.DictReader(io.StringIO(succeed("compare", runs, "--csv").out)))
+    assert [row["lr"] for row in table] == ["0.003", "0.001"] and table[1]["more_than_noise"] == "true", table
+    assert float(table[0]["eval_accuracy"]) == compared(runs)["groups"][0]["metrics"]["eval_accuracy"]["mean"]
+    text = succeed("compare", runs, "--metric", "eval_accuracy").out
+    assert "±" in text and "\nbest eval_accuracy: lr 0.003" in text and "more than noise of rows and seeds" in text, text
+    lines = succeed("compare", runs, "--markdown").out.splitlines()
+    assert lines[0].count("|") == lines[2].count("|") and set(lines[1]) == {"|", "-"}, lines
+    # One seed each: the rows alone, whose variance has a formula.
+    pair = [runs / "lr-1e-3-seed-1", runs / "lr-3e-3-seed-1"]
+    difference = compared(*pair, "--metric", "eval_accuracy")["groups"][1]["difference"]
+    assert difference["noise_of"] == "rows", difference
+    a, b = (accuracy_rows(run) for run in pair)
+    expected = statistics.pvariance([y - x for x, y in zip(a, b)]) / len(a)
+    low, high = difference["interval"]
+    assert abs(((high - low) / 2 / 1.96) ** 2 / expected - 1) < 0.15, (difference, expected)
+    # Whoever averages over rates has noise that is more than the seeds'.
+    line = compared(runs, "--by", "seed", "--metric", "eval_accuracy")
+    noise = {group["difference"]["noise_of"] for group in line["groups"] if "difference" in group}
+    assert noise == {"rows and runs"}, line
+    assert not any(group["difference"]["more_than_noise"] for group in line["groups"] if "difference" in group)
+    assert "differ in lr beside the seed" in succeed("compare", runs, "--by", "seed").out
+
+
+def test_what_is_no_run(directory):
+    need(DATA)
+    out = train(directory / "a", "--train", TRAIN, "--label-column", "category", "--max-steps", 2)
+    fail(4, "compare", directory / "absent", words=["absent", "no such directory"])
+    (directory / "empty").mkdir()
+    fail(4, "compare", out, directory / "empty", words=["empty", "no run"])
+    fail(2, "compare", out, out, words=["twice"])
+    fail(2, "compare", out, "--by", "lrr", words=["--by", "'lrr'", "did you mean lr?"])
+    fail(2, "compare", out, "--metric", "eval_f1", words=["--metric", "'eval_f1'", "train_loss"])
+    fail(2, "compare", out, "--csv", "--json", words=["exclude"])
+    fail(2, "compare", words=["required"])
+    # One run is no comparison, and not wrong.
+    assert "train_loss" in succeed("compare", out).out
+    # What has not ended is left out, and said to be.
+    unfinished = directory / "b"
+    shutil.copytree(out, unfinished)
+    (unfinished / "metrics.json").unlink()
+    result = succeed("compare", out, unfinished)
+    assert "left out" in result.err and str(unfinished) in result.err, result
+    fail(4, "compare", unfinished, words=["no finished run"])
+    (out / "metrics.json").write_text("[]")
+    fail(4, "compare", out, words=["metrics.json"])
+
+
+def noise_of(directory, metric, *runs):
+    line = compared(*runs, "--metric", metric)
+    differences = [group["difference"] for group in line["groups"] if "difference" in group]
+    assert len(differences) == len(runs) - 1, line
+    return differences[0]
+
+
+def test_other_tasks(directory):
+    need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
+    draw = random.Random(3)
+    words = ["coffee", "rent", "fuel", "bread", "tax", "train"]
+    lines = ["text,number,tags"]
+    for _ in range(80):
+        chosen = [draw.choice(words) for _ in range(3)]
+        tags = ";".join(sorted({word[0] for word in chosen if word in ("coffee", "rent", "tax")}))
+        lines.append(f"{' '.join(chosen)},{len(set(chosen))}.5,{tags}")
+    data = write(directory / "d.csv", "\n".join(lines) + "\n")
+    rows = ["--train", data, "--eval", data, "--reinit-head", "--max-steps", 12, "--text-column", "text"]
+    for name, metrics, more in (
+            ("regression", ("eval_mse", "eval_mae", "eval_pearson"), ["--regression", "--label-column", "number"]),
+            ("labels", ("eval_accuracy", "eval_f1_macro", "eval_f1_micro"), ["--multi-label", ";", "--label-column",
+                                                                             "tags"])):
+        runs = [train(directory / f"{name}-{lr}", *rows, *more, "--lr", lr) for lr in ("1e-2", "1e-4")]
+        for metric in metrics:
+            assert noise_of(directory, metric, *runs)["noise_of"] == "rows", metric
+        unknown = noise_of(directory, "eval_loss", *runs)
+        assert "interval" not in unknown and "eval_loss" in unknown["unknown"], unknown
+    questions = ["--train", SQUAD, "--eval", SQUAD, "--max-eval-samples", 40, "--max-steps", 4, "--batch-size", 8]
+    runs = [train(directory / f"qa-{lr}", *questions, "--lr", lr, model=QA_MODEL) for lr in ("1e-3", "1e-9")]
+    for metric in ("eval_f1", "eval_exact_match"):
+        assert noise_of(directory, metric, *runs)["noise_of"] == "rows", metric
+    # The same predictions: no difference, no noise.
+    twin = directory / "twin"
+    shutil.copytree(runs[0], twin)
+    config = (twin / "config.toml").read_text()
+    (twin / "config.toml").write_text(config.replace("n-best = 20", "n-best = 10"))
+    same = noise_of(directory, "eval_f1", runs[0], twin)
+    assert same["mean"] == 0 and same["interval"] == [0, 0] and not same["more_than_noise"], same
+    # Predictions of something else do not count.
+    (twin / "predictions.json").write_text((runs[1] / "predictions.json").read_text())
+    assert "metrics.json says" in noise_of(directory, "eval_f1", runs[0], twin)["unknown"]
+    (twin / "predictions.json").unlink()
+    assert "cannot be scored" in noise_of(directory, "eval_f1", runs[0], twin)["unknown"]
+
+
+main(globals())

@@ -1,0 +1,115 @@
+"""The progress line at every width of a terminal, also when it changes; colours; help."""
+import itertools
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import EVAL, MODEL, TRAIN
+from harness import BINARY, fail, main, need, succeed
+from terminal import Screen, Terminal
+
+DATA = "golden/trajectory-classification-train.csv"
+
+
+def command(out, *more):
+    return [BINARY, "train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--output",
+            out, *more]
+
+
+def one_line(screen):
+    """What is drawn stands alone at the foot, shorter than the row, nothing of earlier drawings above it."""
+    row = screen.rows[screen.row]
+    assert len(row) < screen.columns and screen.column == 0 and not screen.full, (screen.columns, row)
+    assert len(screen.rows) == screen.row + 1, screen.rows[screen.row:]
+    above = [line for line in screen.rows[:screen.row] if re.match(r"step \d+/|.* samples/s |evaluating ", line)]
+    assert not above, above
+    return row
+
+
+def drawn(terminal, seconds=20):
+    """The next drawing of a step that is whole."""
+    deadline = time.time() + seconds
+    while time.time() < deadline and terminal.read():
+        if terminal.text.endswith("\x1b[J\r") and one_line(terminal.screen).startswith("step "):
+            return one_line(terminal.screen)
+    raise AssertionError(terminal.text[-500:])
+
+
+def test_the_screen_of_these_tests(directory):
+    screen = Screen(10)
+    screen.feed("a\r\nstep 1 of 9, too long\x1b[J\r")  # as a program would that does not look at the width
+    assert screen.rows == ["a", "step 1 of ", "9, too lon", "g"] and (screen.row, screen.column) == (3, 0)
+    screen = Screen(30)
+    screen.feed("a\r\nstep 1 of 9, too long\x1b[J\r")
+    screen.resize(10)
+    assert screen.rows == ["a", "step 1 of ", "9, too lon", "g"] and (screen.row, screen.column) == (1, 0)
+    screen.feed("\rstep 2\x1b[J\r")
+    assert screen.rows == ["a", "step 2"], screen.rows
+
+
+def test_every_width(directory):
+    need(DATA)
+    parts = {40: ("step", "remaining"), 80: ("step", "epoch", "loss", "samples/s", "remaining"),
+             100: ("step", "epoch", "loss", "samples/s", "tokens/s", "remaining"),
+             200: ("step", "epoch", "loss", "samples/s", "tokens/s", "remaining")}
+    for columns, words in parts.items():
+        terminal = Terminal(command(directory / str(columns), "--max-steps", 120, "--eval-every", 60), columns)
+        rows = [drawn(terminal) for _ in range(3)]
+        assert all(word in row for row in rows for word in words), (columns, rows)
+        assert terminal.end() == 0
+        screen = terminal.screen
+        text = "".join(row + ("" if goes_on else "\n") for row, goes_on in zip(screen.rows, screen.goes_on))
+        assert not re.search(r"^step \d+/|samples/s  ", text, re.MULTILINE), text
+        # An evaluation is a small table.
+        table = text.split("evaluation at step 60, epoch 2.00, the best so far\n")[1].splitlines()
+        assert re.fullmatch(r"  eval_accuracy +0\.\d{4}", table[0]), table
+        table = list(itertools.takewhile(lambda line: line.startswith("  eval_"), table))
+        assert len(table) == 8 and len({len(line) for line in table}) == 1, table
+
+
+def test_the_width_changes(directory):
+    need(DATA)
+    for lays_out in (True, False):
+        terminal = Terminal(command(directory / str(lays_out), "--max-steps", 100000, "--eval-every", 50000), 100)
+        assert "tokens/s" in drawn(terminal)
+        for columns, there in ((50, False), (30, False), (200, True), (60, False), (100, True)):
+            terminal.resize(columns, lays_out)
+            drawn(terminal)  # what the change itself draws
+            row = drawn(terminal)
+            assert ("tokens/s" in row) == there, (columns, row)
+        assert terminal.end(signal.SIGTERM) == 85
+        assert not [row for row in terminal.screen.rows if row.startswith("step ")], terminal.screen.rows
+
+
+def test_without_a_terminal(directory):
+    need(DATA)
+    result = succeed(*command(directory / "pipe", "--max-steps", 20)[1:])
+    assert "\x1b" not in result.err and "\r" not in result.err and "tokens/s" in result.err, result
+    terminal = Terminal(command(directory / "dumb", "--max-steps", 20), 80, {"TERM": "dumb"})
+    assert terminal.end() == 0 and "\x1b" not in terminal.text, terminal.text
+
+
+def test_colours(directory):
+    line = [BINARY, "train", "--lrr", "1"]
+    for env, colours in (({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)):
+        terminal = Terminal(line, 80, env)
+        assert terminal.end() == 2
+        assert ("\x1b[" in terminal.text) == colours, (env, terminal.text)
+        shown = "".join(terminal.screen.rows)
+        assert shown.startswith("finetune: error: unknown option '--lrr' (did you mean --lr?)"), shown
+    assert "\x1b" not in fail(2, "train", "--lrr", "1")
+
+
+def test_help_and_version(directory):
+    assert succeed("-V").out == succeed("--version").out
+    assert succeed("help").out == succeed("--help").out
+    for words in (["train"], ["bench", "step"], ["compare"]):
+        assert succeed("help", *words).out == succeed(*words, "--help").out, words
+    fail(2, "help", "trian", words=["'trian'", "did you mean train?"])
+    fail(2, "hlep", words=["'hlep'", "did you mean help?"])
+
+
+main(globals())

@@ -1,0 +1,144 @@
+"""What a run leaves for scripts: the line of --json, metrics as CSV, times in the log."""
+import csv
+import datetime
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from event_files import events
+from fixtures import EVAL, MODEL, TRAIN
+from harness import facts_of, main, metrics_of, need, succeed
+
+DATA = "golden/trajectory-classification-train.csv"
+
+
+def line_of(output, *more):
+    return succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--output", output,
+                   "--max-steps", 4, "--eval", EVAL, "--quiet", *more)
+
+
+def test_json_line_identifies_the_run(directory):
+    need(DATA)
+    out = directory / "run"
+    result = line_of(out, "--json", "--lr", "2e-4", "--seed", 7, "--batch-size", 32)
+    assert result.out.count("\n") == 1, result
+    line = json.loads(result.out)
+    assert line["output"] == str(out) and line["task"] == "classification" and line["seed"] == 7, line
+    assert line["weights_sha256"] == facts_of(out)["weights_sha256"]
+    given = {"model", "train", "eval", "label-column", "max-steps", "lr"}  # 32 is --batch-size's default
+    assert set(line["options"]) == given and line["options"]["lr"] == 2e-4, line
+    assert line["options"]["train"] == [str(TRAIN)] and line["options"]["max-steps"] == 4
+    for name, value in metrics_of(out).items():
+        assert line[name] == value, name
+    # A finished run says the same of itself again.
+    again = line_of(out, "--json", "--lr", "2e-4", "--seed", 7, "--batch-size", 32, "--resume")
+    assert json.loads(again.out) == line, again
+    evaluated = json.loads(succeed("evaluate", "--model", out, "--data", EVAL, "--label-column", "category", "--json",
+                                   "--output", directory / "evaluation").out)
+    digest = subprocess.run(["sha256sum", out / "model/model.safetensors"], capture_output=True, text=True).stdout
+    assert evaluated["weights_sha256"] == digest.split()[0], evaluated
+    assert evaluated["seed"] == 7 and evaluated["task"] == "classification", evaluated
+    assert evaluated["output"] == str(directory / "evaluation"), evaluated
+    assert evaluated["options"] == {"model": str(out), "data": [str(EVAL)], "label-column": "category"}, evaluated
+    assert abs(evaluated["eval_accuracy"] - line["eval_accuracy"]) < 1e-12
+    # Of a model that lies elsewhere no seed is known.
+    bare = json.loads(succeed("evaluate", "--model", MODEL, "--data", EVAL, "--label-column", "category", "--json").out)
+    assert "seed" not in bare and "output" not in bare and len(bare["weights_sha256"]) == 64, bare
+
+
+def table_of(path):
+    """A CSV as pandas reads it: numbers, a missing one is None."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return [{name: float(cell) if cell else None for name, cell in row.items()} for row in csv.DictReader(file)]
+
+
+def test_metrics_as_tables(directory):
+    need(DATA)
+    out = directory / "run"
+    line = ["--eval-every", 2, "--save-every", 1, "--keep-checkpoints", 9]
+    line_of(out, *line)
+    lines = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()]
+    assert table_of(out / "metrics.csv") == [entry for entry in lines if "loss" in entry]
+    assert table_of(out / "evaluations.csv") == [entry for entry in lines if "loss" not in entry]
+    assert [row["step"] for row in table_of(out / "evaluations.csv")] == [2, 4]
+    # Continued from step 3: each step is there once.
+    (out / "metrics.json").unlink()
+    (out / "checkpoints/step-00000004.h5").unlink()
+    line_of(out, *line, "--resume")
+    for name, steps in (("metrics.csv", [1, 2, 3, 4]), ("evaluations.csv", [2, 4])):
+        assert [row["step"] for row in table_of(out / name)] == steps, name
+    # A run without evaluation has no table of any.
+    bare = directory / "bare"
+    succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--output", bare,
+            "--max-steps", 2, "--quiet")
+    assert (bare / "metrics.csv").exists() and not (bare / "evaluations.csv").exists()
+
+
+def same_scalars(entry, step, scalars):
+    expected = {}
+    for name, value in entry.items():
+        if name != "step" and not (name == "epoch" and "loss" not in entry):
+            expected["eval/" + name[5:] if name.startswith("eval_") else "train/" + name] = value
+    assert step == entry["step"] and set(scalars) == set(expected), (entry, scalars)
+    for tag, value in expected.items():
+        assert abs(scalars[tag] - value) <= 1e-6 * abs(value), (tag, value, scalars)
+
+
+def test_event_files(directory):
+    need(DATA)
+    out = directory / "run"
+    line = ["--eval-every", 2, "--save-every", 1, "--keep-checkpoints", 9, "--tensorboard"]
+    line_of(out, *line)
+    lines = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()]
+    first, = out.glob("events.out.tfevents.*.finetune")
+    content = list(events(first))
+    assert content[0][1:] == (0, "brain.Event:2") and abs(content[0][0] - time.time()) < 60, content[0]
+    assert len(content) == 1 + len(lines) == 7
+    for entry, (_, step, scalars) in zip(lines, content[1:]):
+        same_scalars(entry, step, scalars)
+    # A run that goes on has a new file, whose steps are those done again.
+    (out / "metrics.json").unlink()
+    (out / "checkpoints/step-00000004.h5").unlink()
+    before = first.read_bytes()
+    line_of(out, *line, "--resume")
+    assert first.read_bytes() == before
+    _, second = sorted(out.glob("events.out.tfevents.*.finetune"))
+    content = list(events(second))
+    assert [what for _, _, what in content[:2]] == ["brain.Event:2", "start"] and content[1][1] == 4, content
+    assert [step for _, step, _ in content[2:]] == [4, 4], content
+    if importlib.util.find_spec("tensorboard"):
+        read_by_tensorboard(out, lines)
+    # --overwrite takes them away, and nothing of others.
+    (out / "events.out.tfevents.1.host").write_text("of somebody else")
+    line_of(out, "--overwrite")
+    assert [path.name for path in out.glob("events.*")] == ["events.out.tfevents.1.host"]
+
+
+def read_by_tensorboard(out, lines):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    found = EventAccumulator(str(out))
+    found.Reload()
+    for tag, name in (("train/loss", "loss"), ("eval/accuracy", "eval_accuracy")):
+        expected = [(entry["step"], entry[name]) for entry in lines if name in entry]
+        scalars = [(event.step, event.value) for event in found.Scalars(tag)]
+        assert [step for step, _ in scalars] == [step for step, _ in expected], (tag, scalars)
+        assert all(abs(a - b) < 1e-5 for (_, a), (_, b) in zip(scalars, expected)), (tag, scalars)
+
+
+def test_log_has_times(directory):
+    need(DATA)
+    before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    line_of(directory / "run")
+    times = []
+    for text in (directory / "run/log.txt").read_text().splitlines():
+        stamp, _, rest = text.partition(" ")
+        times.append(datetime.datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%S%z"))
+        assert rest, text
+    assert times == sorted(times) and before <= times[0] <= datetime.datetime.now(datetime.timezone.utc), times
+
+
+main(globals())

@@ -1,0 +1,97 @@
+// Grouping of runs, Student's quantiles, the noise of a difference.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/files/files.h"
+#include "temporary_directory.h"
+#include "train/compare/comparison.h"
+#include "train/compare/noise.h"
+#include "train/compare/row_scores.h"
+#include "train/options/option_values.h"
+
+using namespace finetune;
+
+namespace {
+
+RunRecord run_of(const std::string& lr, const std::string& seed, double accuracy) {
+  RunRecord run;
+  run.directory = "runs/" + lr + "-" + seed;
+  for (const std::string& name : all_option_names()) run.options[name];
+  run.options["lr"] = lr;
+  run.options["seed"] = seed;
+  run.options["output"] = run.directory.string();
+  run.options["best-metric"] = "eval_accuracy";
+  run.metrics = {{"eval_accuracy", accuracy}, {"eval_loss", 1}, {"eval_runtime", 2}};
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("two-sided 95 % of Student's distribution") {
+  CHECK(student_95(1) == doctest::Approx(12.706));
+  CHECK(student_95(4) == doctest::Approx(2.776));
+  CHECK(student_95(7) == doctest::Approx(2.365).epsilon(0.01));
+  CHECK(student_95(20) == doctest::Approx(2.086).epsilon(0.01));
+  CHECK(student_95(std::numeric_limits<double>::infinity()) == doctest::Approx(1.96));
+  for (double degrees = 1; degrees < 500; degrees *= 1.1) {
+    CHECK(student_95(degrees) >= student_95(degrees * 1.1));
+  }
+}
+
+TEST_CASE("runs that differ in the seed alone are a group") {
+  const std::vector<RunRecord> runs = {run_of("0.01", "1", 0.5), run_of("0.1", "1", 0.7),
+                                       run_of("0.01", "2", 0.6), run_of("0.1", "2", 0.9)};
+  const RunComparison all = compare_runs(runs, {}, {});
+  CHECK(all.options == std::vector<std::string>{"lr"});
+  CHECK(all.metrics == std::vector<std::string>{"eval_accuracy", "eval_loss"});
+  REQUIRE(all.groups.size() == 2);
+  CHECK(all.groups[0].values == std::vector<std::string>{"0.1"});  // the best first
+  const Estimate& accuracy = all.groups[0].metrics.at("eval_accuracy");
+  CHECK(accuracy.mean == doctest::Approx(0.8));
+  CHECK(accuracy.sd == doctest::Approx(std::sqrt(0.02)));
+  CHECK(all.within.empty());
+  const RunComparison by_seed = compare_runs(runs, {"seed"}, {"loss"});
+  CHECK(by_seed.groups[0].values == std::vector<std::string>{"1"});
+  CHECK(by_seed.within == std::vector<std::string>{"lr"});
+  CHECK(!by_seed.larger_is_better);
+}
+
+TEST_CASE("without predictions the seeds alone tell of noise") {
+  std::vector<RunRecord> runs = {run_of("0.01", "1", 0.50), run_of("0.01", "2", 0.51),
+                                 run_of("0.1", "1", 0.70), run_of("0.1", "2", 0.71)};
+  RunComparison comparison = compare_runs(runs, {}, {});
+  add_differences(runs, comparison);
+  const Difference& difference = *comparison.groups[1].difference;
+  CHECK(difference.mean == doctest::Approx(-0.2));
+  CHECK(difference.noise == "seeds");
+  CHECK(difference.more_than_noise);
+  // Two degrees of freedom; the variance of each mean is 0.00005 / 2.
+  CHECK(*difference.high == doctest::Approx(-0.2 + 4.303 * std::sqrt(0.00005)));
+  CHECK(difference.unknown.find("cannot be scored") != std::string::npos);
+  runs.pop_back();
+  runs.erase(runs.begin());
+  comparison = compare_runs(runs, {}, {});
+  add_differences(runs, comparison);
+  CHECK(!comparison.groups[1].difference->low);
+}
+
+TEST_CASE("scores of drawn rows are those of the metric") {
+  test::TemporaryDirectory directory;
+  write_file(directory / "predictions.csv",
+             "text,gold,label,probability\nx,a,a,0.5\ny,a,b,0.5\nz,b,b,0.5\nz,c,b,0.5\n");
+  RunRecord run = run_of("1", "1", 0.5);
+  run.directory = directory.path();
+  run.options["label-column"] = "gold";
+  auto read = read_row_scores(run, "eval_accuracy");
+  REQUIRE(read.index() == 0);
+  const RowScores& scores = *std::get<0>(read);
+  CHECK(scores.rows() == 4);
+  CHECK(scores.metric(std::vector<uint32_t>{1, 0, 3, 0}) == 1);
+  CHECK(scores.metric(std::vector<uint32_t>{1, 1, 0, 2}) == 0.25);
+  run.metrics["eval_accuracy"] = 0.75;
+  CHECK(std::get<1>(read_row_scores(run, "eval_accuracy")).find("0.75") != std::string::npos);
+  run.metrics["eval_f1_macro"] = (2.0 / 3 + 0.5 + 0) / 3;
+  CHECK(read_row_scores(run, "eval_f1_macro").index() == 0);
+}

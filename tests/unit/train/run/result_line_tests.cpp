@@ -1,0 +1,41 @@
+// What --json prints: identity and metrics in one line.
+#include <doctest/doctest.h>
+
+#include "train/record/result_line.h"
+
+using namespace finetune;
+
+TEST_CASE("options that were given another value than the default") {
+  CHECK(options_given(TrainOptions()).empty());
+  TrainOptions options;
+  options.output = "runs/a";
+  options.seed = 7;
+  options.task = "qa";
+  options.learning_rate = 2e-4;
+  options.train = {"a.csv", "b.csv"};
+  options.json = true;
+  options.batch_size = 32;  // the default
+  const std::vector<ConfigItem> given = options_given(options);
+  REQUIRE(given.size() == 2);
+  CHECK(given[0].name == "train");
+  CHECK(given[1].name == "lr");
+}
+
+TEST_CASE("identity and metrics are one line") {
+  RunIdentity run{"runs/\x1b\n", "qa", {}, std::nullopt, "ab"};
+  CHECK(result_line(run, {}) ==
+        "{\"output\":\"runs/"
+        "\\u001b\\n\",\"task\":\"qa\",\"weights_sha256\":\"ab\",\"options\":{}}\n");
+  run.output = "";
+  run.seed = 42;
+  run.options = {{"lr", 2e-4},
+                 {"epochs", 3.0},
+                 {"no-shuffle", true},
+                 {"max-steps", int64_t(5)},
+                 {"train", std::vector<std::string>{"a\u202e.csv"}}};
+  CHECK(
+      result_line(run, {{"eval_f1", 0.25}, {"train_steps", 5}}) ==
+      R"({"task":"qa","seed":42,"weights_sha256":"ab","options":{"lr":0.0002,"epochs":3.0,)"
+      R"("no-shuffle":true,"max-steps":5,"train":["a\u202e.csv"]},"eval_f1":0.25,"train_steps":5})"
+      "\n");
+}
