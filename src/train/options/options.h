@@ -160,7 +160,7 @@ constexpr int64_t kMostMicroBatches = 65536;  // of a virtual shard
 constexpr int64_t kMostRanks = 65536;
 inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
-constexpr int64_t kKeptDuringRun = 2;         // checkpoints, where --keep-checkpoints is not given
+constexpr int64_t kKeptDuringRun = 2;  // checkpoints, where --keep-checkpoints is not given
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>

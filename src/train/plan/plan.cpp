@@ -72,7 +72,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
 // As train reads them, after all that is measured.
 void check_weights(const Prepared& p, const ParameterTable& table) {
   std::vector<float> arena(size_t(table.size()));
-  load_initial(p.options, p.model.config, table,
+  load_initial(p.options, p.model.config, table, table,
                *open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix),
                arena.data());
 }

@@ -148,9 +148,9 @@ void check_initial(const TrainOptions& options, const ParameterTable& table,
 }
 
 PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
-                              const ParameterTable& table, const WeightSource& source,
-                              float* arena) {
-  return load_pretrained(table, source, config.initializer_range, options.seed,
+                              const ParameterTable& table, const ParameterTable& held,
+                              const WeightSource& source, float* arena) {
+  return load_pretrained(table, held, source, config.initializer_range, options.seed,
                          head_policy(options), arena);
 }
 

@@ -52,10 +52,11 @@ std::string describe_micro_batches(const TrainOptions& options);  // for the log
 // of the table is allocated.
 void check_initial(const TrainOptions& options, const ParameterTable& table,
                    const WeightSource& source);
-// The weights that the run begins with, into an arena of the table (pretrained.h).
+// The weights that the run begins with, into an arena of `held`, the whole model's table or that of
+// a part (pretrained.h).
 PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
-                              const ParameterTable& table, const WeightSource& source,
-                              float* arena);
+                              const ParameterTable& table, const ParameterTable& held,
+                              const WeightSource& source, float* arena);
 
 // Files that the run reads.
 std::vector<std::filesystem::path> data_files(const TrainOptions& options);
