@@ -2,6 +2,7 @@
 #include "train/layout/stages.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "comm/agreement.h"
 #include "core/error.h"
@@ -179,6 +180,16 @@ double forecast_bubble(const LayoutRun& run) {
 void write_layout(const Session& s) {
   const LayoutRun run = layout_run(s);
   write_layout(s.directory->layout(), {run, host_names(s.comm)});
+}
+
+void add_pipeline_metrics(Session& s, int64_t steps, Metrics& metrics) {
+  if (!s.has_stages()) return;
+  const int64_t own = s.links->bytes_sent();
+  std::vector<int64_t> all(size_t(s.comm.size()));
+  s.comm.all_gather(&own, sizeof own, all.data());
+  const double bytes = double(std::accumulate(all.begin(), all.end(), int64_t{0}));
+  metrics["pipeline_bubble"] = forecast_bubble(layout_run(s));
+  metrics["pp_bytes"] = bytes / double(std::max<int64_t>(1, steps));
 }
 
 }  // namespace finetune

@@ -1,4 +1,4 @@
-"""A copy of a model with more encoder layers: each is one of the source's, with other signs, so that no two are equal."""
+"""A copy of a model with more encoder layers, each one of the source's, no two of them equal."""
 import array
 import json
 import shutil
