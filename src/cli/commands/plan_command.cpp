@@ -268,7 +268,9 @@ void add_plan_command(Subcommand program, int&) {
   OptionBinder bind(command);
   for_each_option(options->train, bind);
   for_each_formula_option(options->formula, bind);
-  for_each_layout_option(options->layout, bind);
+  for_each_layout_option(options->layout, [&](const OptionInfo& info, auto& value) {
+    if (info.name != "micro-batches") bind(info, value);  // train's
+  });
   command
       .add_option("--config", options->config,
                   "TOML file with the same names; the command line wins")
@@ -288,6 +290,7 @@ void add_plan_command(Subcommand program, int&) {
         throw usage_error("--processes ", options->processes, " and --world ",
                           *options->formula.world, " exclude each other");
       }
+      options->layout.micro_batches = options->train.micro_batches;
       const LayoutPlan layout = plan_layout(options->train, options->layout, options->formula);
       write_standard_output(options->train.json ? layout_plan_json(layout) : layout_text(layout));
       return;
