@@ -57,7 +57,7 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
           "1)"),
       1, kMostStages);
   add("Machine", "--placement", o.placement,
-      "cluster (DPT), spread (TPD) or another order of D, P and T over processes, the last fastest")
+      "cluster (DPT), spread (TPD) or another order of D, P and T, the last fastest")
       .type_name("WORD")
       .default_str("cluster");
   add("Machine", "--stages", o.stages,

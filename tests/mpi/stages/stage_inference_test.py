@@ -1,14 +1,17 @@
-"""Evaluation and prediction through the stages of a pipeline: the files of one process, byte for byte."""
+"""Evaluation and prediction through a pipeline's stages: one process's files, byte for byte."""
 import json
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
-from ranks import BINARY, Job, nothing_left, one_error, ranks_of, run_on, succeed_on, wait_for
-from harness import fail, main, metrics_of, succeed
-from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from ranks import BINARY, Job, nothing_left, one_error, ranks_of, run_on, succeed_on, wait_for  # noqa: E402
+from harness import fail, main, metrics_of, succeed  # noqa: E402
+from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared  # noqa: E402
 
 LAYERS = 4
 
