@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import BINARY, Job, nothing_left, one_error, ranks_of, run_on, succeed_on, wait_for  # noqa: E402
+from ranks import BINARY, Job, need_mpirun, nothing_left, one_error, ranks_of, run_on, succeed_on, wait_for  # noqa: E402
 from harness import fail, main, metrics_of, succeed  # noqa: E402
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared  # noqa: E402
 
@@ -126,6 +126,25 @@ def test_weights_that_one_stage_cannot_read(directory):
     for hosts in (1, 2):
         one_error(Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line, hosts=hosts).wait(), 4, "rank 1",
                   "model.safetensors")
+
+
+def test_logits_through_stages_and_chunks_are_those_of_one_process(directory):
+    """In fp32, bf16 and on a device, for both heads and every division of the processes into stages."""
+    del directory
+    need_mpirun()
+    for processes, hosts in ((1, 1), (2, 1), (4, 2), (6, 1)):
+        result = Job("-n", processes, os.environ["FINETUNE_STAGE_RANKS"], "equal", hosts=hosts).wait()
+        assert result.code == 0 and "whole layers" in result.out, result
+
+
+def test_a_stopped_stage_is_named(directory):
+    del directory
+    need_mpirun()
+    for hosts in (1, 2):
+        result = Job("-n", 4, os.environ["FINETUNE_STAGE_RANKS"], "stopped", hosts=hosts).wait()
+        errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
+        assert result.code != 0 and len(errors) == 1, result
+        assert "rank 1 " in errors[0] and "has not come for 2 s (stopped" in errors[0], result
 
 
 def test_a_killed_stage_ends_the_job(directory):
