@@ -12,7 +12,7 @@ namespace {
 using Kind = PipelineAction::Kind;
 
 // From a stage to a neighbour, of activations or of gradients.
-struct Link {
+struct Channel {
   bool full = false;
   int micro = 0, block = 0;  // that receives
   double arrival = 0;
@@ -74,7 +74,7 @@ class Simulation {
     return false;
   }
 
-  bool send(Link& link, int s, const PipelineAction& action, int to_block) {
+  bool send(Channel& link, int s, const PipelineAction& action, int to_block) {
     if (link.full) return false;
     double& now = stages_[size_t(s)].now;
     now = std::max(now, link.taken);
@@ -82,7 +82,7 @@ class Simulation {
     return true;
   }
 
-  bool receive(Link& link, int s, const PipelineAction& action, int block) {
+  bool receive(Channel& link, int s, const PipelineAction& action, int block) {
     if (!link.full) return false;
     FINETUNE_CHECK(link.micro == action.micro && link.block == block);
     double& now = stages_[size_t(s)].now;
@@ -109,7 +109,7 @@ class Simulation {
   const PipelineShape& shape_;
   const ActionSeconds& seconds_;
   std::vector<StageState> stages_;
-  std::vector<Link> activations_, gradients_;  // by the stage that sends
+  std::vector<Channel> activations_, gradients_;  // by the stage that sends
 };
 
 }  // namespace
