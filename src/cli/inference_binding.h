@@ -7,6 +7,8 @@
 
 namespace finetune {
 
+constexpr int64_t kMostStages = 65536;
+
 inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   auto add = [&](const char* group, const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help).group(group);
@@ -49,6 +51,19 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
       add("Machine", "--threads", o.threads, "threads (all: the cores this process may use)"), 1,
       kMostThreads)
       .default_str("all");
+  whole_number(
+      add("Machine", "--pp", o.pp,
+          "under mpirun: pipeline stages, processes with some of the layers each (default: "
+          "1)"),
+      1, kMostStages);
+  add("Machine", "--placement", o.placement,
+      "cluster (DPT), spread (TPD) or another order of D, P and T, the last fastest")
+      .type_name("WORD")
+      .default_str("cluster");
+  add("Machine", "--stages", o.stages,
+      "layers of each stage, or auto: such that the slowest is as fast as can be")
+      .type_name("auto|7,5")
+      .default_str("auto");
 }
 
 }  // namespace finetune

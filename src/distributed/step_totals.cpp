@@ -6,49 +6,64 @@
 #include <span>
 #include <utility>
 
-#include "data/plan.h"
+#include "core/error.h"
 #include "distributed/reduce/tree_reduce.h"
 
 namespace finetune {
 
 StepTotals::StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers,
-                       const ZeroPartition& partition, int64_t virtual_shards, double max_grad_norm)
+                       const StepShare& share, int64_t virtual_shards, double max_grad_norm)
     : backend_(backend),
       comm_(comm),
       peers_(peers),
       shards_(virtual_shards),
       max_grad_norm_(max_grad_norm),
-      own_shards_(part(virtual_shards, comm.size(), comm.rank()).size()),
+      own_shards_(share.shards.size()),
       outcome_(backend.allocate(sizeof(StepOutcome))) {
-  lay_out(partition);
+  lay_out(share);
 }
 
-// Of shards in their order; of blocks in the arena's: of the buckets one after the other, of each
-// from its owners in turn, then of rows.
-void StepTotals::lay_out(const ZeroPartition& partition) {
+// Of shards in their order, then of blocks in the order of the whole model's arena.
+void StepTotals::lay_out(const StepShare& share) {
+  struct Sizes {
+    int64_t first_shard, shards, has_losses, blocks;
+  };
   const int size = comm_.size();
-  std::vector<int32_t> next(size_t(size), 0);  // of each process
-  std::vector<std::pair<int, int32_t>> order;  // process, which of its sums
-  const auto take = [&](int rank, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) order.emplace_back(rank, next[size_t(rank)]++);
-  };
-  const auto take_from_owners = [&](auto&& blocks_of) {
-    for (int owner = 0; owner < partition.owners(); ++owner) {
-      const int host = owner / comm_.columns(), column = owner % comm_.columns();
-      take(comm_.first_rank(host) + column, blocks_of(owner));
-    }
-  };
-  for (int rank = 0; rank < size; ++rank) take(rank, 1);
-  for (int rank = 0; rank < size; ++rank) {
-    take(rank, part(shards_, size, rank).size());
+  const Sizes own{share.shards.begin, share.shards.size(), share.has_losses,
+                  int64_t(share.blocks.size())};
+  std::vector<Sizes> all(static_cast<size_t>(size));
+  comm_.all_gather(&own, sizeof own, all.data());
+  int64_t most_blocks = 0;
+  for (const Sizes& s : all) {
+    most_blocks = std::max(most_blocks, s.blocks);
+    each_ = std::max(each_, 1 + s.shards + s.blocks);
   }
-  for (int bucket = 0; bucket < partition.buckets(); ++bucket) {
-    take_from_owners([&](int owner) { return partition.dense_blocks(owner, bucket); });
-  }
-  take_from_owners([&](int owner) { return partition.row_blocks(owner); });
+  std::vector<int64_t> mine = share.blocks, numbers(size_t(size * most_blocks));
+  mine.resize(size_t(most_blocks));
+  comm_.all_gather(mine.data(), mine.size() * sizeof(int64_t), numbers.data());
 
-  each_ = *std::max_element(next.begin(), next.end());
-  for (const auto& [rank, sum] : order) order_.push_back(int32_t(rank * each_ + sum));
+  std::vector<int32_t> losses(size_t(shards_), -1);
+  std::vector<std::pair<int64_t, int32_t>> blocks;  // number, where its sum is
+  for (int rank = 0; rank < size; ++rank) {
+    const Sizes& s = all[size_t(rank)];
+    const int64_t at = rank * each_;
+    order_.push_back(int32_t(at));
+    for (int64_t i = 0; i < s.shards && s.has_losses; ++i) {
+      losses.at(size_t(s.first_shard + i)) = int32_t(at + 1 + i);
+    }
+    for (int64_t i = 0; i < s.blocks; ++i) {
+      blocks.emplace_back(numbers[size_t(rank * most_blocks + i)], int32_t(at + 1 + s.shards + i));
+    }
+  }
+  std::sort(blocks.begin(), blocks.end());
+  for (int32_t place : losses) {
+    FINETUNE_CHECK(place >= 0);
+    order_.push_back(place);
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    FINETUNE_CHECK(blocks[i].first == int64_t(i));
+    order_.push_back(blocks[i].second);
+  }
   sums_ = backend_.allocate(size_t(size * each_) * sizeof(double));
   if (!peers_) return;
   const size_t bytes = order_.size() * sizeof(int32_t);

@@ -8,17 +8,25 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "distributed/zero_partition.h"
+#include "data/plan.h"
+#include "ops/backend.h"
 #include "ops/device_peers.h"
 
 namespace finetune {
 
+// What one process adds.
+struct StepShare {
+  IndexRange shards;            // virtual shards that it computes
+  bool has_losses = true;       // false: theirs are another stage's to add
+  std::vector<int64_t> blocks;  // of its square sums, each one's number in the whole model
+};
+
 class StepTotals {
  public:
-  // `peers`: of devices that exchange directly, or null. The first three must outlive this.
-  StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers,
-             const ZeroPartition& partition, int64_t virtual_shards,
-             double max_grad_norm);  // 0: no clipping
+  // Collective. `peers`: of devices that exchange directly, or null. The first three must outlive
+  // this. All shares together have every shard's loss and every block once.
+  StepTotals(Backend& backend, Communicator& comm, DevicePeers* peers, const StepShare& share,
+             int64_t virtual_shards, double max_grad_norm);  // 0: no clipping
 
   // This process's own, in backend memory.
   double* stop_request() const { return sums_of(comm_.rank()); }
@@ -34,7 +42,7 @@ class StepTotals {
   StepOutcome work_out_on_host(double denominator);
 
  private:
-  void lay_out(const ZeroPartition& partition);
+  void lay_out(const StepShare& share);
   double* sums_of(int rank) const { return static_cast<double*>(sums_.get()) + rank * each_; }
   const double* gather();
 

@@ -167,6 +167,7 @@ void Engine::share_weights(Communicator& comm) {
 
 void Engine::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots) {
   if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
+  inference_size_ = inference;
   bert_.reserve(training, inference, recompute, slots);
   batches_.clear();
   batches_.emplace_back(*backend_, std::max(training.tokens, inference.tokens),
@@ -200,17 +201,35 @@ const PackedBatch& Engine::filled(const PackedBatch& batch) {
 }
 
 void Engine::infer(const PackedBatch& batch, std::vector<float>& logits) {
-  const PackedBatch& computed = filled(batch);
-  DeviceBatch& device = upload(computed);
+  const DeviceBatch& computed = upload_for_inference(batch);
+  infer_chunk(0, computed);
+  logits.clear();
+  append_logits(batch, computed, logits);
+}
+
+const DeviceBatch& Engine::upload_for_inference(const PackedBatch& batch) {
+  return upload(filled(batch));
+}
+
+void Engine::infer_chunk(int64_t chunk, const DeviceBatch& batch) {
   float* arena = weights();
-  const int64_t key[] = {computed.tokens(), computed.sequences(), computed.max_length};
-  backend_->replay(key, [&] { bert_.forward(device, arena, nullptr, false); });
-  const Tensor out = bert_.inferred_logits(device);
-  FINETUNE_CHECK(out.contiguous());
-  // What fills the micro-batch up lies behind its own sequences and tokens.
+  const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length};
+  backend_->replay(key, [&] {
+    bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr);
+  });
+}
+
+// What fills the micro-batch up lies behind its own sequences and tokens.
+void Engine::append_logits(const PackedBatch& batch, const DeviceBatch& computed,
+                           std::vector<float>& logits) {
+  const int64_t chunk = int64_t(part_.chunks.size()) - 1;
+  const Tensor out = bert_.output_of({chunk, ChunkSlot::kInference}, computed);
+  FINETUNE_CHECK(out.contiguous() && part_.head);
   const bool of_tokens = table_.head().kind == HeadKind::token;
-  logits.resize(size_t((of_tokens ? batch.tokens() : batch.sequences()) * out.cols));
-  backend_->download(logits.data(), out.data, logits.size() * sizeof(float));
+  const size_t before = logits.size();
+  const size_t count = size_t((of_tokens ? batch.tokens() : batch.sequences()) * out.cols);
+  logits.resize(before + count);
+  backend_->download(logits.data() + before, out.data, count * sizeof(float));
 }
 
 MicroBatchLimits micro_batch_limits(const SampleView& samples, const MicroBatching& cut,

@@ -90,6 +90,15 @@ class Engine {
   // Logits of a micro-batch without dropout, copied to the host: (B, outputs) or (T, outputs). On a
   // backend that replays work, sequences that fill it up are computed beside its own.
   void infer(const PackedBatch& batch, std::vector<float>& logits);
+  // The same of a part of the model, chunk by chunk: the micro-batch as it is computed, the pass
+  // from Bert::input_of() to output_of() in ChunkSlot::kInference, and, after that of a chunk with
+  // the head, the logits.
+  const DeviceBatch& upload_for_inference(const PackedBatch& batch);
+  void infer_chunk(int64_t chunk, const DeviceBatch& batch);
+  void append_logits(const PackedBatch& batch, const DeviceBatch& computed,
+                     std::vector<float>& logits);
+  // The most that reserve() has made room for, as it is computed.
+  BatchSize inference_size() const { return inference_size_; }
 
   // Most sequences of one micro-batch without gradients; 0: the default.
   void set_evaluation_sequences(int64_t count);
@@ -107,6 +116,7 @@ class Engine {
   Bert bert_;
   std::vector<DeviceBatch> batches_;  // of each slot; inference has the first
   PackedBatch filled_;
+  BatchSize inference_size_;
   int64_t evaluation_sequences_ = kEvaluationSequences;
 };
 

@@ -29,34 +29,40 @@ void drop_first(int64_t count, TokenizedSamples& samples) {
   for (int64_t& offset : samples.offsets) offset -= tokens;
 }
 
-// A micro-batch on its way to another process: the number of its sequences, their lengths, where
-// their second parts begin, and the tokens. Empty: nothing to do in this round; one number: the
-// end.
+// Micro-batches on their way to another process, one behind the other; of each the number of its
+// sequences, their lengths, where their second parts begin, and the tokens. Empty: nothing to do in
+// this round; one number: the end.
 enum class Message : int32_t { end, batch };
 
-std::vector<uint8_t> to_bytes(const PackedBatch& batch) {
-  std::vector<int32_t> words = {int32_t(Message::batch), int32_t(batch.sequences())};
-  for (int64_t b = 0; b < batch.sequences(); ++b) {
-    const int32_t begin = batch.offsets[size_t(b)], end = batch.offsets[size_t(b) + 1];
-    const auto types = batch.types.begin();
-    words.push_back(end - begin);
-    words.push_back(int32_t(std::find(types + begin, types + end, 1) - (types + begin)));
+std::vector<uint8_t> to_bytes(std::span<const PackedBatch> batches) {
+  std::vector<int32_t> words;
+  for (const PackedBatch& batch : batches) {
+    words.insert(words.end(), {int32_t(Message::batch), int32_t(batch.sequences())});
+    for (int64_t b = 0; b < batch.sequences(); ++b) {
+      const int32_t begin = batch.offsets[size_t(b)], end = batch.offsets[size_t(b) + 1];
+      const auto types = batch.types.begin();
+      words.push_back(end - begin);
+      words.push_back(int32_t(std::find(types + begin, types + end, 1) - (types + begin)));
+    }
+    words.insert(words.end(), batch.ids.begin(), batch.ids.end());
   }
-  words.insert(words.end(), batch.ids.begin(), batch.ids.end());
   std::vector<uint8_t> bytes(words.size() * sizeof(int32_t));
-  std::memcpy(bytes.data(), words.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(bytes.data(), words.data(), bytes.size());
   return bytes;
 }
 
-TokenizedSamples from_bytes(std::span<const int32_t> words) {
+// Takes the first micro-batch off the words.
+TokenizedSamples take_samples(std::span<const int32_t>& words) {
   TokenizedSamples samples;
   const int64_t count = words[1];
-  const int32_t* next = words.data() + 2;
-  for (int64_t b = 0; b < count; ++b, next += 2) {
-    samples.offsets.push_back(samples.offsets.back() + next[0]);
-    samples.second.push_back(uint32_t(next[1]));
+  words = words.subspan(2);
+  for (int64_t b = 0; b < count; ++b, words = words.subspan(2)) {
+    samples.offsets.push_back(samples.offsets.back() + words[0]);
+    samples.second.push_back(uint32_t(words[1]));
   }
-  samples.ids.assign(next, next + samples.offsets.back());
+  const auto ids = words.first(size_t(samples.offsets.back()));
+  samples.ids.assign(ids.begin(), ids.end());
+  words = words.subspan(ids.size());
   return samples;
 }
 
@@ -72,6 +78,11 @@ BatchDispatcher::BatchDispatcher(Engine& engine, Communicator& comm)
     : engine_(engine), comm_(comm) {
   const Head head = engine.table().head();
   if (head.kind == HeadKind::sequence) cache_.emplace(head.outputs);
+}
+
+BatchDispatcher::BatchDispatcher(Engine& engine, ReplicaStages& stages)
+    : BatchDispatcher(engine, stages.world()) {
+  stages_ = &stages;
 }
 
 void BatchDispatcher::take(const SampleView& samples, TokenizedSamples& waiting,
@@ -90,30 +101,65 @@ void BatchDispatcher::give(const PackedBatch& batch, const float* logits, Evalua
 // Samples of one micro-batch: at most evaluation_sequences of them at once.
 void BatchDispatcher::add(const TokenizedSamples& samples, IndexRange range, int64_t samples_before,
                           Evaluation& evaluation) {
-  waiting_.resize(size_t(comm_.size()));
+  waiting_.resize(size_t(replicas()) * size_t(in_flight()));
   const int64_t most = engine_.evaluation_sequences();
   for (int64_t begin = range.begin; begin < range.end; begin += most) {
-    PackedBatch& batch = waiting_[count_++];
+    PackedBatch& batch = waiting(count_++);
     pack_all(samples, {begin, std::min(range.end, begin + most)}, batch);
     for (uint32_t& index : batch.indices) index += uint32_t(samples_before);
     if (count_ == waiting_.size()) flush(evaluation);
   }
 }
 
-// One round: each process computes one of the waiting micro-batches.
+// Dealt to the replicas in turn.
+PackedBatch& BatchDispatcher::waiting(size_t index) {
+  const size_t among = size_t(replicas());
+  return waiting_[index % among * size_t(in_flight()) + index / among];
+}
+
+std::span<const PackedBatch> BatchDispatcher::waiting_for(int replica) const {
+  const size_t among = size_t(replicas()), first = size_t(replica) * size_t(in_flight());
+  return std::span(waiting_).subspan(first, (count_ + among - 1 - size_t(replica)) / among);
+}
+
+void BatchDispatcher::infer(std::span<const PackedBatch> batches, std::vector<float>& logits) {
+  logits.clear();
+  if (stages_) return stages_->infer(batches, logits);
+  if (!batches.empty()) engine_.infer(batches[0], logits);
+}
+
+// One round: each replica computes those of the waiting micro-batches that are for it.
 void BatchDispatcher::flush(Evaluation& evaluation) {
   if (count_ == 0) return;
   std::vector<std::vector<uint8_t>> parts(size_t(comm_.size()));
-  for (size_t r = 1; r < count_; ++r) parts[r] = to_bytes(waiting_[r]);
+  for (int rank = 1; rank < comm_.size(); ++rank) {
+    parts[size_t(rank)] = to_bytes(waiting_for(replica_of(rank)));
+  }
   comm_.scatter(parts);
-  std::vector<float> logits;
-  engine_.infer(waiting_[0], logits);
-  std::vector<std::vector<uint8_t>> others = comm_.gather({});
-  give(waiting_[0], logits.data(), evaluation);
-  for (size_t r = 1; r < count_; ++r) {
-    logits.resize(others[r].size() / sizeof(float));
-    std::memcpy(logits.data(), others[r].data(), others[r].size());
-    give(waiting_[r], logits.data(), evaluation);
+  std::vector<float> own;
+  infer(waiting_for(0), own);
+  const std::vector<std::vector<uint8_t>> others = comm_.gather({});
+  std::vector<std::vector<float>> logits(static_cast<size_t>(replicas()));
+  for (int replica = 0; replica < replicas(); ++replica) {
+    const int source = stages_ ? stages_->source_of_logits(replica) : replica;
+    std::vector<float>& of_replica = logits[size_t(replica)];
+    if (source == 0) {
+      of_replica = std::move(own);
+      continue;
+    }
+    const std::vector<uint8_t>& bytes = others[size_t(source)];
+    of_replica.resize(bytes.size() / sizeof(float));
+    if (!bytes.empty()) std::memcpy(of_replica.data(), bytes.data(), bytes.size());
+  }
+  const Head head = engine_.table().head();
+  std::vector<size_t> taken(logits.size());
+  for (size_t i = 0; i < count_; ++i) {
+    const PackedBatch& batch = waiting(i);
+    const size_t replica = i % logits.size(), begin = taken[replica];
+    const int64_t rows = head.kind == HeadKind::token ? batch.tokens() : batch.sequences();
+    taken[replica] += size_t(rows * head.outputs);
+    FINETUNE_CHECK(taken[replica] <= logits[replica].size());
+    give(batch, logits[replica].data() + begin, evaluation);
   }
   count_ = 0;
 }
@@ -185,7 +231,7 @@ void BatchDispatcher::done() {
 
 void BatchDispatcher::serve() {
   comm_.note("evaluation", -1);
-  PackedBatch batch;
+  std::vector<PackedBatch> batches(static_cast<size_t>(in_flight()));
   std::vector<int32_t> words;
   std::vector<float> logits;
   for (;;) {
@@ -193,12 +239,12 @@ void BatchDispatcher::serve() {
     words.resize(bytes.size() / sizeof(int32_t));
     if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
     if (!words.empty() && words[0] == int32_t(Message::end)) return;
-    logits.clear();
-    if (!words.empty()) {
-      const TokenizedSamples samples = from_bytes(words);
-      pack_all(samples, {0, samples.size()}, batch);
-      engine_.infer(batch, logits);
+    size_t count = 0;
+    for (std::span<const int32_t> left = words; !left.empty(); ++count) {
+      const TokenizedSamples samples = take_samples(left);
+      pack_all(samples, {0, samples.size()}, batches.at(count));
     }
+    infer(std::span(batches).first(count), logits);
     comm_.gather({reinterpret_cast<const uint8_t*>(logits.data()), logits.size() * sizeof(float)});
   }
 }

@@ -1,12 +1,13 @@
 // Batch dispatch: evaluation and prediction on all processes, planned by rank 0.
-// Rank 0 reads and plans micro-batches, which do not depend on the number of processes, dispatches
-// them whole, and takes the logits in their order. So metrics and files are the same for any number
-// of processes, and only rank 0 needs the samples. A sample with the tokens of an earlier one is
-// not computed again (logits_cache.h).
+// Rank 0 reads and plans micro-batches, which do not depend on processes and their layout,
+// dispatches each to a whole replica, and takes the logits in their order. So metrics and files are
+// the same for any number of processes and any layout, and only rank 0 needs the samples. A sample
+// with the tokens of an earlier one is not computed again (logits_cache.h).
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -14,6 +15,7 @@
 #include "data/plan.h"
 #include "engine/engine.h"
 #include "inference/logits_cache.h"
+#include "inference/replica_stages.h"
 #include "tasks/file_evaluation.h"
 #include "tasks/task.h"
 
@@ -22,7 +24,10 @@ namespace finetune {
 // For one state of the weights: what it has computed it does not compute again.
 class BatchDispatcher {
  public:
+  // Every process has the whole model.
   BatchDispatcher(Engine& engine, Communicator& comm);
+  // Every process is a stage of a replica.
+  BatchDispatcher(Engine& engine, ReplicaStages& stages);
 
   // Of rank 0. Runs samples [0, size) of `set` through the model in fixed micro-batches and gives
   // the logits to `evaluation`. `poll` is called between micro-batches with the share done; false
@@ -53,11 +58,20 @@ class BatchDispatcher {
            Evaluation& evaluation);
   void flush(Evaluation& evaluation);
   void give(const PackedBatch& batch, const float* logits, Evaluation& evaluation);
+  void infer(std::span<const PackedBatch> batches, std::vector<float>& logits);
+
+  int replicas() const { return stages_ ? stages_->layout().dp() : comm_.size(); }
+  int replica_of(int rank) const { return stages_ ? stages_->layout().at(rank).d : rank; }
+  int in_flight() const { return stages_ ? stages_->in_flight() : 1; }
+  PackedBatch& waiting(size_t index);
+  std::span<const PackedBatch> waiting_for(int replica) const;
 
   Engine& engine_;
   Communicator& comm_;
+  ReplicaStages* stages_ = nullptr;
   std::optional<LogitsCache> cache_;  // where a sample has one row of logits
-  std::vector<PackedBatch> waiting_;  // up to one for each process
+  // Up to in_flight() for each replica, whose micro-batches are neighbours.
+  std::vector<PackedBatch> waiting_;
   size_t count_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "comm/agreement.h"
 #include "comm/placement.h"
 #include "core/error.h"
+#include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
@@ -73,6 +74,13 @@ FineTuned open_fine_tuned(const InferenceOptions& options) {
   return out;
 }
 
+Layout layout_of(const InferenceOptions& options, int processes) {
+  if (options.stages != "auto" && !options.pp) {
+    throw usage_error("--stages ", in_quotes(options.stages), " needs --pp, the number of stages");
+  }
+  return Layout(processes, options.pp.value_or(1), 1, parse_placement(options.placement));
+}
+
 namespace {
 
 struct Loading {
@@ -80,33 +88,63 @@ struct Loading {
   int64_t max_length = 0;
 };
 
+// Which layers each stage has changes no bit of the results.
+StageSplit split_of(const InferenceOptions& options, const BertConfig& config, Loading loading,
+                    const Layout& layout) {
+  return split_stages(options.stages, layout.pp(), 1,
+                      layer_costs(config, loading.head, loading.max_length));
+}
+
+std::string describe(const Layout& layout, const StageSplit& split) {
+  if (layout.pp() == 1) return "";
+  std::vector<std::string> layers;
+  for (int stage = 0; stage < split.stages(); ++stage) {
+    layers.push_back(concat(split.layers(stage)));
+  }
+  return concat("layout ", letters_of(layout.placement()), ": ", layout.world(),
+                " processes = ", layout.dp(), " x ", layout.pp(), " stages of ", join(layers, ", "),
+                " layers");
+}
+
+// Processes that share memory have one part of the model once.
+bool reads(const LayoutGroups& groups) {
+  return groups.data().local_rank() == 0;
+}
+
 // What every process does once rank 0 knows what to load.
-void load(FineTuned& model, const InferenceOptions& options, Loading loading, Communicator& comm) {
+void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
+  const LayoutGroups& groups = *model.groups;
+  Communicator& comm = groups.world();
   comm.note("loading weights", -1);
+  StageSplit split;
+  agree_on_errors(comm,
+                  [&] { split = split_of(options, model.model.config, loading, groups.layout()); });
+  model.layout = describe(groups.layout(), split);
   std::unique_ptr<Backend> backend;
   const std::string precision = agreed_precision(comm, options.device, options.precision);
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
   agree_on_errors(
       comm, [&] { backend = make_backend(options.device, threads, precision, comm.local_rank()); });
   std::unique_ptr<WeightSource> source;
+  const ParameterTable whole(model.model.config, loading.head);
   agree_on_errors(comm, [&] {
-    if (comm.local_rank() > 0) return;
+    if (!reads(groups)) return;
     source =
         open_weights(model.model.directory.weights, model.model.config.architecture->base_prefix);
-    check_pretrained(ParameterTable(model.model.config, loading.head), *source,
-                     HeadPolicy::require);
+    check_pretrained(whole, *source, HeadPolicy::require);
   });
   model.engine =
-      std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, comm);
+      std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, groups.data(),
+                               part_of(split, groups.layout(), 1, comm.rank()));
   agree_on_errors(comm, [&] {
-    if (comm.local_rank() > 0) return;
+    if (!reads(groups)) return;
     model.engine->set_weights([&](float* arena) {
-      load_pretrained(model.engine->table(), *source, model.model.config.initializer_range, 0,
-                      HeadPolicy::require, arena);
+      load_pretrained(whole, model.engine->table(), *source, model.model.config.initializer_range,
+                      0, HeadPolicy::require, arena);
     });
     source.reset();
   });
-  model.engine->share_weights(comm);
+  model.engine->share_weights(groups.data());
   // As rank 0 dispatches them, whatever this process's processor is.
   const int64_t device_bytes = least_device_bytes(comm, model.engine->backend());
   model.micro_batch_tokens = evaluation_tokens(
@@ -116,6 +154,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading, Co
   // No micro-batch has more sequences than tokens: there is no need of room for them.
   model.engine->set_evaluation_sequences(std::min(options.batch_size, model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
+  model.stages = std::make_unique<ReplicaStages>(*model.engine, groups);
 }
 
 }  // namespace
@@ -124,8 +163,9 @@ void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head hea
                      int64_t max_length, Communicator& comm) {
   Loading loading{head, max_length};
   comm.broadcast(&loading, sizeof loading, 0);
+  model.groups = std::make_unique<LayoutGroups>(comm, layout_of(options, comm.size()));
   agree_on_errors(comm, [] {});  // the others open the model now
-  load(model, options, loading, comm);
+  load(model, options, loading);
 }
 
 void serve_inference(const InferenceOptions& options, Communicator& comm) {
@@ -133,10 +173,11 @@ void serve_inference(const InferenceOptions& options, Communicator& comm) {
   Loading loading;
   comm.broadcast(&loading, sizeof loading, 0);
   FineTuned model;
+  model.groups = std::make_unique<LayoutGroups>(comm, layout_of(options, comm.size()));
   agree_on_errors(comm,
-                  [&] { model.model = open_model_config(options.model, comm.local_rank() == 0); });
-  load(model, options, loading, comm);
-  BatchDispatcher(*model.engine, comm).serve();
+                  [&] { model.model = open_model_config(options.model, reads(*model.groups)); });
+  load(model, options, loading);
+  BatchDispatcher(*model.engine, *model.stages).serve();
 }
 
 }  // namespace finetune

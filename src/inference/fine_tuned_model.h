@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/layout/layout_groups.h"
 #include "engine/engine.h"
+#include "inference/replica_stages.h"
 #include "tasks/registry.h"
 
 namespace finetune {
@@ -28,7 +30,13 @@ struct InferenceOptions {
   std::string precision = "auto";
   std::string device = "auto";
   int64_t threads = 0;
+  std::optional<int64_t> pp;
+  std::string placement = "cluster";
+  std::string stages = "auto";
 };
+
+// Replicas and stages of so many processes. Error(usage), naming the numbers.
+Layout layout_of(const InferenceOptions& options, int processes);
 
 struct FineTuned {
   TaskModel of_task() const { return {*model.tokenizer, model.config, true}; }
@@ -36,8 +44,11 @@ struct FineTuned {
   ModelFiles model;
   TaskKind kind = TaskKind::classification;
   TaskOptions options;  // without files
+  std::unique_ptr<LayoutGroups> groups;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<ReplicaStages> stages;
   int64_t micro_batch_tokens = 0;
+  std::string layout;  // for the log; empty without stages
 };
 
 // Error(usage) for an option (without dashes) that is for another task than the model's.
@@ -47,8 +58,10 @@ void require_option_of(TaskKind kind, std::string_view option, const std::string
 // without a trained head, Error(usage) for options that cannot be.
 FineTuned open_fine_tuned(const InferenceOptions& options);
 // Loads the weights for `head` and makes room; after the data have been checked. Collective: rank 0
-// calls load_fine_tuned, computes with a BatchDispatcher and ends with its done(); the others are
-// served by serve_inference until then. One process of each host reads the file.
+// calls load_fine_tuned, computes with a BatchDispatcher of engine and stages and ends with its
+// done(); the others are served by serve_inference until then. Of the processes of a host that have
+// one part of the model one reads it from the file. Error(usage) for a layout that does not fit the
+// model.
 void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
                      int64_t max_length, Communicator& comm);
 void serve_inference(const InferenceOptions& options, Communicator& comm);

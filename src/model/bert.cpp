@@ -245,10 +245,6 @@ Tensor Bert::forward(const DeviceBatch& batch, float* weights, const DropoutPlan
   return logits;
 }
 
-Tensor Bert::inferred_logits(const DeviceBatch& batch) const {
-  return output_of({0, ChunkSlot::kInference}, batch);
-}
-
 void Bert::backward(const DeviceBatch& batch, float* weights, float* gradients, Tensor dlogits,
                     const DropoutPlan* dropout, int lowest_layer, bool accumulate,
                     const std::function<void(int)>& ready) {

@@ -64,8 +64,6 @@ class Bert {
   // `keep_for_backward` false nothing is kept.
   Tensor forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
                  bool keep_for_backward);
-  // Where forward(batch, weights, nullptr, false) puts them, for who had it replayed.
-  Tensor inferred_logits(const DeviceBatch& batch) const;
   // Adds the gradients of the last forward (kept, same batch, weights and dropout) to `gradients`.
   // dlogits may be the logits' own memory. `lowest_layer`: layers below it are frozen and get no
   // gradient (0: embeddings too, l: encoder layer l and above, L+1: the head alone).

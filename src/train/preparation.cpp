@@ -17,6 +17,7 @@
 #include "engine/pretrained.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
+#include "train/layout/stages.h"
 #include "train/options/config_file.h"
 #include "train/options/duration.h"
 #include "train/options/option_transfer.h"
@@ -53,7 +54,9 @@ class Preparation {
   void run();
 
  private:
-  bool reads() const { return comm_.local_rank() == 0; }  // one process of each host does
+  // One process of each host reads the data; of those that share weights one reads them.
+  bool reads() const { return comm_.local_rank() == 0; }
+  bool reads_weights() const { return !s_.groups || s_.groups->data().local_rank() == 0; }
   void check_options();
   void look_at_output();
   void compare_finished();
@@ -71,7 +74,6 @@ class Preparation {
   void share_samples();
   DiskForecast disk_of(const ParameterTable& table) const;
   void load();
-  void reserve_buffers();
   void continue_run();
   void open_files();
 
@@ -94,6 +96,7 @@ class Preparation {
 void Preparation::check_options() {
   agree_on_errors(comm_, [&] {
     validate(s_.options);
+    refuse_evaluation_in_stages(s_.options);
     if (!s_.options.time_limit.empty()) {
       s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
     }
@@ -162,12 +165,13 @@ void Preparation::choose_machine() {
 
 void Preparation::open_model_files() {
   const std::string& model = s_.options.model;
-  if (reads()) require_no_pipe(model);
-  s_.model = reads() ? open_model(model) : open_model_config(model, false);
+  if (reads_weights()) require_no_pipe(model);
+  s_.model = reads() ? open_model(model) : open_model_config(model, reads_weights());
 }
 
 void Preparation::open_source() {
   source_ = open_weights(s_.model.directory.weights, s_.model.config.architecture->base_prefix);
+  if (!reads()) return;
   for (const fs::path& file : model_files(s_.model, *source_)) require_file(file, ExitCode::model);
 }
 
@@ -207,9 +211,10 @@ void Preparation::read_data_and_model(int own_threads) {
   const TrainOptions& options = s_.options;
   open_model_files();
   lowest_trained_layer(options, s_.model.config);  // refuses what the model does not have
+  stages_of(options, s_.model.config, HeadKind::sequence);
+  if (reads_weights()) open_source();
   if (!reads()) return;
   set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
-  open_source();
   if (s_.leads() && options.overwrite) {
     std::vector<fs::path> inputs = data_files(options);
     for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
@@ -219,7 +224,7 @@ void Preparation::read_data_and_model(int own_threads) {
   open_data_files();
   s_.task = read_task(options, s_.data, s_.model, *source_, label_order_);
   if (s_.leads()) {
-    s_.assertions = read_assertions(options, metrics_of_run(*s_.task));
+    s_.assertions = read_assertions(options, metrics_of_run(options, *s_.task));
     s_.best_metric = checked_best_metric(options, *s_.task);
   }
 }
@@ -245,8 +250,12 @@ void Preparation::resolve_options() {
     options.best_metric = s_.best_metric;
     facts_.micro_batch_tokens = options.micro_batch_tokens.value_or(
         auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes));
+    const Layout& layout = s_.groups->layout();
+    if (!options.virtual_shards) options.virtual_shards = layout.dp();
+    if (layout.pp() > 1 && !options.micro_batch_tokens && !options.micro_batches) {
+      options.micro_batches = default_micro_batches(options, layout);
+    }
     if (!options.micro_batches) options.micro_batch_tokens = facts_.micro_batch_tokens;
-    if (!options.virtual_shards) options.virtual_shards = comm_.size();
     if (const SampleSet* eval = task.eval_set()) {
       facts_.has_eval = 1;
       const int64_t tokens =
@@ -270,6 +279,7 @@ void Preparation::share_samples() {
   s_.objective = make_objective(arrays_);
   s_.head = arrays_.head;
   s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
+  cut_into_stages(s_);
 }
 
 DiskForecast Preparation::disk_of(const ParameterTable& table) const {
@@ -279,38 +289,30 @@ DiskForecast Preparation::disk_of(const ParameterTable& table) const {
 
 void Preparation::load() {
   comm_.note("loading weights", -1);
+  const ParameterTable table(s_.model.config, arrays_.head);
+  Communicator& replicas = s_.groups->data();
   agree_on_errors(comm_, [&] {
-    if (!reads()) return;
-    const ParameterTable table(s_.model.config, arrays_.head);
+    if (!reads_weights()) return;
     check_initial(s_.options, table, *source_);
     if (s_.leads()) require_disk(s_.options, disk_of(table));
   });
-  s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
+  s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, replicas,
+                                       own_part(s_));
   agree_on_errors(comm_, [&] {
-    if (!reads()) return;
+    if (!reads_weights()) return;
     s_.engine->set_weights([&](float* arena) {
-      loaded_ = load_initial(s_.options, s_.model.config, s_.engine->table(), *source_, arena);
+      loaded_ =
+          load_initial(s_.options, s_.model.config, table, s_.engine->table(), *source_, arena);
     });
   });
-  s_.engine->share_weights(comm_);
-  require_equal_content(comm_, arrays_, *s_.engine);
+  s_.engine->share_weights(replicas);
+  require_equal_content(comm_, replicas, arrays_, *s_.engine);
   if (s_.leads()) {
     sum_data();
     sum_model();
   }
   source_.reset();  // its mapping is as large as the weights
   if (!s_.leads() && s_.shared_samples) s_.task.reset();
-}
-
-// Buffers for the largest micro-batch of training and evaluation.
-void Preparation::reserve_buffers() {
-  const int64_t shard = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
-  const BatchSize training =
-      reserved_size(s_.engine->backend(),
-                    micro_batch_limits(s_.objective->samples(), micro_batching(s_.options), shard));
-  s_.engine->reserve(training, s_.has_eval ? facts_.evaluation : MicroBatchLimits{},
-                     s_.options.recompute);
-  s_.objective->reserve(s_.engine->backend(), training.sequences);
 }
 
 void Preparation::continue_run() {
@@ -338,6 +340,7 @@ void Preparation::open_files() {
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
   describe_session(s_, loaded_.lines, {differing_, advice_});
+  if (s_.has_stages()) write_layout(s_);
   if (options.resume) {
     describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);
   }
@@ -361,6 +364,7 @@ void Preparation::run() {
     });
     return;
   }
+  make_groups(s_);
   choose_machine();
   const int own_threads = threads();
   read();
@@ -369,10 +373,10 @@ void Preparation::run() {
   try {
     load();
     set_threads(own_threads);
-    reserve_buffers();
-    s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, comm_,
+    reserve_buffers(s_, s_.has_eval ? facts_.evaluation : MicroBatchLimits{});
+    s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, s_.groups->data(),
                                              step_options(s_.options, s_.engine->config()),
-                                             s_.options.batch_size);
+                                             s_.options.batch_size, stage_plan(s_));
     continue_run();
   } catch (const OutOfDeviceMemory&) {
     throw s_.too_little_memory();

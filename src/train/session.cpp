@@ -5,9 +5,12 @@
 
 #include "core/log.h"
 #include "core/process_stats.h"
+#include "core/threads/parallel.h"
 #include "inference/batch_dispatch.h"
+#include "train/layout/stages.h"
 #include "train/options/option_values.h"
 #include "train/plan/device_forecast.h"
+#include "train/run/layout_table.h"
 #include "train/run/process_check.h"
 
 namespace finetune {
@@ -21,7 +24,7 @@ Error Session::too_little_memory() const {
                       eval ? std::optional<SampleView>(eval->samples) : std::nullopt,
                       options.batch_size,
                       *options.virtual_shards,
-                      part(*options.virtual_shards, comm.size(), comm.rank()),
+                      part(*options.virtual_shards, groups->data().size(), groups->data().rank()),
                       options.precision == "bf16" ? DType::bf16 : DType::f32,
                       comm.size(),
                       lowest_trained_layer(options, model.config),
@@ -71,16 +74,34 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   return evaluation;
 }
 
+namespace {
+
+void describe_layout(const Session& s) {
+  log(s.comm.size(), " processes on ", s.comm.hosts(), s.comm.hosts() == 1 ? " host, " : " hosts, ",
+      threads(), threads() == 1 ? " thread" : " threads", " each; --virtual-shards ",
+      *s.options.virtual_shards, s.step->order());
+  const LayoutRun run = layout_run(s);
+  for (const auto& line : layout_lines({run, host_names(s.comm)})) log(line);
+  for (const auto& line : layout_warnings(run)) log("warning: ", line);
+}
+
+}  // namespace
+
 void describe_session(const Session& s, const std::vector<std::string>& loaded,
                       const std::vector<std::string>& warnings) {
   const Engine& engine = *s.engine;
   log("model: ", s.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
-      " layers, hidden ", engine.config().hidden_size, ", ", engine.table().count(), " parameters");
+      " layers, hidden ", engine.config().hidden_size, ", ",
+      ParameterTable(engine.config(), s.head).count(), " parameters");
   for (const auto& line : loaded) log(line);
   for (const auto& line : s.task->describe()) log(line);
   log("computing on ", s.engine->backend().description(), ", ", describe_micro_batches(s.options));
   const int64_t shards = *s.options.virtual_shards;
-  for (const auto& line : describe_processes(s.comm, shards, s.step->order())) log(line);
+  if (!s.has_stages()) {
+    for (const auto& line : describe_processes(s.comm, shards, s.step->order())) log(line);
+  } else {
+    describe_layout(s);
+  }
   if (!s.step->route().empty()) log(s.step->route());
   for (const std::string& line : warnings) {
     if (!line.empty()) log(line);

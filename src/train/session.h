@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/layout/layout_groups.h"
+#include "distributed/layout/stage_split.h"
 #include "engine/engine.h"
 #include "tasks/objective.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/layout/pipeline_links.h"
 #include "train/options/options.h"
 #include "train/record/run_log.h"
 #include "train/run/fingerprint.h"
@@ -27,6 +30,9 @@ struct Session {
 
   // ---- of every process ---------------------------------------------------------------------
   Communicator& comm;
+  std::unique_ptr<LayoutGroups> groups;  // of the layout's axes; null in a finished run
+  StageSplit split;                      // the model's layers
+  std::unique_ptr<PipelineLinks> links;  // to other stages; null where there are none
   TrainOptions given;                    // as the command line and --config have them
   TrainOptions options;                  // as resolved
   ModelFiles model;                      // of those that did not read: the config alone
@@ -59,6 +65,7 @@ struct Session {
   Error too_little_memory() const;
 
   bool leads() const { return comm.rank() == 0; }
+  bool has_stages() const { return groups && groups->layout().pp() > 1; }
   // Puts the sums into `state`; on a resumed run, Error(data) if they are not those of before.
   void wait_for_fingerprints();
 

@@ -150,7 +150,10 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
     if (scores) objective_.loss(backend, batch, logits, losses(batch.sequences()), logits);
     if (!backward) return;
     bert.backward(at, batch, weights, gradients, logits, step_.dropout, options_.lowest_layer,
-                  accumulate, [&](int layer) { sum_.ready(layer); });
+                  accumulate, [&](int layer) {
+                    sum_.ready(layer);
+                    advance();
+                  });
   };
   const int64_t key[] = {int64_t(unit),
                          at.chunk,
@@ -160,7 +163,9 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
                          batch.segments().max_length,
                          int64_t(reinterpret_cast<intptr_t>(gradients)),
                          backward && accumulate};
+  advance();
   backend.replay(key, work);
+  advance();
   if (scores) {
     backend.add_losses(losses(batch.sequences()), accumulate, step_.losses + micro.shard);
   }

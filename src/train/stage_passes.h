@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "data/plan.h"
 #include "distributed/buckets.h"
 #include "distributed/pipeline/pipeline_action.h"
@@ -27,6 +28,8 @@ class StageLinks {
   // be overwritten; when receive returns (in the backend's order) `into` is there.
   virtual void send(const PipelineAction& action, Tensor from) = 0;
   virtual void receive(const PipelineAction& action, Tensor into) = 0;
+  // During a long computation: moves on what is under way.
+  virtual void advance() {}
 };
 
 // Of the stage that this process is; by default the only one.
@@ -34,6 +37,9 @@ struct StagePlan {
   // What it does in a step of so many micro-batches, which are those of all shards in order.
   std::function<std::vector<PipelineAction>(int64_t micro_batches)> actions = one_stage;
   StageLinks* links = nullptr;
+  // Of all stages and replicas, which have a step's norm, loss and end in common; null: the
+  // replicas' own.
+  Communicator* world = nullptr;
 
   static std::vector<PipelineAction> one_stage(int64_t micro_batches);
 };
@@ -81,6 +87,9 @@ class StagePasses {
   float* gradients_for(int64_t shard);
   void pass_done(int64_t shard);
   void push_empty();
+  void advance() const {
+    if (plan_.links) plan_.links->advance();
+  }
   Tensor losses(int64_t count) const { return vector(static_cast<float*>(losses_.get()), count); }
 
   Engine& engine_;

@@ -16,6 +16,7 @@
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/finish.h"
+#include "train/layout/stages.h"
 #include "train/record/progress.h"
 #include "train/session.h"
 #include "train/signals.h"
@@ -101,6 +102,7 @@ class Trainer {
   std::vector<uint32_t> order_;
   double started_ = seconds_now();
   double runtime_before_ = 0;
+  int64_t first_step_ = 0;  // that this process has done
   int64_t saved_step_ = -1;
   bool stop_early_ = false;
   std::deque<Begun> begun_;
@@ -301,6 +303,7 @@ Trainer::Verdict Trainer::beginning() const {
 
 TrainOutcome Trainer::run() {
   runtime_before_ = total("runtime");
+  first_step_ = state_.step;
   const Verdict verdict = agree(beginning());
   stop_early_ = verdict.stop_early != 0;
   int code = verdict.stop;
@@ -345,6 +348,7 @@ TrainOutcome Trainer::finish() {
   metrics["train_samples_per_second"] = total("samples") / seconds;
   metrics["train_tokens_per_second"] = total("tokens") / seconds;
   metrics["startup_seconds"] = s_.startup_seconds;
+  add_pipeline_metrics(s_, state_.step - first_step_, metrics);
   return finish_run(s_, metrics, best_metrics_, best_evaluation_.get());
 }
 

@@ -32,6 +32,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
     : engine_(engine),
       objective_(objective),
       comm_(comm),
+      world_(plan.world ? *plan.world : comm),
       options_(options),
       peers_(connect_devices(engine.backend(), comm, options.comm_timeout)),
       buckets_(peers_ ? backward_buckets(engine.table(), options.lowest_layer, options.bucket_bytes)
@@ -40,7 +41,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       touched_(engine.backend(), partition_.row_count()),
       m_(engine.backend(), comm, partition_),
       v_(engine.backend(), comm, partition_),
-      totals_(engine.backend(), comm, peers_.get(), partition_, options.virtual_shards,
+      totals_(engine.backend(), world_, peers_.get(), share(), options.virtual_shards,
               options.max_grad_norm),
       words_(word_embeddings(engine.table())),
       words_move_(words_ && words_->layer >= options.lowest_layer) {
@@ -68,6 +69,11 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
     if (comm_.size() == 1) settle();
     FINETUNE_CHECK(settled_);  // with others it must have been agreed on
   });
+}
+
+StepShare TrainingStep::share() const {
+  return {part(options_.virtual_shards, comm_.size(), comm_.rank()), engine_.part().head,
+          owns() ? partition_.norm_blocks(own()) : std::vector<int64_t>()};
 }
 
 void TrainingStep::make_exchange(int64_t batch_size) {
@@ -118,9 +124,9 @@ TrainingStep::~TrainingStep() {
 template <typename Action>
 void TrainingStep::communicate(const char* phase, int64_t step, Action&& action) {
   const double start = seconds_now();
-  comm_.note(phase, step);
+  world_.note(phase, step);
   action();
-  if (peers_ || comm_.size() == 1) return;  // peers know how long the device has waited
+  if (peers_ || world_.size() == 1) return;  // peers know how long the device has waited
   communication_seconds_ += seconds_now() - start;
 }
 
@@ -231,7 +237,7 @@ StepResult TrainingStep::finish() {
   StepResult result = begun_.front();
   begun_.pop_front();
   if (most_under_way() > 0) {
-    comm_.note("waiting for the device", -1);
+    world_.note("waiting for the device", -1);
     finish_outcome(engine_.backend(), result);
   }
   return result;
@@ -256,10 +262,10 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   const double denominator = objective_.loss_denominator(batch);
   find_touched_rows(batch);
   communicate("waiting for the weights", step + 1, [&] { weight_gather_->all_gather(touched_); });
-  comm_.note("forward and backward pass", step + 1);
+  world_.note("forward and backward pass", step + 1);
   passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, touched_);
   // What follows counts as communication: what of it is beside the backward pass does not.
-  if (comm_.size() > 1 && !peers_) backend.synchronize();
+  if (world_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
     sum_->reduce_scatter(touched_);
@@ -277,7 +283,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   });
   begun_.push_back(result);
   if (!result.finite) return;  // the run is over: rows of the sum are not zero
-  comm_.note("updating weights", step + 1);
+  world_.note("updating weights", step + 1);
   update(step, learning_rate, clipping);
   if (comm_.size() > 1)
     communicate("sending weights", step + 1, [&] { weight_gather_->publish(); });

@@ -56,7 +56,7 @@ struct StepResult {
 class TrainingStep {
  public:
   // Allocates gradients and optimizer state; `engine`, `objective` and `comm` must outlive this,
-  // and the plan's links. Of a stage of several: `comm` is of those that have the same part.
+  // and what the plan points to. Of a stage of several: `comm` is of those that have the same part.
   TrainingStep(Engine& engine, Objective& objective, Communicator& comm, const StepOptions& options,
                int64_t batch_size, StagePlan plan = {});
   ~TrainingStep();
@@ -96,6 +96,7 @@ class TrainingStep {
   void make_exchange(int64_t batch_size);
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return partition_.owner(comm_.host(), comm_.local_rank()); }
+  StepShare share() const;
   void find_touched_rows(std::span<const uint32_t> batch);
   void add_up_squares();
   void update(int64_t step, double learning_rate, const AdamW& clipping);
@@ -104,7 +105,8 @@ class TrainingStep {
 
   Engine& engine_;
   Objective& objective_;
-  Communicator& comm_;
+  Communicator& comm_;   // of those with the same part of the model
+  Communicator& world_;  // of all
   StepOptions options_;
   std::unique_ptr<DevicePeers> peers_;  // null: through memory of the host
   std::vector<Bucket> buckets_;         // of the dense part; empty without peers

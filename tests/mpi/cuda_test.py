@@ -10,7 +10,7 @@ import ranks
 from ranks import metrics_of, need_mpirun, one_error, results_of, run_on, same_results, succeed_on
 import harness
 from harness import main, need, succeed
-from cuda_jobs import ANSWERS, EVAL, LABELS, NAMES, a_killed_process_ends_the_job, cut_back, prepared, same_on
+from cuda_jobs import ANSWERS, EVAL, LABELS, MODEL, NAMES, a_killed_process_ends_the_job, cut_back, prepared, same_on
 from cuda_on_host import CPU_BINARY
 
 SHARE = ((2, 1), (4, 1))  # processes of one host, which share a device
@@ -37,6 +37,20 @@ def test_bf16_and_other_shards(directory):
     """K is no power of two; auto is bf16."""
     prepared(directory)
     same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
+
+
+def test_prediction_in_stages(directory):
+    """Hidden states go between devices through memory of the host."""
+    prepared(directory)
+    rows = directory / "rows.csv"
+    rows.write_text("".join(EVAL.read_text().splitlines(keepends=True)[:30]))
+    line = ["predict", "--model", MODEL, "--input", rows, "--label-column", "category", "--all-probabilities",
+            "--output", "-", "--batch-size", 4, "--device", "cuda"]
+    for precision in ("fp32", "bf16"):
+        expected = succeed(*line, "--precision", precision).out
+        for processes, hosts in ((2, 1), (4, 2)):
+            result = succeed_on(processes, *line, "--precision", precision, "--pp", 2, hosts=hosts)
+            assert result.out == expected and expected, (precision, processes)
 
 
 def test_the_best_model_is_exported(directory):

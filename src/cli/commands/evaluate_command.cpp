@@ -132,6 +132,7 @@ void run(const EvaluateOptions& o) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
   agree_on_errors(comm, [&] {
+    layout_of(o.inference, comm.size());
     if (comm.rank() == 0) subject = open_subject(o);
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
@@ -146,7 +147,8 @@ void run(const EvaluateOptions& o) {
   enable_progress(!o.no_progress);
   open_console(o.quiet);
   for (const auto& line : evaluation->describe()) log(line);
-  BatchDispatcher dispatcher(*model.engine, comm);
+  if (!model.layout.empty()) log(model.layout);
+  BatchDispatcher dispatcher(*model.engine, *model.stages);
   const double start = seconds_now();
   const int64_t sequences =
       dispatcher.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {

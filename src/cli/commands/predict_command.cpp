@@ -174,6 +174,7 @@ void run(PredictOptions& o) {
   FineTuned model;
   std::unique_ptr<Prediction> prediction;
   agree_on_errors(comm, [&] {
+    layout_of(o.inference, comm.size());
     if (comm.rank() != 0) return;
     for (std::string* path : {&o.output, &o.n_best}) *path = destination(*path);
     check_paths(o);
@@ -184,7 +185,7 @@ void run(PredictOptions& o) {
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
   load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);
-  BatchDispatcher dispatcher(*model.engine, comm);
+  BatchDispatcher dispatcher(*model.engine, *model.stages);
   DispatchedModel dispatched(dispatcher, model.micro_batch_tokens);
   prediction->run(dispatched,
                   [](const std::string& path) { return std::make_unique<Output>(path); });

@@ -11,12 +11,13 @@ namespace {
 // Of the moments: on a device this process's part, else the host's.
 void add_moments(const Session& s, std::vector<HeldRun>& runs) {
   const ZeroPartition& partition = s.step->partition();
+  const Communicator& replicas = s.groups->data();
   const bool of_host = s.engine->backend().uses_host_memory();
   const std::vector<IndexRange> slices =
-      of_host ? std::vector<IndexRange>{partition.host_dense(s.comm.host())}
-              : partition.slices_of(s.comm, s.comm.rank());
+      of_host ? std::vector<IndexRange>{partition.host_dense(replicas.host())}
+              : partition.slices_of(replicas, replicas.rank());
   const IndexRange rows =
-      of_host ? partition.host_rows(s.comm.host()) : partition.rows_of(s.comm, s.comm.rank());
+      of_host ? partition.host_rows(replicas.host()) : partition.rows_of(replicas, replicas.rank());
   const int64_t words = partition.dense_elements(), cols = partition.cols();
   for (Arena arena : {Arena::m, Arena::v}) {
     const HostArena& moments =
@@ -42,7 +43,7 @@ std::vector<HeldPart> parts_of(Session& s, const ParameterTable& whole, WithMome
 }  // namespace
 
 bool speaks_for_weights(const Session& s) {
-  return !s.engine->backend().uses_host_memory() || s.comm.local_rank() == 0;
+  return !s.engine->backend().uses_host_memory() || s.groups->data().local_rank() == 0;
 }
 
 void with_model_tensors(Session& s, WithMoments moments,

@@ -56,7 +56,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   p.task = read_task(o, open_data(o), p.model, *source);
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
-  read_assertions(o, metrics_of_run(*p.task));
+  read_assertions(o, metrics_of_run(o, *p.task));
   checked_best_metric(o, *p.task);
   p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
   for (const auto& file : source->files()) {
@@ -72,7 +72,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
 // As train reads them, after all that is measured.
 void check_weights(const Prepared& p, const ParameterTable& table) {
   std::vector<float> arena(size_t(table.size()));
-  load_initial(p.options, p.model.config, table,
+  load_initial(p.options, p.model.config, table, table,
                *open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix),
                arena.data());
 }

@@ -151,6 +151,11 @@ const std::vector<std::string>& run_metric_names() {
   return names;
 }
 
+const std::vector<std::string>& pipeline_metric_names() {
+  static const std::vector<std::string> names{"pipeline_bubble", "pp_bytes"};
+  return names;
+}
+
 const std::vector<std::string>& evaluation_metric_names() {
   static const std::vector<std::string> names{"best_step", "eval_runtime",
                                               "eval_samples_per_second"};
@@ -158,8 +163,8 @@ const std::vector<std::string>& evaluation_metric_names() {
 }
 
 bool larger_is_better(const std::string& metric) {
-  static constexpr std::string_view lower[] = {"_loss",    "_mse",       "_mae",
-                                               "_runtime", "_memory_mb", "startup_seconds"};
+  static constexpr std::string_view lower[] = {
+      "_loss", "_mse", "_mae", "_runtime", "_memory_mb", "startup_seconds", "_bubble", "_bytes"};
   return std::none_of(std::begin(lower), std::end(lower),
                       [&](std::string_view end) { return metric.ends_with(end); });
 }

@@ -39,9 +39,11 @@ void check_assertions(const std::vector<Assertion>& assertions,
 
 // The metrics of a run besides the task's: train_loss, ..., peak_memory_mb, startup_seconds.
 const std::vector<std::string>& run_metric_names();
+// Those of a run in pipeline stages, beside them.
+const std::vector<std::string>& pipeline_metric_names();
 // Those of an evaluation, besides the task's.
 const std::vector<std::string>& evaluation_metric_names();
-// False for losses and errors, seconds and memory; true for rates, shares and scores.
+// False for losses and errors, seconds, memory and bytes; true for rates, shares and scores.
 bool larger_is_better(const std::string& metric);
 
 struct AssertionReport {

@@ -58,7 +58,8 @@ void require_equal_processes(Communicator& comm, const TrainOptions& options) {
 
 // One process of a host has read what the others share: they say nothing new, but their digests are
 // those of the same memory.
-void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Engine& engine) {
+void require_equal_content(Communicator& comm, Communicator& replicas, const TrainingArrays& arrays,
+                           Engine& engine) {
   if (comm.hosts() == 1) return;
   Sha256 samples;
   add(samples, arrays.samples.ids);
@@ -77,10 +78,12 @@ void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Eng
   Sha256 values;
   const auto weights = engine.weights_on_host();
   add(values, std::span<const float>(weights.get(), size_t(engine.table().size())));
-  if (int rank = first_different(from_all(comm, values.hex())); rank >= 0) {
-    refuse(comm, model_error("--model: ", comm.name(rank), " has read other weights than ",
-                             comm.name(0), "; give all hosts the same files"));
-  }
+  const int rank = first_different(from_all(replicas, values.hex()));
+  agree_on_errors(comm, [&] {
+    if (rank < 0) return;
+    throw model_error("--model: ", replicas.name(rank), " has read other weights than ",
+                      replicas.name(0), "; give all hosts the same files");
+  });
 }
 
 std::string code_path_warning(Communicator& comm, const std::string& code_path) {

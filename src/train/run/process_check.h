@@ -16,8 +16,9 @@ namespace finetune {
 // of rank 0.
 void require_equal_processes(Communicator& comm, const TrainOptions& options);
 // Collective. The same of what the hosts have read: Error(data) for other samples, Error(model) for
-// other weights.
-void require_equal_content(Communicator& comm, const TrainingArrays& arrays, Engine& engine);
+// other weights; `replicas` are those with this process's part of the model.
+void require_equal_content(Communicator& comm, Communicator& replicas, const TrainingArrays& arrays,
+                           Engine& engine);
 
 // Collective. A line for the log if some compute with other instructions than rank 0 (`code_path`:
 // "CPU, AVX2, bf16"), else empty.

@@ -28,8 +28,8 @@ constexpr std::string_view kMarker = "# finetune ";
 
 // Every name that a run gives to a file in its directory. --overwrite removes these, checkpoints
 // and exported files in model/, and no others.
-constexpr std::array kRunFiles{"config.toml", "run.json",        "metrics.jsonl",
-                               "metrics.csv", "evaluations.csv", "log.txt"};
+constexpr std::array kRunFiles{"config.toml",     "run.json", "metrics.jsonl", "metrics.csv",
+                               "evaluations.csv", "log.txt",  "layout.json"};
 bool is_run_file(std::string_view name) {
   return is_evaluation_file(name) || is_event_file(name) ||
          std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end();

@@ -44,6 +44,7 @@ class RunDirectory {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   // Of a run that has ended; the folder too, if nothing else is in it. Error(model).
   void remove_checkpoints() const;
+  std::filesystem::path layout() const { return path_ / "layout.json"; }
   std::filesystem::path model() const { return path_ / "model"; }
   std::filesystem::path log() const { return path_ / "log.txt"; }
 

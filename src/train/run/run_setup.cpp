@@ -66,12 +66,15 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
   return task;
 }
 
-std::vector<std::string> metrics_of_run(const Task& task) {
+std::vector<std::string> metrics_of_run(const TrainOptions& options, const Task& task) {
   std::vector<std::string> names = run_metric_names();
-  if (!task.eval_set()) return names;
-  for (const auto& more : {task.metric_names(), evaluation_metric_names()}) {
+  auto add = [&](const std::vector<std::string>& more) {
     names.insert(names.end(), more.begin(), more.end());
-  }
+  };
+  if (options.pp.value_or(1) > 1) add(pipeline_metric_names());
+  if (!task.eval_set()) return names;
+  add(task.metric_names());
+  add(evaluation_metric_names());
   return names;
 }
 
@@ -148,9 +151,9 @@ void check_initial(const TrainOptions& options, const ParameterTable& table,
 }
 
 PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
-                              const ParameterTable& table, const WeightSource& source,
-                              float* arena) {
-  return load_pretrained(table, source, config.initializer_range, options.seed,
+                              const ParameterTable& table, const ParameterTable& held,
+                              const WeightSource& source, float* arena) {
+  return load_pretrained(table, held, source, config.initializer_range, options.seed,
                          head_policy(options), arena);
 }
 

@@ -37,7 +37,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 std::vector<std::string> label_order = {});
 
 // All names in the run's metrics.json.
-std::vector<std::string> metrics_of_run(const Task& task);
+std::vector<std::string> metrics_of_run(const TrainOptions& options, const Task& task);
 // --best-metric, or the task's; empty without evaluation data. Error(usage) for an unknown one.
 std::string checked_best_metric(const TrainOptions& options, const Task& task);
 
@@ -52,10 +52,11 @@ std::string describe_micro_batches(const TrainOptions& options);  // for the log
 // of the table is allocated.
 void check_initial(const TrainOptions& options, const ParameterTable& table,
                    const WeightSource& source);
-// The weights that the run begins with, into an arena of the table (pretrained.h).
+// The weights that the run begins with, into an arena of `held`, the whole model's table or that of
+// a part (pretrained.h).
 PretrainedReport load_initial(const TrainOptions& options, const BertConfig& config,
-                              const ParameterTable& table, const WeightSource& source,
-                              float* arena);
+                              const ParameterTable& table, const ParameterTable& held,
+                              const WeightSource& source, float* arena);
 
 // Files that the run reads.
 std::vector<std::filesystem::path> data_files(const TrainOptions& options);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "../model_parts.h"
@@ -167,7 +168,9 @@ TEST_CASE("a stage without embeddings: partition, sums, moments, weights") {
     gather->all_gather(touched);
     gather->all_gather_all();
     CHECK(std::count(weights.begin(), weights.end(), 1.0f) == table.size());
-    StepTotals totals(*backend, *comm, nullptr, partition, 3, 1.0);
+    std::vector<int64_t> blocks(size_t(partition.dense_blocks(0)));
+    std::iota(blocks.begin(), blocks.end(), 0);
+    StepTotals totals(*backend, *comm, nullptr, {{0, 3}, true, blocks}, 3, 1.0);
     std::fill_n(totals.losses(), 3, 2.0);
     std::fill_n(totals.squares(), partition.dense_blocks(0), 4.0);
     StepOutcome outcome;

@@ -1,0 +1,119 @@
+// Executes a stage's forward passes over micro-batches, and passes activations on.
+#include "inference/replica_stages.h"
+
+#include "core/error.h"
+#include "distributed/pipeline/pipeline_schedule.h"
+
+namespace finetune {
+namespace {
+
+constexpr int kMicroBatchesOfStage = 4;
+
+// Block b goes to block b + 1: from the last stage to the first one where stages have chunks.
+std::vector<LinkEnds> ends_of(int stages, bool ring, size_t capacity) {
+  std::vector<LinkEnds> ends;
+  for (int stage = 0; stage + 1 < stages; ++stage) ends.push_back({stage, stage + 1, capacity});
+  if (ring && stages > 1) ends.push_back({stages - 1, 0, capacity});
+  return ends;
+}
+
+PipelineShape forward_only(int stages, int chunks, int micro_batches) {
+  PipelineShape shape;
+  shape.kind = chunks > 1 ? PipelineKind::interleaved : PipelineKind::one_f_one_b;
+  shape.stages = stages;
+  shape.chunks = chunks;
+  shape.micro_batches = micro_batches;
+  shape.lowest_block = shape.blocks();
+  return shape;
+}
+
+size_t bytes_of(Tensor tensor) {
+  FINETUNE_CHECK(tensor.contiguous());
+  return size_t(tensor.rows * tensor.cols) * sizeof(float);
+}
+
+}  // namespace
+
+ReplicaStages::ReplicaStages(Engine& engine, const LayoutGroups& groups)
+    : engine_(engine), groups_(groups) {
+  const int stages = layout().pp(), stage = groups.place().p;
+  const ModelPart& part = engine.part();
+  FINETUNE_CHECK(part.embeddings == (stage == 0) && part.head == (stage + 1 == stages));
+  const size_t capacity =
+      size_t(engine.inference_size().tokens * engine.config().hidden_size) * sizeof(float);
+  const std::vector<LinkEnds> ends = ends_of(stages, part.chunks.size() > 1, capacity);
+  if (ends.empty()) return;
+  std::vector<std::unique_ptr<Link>> links = groups.pipeline().make_links(ends);
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].from == stage) to_next_ = std::move(links[i]);
+    if (ends[i].to == stage) from_previous_ = std::move(links[i]);
+  }
+}
+
+int ReplicaStages::in_flight() const {
+  return layout().pp() == 1 ? 1 : kMicroBatchesOfStage * layout().pp();
+}
+
+int ReplicaStages::source_of_logits(int replica) const {
+  return layout().rank_of({replica, layout().pp() - 1, 0});
+}
+
+void ReplicaStages::infer(std::span<const PackedBatch> batches, std::vector<float>& logits) {
+  logits.clear();
+  const bool source = source_of_logits(groups_.place().d) == world().rank();
+  const Bert& bert = engine_.bert();
+  const DeviceBatch* batch = nullptr;
+  int uploaded = -1;
+  const PipelineShape shape =
+      forward_only(layout().pp(), int(engine_.part().chunks.size()), int(batches.size()));
+  for (const PipelineAction& action : pipeline_actions(shape, groups_.place().p)) {
+    if (action.micro != uploaded) {
+      uploaded = action.micro;
+      batch = &engine_.upload_for_inference(batches[size_t(action.micro)]);
+    }
+    const ChunkSlot at{action.chunk, ChunkSlot::kInference};
+    switch (action.kind) {
+      case PipelineAction::Kind::receive_activation:
+        receive(action, bert.input_of(at, *batch));
+        break;
+      case PipelineAction::Kind::send_activation:
+        send(action, bert.output_of(at, *batch));
+        break;
+      default:
+        FINETUNE_CHECK(action.kind == PipelineAction::Kind::forward);
+        engine_.infer_chunk(action.chunk, *batch);
+        if (source && bert.has_head(action.chunk)) {
+          engine_.append_logits(batches[size_t(action.micro)], *batch, logits);
+        }
+    }
+  }
+  before_ += int64_t(batches.size());
+}
+
+LinkMessage ReplicaStages::message(const PipelineAction& action) const {
+  return {"activations of micro-batch", before_ + action.micro};
+}
+
+void ReplicaStages::receive(const PipelineAction& action, Tensor into) {
+  FINETUNE_CHECK(from_previous_ != nullptr);
+  const size_t bytes = bytes_of(into);
+  if (engine_.backend().uses_host_memory()) {
+    return from_previous_->receive(into.data, bytes, message(action));
+  }
+  staged_.resize(bytes / sizeof(float));
+  from_previous_->receive(staged_.data(), bytes, message(action));
+  engine_.backend().upload(into.data, staged_.data(), bytes);
+}
+
+void ReplicaStages::send(const PipelineAction& action, Tensor from) {
+  FINETUNE_CHECK(to_next_ != nullptr);
+  const size_t bytes = bytes_of(from);
+  if (engine_.backend().uses_host_memory()) {
+    return to_next_->send(from.data, bytes, message(action));
+  }
+  staged_.resize(bytes / sizeof(float));
+  engine_.backend().download(staged_.data(), from.data, bytes);
+  to_next_->send(staged_.data(), bytes, message(action));
+}
+
+}  // namespace finetune

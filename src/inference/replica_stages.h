@@ -1,0 +1,45 @@
+// A replica's stages at inference: micro-batches follow one another through them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/link.h"
+#include "core/numeric/packed_batch.h"
+#include "distributed/layout/layout_groups.h"
+#include "distributed/pipeline/pipeline_action.h"
+#include "engine/engine.h"
+
+namespace finetune {
+
+class ReplicaStages {
+ public:
+  // Collective over the stages of each replica, once the engine has its buffers. The engine's part
+  // is this process's stage; engine and groups must outlive this. Error(device) as make_links().
+  ReplicaStages(Engine& engine, const LayoutGroups& groups);
+
+  const Layout& layout() const { return groups_.layout(); }
+  Communicator& world() const { return groups_.world(); }
+  // Micro-batches that a replica takes at once. Enough of them that stages seldom wait.
+  int in_flight() const;
+  // The rank of the world whose infer() has a replica's logits.
+  int source_of_logits(int replica) const;
+
+  // Of all stages of a replica, with the same micro-batches. Logits of all of them one behind the
+  // other, each as Engine::infer() has them; none where source_of_logits() is another.
+  void infer(std::span<const PackedBatch> batches, std::vector<float>& logits);
+
+ private:
+  LinkMessage message(const PipelineAction& action) const;
+  void receive(const PipelineAction& action, Tensor into);
+  void send(const PipelineAction& action, Tensor from);
+
+  Engine& engine_;
+  const LayoutGroups& groups_;
+  std::unique_ptr<Link> from_previous_, to_next_;
+  std::vector<float> staged_;  // what a device sends or receives
+  int64_t before_ = 0;         // micro-batches of earlier calls
+};
+
+}  // namespace finetune

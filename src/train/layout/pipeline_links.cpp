@@ -1,0 +1,67 @@
+// Makes a stage's links to its neighbours, and names what goes through them.
+#include "train/layout/pipeline_links.h"
+
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+size_t bytes_of(Tensor tensor) {
+  FINETUNE_CHECK(tensor.contiguous());
+  return size_t(tensor.size()) * sizeof(float);
+}
+
+LinkMessage message_of(const PipelineAction& action) {
+  const bool upwards = action.kind == PipelineAction::Kind::send_activation ||
+                       action.kind == PipelineAction::Kind::receive_activation;
+  return {upwards ? "activations of micro-batch" : "gradients of micro-batch", action.micro};
+}
+
+}  // namespace
+
+PipelineLinks::PipelineLinks(Communicator& stages, int chunks, size_t capacity) : stages_(stages) {
+  const int p = stages.size(), self = stages.rank();
+  const int pairs = chunks > 1 ? p : p - 1;
+  std::vector<LinkEnds> ends;
+  for (int s = 0; s < pairs; ++s) {
+    const int next = (s + 1) % p;
+    ends.push_back({s, next, capacity});
+    ends.push_back({next, s, capacity});
+  }
+  auto links = stages.make_links(ends);
+  for (int s = 0; s < pairs; ++s) {
+    auto& up = links[size_t(2 * s)];
+    auto& down = links[size_t(2 * s + 1)];
+    if (s == self) {
+      activations_out_ = std::move(up);
+      gradients_in_ = std::move(down);
+    } else if ((s + 1) % p == self) {
+      activations_in_ = std::move(up);
+      gradients_out_ = std::move(down);
+    }
+  }
+}
+
+void PipelineLinks::send(const PipelineAction& action, Tensor from) {
+  const bool upwards = action.kind == PipelineAction::Kind::send_activation;
+  Link* link = (upwards ? activations_out_ : gradients_out_).get();
+  FINETUNE_CHECK(link != nullptr);
+  link->send(from.data, bytes_of(from), message_of(action));
+}
+
+void PipelineLinks::receive(const PipelineAction& action, Tensor into) {
+  const bool upwards = action.kind == PipelineAction::Kind::receive_activation;
+  Link* link = (upwards ? activations_in_ : gradients_in_).get();
+  FINETUNE_CHECK(link != nullptr);
+  link->receive(into.data, bytes_of(into), message_of(action));
+}
+
+int64_t PipelineLinks::bytes_sent() const {
+  int64_t bytes = 0;
+  for (const Link* link : {activations_out_.get(), gradients_out_.get()}) {
+    if (link) bytes += link->bytes_sent();
+  }
+  return bytes;
+}
+
+}  // namespace finetune

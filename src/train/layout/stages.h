@@ -1,0 +1,45 @@
+// A training run's layout: who is which replica and stage, and what a stage does in a step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/plan/layout_forecast.h"
+#include "train/session.h"
+
+namespace finetune {
+
+// Error(usage) for a run of several stages with evaluation data: they do not go through stages yet.
+void refuse_evaluation_in_stages(const TrainOptions& options);
+
+// Collective: communicators along the axes. Error(usage) where the processes cannot have the
+// layout.
+void make_groups(Session& session);
+
+// The model's layers cut into stages, the same on all processes. Error(usage) naming the numbers.
+StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head);
+// Of resolved options. Error(usage) also where the schedule and the virtual shards do not fit.
+void cut_into_stages(Session& session);
+ModelPart own_part(const Session& session);
+
+// Collective, with the engine there: buffers for the largest micro-batches of training and of
+// `evaluation` (zeros: none), and the links between stages.
+void reserve_buffers(Session& session, BatchSize evaluation);
+// What this stage does in a step.
+StagePlan stage_plan(const Session& session);
+
+// --micro-batches where several stages are asked for and nothing else is said: about four a stage.
+int64_t default_micro_batches(const TrainOptions& options, const Layout& layout);
+
+// Of a run with several stages, by formulas: what layout_table.h tells of it.
+LayoutRun layout_run(const Session& session);
+std::vector<std::string> host_names(const Communicator& comm);
+// Share of a step in which stages wait, from the layers' arithmetic.
+double forecast_bubble(const LayoutRun& run);
+void write_layout(const Session& session);  // the run's layout.json
+// Collective: pipeline_bubble, by forecast, and pp_bytes, what all stages have sent to each other
+// in each of the last `steps`, on average. Nothing without stages.
+void add_pipeline_metrics(Session& session, int64_t steps, Metrics& metrics);
+
+}  // namespace finetune
