@@ -13,6 +13,7 @@
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
+#include "distributed/layout/layout.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "tasks/registry.h"
@@ -207,6 +208,8 @@ void Preparation::read_data_and_model(int own_threads) {
   const TrainOptions& options = s_.options;
   open_model_files();
   lowest_trained_layer(options, s_.model.config);  // refuses what the model does not have
+  check_tensor_shards(options.tensor_shards.value_or(1), 1, s_.model.config.num_attention_heads,
+                      s_.model.config.intermediate_size);
   if (!reads()) return;
   set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
   open_source();
@@ -247,10 +250,11 @@ void Preparation::resolve_options() {
         auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes));
     if (!options.micro_batches) options.micro_batch_tokens = facts_.micro_batch_tokens;
     if (!options.virtual_shards) options.virtual_shards = comm_.size();
+    if (!options.tensor_shards) options.tensor_shards = 1;
     if (const SampleSet* eval = task.eval_set()) {
       facts_.has_eval = 1;
-      const int64_t tokens =
-          evaluation_tokens(*backend_, s_.model.config, facts_.micro_batch_tokens);
+      const int64_t tokens = evaluation_tokens(*backend_, s_.model.config,
+                                               facts_.micro_batch_tokens, *options.tensor_shards);
       facts_.evaluation = micro_batch_limits(eval->samples, MicroBatching::of_tokens(tokens),
                                              Engine::kEvaluationSequences);
     }
@@ -285,7 +289,8 @@ void Preparation::load() {
     check_initial(s_.options, table, *source_);
     if (s_.leads()) require_disk(s_.options, disk_of(table));
   });
-  s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_);
+  s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, comm_,
+                                       whole_model(s_.options, s_.model.config));
   agree_on_errors(comm_, [&] {
     if (!reads()) return;
     s_.engine->set_weights([&](float* arena) {
