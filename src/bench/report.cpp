@@ -131,6 +131,7 @@ nlohmann::ordered_json to_json(const StepBenchResult& result) {
   out["threads"] = result.threads;
   out["processes"] = result.processes;
   out["virtual_shards"] = result.virtual_shards;
+  out["tensor_shards"] = result.tensor_shards;
   out["clock"] = result.clock == Clock::cpu ? "cpu" : "wall";
   out["parameters"] = result.parameters;
   out["batch_size"] = result.batch_size;

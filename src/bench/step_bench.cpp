@@ -17,6 +17,7 @@
 #include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
+#include "distributed/layout/layout.h"
 #include "distributed/rank0_values.h"
 #include "ops/cpu/machine_peaks.h"
 #include "ops/device_peaks.h"
@@ -144,6 +145,7 @@ void check(const StepBenchOptions& o) {
   check_number("--batch-size", o.batch_size, kMostSequences);
   check_number("--steps", o.steps, INT64_MAX);
   check_number("--virtual-shards", o.virtual_shards, kMostVirtualShards);
+  check_number("--tensor-shards", o.tensor_shards, kMostVirtualShards);
   check_number("--micro-batch-tokens", o.micro_batch_tokens, INT64_MAX);
   check_threads(o.clock, o.threads);
   if (o.clock == Clock::cpu && o.device == "cuda") {
@@ -166,6 +168,8 @@ BertConfig shape_config(const std::string& shape) {
 StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) {
   check(options);
   BertConfig config = shape_config(options.shape);
+  check_tensor_shards(options.tensor_shards, 1, config.num_attention_heads,
+                      config.intermediate_size);
   const LengthDistribution lengths = length_distribution(options.lengths, config.max_length());
   const TaskKind kind = task_kind(options);
 
@@ -189,7 +193,9 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
   result.threads = threads();
   result.processes = comm.size();
   result.virtual_shards = options.virtual_shards > 0 ? options.virtual_shards : comm.size();
-  Engine engine(std::move(profiling), config, task->head(), comm);
+  result.tensor_shards = options.tensor_shards;
+  Engine engine(std::move(profiling), config, task->head(), comm,
+                ModelPart::whole(config, options.tensor_shards));
   result.parameters = engine.table().count();
   engine.set_weights(
       [&](float* arena) { initialize(engine.table(), config.initializer_range, 1, arena); });

@@ -24,6 +24,7 @@ struct StepBenchOptions {
   std::string precision = "auto";  // auto, fp32, bf16
   int64_t micro_batch_tokens = 0;  // 0: as train chooses
   int64_t virtual_shards = 0;      // 0: as many as processes
+  int64_t tensor_shards = 1;
   bool recompute = false;
   Clock clock = Clock::wall;  // cpu: with one thread only
 };
@@ -40,7 +41,7 @@ struct StepBenchResult {
   int64_t batch_size = 0;
   int64_t threads = 0;
   int64_t processes = 1;
-  int64_t virtual_shards = 1;
+  int64_t virtual_shards = 1, tensor_shards = 1;
   int64_t parameters = 0;
   std::vector<double> step_seconds;  // timed steps in order
   double samples = 0;                // of all timed steps

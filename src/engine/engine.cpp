@@ -107,8 +107,8 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length,
 // Where whole layers are computed a token needs little memory, but the weights are packed for each
 // micro-batch: they are large, and still enough for several processes.
 int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
-                          int64_t micro_batch_tokens) {
-  if (!has_whole_layers(backend, config)) return micro_batch_tokens;
+                          int64_t micro_batch_tokens, int64_t tensor_shards) {
+  if (!has_whole_layers(backend, config, tensor_shards)) return micro_batch_tokens;
   return std::max(micro_batch_tokens, kWholeLayerTokens);
 }
 

@@ -43,7 +43,7 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length, in
 
 // The same for evaluation and prediction, which on some backends take more than training.
 int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
-                          int64_t micro_batch_tokens);
+                          int64_t micro_batch_tokens, int64_t tensor_shards = 1);
 
 class Engine {
  public:

@@ -41,27 +41,35 @@ void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
 }
 
 // What a layer computes between its input and its output, of first tokens apart.
-LayerOffsets take_results(Allocator& memory, const BertConfig& config, int64_t tokens,
-                          int64_t sequences, bool first_only) {
-  const int64_t h = config.hidden_size, inner = config.intermediate_size;
+LayerOffsets take_results(Allocator& memory, const BertConfig& config, const ModelChunk& chunk,
+                          int64_t tokens, int64_t sequences, bool first_only) {
+  const int64_t h = config.hidden_size, v = chunk.tensor_shards;
   const int64_t rows = first_only ? sequences : tokens;
   LayerOffsets offsets;
-  offsets.qkv = memory.take_typed(tokens * (first_only ? 2 : 3) * h);
-  offsets.context = memory.take_typed(rows * h);
-  offsets.log_sums = memory.take(config.num_attention_heads * rows);
+  offsets.shards.resize(size_t(chunk.held_shards));
+  for (ShardOffsets& shard : offsets.shards) {
+    shard.qkv = memory.take_typed(tokens * (first_only ? 2 : 3) * h / v);
+    shard.context = memory.take_typed(rows * h / v);
+    shard.log_sums = memory.take(config.num_attention_heads / v * rows);
+  }
   offsets.attention_sum = memory.take(rows * h);
   offsets.attention_stats = memory.take(rows * 2);
   offsets.middle = memory.take(rows * h);
   offsets.middle_rounded = memory.take_rounded(rows * h);
-  offsets.inner = memory.take_typed(rows * inner);
+  for (ShardOffsets& shard : offsets.shards) {
+    shard.inner = memory.take_typed(rows * config.intermediate_size / v);
+  }
   offsets.output_sum = memory.take(rows * h);
   offsets.output_stats = memory.take(rows * 2);
   return offsets;
 }
 
-void take_first(Allocator& memory, int64_t rows, int64_t h, LayerOffsets& offsets) {
+void take_first(Allocator& memory, int64_t rows, int64_t h, int64_t tensor_shards,
+                LayerOffsets& offsets) {
   offsets.first = memory.take(rows * h);
-  offsets.first_query = memory.take_typed(rows * h);
+  for (ShardOffsets& shard : offsets.shards) {
+    shard.first_query = memory.take_typed(rows * h / tensor_shards);
+  }
 }
 
 // Gives all layers the offsets of one's results.
@@ -74,27 +82,43 @@ void share_results(ActivationPlan& plan, const LayerOffsets& results) {
   }
 }
 
+// Of each shard held but the first, whose place is that of the sum; `first_too`: of it as well.
+std::vector<int64_t> take_partials(Allocator& memory, const ModelChunk& chunk, int64_t floats,
+                                   bool first_too) {
+  std::vector<int64_t> places;
+  if (chunk.tensor_shards == 1) return places;
+  for (int64_t i = 0; i < chunk.held_shards; ++i) {
+    places.push_back(i > 0 || first_too ? memory.take(floats) : kAbsent);
+  }
+  return places;
+}
+
 void take_gradients(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
-                    int64_t tokens, int64_t sequences, bool first_only, bool all_first_only) {
-  const int64_t h = config.hidden_size, inner = config.intermediate_size;
+                    const ModelChunk& chunk, int64_t tokens, int64_t sequences, bool first_only,
+                    bool all_first_only) {
+  const int64_t h = config.hidden_size, inner = config.intermediate_size, v = chunk.tensor_shards;
   // The most rows of gradients that have R of them.
   const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
   plan.gradient = memory.take(tokens * h);
   if (first_only) {
     plan.first_gradient = memory.take(sequences * h);
-    plan.query_gradient = memory.take_typed(sequences * h);
+    plan.query_gradient = memory.take_typed(sequences * h / v);
+    plan.partials.first = take_partials(memory, chunk, sequences * h, true);
   }
   // The head has its gradient there too, in f32.
   plan.branch_gradient = memory.take(std::max(memory.floats_of(rows * h), sequences * h));
-  plan.context_gradient = memory.take_typed(rows * h);
-  plan.wide_gradient = memory.take_typed(std::max(rows * std::max(inner, 3 * h), tokens * 2 * h));
+  plan.context_gradient = memory.take_typed(rows * h / v);
+  plan.wide_gradient =
+      memory.take_typed(std::max(rows * std::max(inner, 3 * h), tokens * 2 * h) / v);
+  plan.partials.all = take_partials(memory, chunk, std::max(tokens, sequences) * h, true);
 }
 
 }  // namespace
 
 ModelChunk ModelChunk::of(const ModelPart& part, int64_t chunk) {
   return {part.chunks[size_t(chunk)], part.embeddings && chunk == 0,
-          part.head && chunk + 1 == int64_t(part.chunks.size())};
+          part.head && chunk + 1 == int64_t(part.chunks.size()), part.tensor_shards,
+          part.shards.size()};
 }
 
 ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
@@ -115,8 +139,8 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
     const bool last = l + 1 == count, first_only = sequence_head && last;
     LayerOffsets offsets;
     if (!recompute) {
-      offsets = take_results(slot, config, tokens, sequences, first_only);
-      if (first_only) take_first(slot, sequences, h, offsets);
+      offsets = take_results(slot, config, chunk, tokens, sequences, first_only);
+      if (first_only) take_first(slot, sequences, h, chunk.tensor_shards, offsets);
     }
     offsets.input = input;
     offsets.input_rounded = input_rounded;
@@ -133,11 +157,11 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
   const bool all_first_only = sequence_head && count == 1;
   if (recompute) {
     // Large enough for every layer's results: no later one has more than the first.
-    share_results(plan, take_results(working, config, tokens, sequences, all_first_only));
-    if (sequence_head) take_first(working, sequences, h, plan.layers.back());
+    share_results(plan, take_results(working, config, chunk, tokens, sequences, all_first_only));
+    if (sequence_head) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
   }
   if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
-  take_gradients(plan, working, config, tokens, sequences, sequence_head, all_first_only);
+  take_gradients(plan, working, config, chunk, tokens, sequences, sequence_head, all_first_only);
   // The backward pass computes it again.
   for (LayerOffsets& layer : plan.layers) layer.activated = plan.wide_gradient;
   plan.working = working.used();
@@ -182,28 +206,38 @@ ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head,
   const int64_t state = memory.take(tokens * h);
   const int64_t sum = memory.take(tokens * h);
   plan.embedding_sum = sum;
+  const int64_t v = chunk.tensor_shards;
+  FINETUNE_CHECK(v == 1 || !whole_layers);
   LayerOffsets offsets;
+  ShardOffsets shard;
   offsets.input = offsets.output = state;
   if (whole_layers) {
-    offsets.context = sum;
+    shard.context = sum;
   } else {
     offsets.input_rounded = offsets.output_rounded = memory.take_rounded(tokens * h);
     offsets.middle = memory.take(tokens * h);
     offsets.middle_rounded = memory.take_rounded(tokens * h);
-    const int64_t qkv_floats = (memory.floats_of(tokens * 3 * h) + 15) / 16 * 16;
-    const int64_t wide = memory.take(std::max(memory.floats_of(tokens * config.intermediate_size),
-                                              qkv_floats + memory.floats_of(tokens * h)));
-    offsets.qkv = wide;
-    offsets.context = wide + qkv_floats;
+    const int64_t qkv_floats = (memory.floats_of(tokens * 3 * h / v) + 15) / 16 * 16;
+    const int64_t wide =
+        memory.take(std::max(memory.floats_of(tokens * config.intermediate_size / v),
+                             qkv_floats + memory.floats_of(tokens * h / v)));
+    shard.qkv = wide;
+    shard.context = wide + qkv_floats;
     offsets.attention_sum = offsets.output_sum = sum;
-    offsets.inner = offsets.activated = wide;
+    shard.inner = offsets.activated = wide;
+    plan.partials.all = take_partials(memory, chunk, tokens * h, false);
   }
+  offsets.shards.assign(size_t(chunk.held_shards), shard);
   plan.layers.assign(size_t(chunk.layers.size()), offsets);
   plan.layers.front().input_rounded = kAbsent;  // rounded where it is read
   plan.layers.back().output_rounded = kAbsent;
   if (chunk.head && head.kind == HeadKind::sequence) {
-    plan.layers.back().first = memory.take(sequences * h);
-    if (!whole_layers) plan.layers.back().first_query = memory.take_typed(sequences * h);
+    LayerOffsets& last = plan.layers.back();
+    last.first = memory.take(sequences * h);
+    if (!whole_layers) {
+      const int64_t query = memory.take_typed(sequences * h / v);
+      for (ShardOffsets& of : last.shards) of.first_query = query;
+    }
   }
   if (chunk.head) add_head(plan, memory, config, head, tokens, sequences);
   plan.working = plan.floats = memory.used();

@@ -16,37 +16,53 @@
 namespace finetune {
 
 // Places in the block, in floats from its start; kAbsent: not there in this mode. T tokens, B
-// sequences, H hidden, I intermediate; R is T, or B in the last layer under a sequence head, which
-// is computed for first tokens only. What is marked * has the backend's activation_type; `rounded`
-// is in bf16, for products, and absent where that type is f32. All else is f32.
+// sequences, H hidden, I intermediate, V tensor shards; R is T, or B in the last layer under a
+// sequence head, which is computed for first tokens only. What is marked * has the backend's
+// activation_type; `rounded` is in bf16, for products, and absent where that type is f32. All else
+// is f32.
 constexpr int64_t kAbsent = -1;
+
+// Of one tensor shard.
+struct ShardOffsets {
+  int64_t first_query = kAbsent;  // (B, H/V)* only where R is B
+  int64_t qkv = kAbsent;          // (T, 3H/V)*, or (T, 2H/V) keys and values where R is B
+  int64_t context = kAbsent;      // (R, H/V)* attention output
+  int64_t log_sums = kAbsent;     // (heads/V, R)
+  int64_t inner = kAbsent;        // (R, I/V)* before the activation
+};
 
 struct LayerOffsets {
   int64_t input = kAbsent;            // (T, H)
   int64_t input_rounded = kAbsent;    // (T, H)
   int64_t first = kAbsent;            // (B, H) first tokens' input; only where R is B
-  int64_t first_query = kAbsent;      // (B, H)* only where R is B
-  int64_t qkv = kAbsent;              // (T, 3H)*, or (T, 2H) keys and values where R is B
-  int64_t context = kAbsent;          // (R, H)* attention output
-  int64_t log_sums = kAbsent;         // (heads, R)
+  std::vector<ShardOffsets> shards;   // those held here; in inference all at one place
   int64_t attention_sum = kAbsent;    // (R, H) projected context; when kept, plus residual
   int64_t attention_stats = kAbsent;  // (R, 2)
   int64_t middle = kAbsent;           // (R, H) after the attention's LayerNorm
   int64_t middle_rounded = kAbsent;   // (R, H)
-  int64_t inner = kAbsent;            // (R, I)* before the activation
-  int64_t activated = kAbsent;        // (R, I)* of all layers at one offset
+  int64_t activated = kAbsent;        // (R, I/V)* of all layers and shards at one offset
   int64_t output_sum = kAbsent;       // (R, H)
   int64_t output_stats = kAbsent;     // (R, 2)
   int64_t output = kAbsent;           // (R, H)
   int64_t output_rounded = kAbsent;   // (R, H) of all but the last layer
 };
 
+// Where the partials of sums over tensor shards are, one of each shard held here: none unless V
+// > 1. The first of a forward pass is in the sum's own place, in inference `all` has none.
+struct PartialOffsets {
+  std::vector<int64_t> all;    // (T, H)
+  std::vector<int64_t> first;  // (B, H) of queries' gradients, where the last layer's R is B
+};
+
 // Encoder layers that one pass computes, and what of the model's ends is with them.
 struct ModelChunk {
   IndexRange layers;
   bool embeddings = true, head = true;
+  int64_t tensor_shards = 1, held_shards = 1;
 
-  static ModelChunk whole(const BertConfig& config) { return {{0, config.num_hidden_layers}}; }
+  static ModelChunk whole(const BertConfig& config, int64_t tensor_shards = 1) {
+    return {{0, config.num_hidden_layers}, true, true, tensor_shards, tensor_shards};
+  }
   static ModelChunk of(const ModelPart& part, int64_t chunk);
 };
 
@@ -58,13 +74,14 @@ struct ActivationPlan {
   int64_t pooled = kAbsent;           // (B, H) after tanh and dropout
   int64_t logits = kAbsent;           // (B or T, outputs)
 
-  // Gradients of the backward pass, each reused by all layers: working memory.
+  // Gradients of the backward pass, each reused by all layers and tensor shards: working memory.
   int64_t gradient = kAbsent;          // (T, H) of a layer's output, then of its input
   int64_t first_gradient = kAbsent;    // (B, H) the same for the last layer where R is B
-  int64_t query_gradient = kAbsent;    // (B, H)*
+  int64_t query_gradient = kAbsent;    // (B, H/V)*
   int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout
-  int64_t context_gradient = kAbsent;  // (R, H)*
-  int64_t wide_gradient = kAbsent;     // (R, I)*, then (T, 3H)* or (T, 2H)*
+  int64_t context_gradient = kAbsent;  // (R, H/V)*
+  int64_t wide_gradient = kAbsent;     // (R, I/V)*, then (T, 3H/V)* or (T, 2H/V)*
+  PartialOffsets partials;
 
   // Floats of the slot and of working memory, and where the later of them ends in the block.
   int64_t kept = 0, working = 0, floats = 0;

@@ -6,17 +6,19 @@
 
 #include "model/encoder_layer.h"
 #include "model/passes/ends.h"
+#include "model/tensor_sum.h"
 
 namespace finetune {
 
 // A field of Bert::State, which a file of several must not see in an anonymous namespace.
 struct ChunkLayers {
   ModelChunk chunk;
-  std::vector<LayerSlots> layers;
+  std::vector<std::vector<LayerSlots>> layers;  // of each its tensor shards
 };
 
-bool has_whole_layers(const Backend& backend, const BertConfig& c) {
-  return backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
+bool has_whole_layers(const Backend& backend, const BertConfig& c, int64_t tensor_shards) {
+  return tensor_shards == 1 &&
+         backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
 }
 
 struct Bert::State {
@@ -28,6 +30,8 @@ struct Bert::State {
   HeadEnd head_end;
   std::vector<ChunkLayers> chunks;
   bool whole_layers = false;  // in inference
+  std::unique_ptr<TensorSum> solo_sum;
+  TensorSum* sum = nullptr;  // over tensor shards, where there are several
 
   bool can_train = false, recompute = false;
   int64_t slots = 1;
@@ -39,7 +43,7 @@ struct Bert::State {
   int64_t kept_tokens = 0, kept_sequences = 0;
 
   State(Backend& backend, const BertConfig& config, const ParameterTable& table,
-        const ModelPart& part);
+        const ModelPart& part, TensorSum* tensor_sum);
 
   const ModelChunk& chunk(int64_t index) const {
     FINETUNE_CHECK(index >= 0 && index < int64_t(chunks.size()));
@@ -68,16 +72,21 @@ struct Bert::State {
   }
   // For its own micro-batch: a small one touches little of the memory.
   ActivationPlan plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const;
-  LayerPass pass(const ModelChunk& of, const LayerSlots& slots_of_layer, int64_t layer,
-                 const DeviceBatch& batch, const ActivationPlan& plan,
-                 const DropoutSites& sites) const {
+  // `of`: the chunk that the layer is in.
+  LayerPass pass(const ChunkLayers& of, int64_t layer, const DeviceBatch& batch,
+                 const ActivationPlan& plan, const DropoutSites& sites) const {
+    const size_t index = size_t(layer - of.chunk.layers.begin);
     return {backend,
             config,
             batch,
-            slots_of_layer,
-            plan.layers[size_t(layer - of.layers.begin)],
+            of.layers[index],
+            plan.layers[index],
+            plan.partials,
             sites.layer(layer),
-            first_only(of, layer),
+            part.tensor_shards,
+            part.shards.begin,
+            sum,
+            first_only(of.chunk, layer),
             block()};
   }
   void forward(ChunkSlot at, const ActivationPlan& plan, const DeviceBatch& batch, float* weights,
@@ -85,12 +94,18 @@ struct Bert::State {
 };
 
 Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table,
-                   const ModelPart& of_model)
+                   const ModelPart& of_model, TensorSum* tensor_sum)
     : backend(b),
       config(c),
       head(table.head()),
       part(of_model),
-      whole_layers(has_whole_layers(b, c)) {
+      whole_layers(has_whole_layers(b, c, of_model.tensor_shards)),
+      sum(tensor_sum) {
+  if (part.tensor_shards > 1 && !sum) {
+    FINETUNE_CHECK(part.shards.size() == part.tensor_shards);
+    solo_sum = make_solo_tensor_sum(part.tensor_shards);
+    sum = solo_sum.get();
+  }
   if (part.embeddings) embedding_end = EmbeddingEnd(table, c);
   if (part.head) head_end = HeadEnd(table);
   for (size_t i = 0; i < part.chunks.size(); ++i) {
@@ -98,7 +113,10 @@ Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table,
     const IndexRange layers = of.chunk.layers;
     FINETUNE_CHECK(layers.size() > 0 && layers.end <= c.num_hidden_layers);
     for (int64_t l = layers.begin; l < layers.end; ++l) {
-      of.layers.emplace_back(table, l);
+      std::vector<LayerSlots>& shards = of.layers.emplace_back();
+      for (int64_t shard = part.shards.begin; shard < part.shards.end; ++shard) {
+        shards.emplace_back(table, l, int(shard));
+      }
     }
     chunks.push_back(std::move(of));
   }
@@ -129,20 +147,19 @@ void Bert::State::forward(ChunkSlot at, const ActivationPlan& plan, const Device
   const DropoutSites sites(dropout);
   const EndPass ends{backend, config, batch, plan, sites, block(), weights};
   if (of.embeddings) embedding_end.forward(ends, at.slot != ChunkSlot::kInference);
-  int64_t l = of.layers.begin;
-  for (const LayerSlots& of_layer : chunks[size_t(at.chunk)].layers) {
-    const LayerPass layer = pass(of, of_layer, l++, batch, plan, sites);
+  for (int64_t l = of.layers.begin; l < of.layers.end; ++l) {
+    const LayerPass layer = pass(chunks[size_t(at.chunk)], l, batch, plan, sites);
     whole ? whole_layer_forward(layer, weights) : layer_forward(layer, weights);
   }
   if (of.head) head_end.forward(ends);
 }
 
 Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& table)
-    : Bert(backend, config, table, ModelPart::whole(config)) {}
+    : Bert(backend, config, table, table.part()) {}
 
 Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& table,
-           const ModelPart& part)
-    : state_(std::make_unique<State>(backend, config, table, part)) {}
+           const ModelPart& part, TensorSum* sum)
+    : state_(std::make_unique<State>(backend, config, table, part, sum)) {}
 
 Bert::~Bert() = default;
 
@@ -280,8 +297,7 @@ void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, floa
                            plan.wide_gradient,
                            plan.query_gradient,
                            plan.gradient};
-    const LayerSlots& of_layer = s.chunks[size_t(at.chunk)].layers[size_t(l - of.layers.begin)];
-    LayerPass pass = s.pass(of, of_layer, l, batch, plan, sites);
+    LayerPass pass = s.pass(s.chunks[size_t(at.chunk)], l, batch, plan, sites);
     pass.accumulate = accumulate;
     // The last layer's results are those of the forward pass still, where no other can have come
     // between.

@@ -11,6 +11,7 @@
 #include "model/model_part.h"
 #include "model/parameters.h"
 #include "model/passes/dropout_sites.h"
+#include "model/tensor_sum.h"
 #include "ops/backend.h"
 
 namespace finetune {
@@ -21,8 +22,9 @@ struct BatchSize {
   int64_t sequences = 0;
 };
 
-// Whether inference computes whole layers (Backend::has_layer), in two small buffers.
-bool has_whole_layers(const Backend& backend, const BertConfig& config);
+// Whether inference computes whole layers (Backend::has_layer), in two small buffers: never those
+// that are cut into tensor shards.
+bool has_whole_layers(const Backend& backend, const BertConfig& config, int64_t tensor_shards = 1);
 
 // Which pass of a part of the model: over which of its chunks, and in which slot it keeps what the
 // backward pass over the same micro-batch needs. A slot holds one chunk's pass at a time.
@@ -35,10 +37,11 @@ struct ChunkSlot {
 
 class Bert {
  public:
-  // The whole model, or what a stage of a pipeline has of it.
+  // The table's part, or one of its stages. `sum` is needed where another process has tensor shards
+  // too, and must outlive this.
   Bert(Backend& backend, const BertConfig& config, const ParameterTable& table);
   Bert(Backend& backend, const BertConfig& config, const ParameterTable& table,
-       const ModelPart& part);
+       const ModelPart& part, TensorSum* sum = nullptr);
   ~Bert();
 
   // Bytes of activations for a micro-batch of T tokens in B sequences, as reserve() allocates them.

@@ -4,12 +4,21 @@
 //
 // Under a sequence head the last layer is computed for first tokens only: keys and values for all
 // T tokens, everything else for B rows. Rows R is T, or B there.
+//
+// Of a layer that is cut into V tensor shards each is computed by itself: heads / V attention
+// heads, I / V columns of the feed-forward. What adds over all heads or columns (the outputs of
+// attention and feed-forward, the gradients of their inputs) is a sum of the shards' partials
+// (tensor_sum.h); all else of (R, H) is computed once, with equal bits by every tensor rank. V = 1
+// has no sums.
 #pragma once
+
+#include <span>
 
 #include "model/activations.h"
 #include "model/config.h"
 #include "model/device_batch.h"
 #include "model/parameters.h"
+#include "model/tensor_sum.h"
 #include "ops/backend.h"
 
 namespace finetune {
@@ -46,13 +55,21 @@ struct LayerPass {
   Backend& backend;
   const BertConfig& config;
   const DeviceBatch& batch;
-  const LayerSlots& slots;
+  std::span<const LayerSlots> shards;  // those held here, in order
   const LayerOffsets& offsets;
+  const PartialOffsets& partials;
   LayerDropout dropout;
+  int64_t tensor_shards = 1;  // V
+  int64_t first_shard = 0;    // of those held here
+  TensorSum* sum = nullptr;   // where V > 1
   bool first_only = false;
   float* memory = nullptr;  // the activation block
   bool accumulate = true;   // backward: gradients are added to what is there, else written
 
+  bool cut() const { return tensor_shards > 1; }
+  int64_t shard_heads() const { return config.num_attention_heads / tensor_shards; }
+  int64_t shard_width() const { return config.hidden_size / tensor_shards; }
+  int64_t shard_inner() const { return config.intermediate_size / tensor_shards; }
   int64_t rows() const { return first_only ? batch.sequences() : batch.tokens(); }
   RowNames names() const { return first_only ? batch.first_names() : batch.token_names(); }
   // (rows, cols) at `offset`, or absent.
@@ -71,9 +88,9 @@ void whole_layer_forward(const LayerPass& pass, float* weights);
 struct LayerGradients {
   int64_t gradient = kAbsent;  // (R, H): in: of the output; overwritten
   int64_t branch = kAbsent;    // (R, H)
-  int64_t context = kAbsent;   // (R, H)
+  int64_t context = kAbsent;   // (R, H/V), as the next two of one shard after the other
   int64_t wide = kAbsent;
-  int64_t query = kAbsent;  // (B, H) where first_only
+  int64_t query = kAbsent;  // (B, H/V) where first_only
   int64_t input = kAbsent;  // (T, H): out: of the input; the same as `gradient` unless first_only
 };
 

@@ -63,6 +63,7 @@ void write_run_facts(const Session& session, const std::string& weights_sha256) 
       {"precision", session.options.precision},
       {"seed", concat(session.options.seed)},
       {"virtual_shards", concat(*session.options.virtual_shards)},
+      {"tensor_shards", concat(*session.options.tensor_shards)},
       {"processes", concat(session.comm.size())},
       {"hosts", concat(session.comm.hosts())},
   };

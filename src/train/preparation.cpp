@@ -13,6 +13,7 @@
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
+#include "distributed/layout/layout.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "tasks/registry.h"
@@ -212,6 +213,8 @@ void Preparation::read_data_and_model(int own_threads) {
   open_model_files();
   lowest_trained_layer(options, s_.model.config);  // refuses what the model does not have
   stages_of(options, s_.model.config, HeadKind::sequence);
+  check_tensor_shards(options.tensor_shards.value_or(1), 1, s_.model.config.num_attention_heads,
+                      s_.model.config.intermediate_size);
   if (reads_weights()) open_source();
   if (!reads()) return;
   set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));
@@ -256,10 +259,11 @@ void Preparation::resolve_options() {
       options.micro_batches = default_micro_batches(options, layout);
     }
     if (!options.micro_batches) options.micro_batch_tokens = facts_.micro_batch_tokens;
+    if (!options.tensor_shards) options.tensor_shards = 1;
     if (const SampleSet* eval = task.eval_set()) {
       facts_.has_eval = 1;
-      const int64_t tokens =
-          evaluation_tokens(*backend_, s_.model.config, facts_.micro_batch_tokens);
+      const int64_t tokens = evaluation_tokens(*backend_, s_.model.config,
+                                               facts_.micro_batch_tokens, *options.tensor_shards);
       facts_.evaluation = micro_batch_limits(eval->samples, MicroBatching::of_tokens(tokens),
                                              Engine::kEvaluationSequences);
     }

@@ -79,6 +79,7 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   if (!options.micro_batch_tokens) adopt_number(options.micro_batches, "micro-batches");
   if (!options.micro_batches) adopt_number(options.micro_batch_tokens, "micro-batch-tokens");
   adopt_number(options.virtual_shards, "virtual-shards");
+  adopt_number(options.tensor_shards, "tensor-shards");
   std::string best_metric = value("best-metric");
   if (options.best_metric.empty() || concat("eval_", options.best_metric) == best_metric) {
     options.best_metric = best_metric;

@@ -16,7 +16,8 @@
 namespace finetune {
 
 Error Session::too_little_memory() const {
-  const ParameterTable table(model.config, head);
+  const ModelPart held = whole_model(options, model.config);
+  const ParameterTable table(model.config, head, held);
   const SampleSet* eval = task ? task->eval_set() : nullptr;
   const DeviceRun run{model.config,
                       table,
@@ -31,7 +32,8 @@ Error Session::too_little_memory() const {
                       bucket_bytes(options),
                       wire_type(options),
                       engine && engine->backend().library_attention(),
-                      options.micro_batches.value_or(0)};
+                      options.micro_batches.value_or(0),
+                      held};
   return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
                                   engine ? engine->backend().device_memory() : device_at_start);
 }
@@ -63,7 +65,8 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   double start = seconds_since_start();
   auto evaluation = task->start_evaluation();
   const SampleSet& set = *task->eval_set();
-  const int64_t tokens = evaluation_tokens(engine->backend(), model.config, micro_batch_tokens);
+  const int64_t tokens = evaluation_tokens(engine->backend(), model.config, micro_batch_tokens,
+                                           engine->part().tensor_shards);
   const bool whole = dispatcher.evaluate(set, *evaluation, tokens, poll);
   dispatcher.done();
   if (!whole) return nullptr;

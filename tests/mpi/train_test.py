@@ -76,6 +76,13 @@ def test_a_number_of_micro_batches(directory):
     same_on(directory, [*SMALL, "--epochs", 1, "--virtual-shards", 3, "--micro-batches", 4], (2, 1), (3, 3, "--recompute"))
 
 
+def test_tensor_shards(directory):
+    prepared()
+    same_on(directory / "c", [*SMALL, "--epochs", 1, "--virtual-shards", 3, "--tensor-shards", 2],
+            (2, 1, "--recompute"), (3, 3))
+    same_on(directory / "q", [*QA, "--virtual-shards", 4, "--tensor-shards", 2], (4, 2))
+
+
 def test_questions(directory):
     prepared()
     same_on(directory, [*QA, "--virtual-shards", 8], (2, 1, "--recompute"), (8, 2), (3, 3, "--shard-optimizer"))

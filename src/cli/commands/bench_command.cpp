@@ -155,6 +155,10 @@ void add_bench_command(Subcommand program, int&) {
                   "shards of the batch (default: one a process)")
       .type_name("K")
       .take_last();
+  step.add_option("--tensor-shards", options->step.tensor_shards,
+                  "parts of each layer (default: 1)")
+      .type_name("V")
+      .take_last();
   step.add_flag("--recompute", options->step.recompute,
                 "compute activations again in the backward pass");
   add_device_option(step, *options);

@@ -1,4 +1,4 @@
-// The sum of numbers in one fixed binary tree (distributed/reduce/tree_reduce.h).
+// The sum of numbers in one fixed binary tree (core/numeric/subtrees.h).
 // Neighbours are added, then neighbouring pairs, and so on; what is left over is folded from the
 // smallest subtree up. Kernels of GPUs call it as it is.
 #pragma once

@@ -90,7 +90,7 @@ void cut_into_stages(Session& s) {
 }
 
 ModelPart own_part(const Session& s) {
-  return part_of(s.split, s.groups->layout(), 1, s.comm.rank());
+  return part_of(s.split, s.groups->layout(), *s.options.tensor_shards, s.comm.rank());
 }
 
 void reserve_buffers(Session& s, BatchSize evaluation) {

@@ -13,7 +13,6 @@ namespace finetune {
 
 struct LayoutOptions {
   std::optional<int64_t> tp;
-  std::optional<int64_t> tensor_shards;        // V; none: tp
   std::optional<int64_t> offload_activations;  // the horizon
 };
 
@@ -26,9 +25,6 @@ void for_each_layout_option(Options& o, Visit&& visit) {
   visit({"tp", kLayoutGroup, run, between(1, kMostRanks),
          "tensor ranks: processes that share each layer's heads and feed-forward columns"},
         o.tp);
-  visit({"tensor-shards", kLayoutGroup, result, between(1, kMostRanks),
-         "compute each layer in V parts, on any --tp that divides V (default: --tp)", "", "V"},
-        o.tensor_shards);
   OptionInfo offload{
       "offload-activations",
       kLayoutGroup,

@@ -82,7 +82,8 @@ struct TrainOptions {
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
   bool no_deterministic = false;
-  std::optional<int64_t> pp;  // pipeline stages; none: 1
+  std::optional<int64_t> tensor_shards;  // V
+  std::optional<int64_t> pp;             // pipeline stages; none: 1
   std::string placement = "cluster";
   std::string pipeline_schedule = "1f1b";
   std::optional<int64_t> chunks;  // of a stage; none: kDefaultChunks where interleaved
@@ -320,6 +321,10 @@ void for_each_option(Options& o, Visit&& visit) {
          "stop cleanly with a checkpoint after 90s, 10m, 1h30m; exit 8", "", "TIME"},
         o.time_limit);
 
+  visit({"tensor-shards", kLayoutGroup, result, between(1, kMostRanks),
+         "cut each layer's heads and feed-forward columns into V parts, summed in a fixed order",
+         "", "V"},
+        o.tensor_shards);
   visit({"pp", kLayoutGroup, run, between(1, kMostRanks),
          "pipeline stages: processes that have some of the layers each"},
         o.pp);

@@ -147,7 +147,7 @@ class Planner {
     if (layout_.tp || train_.pp) {
       const int64_t tp = layout_.tp.value_or(1);
       const Layout asked(world_, train_.pp.value_or(1), tp, parse_placement(train_.placement));
-      check_tensor_shards(layout_.tensor_shards.value_or(tp), tp, config_.num_attention_heads,
+      check_tensor_shards(train_.tensor_shards.value_or(tp), tp, config_.num_attention_heads,
                           config_.intermediate_size);
       plan.chosen = forecast(asked);
       return plan;
@@ -161,7 +161,7 @@ class Planner {
   std::vector<LayoutForecast> all() const {
     std::vector<LayoutForecast> found;
     for (int64_t tp = 1; tp <= world_; ++tp) {
-      const int64_t shards = layout_.tensor_shards.value_or(tp);
+      const int64_t shards = train_.tensor_shards.value_or(tp);
       if (world_ % tp != 0 || shards % tp != 0 || config_.num_attention_heads % shards != 0 ||
           config_.intermediate_size % shards != 0) {
         continue;
@@ -172,7 +172,7 @@ class Planner {
       }
     }
     if (found.empty()) {
-      throw usage_error("--tensor-shards ", layout_.tensor_shards.value_or(1),
+      throw usage_error("--tensor-shards ", train_.tensor_shards.value_or(1),
                         " cannot be: the model has ", config_.num_attention_heads,
                         " attention heads and ", config_.intermediate_size,
                         " columns of the feed-forward part");
@@ -201,7 +201,7 @@ class Planner {
                              layer_costs(config_, head_, length_));
     run.schedule = kind_;
     run.first_rank = first_rank_;
-    run.tensor_shards = layout_.tensor_shards.value_or(layout.tp());
+    run.tensor_shards = train_.tensor_shards.value_or(layout.tp());
     run.virtual_shards = train_.virtual_shards.value_or(layout.dp());
     run.batch_size = train_.batch_size;
     run.length = length_;

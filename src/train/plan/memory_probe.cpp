@@ -32,11 +32,11 @@ PackedBatch batch_of(const MicroBatchLimits& size) {
 
 }  // namespace
 
-void probe_memory(Backend& backend, BertConfig config, Head head, const Workload& work,
-                  bool recompute) {
+void probe_memory(Backend& backend, BertConfig config, Head head, int64_t tensor_shards,
+                  const Workload& work, bool recompute) {
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
   config.vocab_size = std::min<int64_t>(config.vocab_size, 1000);
-  const ParameterTable table(config, head);
+  const ParameterTable table(config, head, ModelPart::whole(config, tensor_shards));
   const size_t bytes = size_t(table.size()) * sizeof(float);
   const auto weights = backend.allocate(bytes), gradients = backend.allocate(bytes);
   auto* w = static_cast<float*>(weights.get());

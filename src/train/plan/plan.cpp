@@ -10,6 +10,7 @@
 #include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
+#include "distributed/layout/layout.h"
 #include "distributed/zero_partition.h"
 #include "tasks/registry.h"
 #include "train/plan/memory_probe.h"
@@ -52,6 +53,8 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   p.program_bytes = bytes_of_mb(resident_memory_mb());
   p.model = open_model(o.model);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
+  check_tensor_shards(o.tensor_shards.value_or(1), 1, p.model.config.num_attention_heads,
+                      p.model.config.intermediate_size);
   auto source = open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix);
   p.task = read_task(o, open_data(o), p.model, *source);
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
@@ -112,13 +115,14 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.micro_batch_tokens = p.micro_batch_tokens;
   plan.micro_batches = options.micro_batches.value_or(0);
 
+  const ModelPart held = whole_model(options, p.model.config);
   const auto work_with = [&](int64_t tokens, int64_t runs) {
     return workload_of(*p.task, options, p.steps, {tokens, runs},
-                       evaluation_tokens(*p.backend, p.model.config, tokens));
+                       evaluation_tokens(*p.backend, p.model.config, tokens, held.tensor_shards));
   };
   plan.work = work_with(plan.micro_batch_tokens, plan.micro_batches);
 
-  const ParameterTable table(p.model.config, p.task->head());
+  const ParameterTable table(p.model.config, p.task->head(), held);
   plan.parameters = table.count();
   plan.disk =
       forecast_disk(options, table, p.steps, steps_per_epoch(plan.samples, options.batch_size),
@@ -137,7 +141,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       bucket_bytes(options),
       wire_type(options),
       p.backend->library_attention(),
-      plan.micro_batches};
+      plan.micro_batches,
+      held};
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }
@@ -146,7 +151,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   const int all_threads = threads();
   if (!options.threads) set_threads(int(std::max<int64_t>(1, all_threads / processes)));
   if (!plan.device || plan.device->fits) {
-    probe_memory(*p.backend, p.model.config, p.task->head(), plan.work, plan.recompute);
+    probe_memory(*p.backend, p.model.config, p.task->head(), held.tensor_shards, plan.work,
+                 plan.recompute);
   }
   set_threads(all_threads);
   const int64_t working = bytes_of_mb(resident_memory_mb()) - before;

@@ -89,7 +89,8 @@ double evaluation_seconds(Engine& engine, Communicator& comm, Task& task,
 
 TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const std::unique_ptr<Communicator> comm = make_solo_communicator();
-  Engine engine(std::move(run.backend), run.config, run.task.head(), *comm);
+  Engine engine(std::move(run.backend), run.config, run.task.head(), *comm,
+                whole_model(run.options, run.config));
   const std::unique_ptr<Objective> objective = make_objective(run.task.training_arrays());
   engine.set_weights(
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
@@ -109,7 +110,8 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
         step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);
   }
   if (run.task.eval_set()) {
-    const int64_t tokens = evaluation_tokens(engine.backend(), run.config, run.micro_batch_tokens);
+    const int64_t tokens = evaluation_tokens(engine.backend(), run.config, run.micro_batch_tokens,
+                                             engine.part().tensor_shards);
     time.evaluation = evaluation_seconds(engine, *comm, run.task, tokens);
   }
   return time;

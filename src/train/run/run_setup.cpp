@@ -112,9 +112,16 @@ Schedule make_schedule(const TrainOptions& options, int64_t samples) {
   return schedule;
 }
 
+ModelPart whole_model(const TrainOptions& options, const BertConfig& config) {
+  return ModelPart::whole(config, options.tensor_shards.value_or(1));
+}
+
 std::string describe_micro_batches(const TrainOptions& o) {
-  return o.micro_batches ? concat(*o.micro_batches, " micro-batches a virtual shard")
-                         : concat("micro-batches of up to ", *o.micro_batch_tokens, " tokens");
+  const int64_t v = o.tensor_shards.value_or(1);
+  return concat(o.micro_batches
+                    ? concat(*o.micro_batches, " micro-batches a virtual shard")
+                    : concat("micro-batches of up to ", *o.micro_batch_tokens, " tokens"),
+                v > 1 ? concat(", layers in ", v, " tensor shards") : "");
 }
 
 StepOptions step_options(const TrainOptions& o, const BertConfig& config) {

@@ -46,6 +46,8 @@ int lowest_trained_layer(const TrainOptions& options, const BertConfig& config);
 Schedule make_schedule(const TrainOptions& options, int64_t samples);
 // Of resolved options: --virtual-shards and --micro-batch-tokens have values.
 StepOptions step_options(const TrainOptions& options, const BertConfig& config);
+// All of the model, cut into the run's tensor shards.
+ModelPart whole_model(const TrainOptions& options, const BertConfig& config);
 std::string describe_micro_batches(const TrainOptions& options);  // for the log
 
 // Error(model) if they cannot be had from there, whatever their values: to be asked before an arena

@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, MODELS, TRAIN
 from harness import BINARY, fail, main, need, succeed
 

@@ -1,0 +1,28 @@
+// The sum over a layer's tensor shards: products cut by their inner dimension leave one partial
+// (R, H) of f32 a shard, which are added in one fixed tree (core/numeric/subtrees.h). So a sum's
+// bits depend on the number of shards alone, whoever has computed the partials.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/numeric/tensor.h"
+#include "ops/backend.h"
+
+namespace finetune {
+
+class TensorSum {
+ public:
+  virtual ~TensorSum() = default;
+  // partials: of the shards that this process has, in order; contiguous, of equal sizes, in backend
+  // memory. The sum of all V shards is then in the first, the others are overwritten. Collective
+  // among the tensor ranks, which call it in the same order with the same sizes; Error if one of
+  // them is lost.
+  virtual void add(Backend& backend, std::span<const Tensor> partials) = 0;
+};
+
+// Of a process that has all shards: by Backend::merge.
+std::unique_ptr<TensorSum> make_solo_tensor_sum(int64_t tensor_shards);
+
+}  // namespace finetune

@@ -1,0 +1,288 @@
+// Layers cut into tensor shards: near the uncut model, and of equal bits whoever has the shards.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "core/numeric/subtrees.h"
+#include "fixture.h"
+#include "model/tensor_sum.h"
+#include "op_case.h"
+
+namespace finetune::test {
+namespace {
+
+constexpr double kSameSum = 2e-6;  // as bert_tests.cpp has it
+const std::vector<std::vector<int>> kMicroBatches = {{7, 1, 24}, {2}, {13, 9, 5, 1}};
+constexpr int64_t kMaxTokens = 32, kMaxSequences = 4;
+
+BertConfig cut_config(int64_t layers, int64_t head_size = 6) {
+  BertConfig config = small_config(layers);
+  config.num_attention_heads = 4;
+  config.hidden_size = 4 * head_size;
+  config.intermediate_size = 40;
+  return config;
+}
+
+// visit(element of the whole tensor's arena, element of the part's) for all that the part has.
+template <typename Visit>
+void each_element(const ParameterTable& whole, const ParameterTable& of_part, Visit&& visit) {
+  for (const Parameter& p : of_part.parameters()) {
+    const Parameter* from = whole.find(p.name);
+    REQUIRE(from != nullptr);
+    const int64_t cols = from->whole_shape.back();
+    for (int64_t i = 0; i < p.size(); ++i) {
+      const int64_t row = p.slice.row + i / p.slice.cols, col = p.slice.col + i % p.slice.cols;
+      visit(size_t(from->offset + row * cols + col), size_t(p.offset + i));
+    }
+  }
+}
+
+std::vector<float> cut(const ParameterTable& whole, const ParameterTable& of_part,
+                       const std::vector<float>& arena) {
+  std::vector<float> own(size_t(of_part.size()), 0.0f);
+  each_element(whole, of_part, [&](size_t from, size_t to) { own[to] = arena[from]; });
+  return own;
+}
+
+std::vector<float> joined(const ParameterTable& whole, const ParameterTable& of_part,
+                          const std::vector<float>& own) {
+  std::vector<float> arena(size_t(whole.size()), 0.0f);
+  each_element(whole, of_part, [&](size_t to, size_t from) { arena[to] = own[from]; });
+  return arena;
+}
+
+template <typename Body>
+void for_each_backend(Body&& body) {
+  {
+    auto reference = make_reference_backend();
+    INFO("reference");
+    body(*reference);
+  }
+  for (const BackendFactory& factory : backends_under_test()) {
+    auto backend = factory.make();
+    if (!backend) continue;
+    INFO(factory.name);
+    body(*backend);
+  }
+}
+
+struct Setting {
+  Head head;
+  int64_t layers = 2, shards = 2;
+  bool recompute = false;
+  int lowest = 0;
+  bool dropout = true;
+};
+
+// Logits of all micro-batches, and the sums of gradients in the part's arena.
+PassResult train(Backend& backend, const BertConfig& config, const ParameterTable& table,
+                 const std::vector<float>& weights, const Setting& setting,
+                 TensorSum* sum = nullptr) {
+  Arena parameters(backend, weights), gradients(backend, table.size());
+  Bert bert(backend, config, table, table.part(), sum);
+  bert.reserve(kMaxTokens, kMaxSequences, true, setting.recompute);
+  DeviceBatch device(backend, kMaxTokens, kMaxSequences);
+  const DropoutPlan* dropout = setting.dropout ? &kDropout : nullptr;
+  PassResult result;
+  for (size_t i = 0; i < kMicroBatches.size(); ++i) {
+    const PackedBatch batch = pack(random_sequences(config, kMicroBatches[i]));
+    device.upload(batch);
+    Tensor logits = bert.forward(device, parameters.data(), dropout, true);
+    for (float value : download(backend, logits)) result.logits.push_back(value);
+    Arena dlogits(backend, logit_coefficients(batch, setting.head));
+    bert.backward(device, parameters.data(), gradients.data(),
+                  matrix(dlogits.data(), logits.rows, logits.cols), dropout, setting.lowest, i > 0);
+  }
+  result.gradients = gradients.values();
+  return result;
+}
+
+// The sum between threads of which one runs at a time: from when it is made until it waits here for
+// the others. Partials go through the host.
+class SharedSum {
+ public:
+  SharedSum(int64_t shards, int ranks) : partials_(static_cast<size_t>(shards)), ranks_(ranks) {
+    std::vector<Subtree> leaves;
+    for (int64_t shard = 0; shard < shards; ++shard) leaves.push_back({shard, 0});
+    order_ = combine_subtrees(leaves, true).additions;
+  }
+
+  void add(std::unique_lock<std::mutex>& turn, int64_t first, Backend& backend,
+           std::span<const Tensor> partials) {
+    for (size_t i = 0; i < partials.size(); ++i) {
+      partials_[size_t(first) + i] = download(backend, partials[i]);
+    }
+    const int64_t round = round_;
+    if (++arrived_ == ranks_) {
+      for (TreeAddition addition : order_) {
+        std::vector<float>& to = partials_[size_t(addition.to)];
+        const std::vector<float>& from = partials_[size_t(addition.from)];
+        REQUIRE(to.size() == from.size());
+        for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+      }
+      sum_ = partials_[0];
+      arrived_ = 0;
+      ++round_;
+      changed_.notify_all();
+    }
+    changed_.wait(turn, [&] { return round_ != round; });
+    backend.upload(partials[0].data, sum_.data(), sum_.size() * sizeof(float));
+  }
+
+  std::mutex turns;
+
+ private:
+  std::vector<std::vector<float>> partials_;
+  std::vector<float> sum_;
+  std::vector<TreeAddition> order_;
+  std::condition_variable changed_;
+  int ranks_, arrived_ = 0;
+  int64_t round_ = 0;
+};
+
+class RankSum final : public TensorSum {
+ public:
+  RankSum(SharedSum& shared, int64_t first) : shared_(shared), first_(first), turn_(shared.turns) {}
+  void add(Backend& backend, std::span<const Tensor> partials) override {
+    shared_.add(turn_, first_, backend, partials);
+  }
+
+ private:
+  SharedSum& shared_;
+  int64_t first_;
+  std::unique_lock<std::mutex> turn_;
+};
+
+ModelPart part_of_rank(const BertConfig& config, int64_t shards, int ranks, int rank) {
+  ModelPart held = ModelPart::whole(config, shards);
+  held.shards = part(shards, ranks, rank);
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("tensor shards have the logits and gradients of the uncut model, with dropout") {
+  for_each_backend([](Backend& backend) {
+    // Rounded operands differ little where sums are added in another order, but they differ.
+    const bool rounds = backend.compute_type() == DType::bf16;
+    for (Head head : kHeads) {
+      for (int64_t layers : {1, 2}) {
+        for (int64_t head_size : {6, 32}) {
+          const BertConfig config = cut_config(layers, head_size);
+          const ParameterTable uncut(config, head);
+          const std::vector<float> weights = random_weights(uncut, 0.1);
+          const PassResult expected = train(backend, config, uncut, weights, {head, layers, 1});
+          for (int64_t shards : {2, 4}) {
+            INFO(text(head), " head, ", layers, " layers, heads of ", head_size, ", V ", shards);
+            const ParameterTable table(config, head, ModelPart::whole(config, shards));
+            const PassResult got =
+                train(backend, config, table, cut(uncut, table, weights), {head, layers, shards});
+            CHECK(relative_error(got.logits, expected.logits) <= (rounds ? 0.02 : kSameSum));
+            CHECK(relative_error(joined(uncut, table, got.gradients), expected.gradients) <=
+                  (rounds ? 0.03 : kSameSum));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("tensor shards: recomputed activations give the same bits, frozen layers no gradient") {
+  for_each_backend([](Backend& backend) {
+    for (Head head : kHeads) {
+      const int64_t layers = 2, shards = 4;
+      const BertConfig config = cut_config(layers);
+      const ParameterTable table(config, head, ModelPart::whole(config, shards));
+      const std::vector<float> weights = random_weights(table, 0.3);
+      const Setting all{head, layers, shards};
+      const PassResult whole = train(backend, config, table, weights, all);
+      for (int lowest : {0, 1, 2, 3}) {
+        Setting setting = all;
+        setting.recompute = true;
+        setting.lowest = lowest;
+        INFO(text(head), " head, lowest ", lowest);
+        const PassResult got = train(backend, config, table, weights, setting);
+        CHECK(got.logits == whole.logits);
+        for (const Parameter& p : table.parameters()) {
+          const auto begin = got.gradients.begin() + p.offset;
+          INFO(p.name);
+          if (p.layer < lowest) {
+            CHECK(std::all_of(begin, begin + p.size(), [](float g) { return g == 0; }));
+          } else {
+            CHECK(std::equal(begin, begin + p.size(), whole.gradients.begin() + p.offset));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("tensor shards at inference have the logits that training has without dropout") {
+  for_each_backend([](Backend& backend) {
+    for (Head head : kHeads) {
+      const BertConfig config = cut_config(2);
+      const ParameterTable table(config, head, ModelPart::whole(config, 2));
+      const std::vector<float> weights = random_weights(table, 0.3);
+      Setting setting{head};
+      setting.dropout = false;
+      const PassResult kept = train(backend, config, table, weights, setting);
+      Arena parameters(backend, weights);
+      Bert bert(backend, config, table);
+      bert.reserve(kMaxTokens, kMaxSequences, false);
+      DeviceBatch device(backend, kMaxTokens, kMaxSequences);
+      std::vector<float> logits;
+      for (const std::vector<int>& lengths : kMicroBatches) {
+        device.upload(pack(random_sequences(config, lengths)));
+        const Tensor out = bert.forward(device, parameters.data(), nullptr, false);
+        for (float value : download(backend, out)) logits.push_back(value);
+      }
+      INFO(text(head), " head");
+      CHECK(logits == kept.logits);
+    }
+  });
+}
+
+TEST_CASE("tensor ranks have the bits of one process with the same shards") {
+  for_each_backend([](Backend& backend) {
+    for (Head head : kHeads) {
+      for (auto [shards, ranks] : {std::pair(2, 2), std::pair(4, 2), std::pair(4, 4)}) {
+        for (bool recompute : {false, true}) {
+          INFO(text(head), " head, V ", shards, ", ", ranks, " ranks, recompute ", recompute);
+          const BertConfig config = cut_config(2);
+          const Setting setting{head, 2, shards, recompute};
+          const ParameterTable uncut(config, head);
+          const ParameterTable all(config, head, ModelPart::whole(config, shards));
+          const std::vector<float> weights = random_weights(uncut, 0.3);
+          const PassResult expected =
+              train(backend, config, all, cut(uncut, all, weights), setting);
+          const std::vector<float> whole = joined(uncut, all, expected.gradients);
+          SharedSum sum(shards, ranks);
+          std::vector<PassResult> got(static_cast<size_t>(ranks));
+          std::vector<ParameterTable> tables;
+          for (int rank = 0; rank < ranks; ++rank) {
+            tables.emplace_back(config, head, part_of_rank(config, shards, ranks, rank));
+          }
+          std::vector<std::thread> threads;
+          for (size_t rank = 0; rank < tables.size(); ++rank) {
+            threads.emplace_back([&, rank] {
+              const ParameterTable& table = tables[rank];
+              RankSum of_rank(sum, table.part().shards.begin);
+              got[rank] =
+                  train(backend, config, table, cut(uncut, table, weights), setting, &of_rank);
+            });
+          }
+          for (std::thread& thread : threads) thread.join();
+          for (size_t rank = 0; rank < tables.size(); ++rank) {
+            CHECK(got[rank].logits == expected.logits);
+            CHECK(got[rank].gradients == cut(uncut, tables[rank], whole));
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace finetune::test
