@@ -97,7 +97,6 @@ class Preparation {
 void Preparation::check_options() {
   agree_on_errors(comm_, [&] {
     validate(s_.options);
-    refuse_evaluation_in_stages(s_.options);
     if (!s_.options.time_limit.empty()) {
       s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
     }

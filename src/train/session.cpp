@@ -55,7 +55,8 @@ void Session::wait_for_fingerprints() {
 
 std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
                                               const std::function<bool(double)>& poll) {
-  BatchDispatcher dispatcher(*engine, comm);
+  BatchDispatcher dispatcher =
+      replica_stages ? BatchDispatcher(*engine, *replica_stages) : BatchDispatcher(*engine, comm);
   step->settle();
   if (!leads()) {
     dispatcher.serve();

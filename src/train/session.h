@@ -10,6 +10,7 @@
 #include "distributed/layout/layout_groups.h"
 #include "distributed/layout/stage_split.h"
 #include "engine/engine.h"
+#include "inference/replica_stages.h"
 #include "tasks/objective.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/layout/pipeline_links.h"
@@ -38,7 +39,8 @@ struct Session {
   ModelFiles model;                      // of those that did not read: the config alone
   std::shared_ptr<void> shared_samples;  // what `objective` views where processes share it
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<Objective> objective;  // of the training samples
+  std::unique_ptr<ReplicaStages> replica_stages;  // of evaluation; null without stages
+  std::unique_ptr<Objective> objective;           // of the training samples
   std::unique_ptr<TrainingStep> step;
   Schedule schedule;
   Head head;

@@ -52,13 +52,6 @@ int64_t most_micro_batches(const Session& s) {
 
 }  // namespace
 
-void refuse_evaluation_in_stages(const TrainOptions& o) {
-  if (o.pp.value_or(1) == 1 || (o.eval.empty() && o.eval_fraction == 0)) return;
-  throw usage_error("--pp ", *o.pp, " trains without evaluation: leave out ",
-                    o.eval.empty() ? "--eval-fraction" : "--eval",
-                    ", and evaluate the run's model afterwards");
-}
-
 void make_groups(Session& s) {
   Layout layout;
   agree_on_errors(s.comm, [&] {
@@ -109,6 +102,7 @@ void reserve_buffers(Session& s, BatchSize evaluation) {
   const auto capacity = size_t(training.tokens * s.model.config.hidden_size) * sizeof(float);
   s.links =
       std::make_unique<PipelineLinks>(groups.pipeline(), s.split.chunks_of_a_stage(), capacity);
+  if (s.has_eval) s.replica_stages = std::make_unique<ReplicaStages>(*s.engine, groups);
 }
 
 StagePlan stage_plan(const Session& s) {

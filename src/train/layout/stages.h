@@ -10,9 +10,6 @@
 
 namespace finetune {
 
-// Error(usage) for a run of several stages with evaluation data: they do not go through stages yet.
-void refuse_evaluation_in_stages(const TrainOptions& options);
-
 // Collective: communicators along the axes. Error(usage) where the processes cannot have the
 // layout.
 void make_groups(Session& session);
@@ -24,7 +21,7 @@ void cut_into_stages(Session& session);
 ModelPart own_part(const Session& session);
 
 // Collective, with the engine there: buffers for the largest micro-batches of training and of
-// `evaluation` (zeros: none), and the links between stages.
+// `evaluation` (zeros: none), and the links between stages for both.
 void reserve_buffers(Session& session, BatchSize evaluation);
 // What this stage does in a step.
 StagePlan stage_plan(const Session& session);

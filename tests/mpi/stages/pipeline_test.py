@@ -17,7 +17,9 @@ from deeper_model import deeper_model
 # Batches of 32, the last of which has 13 samples.
 ROWS = ["--train", TRAIN, "--label-column", "category", "--lr", "3e-3", "--max-train-samples", 109, "--epochs", 1]
 QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 128, "--doc-stride", 32,
-             "--max-train-samples", 21, "--batch-size", 16, "--max-steps", 3]
+             "--max-train-samples", 21, "--batch-size", 16, "--max-steps", 3, "--eval", SQUAD, "--max-eval-samples", 8,
+             "--eval-every", 2]
+EVALUATED = ["--eval", EVAL, "--max-eval-samples", 60, "--eval-every", 2]
 
 
 def rows(directory):
@@ -56,7 +58,7 @@ def same_on(directory, options, *cases):
 
 
 def test_rows(directory):
-    same_on(directory, [*rows(directory), "--virtual-shards", 2, "--micro-batches", 4],
+    same_on(directory, [*rows(directory), *EVALUATED, "--virtual-shards", 2, "--micro-batches", 4],
             (4, 2, "--pp", 2, "--recompute"), (4, 1, "--pp", 4, "--pipeline-schedule", "gpipe"), (6, 1, "--pp", 2), (4, 2, "--pp", 2, "--placement", "spread", "--pipeline-schedule", "simple"),
             (4, 1, "--pp", 2, "--pipeline-schedule", "interleaved"))
 
@@ -120,7 +122,8 @@ def test_bytes_between_stages(directory):
 
 
 def test_continued_on_another_layout(directory):
-    options = [*rows(directory), "--virtual-shards", 2, "--micro-batches", 3, "--save-every", 1, "--keep-checkpoints", 9]
+    options = [*rows(directory), *EVALUATED, "--virtual-shards", 2, "--micro-batches", 3, "--save-every", 1,
+               "--keep-checkpoints", 9]
     succeed(*options, "--output", directory / "straight")
     expected = comparable(results_of(directory / "straight"))
     ways = [(4, 2, "--pp", 2, "--placement", "spread"), (4, 1, "--pp", 4, "--pipeline-schedule", "gpipe"), (1, 1),
@@ -187,7 +190,6 @@ def test_what_is_impossible(directory):
             (["--pp", 2, "--chunks", 2], ["--chunks 2", "interleaved"]),
             (["--pp", 2, "--placement", "DP"], ["--placement", "'DP'"]),
             (["--pp", 2, "--device", "cuda"], ["--pp 2", "cuda"]),
-            (["--pp", 2, "--eval", EVAL], ["--pp 2", "--eval"]),
             (["--pp", 2, "--micro-batches", 2, "--micro-batch-tokens", 99], ["--micro-batches 2", "99"])):
         fail(2, *line, *more, "--output", out, words=words)
         assert not out.exists(), more
