@@ -144,7 +144,7 @@ void BatchDispatcher::flush(Evaluation& evaluation) {
     const int source = stages_ ? stages_->source_of_logits(replica) : replica;
     std::vector<float>& of_replica = logits[size_t(replica)];
     if (source == 0) {
-      of_replica = std::move(own);
+      of_replica.swap(own);
       continue;
     }
     const std::vector<uint8_t>& bytes = others[size_t(source)];
