@@ -104,7 +104,8 @@ std::vector<GivenOption> values_of(const TrainOptions& train, const LayoutOption
     }
   };
   for_each_option(train, [&](const OptionInfo& info, const auto& value) {
-    if (info.group == kLayoutGroup) take(info, value);
+    // What is part of the result, as the tensor shards are, holds without a layout too.
+    if (info.group == kLayoutGroup && info.role == OptionRole::run) take(info, value);
   });
   for_each_layout_option(layout, take);
   for_each_formula_option(formula, take);
