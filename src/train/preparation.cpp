@@ -212,8 +212,6 @@ void Preparation::read_data_and_model(int own_threads) {
   open_model_files();
   lowest_trained_layer(options, s_.model.config);  // refuses what the model does not have
   stages_of(options, s_.model.config, HeadKind::sequence);
-  check_tensor_shards(options.tensor_shards.value_or(1), 1, s_.model.config.num_attention_heads,
-                      s_.model.config.intermediate_size);
   if (reads_weights()) open_source();
   if (!reads()) return;
   set_threads(std::max(own_threads, std::min(own_threads * comm_.local_size(), available_cores())));

@@ -95,7 +95,7 @@ def test_a_number_of_micro_batches(directory):
          words=["--micro-batches 3", "--micro-batch-tokens 64", "exclude each other"])
     # Resumed after its first step, with M from the checkpoint; another one is refused.
     out = directory / "stopped"
-    line = arguments(out, "--batch-size", 8, "--save-every", 1)
+    line = arguments(out, "--batch-size", 8, "--save-every", 1, "--keep-checkpoints", 9)
     succeed(*line, "--micro-batches", 3)
     (out / "metrics.json").unlink()
     (out / "checkpoints" / "step-00000002.h5").unlink()

@@ -63,6 +63,8 @@ void make_groups(Session& s) {
 
 // The head's outputs are left out of the costs: processes agree on them later.
 StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind head) {
+  check_tensor_shards(o.tensor_shards.value_or(1), 1, config.num_attention_heads,
+                      config.intermediate_size);
   const int stages = int(o.pp.value_or(1));
   const int chunks = chunks_of(parse_pipeline_kind(o.pipeline_schedule), stages,
                                int(o.chunks.value_or(kDefaultChunks)));

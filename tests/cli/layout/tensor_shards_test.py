@@ -1,4 +1,4 @@
-"""Layers in tensor shards: near the uncut model, the same bits everywhere, whole tensors in files."""
+"""Layers in tensor shards: near the uncut model, same bits everywhere, whole tensors in files."""
 import json
 import shutil
 import sys

@@ -5,11 +5,14 @@ test_tensor_ranks divides a model by hand, as replicas x stages x tensor ranks, 
 import os
 import re
 import time
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ranks import Job, need_mpirun
 from harness import main
 
-RANKS = os.path.abspath(os.environ.get("FINETUNE_TENSOR_RANKS", "build/tests/mpi/test_tensor_ranks"))
+RANKS = os.path.abspath(os.environ.get("FINETUNE_TENSOR_RANKS", "build/tests/mpi/tensors/test_tensor_ranks"))
 
 
 def on(processes, scenario, directory, hosts=1):
