@@ -25,6 +25,7 @@ constexpr const char* kTrainExamples =
     "      --batch-size 16 --lr 3e-5 --epochs 2 --output runs/b\n"
     "  finetune train --config runs/a/config.toml --seed 43 --output runs/c\n"
     "  finetune train ... --output runs/a --resume          continue after a stop or a kill\n"
+    "  mpirun -n 4 finetune train ... --pp 2                two replicas of two pipeline stages\n"
     "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse";
 
 void run(const TrainOptions& options, int& exit_code) {
