@@ -1,7 +1,10 @@
-"""Layers in tensor shards: near the uncut model, the same bits on any machine, whole tensors in files."""
+"""Layers in tensor shards: near the uncut model, bits of any machine, whole tensors in files."""
 import json
 import shutil
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import DEVICE, GOLDEN, facts_of, fail, main, metrics_in, metrics_of, need, steps_of, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"

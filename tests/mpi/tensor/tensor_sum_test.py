@@ -3,7 +3,10 @@
 test_tensor_sum_ranks does the checks inside the processes.
 """
 import os
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rank_programs import launch, main, own_lines
 
 RANKS = os.path.abspath(os.environ.get("FINETUNE_TENSOR_SUM_RANKS", "build/tests/mpi/test_tensor_sum_ranks"))
