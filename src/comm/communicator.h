@@ -10,7 +10,7 @@
 // ends the whole job with one line that names the process which died, or which did not come within
 // the time limit (--comm-timeout). Waiting looks for about a millisecond, then sleeps. Results of
 // sums do not come from here: the order of additions is the caller's business
-// (distributed/reduce/tree_reduce.h).
+// (core/numeric/subtrees.h).
 #pragma once
 
 #include <cstddef>

@@ -74,6 +74,15 @@ def test_questions(directory):
     same_training(directory, ANSWERS)
 
 
+def test_tensor_shards(directory):
+    prepared()
+    line = [*LABELS, "--tensor-shards", 2]
+    same_training(directory, line)
+    succeed(*line, "--precision", "fp32", "--device", "cuda", "--recompute", "--output", directory / "again")
+    assert facts_of(directory / "again")["weights_sha256"] == facts_of(directory / "cuda")["weights_sha256"]
+    same_training(directory / "qa", [*ANSWERS, "--tensor-shards", 2])
+
+
 def test_course(directory):
     """With dropout, whose masks are the CPU's, the loss takes the CPU's course; a second run has the same bits."""
     prepared()
