@@ -8,6 +8,7 @@
 
 #include "core/numeric/subtrees.h"
 #include "fixture.h"
+#include "model/activations.h"
 #include "model/tensor_sum.h"
 #include "op_case.h"
 
@@ -283,6 +284,29 @@ TEST_CASE("tensor ranks have the bits of one process with the same shards") {
       }
     }
   });
+}
+
+// Bytes of a token in a layer, of `held` of V shards: kept 16 H + held (4 (4 H + I) / V + 4 heads /
+// V) + 16; working 4 (H + H / V + max(I, 3 H) / V) + 4 H, 4 H of what goes on, and a partial a
+// shard.
+TEST_CASE("a tensor rank has the memory of the formula") {
+  BertConfig config = small_config(4);
+  config.hidden_size = 64;
+  config.num_attention_heads = 4;
+  config.intermediate_size = 256;
+  const int64_t t = 1024, b = 16, h = 64, inner = 256, layers = 2, v = 4;
+  for (int64_t held : {1, 2, 4}) {
+    for (bool recompute : {false, true}) {
+      INFO(held, " shards, recompute ", recompute);
+      const ModelChunk middle{{1, 1 + layers}, false, false, v, held};
+      const ActivationPlan plan =
+          ActivationPlan::training(config, kHeads[0], middle, DType::f32, t, b, recompute);
+      const int64_t results = 16 * h + held * (4 * (4 * h + inner) + 4 * 4) / v + 16;
+      const int64_t working = 4 * h + 4 * (h + h / v + inner / v) + 4 * h + held * 4 * h;
+      CHECK(plan.kept * 4 == t * layers * (recompute ? 4 * h : results));
+      CHECK(plan.working * 4 == t * (working + (recompute ? results - 4 * h : 0)));
+    }
+  }
 }
 
 }  // namespace finetune::test
