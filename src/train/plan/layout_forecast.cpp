@@ -214,7 +214,9 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
     m.kept = std::min((run.horizon + 1) * tokens * 4 * h, m.offloaded) + tokens * again;
   }
   const int64_t wide = std::max(c.intermediate_size, 3 * h);
-  m.working = tokens * (4 * h + element * (h + h / t + wide / t));
+  // Of one tensor shard after the other; and a partial of each, where there are several.
+  const int64_t v = run.tensor_shards, partials = v > 1 ? v / t : 0;
+  m.working = tokens * (4 * h + element * (h + h / v + wide / v) + partials * 4 * h);
   return m;
 }
 
