@@ -228,7 +228,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
         o.micro_batch_tokens);
   visit({"micro-batches", optimizer, result, between(1, kMostMicroBatches),
-         "cut each virtual shard into M micro-batches of about equal tokens instead (with --pp: "
+         "cut each virtual shard into M micro-batches of about equal tokens instead (--pp: about "
          "four a stage)",
          "", "M"},
         o.micro_batches);
