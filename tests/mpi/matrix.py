@@ -12,16 +12,31 @@ from ranks import results_of, succeed_on
 from harness import succeed
 from training_jobs import QA, SMALL
 
-WAYS = {"plain": [], "recompute": ["--recompute"], "shard-optimizer": ["--shard-optimizer"],
-        "micro-batches": ["--micro-batch-tokens", 160]}
-PLACES = [(1, 1), (2, 1), (3, 1), (4, 1), (8, 1), (2, 2), (4, 2), (8, 3)]
+# Both say where to cut: what stages would choose for themselves depends on their number.
+TWO, TOKENS = ["--micro-batches", 2], ["--micro-batch-tokens", 160]
+WAYS = {"plain": TWO, "recompute": [*TWO, "--recompute"], "shard-optimizer": [*TWO, "--shard-optimizer"],
+        "micro-batches": TOKENS}
+# Processes, hosts, layout.
+PLACES = [(1, 1), (2, 1), (3, 1), (2, 1, "--pp", 2), (4, 1), (8, 1), (4, 2, "--pp", 2, "--placement", "spread"), (2, 2),
+          (4, 2), (6, 1, "--pp", 2, "--pipeline-schedule", "gpipe"), (8, 3)]
 TASKS = {"classification": [*SMALL, "--virtual-shards", 8, "--save-every", 2, "--keep-checkpoints", 99],
          "qa": [*QA, "--virtual-shards", 8, "--save-every", 1, "--keep-checkpoints", 99]}
 
 
 def train(places, *line):
-    processes, hosts = places
-    succeed(*line) if processes == 1 else succeed_on(processes, *line, hosts=hosts)
+    processes, hosts, *layout = places
+    succeed(*line) if processes == 1 else succeed_on(processes, *line, *layout, hosts=hosts)
+
+
+def results(out):
+    """Without what only a pipeline has."""
+    sha256, metrics, *rest = results_of(out)
+    return sha256, {name: value for name, value in metrics.items() if not name.startswith(("pipeline_", "pp_"))}, *rest
+
+
+def words(places):
+    processes, hosts, *layout = places
+    return " ".join(map(str, [processes, "processes on", hosts, "hosts", *layout]))
 
 
 def interrupt(out):
@@ -43,17 +58,16 @@ def main():
             for number, places in enumerate(PLACES):
                 out = directory / "run"
                 train(places, *line, *more, "--output", out)
-                results = [results_of(out)]
+                found = [results(out)]
                 interrupt(out)
                 elsewhere = PLACES[(number + 3) % len(PLACES)]
                 train(elsewhere, *line, *more, "--output", out, "--resume")
-                results.append(results_of(out))
-                expected = expected or results[0]
+                found.append(results(out))
+                expected = expected or found[0]
                 compared += 2
-                equal += sum(result == expected for result in results)
-                same = ["same" if result == expected else "OTHER BITS" for result in results]
-                print(f"{task}, {way}: {places[0]} processes on {places[1]} hosts {same[0]}, "
-                      f"continued by {elsewhere[0]} on {elsewhere[1]} {same[1]}", flush=True)
+                equal += sum(result == expected for result in found)
+                same = ["same" if result == expected else "OTHER BITS" for result in found]
+                print(f"{task}, {way}: {words(places)} {same[0]}, continued by {words(elsewhere)} {same[1]}", flush=True)
                 shutil.rmtree(out)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
