@@ -129,6 +129,7 @@ LayoutRun layout_run(const Session& s) {
   run.config = s.model.config;
   run.head = s.head;
   run.layout = s.groups->layout();
+  run.tensor_shards = *s.options.tensor_shards;
   run.split = s.split;
   run.schedule = parse_pipeline_kind(s.options.pipeline_schedule);
   for (int host = 0; host <= s.comm.hosts(); ++host)
