@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
+#include "distributed/tensors/whole_tensors.h"
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
 #include "tasks/registry.h"
@@ -111,6 +112,19 @@ bool reads(const LayoutGroups& groups) {
   return groups.data().local_rank() == 0;
 }
 
+// Collective: of the whole model, whoever has its parts.
+void sum_weights(FineTuned& model, const ParameterTable& whole) {
+  Engine& engine = *model.engine;
+  std::vector<HeldRun> runs;
+  if (!engine.backend().uses_host_memory() || reads(*model.groups)) {
+    runs.push_back({Arena::weights, {0, engine.table().size()}, engine.weights()});
+  }
+  with_whole_tensors(
+      model.groups->world(), engine.backend(), whole,
+      held_parts(whole, held_slices(engine.table()), runs),
+      [&](ModelTensors& tensors) { model.weights_sha256 = weights_sha256(tensors); });
+}
+
 // What every process does once rank 0 knows what to load.
 void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   const LayoutGroups& groups = *model.groups;
@@ -155,6 +169,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   model.engine->set_evaluation_sequences(std::min(options.batch_size, model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
   model.stages = std::make_unique<ReplicaStages>(*model.engine, groups);
+  if (options.sum_weights) sum_weights(model, whole);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct InferenceOptions {
   std::string precision = "auto";
   std::string device = "auto";
   int64_t threads = 0;
+  bool sum_weights = false;  // FineTuned::weights_sha256 is wanted
   std::optional<int64_t> pp;
   std::string placement = "cluster";
   std::string stages = "auto";
@@ -48,7 +49,8 @@ struct FineTuned {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ReplicaStages> stages;
   int64_t micro_batch_tokens = 0;
-  std::string layout;  // for the log; empty without stages
+  std::string layout;          // for the log; empty without stages
+  std::string weights_sha256;  // rank 0's, of the whole model in f32; empty unless asked for
 };
 
 // Error(usage) for an option (without dashes) that is for another task than the model's.

@@ -13,7 +13,6 @@
 #include "core/files/output_directory.h"
 #include "core/log.h"
 #include "engine/export_model.h"
-#include "engine/model_tensors.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
@@ -121,11 +120,9 @@ std::optional<uint64_t> seed_of(const FineTuned& model) {
   return std::nullopt;
 }
 
-RunIdentity identity_of(const EvaluateOptions& o, FineTuned& model) {
-  const auto weights = model.engine->weights_on_host();
-  ArenaTensors tensors(model.engine->table(), const_cast<float*>(weights.get()));
+RunIdentity identity_of(const EvaluateOptions& o, const FineTuned& model) {
   return {o.output, std::string(name_of(model.kind)), options_given(o), seed_of(model),
-          weights_sha256(tensors)};
+          model.weights_sha256};
 }
 
 void run(const EvaluateOptions& o) {
@@ -135,10 +132,12 @@ void run(const EvaluateOptions& o) {
     layout_of(o.inference, comm.size());
     if (comm.rank() == 0) subject = open_subject(o);
   });
-  if (comm.rank() != 0) return serve_inference(o.inference, comm);
+  InferenceOptions inference = o.inference;
+  inference.sum_weights = o.json;
+  if (comm.rank() != 0) return serve_inference(inference, comm);
   FineTuned& model = subject->model;
   FileEvaluation* evaluation = subject->evaluation.get();
-  load_fine_tuned(model, o.inference, evaluation->head(), evaluation->max_length(), comm);
+  load_fine_tuned(model, inference, evaluation->head(), evaluation->max_length(), comm);
   std::optional<DirectoryReplacement> files;
   if (!o.output.empty()) {
     files.emplace(o.output, kEvaluation);

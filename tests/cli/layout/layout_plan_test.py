@@ -171,7 +171,7 @@ def test_what_is_impossible(directory):
 
 
 def test_tables_of_the_documentation(directory):
-    script = Path(__file__).resolve().parents[2] / "scripts/generate/layout_tables.py"
+    script = Path(__file__).resolve().parents[3] / "scripts/generate/layout_tables.py"
     done = subprocess.run([sys.executable, script, "--check", BINARY], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
