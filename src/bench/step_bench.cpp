@@ -146,6 +146,7 @@ void check(const StepBenchOptions& o) {
   check_number("--steps", o.steps, INT64_MAX);
   check_number("--virtual-shards", o.virtual_shards, kMostVirtualShards);
   check_number("--tensor-shards", o.tensor_shards, kMostVirtualShards);
+  if (o.tensor_shards == 0) throw usage_error("--tensor-shards 0: must be at least 1");
   check_number("--micro-batch-tokens", o.micro_batch_tokens, INT64_MAX);
   check_threads(o.clock, o.threads);
   if (o.clock == Clock::cpu && o.device == "cuda") {

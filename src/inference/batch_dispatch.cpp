@@ -206,6 +206,7 @@ bool BatchDispatcher::evaluate(const SampleSet& set, Evaluation& evaluation,
 
 int64_t BatchDispatcher::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
                                   const std::function<void(double)>& progress) {
+  comm_.note("evaluation", -1);
   int64_t samples = 0;
   auto next = [&]() -> std::optional<SampleView> {
     const SampleSet* piece = evaluation.next();

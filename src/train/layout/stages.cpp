@@ -2,6 +2,7 @@
 #include "train/layout/stages.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 
 #include "comm/agreement.h"
@@ -175,6 +176,11 @@ double forecast_bubble(const LayoutRun& run) {
 }
 
 void write_layout(const Session& s) {
+  if (!s.has_stages()) {  // one that is continued may have had some
+    std::error_code ignored;
+    std::filesystem::remove(s.directory->layout(), ignored);
+    return;
+  }
   const LayoutRun run = layout_run(s);
   write_layout(s.directory->layout(), {run, host_names(s.comm)});
 }

@@ -34,7 +34,7 @@ LayoutRun layout_run(const Session& session);
 std::vector<std::string> host_names(const Communicator& comm);
 // Share of a step in which stages wait, from the layers' arithmetic.
 double forecast_bubble(const LayoutRun& run);
-void write_layout(const Session& session);  // the run's layout.json
+void write_layout(const Session& session);  // the run's layout.json; none without stages
 // Collective: pipeline_bubble, by forecast, and pp_bytes, what all stages have sent to each other
 // in each of the last `steps`, on average. Nothing without stages.
 void add_pipeline_metrics(Session& session, int64_t steps, Metrics& metrics);

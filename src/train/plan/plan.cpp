@@ -74,8 +74,9 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
 
 // As train reads them, after all that is measured.
 void check_weights(const Prepared& p, const ParameterTable& table) {
+  const ParameterTable whole(p.model.config, table.head());
   std::vector<float> arena(size_t(table.size()));
-  load_initial(p.options, p.model.config, table, table,
+  load_initial(p.options, p.model.config, whole, table,
                *open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix),
                arena.data());
 }

@@ -85,6 +85,13 @@ def test_the_exported_model_is_whole(directory):
     assert "is kept" in log and "not needed" not in log, log
 
 
+def test_plan_and_bench_take_them(directory):
+    model = model_with(directory / "model", num_attention_heads=8)
+    plan = ["plan", *line(model, directory / "run")[1:], "--no-time"]
+    succeed(*plan, "--tensor-shards", 4)
+    fail(2, "bench", "step", "--shape", "tiny", "--tensor-shards", 0, words=["--tensor-shards 0"])
+
+
 def test_numbers_that_do_not_divide(directory):
     model = model_with(directory / "model", num_attention_heads=4)
     fail(2, *line(model, directory / "run", "--tensor-shards", 3), words=["4 attention heads", "--tensor-shards 3"])
