@@ -128,13 +128,13 @@ Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head 
     : Engine(std::move(backend), config, head, comm, ModelPart::whole(config)) {}
 
 Engine::Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head,
-               Communicator& comm, const ModelPart& part)
+               Communicator& comm, const ModelPart& part, TensorSum* sum)
     : backend_(std::move(backend)),
       config_(config),
       part_(part),
       table_(config, head, part),
       weights_(allocate_weights(*backend_, table_, comm)),
-      bert_(*backend_, config_, table_, part) {}
+      bert_(*backend_, config_, table_, part, sum) {}
 
 std::shared_ptr<const float> Engine::weights_on_host() {
   const float* own = weights();

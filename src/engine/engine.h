@@ -50,10 +50,11 @@ class Engine {
   static constexpr int64_t kEvaluationSequences = 512;
 
   // Collective on the host, whose processes share the weights, but on devices of their own. It
-  // computes the whole model, or a part of it.
+  // computes the whole model, or a part of it. `sum`: over tensor shards, where others have some of
+  // them; must outlive the engine.
   Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm);
   Engine(std::unique_ptr<Backend> backend, const BertConfig& config, Head head, Communicator& comm,
-         const ModelPart& part);
+         const ModelPart& part, TensorSum* sum = nullptr);
 
   Backend& backend() { return *backend_; }
   const BertConfig& config() const { return config_; }

@@ -74,6 +74,7 @@ class Preparation {
   void resolve_options();
   void share_samples();
   DiskForecast disk_of(const ParameterTable& table) const;
+  BatchSize evaluation_size() const { return s_.has_eval ? facts_.evaluation : BatchSize{}; }
   void load();
   void continue_run();
   void open_files();
@@ -160,6 +161,9 @@ void Preparation::choose_machine() {
   });
   s_.device_at_start = backend_->device_memory();
   code_path_ = backend_->code_path();
+  if (options.precision == "bf16") {
+    require_equal_code_paths(comm_, s_.groups->tensor(), code_path_);
+  }
   differing_ = code_path_warning(comm_, code_path_);
 }
 
@@ -256,7 +260,7 @@ void Preparation::resolve_options() {
       options.micro_batches = default_micro_batches(options, layout);
     }
     if (!options.micro_batches) options.micro_batch_tokens = facts_.micro_batch_tokens;
-    if (!options.tensor_shards) options.tensor_shards = 1;
+    if (!options.tensor_shards) options.tensor_shards = layout.tp();
     if (const SampleSet* eval = task.eval_set()) {
       facts_.has_eval = 1;
       const int64_t tokens = evaluation_tokens(*backend_, s_.model.config,
@@ -297,8 +301,9 @@ void Preparation::load() {
     check_initial(s_.options, table, *source_);
     if (s_.leads()) require_disk(s_.options, disk_of(table));
   });
+  s_.tensor_sum = make_tensor_sum(s_, *backend_, evaluation_size());
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, replicas,
-                                       own_part(s_));
+                                       own_part(s_), s_.tensor_sum.get());
   agree_on_errors(comm_, [&] {
     if (!reads_weights()) return;
     s_.engine->set_weights([&](float* arena) {
@@ -374,7 +379,7 @@ void Preparation::run() {
   try {
     load();
     set_threads(own_threads);
-    reserve_buffers(s_, s_.has_eval ? facts_.evaluation : MicroBatchLimits{});
+    reserve_buffers(s_, evaluation_size());
     s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, s_.groups->data(),
                                              step_options(s_.options, s_.engine->config()),
                                              s_.options.batch_size, stage_plan(s_));

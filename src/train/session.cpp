@@ -101,7 +101,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   for (const auto& line : s.task->describe()) log(line);
   log("computing on ", s.engine->backend().description(), ", ", describe_micro_batches(s.options));
   const int64_t shards = *s.options.virtual_shards;
-  if (!s.has_stages()) {
+  if (!s.has_parts()) {
     for (const auto& line : describe_processes(s.comm, shards, s.step->order())) log(line);
   } else {
     describe_layout(s);

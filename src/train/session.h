@@ -31,15 +31,16 @@ struct Session {
 
   // ---- of every process ---------------------------------------------------------------------
   Communicator& comm;
-  std::unique_ptr<LayoutGroups> groups;  // of the layout's axes; null in a finished run
-  StageSplit split;                      // the model's layers
-  std::unique_ptr<PipelineLinks> links;  // to other stages; null where there are none
-  TrainOptions given;                    // as the command line and --config have them
-  TrainOptions options;                  // as resolved
-  ModelFiles model;                      // of those that did not read: the config alone
-  std::shared_ptr<void> shared_samples;  // what `objective` views where processes share it
+  std::unique_ptr<LayoutGroups> groups;   // of the layout's axes; null in a finished run
+  StageSplit split;                       // the model's layers
+  std::unique_ptr<PipelineLinks> links;   // to other stages; null where there are none
+  TrainOptions given;                     // as the command line and --config have them
+  TrainOptions options;                   // as resolved
+  ModelFiles model;                       // of those that did not read: the config alone
+  std::shared_ptr<void> shared_samples;   // what `objective` views where processes share it
+  std::unique_ptr<TensorSum> tensor_sum;  // with other tensor ranks; null where there are none
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<ReplicaStages> replica_stages;  // of evaluation; null without stages
+  std::unique_ptr<ReplicaStages> replica_stages;  // of evaluation; null where a process has all
   std::unique_ptr<Objective> objective;           // of the training samples
   std::unique_ptr<TrainingStep> step;
   Schedule schedule;
@@ -67,7 +68,8 @@ struct Session {
   Error too_little_memory() const;
 
   bool leads() const { return comm.rank() == 0; }
-  bool has_stages() const { return groups && groups->layout().pp() > 1; }
+  // A replica has several processes.
+  bool has_parts() const { return groups && groups->layout().pp() * groups->layout().tp() > 1; }
   // Puts the sums into `state`; on a resumed run, Error(data) if they are not those of before.
   void wait_for_fingerprints();
 

@@ -45,6 +45,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
               options.max_grad_norm),
       words_(word_embeddings(engine.table())),
       words_move_(words_ && words_->layer >= options.lowest_layer) {
+  if (owns()) find_norm_runs();
   make_exchange(batch_size);
   const int64_t most_sequences =
       part(batch_size, options.virtual_shards, 0).size();  // the first part is the largest
@@ -72,8 +73,17 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
 }
 
 StepShare TrainingStep::share() const {
-  return {part(options_.virtual_shards, comm_.size(), comm_.rank()), engine_.part().head,
-          owns() ? partition_.norm_blocks(own()) : std::vector<int64_t>()};
+  return {part(options_.virtual_shards, comm_.size(), comm_.rank()),
+          engine_.part().head && adds_replicated(),
+          owns() ? partition_.norm_blocks(own(), adds_replicated()) : std::vector<int64_t>()};
+}
+
+void TrainingStep::find_norm_runs() {
+  for (int bucket = 0; bucket < partition_.buckets(); ++bucket) {
+    for (IndexRange run : partition_.norm_runs(own(), bucket, adds_replicated())) {
+      norm_runs_.push_back(run);
+    }
+  }
 }
 
 void TrainingStep::make_exchange(int64_t batch_size) {
@@ -168,12 +178,11 @@ void TrainingStep::add_up_squares() {
   const IndexRange rows = partition_.rows(own());
   const int64_t cols = partition_.cols();
   double* sums = totals_.squares();
-  for (int bucket = 0; bucket < partition_.buckets(); ++bucket) {
-    const IndexRange dense = partition_.dense(own(), bucket);
-    backend.block_square_sums(vector(sum_->sum() + dense.begin, dense.size()), kNormBlock, {},
-                              sums);
-    sums += partition_.dense_blocks(own(), bucket);
+  for (IndexRange run : norm_runs_) {
+    backend.block_square_sums(vector(sum_->sum() + run.begin, run.size()), kNormBlock, {}, sums);
+    sums += (run.size() + kNormBlock - 1) / kNormBlock;
   }
+  if (!adds_replicated()) return;
   backend.block_square_sums(
       vector(sum_->sum() + partition_.dense_elements() + rows.begin * cols, rows.size() * cols),
       partition_.row_block() * cols, {-rows.begin * cols, cols, touched_.list(rows)}, sums);

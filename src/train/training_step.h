@@ -96,7 +96,10 @@ class TrainingStep {
   void make_exchange(int64_t batch_size);
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return partition_.owner(comm_.host(), comm_.local_rank()); }
+  // Losses and what all tensor ranks have count once: the first of them adds them.
+  bool adds_replicated() const { return engine_.part().shards.begin == 0; }
   StepShare share() const;
+  void find_norm_runs();
   void find_touched_rows(std::span<const uint32_t> batch);
   void add_up_squares();
   void update(int64_t step, double learning_rate, const AdamW& clipping);
@@ -111,6 +114,7 @@ class TrainingStep {
   std::unique_ptr<DevicePeers> peers_;  // null: through memory of the host
   std::vector<Bucket> buckets_;         // of the dense part; empty without peers
   ZeroPartition partition_;
+  std::vector<IndexRange> norm_runs_;  // of own slices, whose squares this process adds
   TouchedRows touched_;
   HostArena m_, v_;
   StepTotals totals_;

@@ -107,7 +107,7 @@ int groups_across_hosts(const Layout& layout, Axis axis, const std::vector<int>&
 void check_tensor_shards(int64_t tensor_shards, int64_t tp, int64_t heads, int64_t intermediate) {
   FINETUNE_CHECK(tensor_shards >= 1 && tp >= 1);
   if (tensor_shards % tp != 0) {
-    throw usage_error("--tensor-shards ", tensor_shards, " is not a multiple of --tp ", tp);
+    throw usage_error("--tp ", tp, " does not divide --tensor-shards ", tensor_shards);
   }
   for (const auto& [count, what] : {std::pair(heads, " attention heads"),
                                     std::pair(intermediate, " columns of the feed-forward part")}) {

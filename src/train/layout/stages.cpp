@@ -8,6 +8,7 @@
 #include "comm/agreement.h"
 #include "core/error.h"
 #include "distributed/pipeline/pipeline_simulation.h"
+#include "distributed/reduce/tensor_ranks_sum.h"
 #include "train/run/layout_table.h"
 #include "train/run/run_setup.h"
 
@@ -51,20 +52,45 @@ int64_t most_micro_batches(const Session& s) {
   return divided_up(samples, std::max<int64_t>(1, *s.options.micro_batch_tokens / longest));
 }
 
+BatchSize training_size(const Session& s, const Backend& backend) {
+  return reserved_size(backend,
+                       micro_batch_limits(s.objective->samples(), micro_batching(s.options),
+                                          samples_of_a_shard(s.options)));
+}
+
+std::vector<int> first_ranks(const Communicator& comm) {
+  std::vector<int> first;
+  for (int host = 0; host <= comm.hosts(); ++host) first.push_back(comm.first_rank(host));
+  return first;
+}
+
+void require_tensor_ranks_on_a_host(const Layout& layout, const std::vector<int>& first_rank) {
+  for (const std::vector<int>& group : layout.groups(Axis::tensor)) {
+    if (hosts_of(group, first_rank).size() == 1) continue;
+    std::vector<std::string> ranks;
+    for (int rank : group) ranks.push_back(concat(rank));
+    throw usage_error("--tp ", layout.tp(), ": the tensor ranks ", join(ranks, ", "),
+                      " are on several hosts, which is not built; choose another --placement or a "
+                      "smaller --tp");
+  }
+}
+
 }  // namespace
 
 void make_groups(Session& s) {
   Layout layout;
   agree_on_errors(s.comm, [&] {
-    layout =
-        Layout(s.comm.size(), s.options.pp.value_or(1), 1, parse_placement(s.options.placement));
+    layout = Layout(s.comm.size(), s.options.pp.value_or(1), s.options.tp.value_or(1),
+                    parse_placement(s.options.placement));
+    require_tensor_ranks_on_a_host(layout, first_ranks(s.comm));
   });
   s.groups = std::make_unique<LayoutGroups>(s.comm, layout);
 }
 
 // The head's outputs are left out of the costs: processes agree on them later.
 StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind head) {
-  check_tensor_shards(o.tensor_shards.value_or(1), 1, config.num_attention_heads,
+  const int64_t tp = o.tp.value_or(1);
+  check_tensor_shards(o.tensor_shards.value_or(tp), tp, config.num_attention_heads,
                       config.intermediate_size);
   const int stages = int(o.pp.value_or(1));
   const int chunks = chunks_of(parse_pipeline_kind(o.pipeline_schedule), stages,
@@ -89,10 +115,17 @@ ModelPart own_part(const Session& s) {
   return part_of(s.split, s.groups->layout(), *s.options.tensor_shards, s.comm.rank());
 }
 
+std::unique_ptr<TensorSum> make_tensor_sum(Session& s, const Backend& backend,
+                                           BatchSize evaluation) {
+  if (s.groups->layout().tp() == 1) return nullptr;
+  int64_t tokens = training_size(s, backend).tokens;
+  if (evaluation.tokens > 0) tokens = std::max(tokens, reserved_size(backend, evaluation).tokens);
+  return make_shared_tensor_sum(s.groups->tensor(), *s.options.tensor_shards,
+                                tokens * s.model.config.hidden_size);
+}
+
 void reserve_buffers(Session& s, BatchSize evaluation) {
-  const BatchSize training = reserved_size(
-      s.engine->backend(), micro_batch_limits(s.objective->samples(), micro_batching(s.options),
-                                              samples_of_a_shard(s.options)));
+  const BatchSize training = training_size(s, s.engine->backend());
   const LayoutGroups& groups = *s.groups;
   const Coordinates place = groups.place();
   const int64_t shards = part(*s.options.virtual_shards, groups.layout().dp(), place.d).size();
@@ -101,22 +134,24 @@ void reserve_buffers(Session& s, BatchSize evaluation) {
   const int slots = std::max(1, most_slots(shape_of(s, micro_batches), place.p));
   s.engine->reserve(training, evaluation, s.options.recompute, slots);
   s.objective->reserve(s.engine->backend(), training.sequences);
-  if (groups.layout().pp() == 1) return;
-  const auto capacity = size_t(training.tokens * s.model.config.hidden_size) * sizeof(float);
-  s.links =
-      std::make_unique<PipelineLinks>(groups.pipeline(), s.split.chunks_of_a_stage(), capacity);
-  if (s.has_eval) s.replica_stages = std::make_unique<ReplicaStages>(*s.engine, groups);
+  if (groups.layout().pp() > 1) {
+    const auto capacity = size_t(training.tokens * s.model.config.hidden_size) * sizeof(float);
+    s.links =
+        std::make_unique<PipelineLinks>(groups.pipeline(), s.split.chunks_of_a_stage(), capacity);
+  }
+  if (s.has_eval && s.has_parts())
+    s.replica_stages = std::make_unique<ReplicaStages>(*s.engine, groups);
 }
 
 StagePlan stage_plan(const Session& s) {
-  if (s.groups->layout().pp() == 1) return {};
   StagePlan plan;
+  plan.world = &s.comm;
+  if (s.groups->layout().pp() == 1) return plan;
   plan.actions = [shape = shape_of(s, 0), stage = s.groups->place().p](int64_t m) mutable {
     shape.micro_batches = int(m);
     return pipeline_actions(shape, stage);
   };
   plan.links = s.links.get();
-  plan.world = &s.comm;
   return plan;
 }
 
@@ -133,8 +168,7 @@ LayoutRun layout_run(const Session& s) {
   run.tensor_shards = *s.options.tensor_shards;
   run.split = s.split;
   run.schedule = parse_pipeline_kind(s.options.pipeline_schedule);
-  for (int host = 0; host <= s.comm.hosts(); ++host)
-    run.first_rank.push_back(s.comm.first_rank(host));
+  run.first_rank = first_ranks(s.comm);
   run.virtual_shards = *s.options.virtual_shards;
   run.batch_size = s.options.batch_size;
   run.length = *s.options.max_length;
@@ -176,7 +210,7 @@ double forecast_bubble(const LayoutRun& run) {
 }
 
 void write_layout(const Session& s) {
-  if (!s.has_stages()) {  // one that is continued may have had some
+  if (!s.has_parts()) {  // one that is continued may have had some
     std::error_code ignored;
     std::filesystem::remove(s.directory->layout(), ignored);
     return;
@@ -186,7 +220,7 @@ void write_layout(const Session& s) {
 }
 
 void add_pipeline_metrics(Session& s, int64_t steps, Metrics& metrics) {
-  if (!s.has_stages()) return;
+  if (!s.links) return;
   const int64_t own = s.links->bytes_sent();
   std::vector<int64_t> all(size_t(s.comm.size()));
   s.comm.all_gather(&own, sizeof own, all.data());

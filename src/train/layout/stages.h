@@ -19,6 +19,10 @@ StageSplit stages_of(const TrainOptions& options, const BertConfig& config, Head
 // Of resolved options. Error(usage) also where the schedule and the virtual shards do not fit.
 void cut_into_stages(Session& session);
 ModelPart own_part(const Session& session);
+// Collective over the tensor ranks: their sum, for the largest micro-batches of training and of
+// `evaluation` (zeros: none). Null where one process has all tensor shards.
+std::unique_ptr<TensorSum> make_tensor_sum(Session& session, const Backend& backend,
+                                           BatchSize evaluation);
 
 // Collective, with the engine there: buffers for the largest micro-batches of training and of
 // `evaluation` (zeros: none), and the links between stages for both.
@@ -29,7 +33,7 @@ StagePlan stage_plan(const Session& session);
 // --micro-batches where several stages are asked for and nothing else is said: about four a stage.
 int64_t default_micro_batches(const TrainOptions& options, const Layout& layout);
 
-// Of a run with several stages, by formulas: what layout_table.h tells of it.
+// Of a run whose replicas have several processes, by formulas: what layout_table.h tells of it.
 LayoutRun layout_run(const Session& session);
 std::vector<std::string> host_names(const Communicator& comm);
 // Share of a step in which stages wait, from the layers' arithmetic.

@@ -12,7 +12,6 @@
 namespace finetune {
 
 struct LayoutOptions {
-  std::optional<int64_t> tp;
   std::optional<int64_t> offload_activations;  // the horizon
 };
 
@@ -22,9 +21,6 @@ inline constexpr int64_t kDefaultHorizon = 4;
 template <typename Options, typename Visit>
 void for_each_layout_option(Options& o, Visit&& visit) {
   using enum OptionRole;
-  visit({"tp", kLayoutGroup, run, between(1, kMostRanks),
-         "tensor ranks: processes that share each layer's heads and feed-forward columns"},
-        o.tp);
   OptionInfo offload{
       "offload-activations",
       kLayoutGroup,

@@ -82,7 +82,8 @@ struct TrainOptions {
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
   bool no_deterministic = false;
-  std::optional<int64_t> tensor_shards;  // V
+  std::optional<int64_t> tensor_shards;  // V; none: the tensor ranks
+  std::optional<int64_t> tp;             // tensor ranks; none: 1
   std::optional<int64_t> pp;             // pipeline stages; none: 1
   std::string placement = "cluster";
   std::string pipeline_schedule = "1f1b";
@@ -322,9 +323,13 @@ void for_each_option(Options& o, Visit&& visit) {
         o.time_limit);
 
   visit({"tensor-shards", kLayoutGroup, result, between(1, kMostRanks),
-         "cut each layer's heads and feed-forward columns into V parts, summed in a fixed order",
+         "cut each layer's heads and feed-forward columns into V parts, summed in a fixed order "
+         "(default: --tp)",
          "", "V"},
         o.tensor_shards);
+  visit({"tp", kLayoutGroup, run, between(1, kMostRanks),
+         "tensor ranks: processes that share each layer's heads and feed-forward columns"},
+        o.tp);
   visit({"pp", kLayoutGroup, run, between(1, kMostRanks),
          "pipeline stages: processes that have some of the layers each"},
         o.pp);

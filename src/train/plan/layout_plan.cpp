@@ -145,8 +145,8 @@ class Planner {
     plan.parameters = parameters_of(config_, head_, ModelPart::whole(config_));
     plan.device_memory = device_memory_;
     plan.rates = rates_;
-    if (layout_.tp || train_.pp) {
-      const int64_t tp = layout_.tp.value_or(1);
+    if (train_.tp || train_.pp) {
+      const int64_t tp = train_.tp.value_or(1);
       const Layout asked(world_, train_.pp.value_or(1), tp, parse_placement(train_.placement));
       check_tensor_shards(train_.tensor_shards.value_or(tp), tp, config_.num_attention_heads,
                           config_.intermediate_size);

@@ -86,6 +86,21 @@ void require_equal_content(Communicator& comm, Communicator& replicas, const Tra
   });
 }
 
+void require_equal_code_paths(Communicator& comm, Communicator& tensor_ranks,
+                              const std::string& code_path) {
+  if (tensor_ranks.size() == 1) return;
+  const std::vector<Text> all = from_all(tensor_ranks, code_path);
+  const int rank = first_different(all);
+  agree_on_errors(comm, [&] {
+    if (rank < 0) return;
+    throw usage_error("--tp ", tensor_ranks.size(), ": ", tensor_ranks.name(rank),
+                      " computes with ", all[size_t(rank)].data(), ", ", tensor_ranks.name(0),
+                      " with ", all[0].data(),
+                      ": their copies of the model would differ; --precision fp32 makes them "
+                      "equal");
+  });
+}
+
 std::string code_path_warning(Communicator& comm, const std::string& code_path) {
   const std::vector<Text> all = from_all(comm, code_path);
   const int rank = first_different(all);

@@ -24,6 +24,12 @@ void require_equal_content(Communicator& comm, Communicator& replicas, const Tra
 // "CPU, AVX2, bf16"), else empty.
 std::string code_path_warning(Communicator& comm, const std::string& code_path);
 
+// Collective over comm: Error(usage) where ranks of a group compute with other instructions, who
+// would not have the same values of what all of them compute (`tensor_ranks`: this process's
+// group).
+void require_equal_code_paths(Communicator& comm, Communicator& tensor_ranks,
+                              const std::string& code_path);
+
 // Lines for rank 0's log: processes, and what does not depend on their number; a warning if some
 // have nothing to do. Nothing for one process. `order`: what holds of sums (TrainingStep::order).
 std::vector<std::string> describe_processes(Communicator& comm, int64_t virtual_shards,

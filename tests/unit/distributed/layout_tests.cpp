@@ -144,7 +144,7 @@ TEST_CASE("impossible layouts are one line with their numbers") {
     CHECK(contains(message_of([&] { parse_placement(word); }), "--placement"));
   }
   CHECK(contains(message_of([] { check_tensor_shards(4, 3, 12, 3072); }),
-                 "--tensor-shards 4 is not a multiple of --tp 3"));
+                 "--tp 3 does not divide --tensor-shards 4"));
   CHECK(contains(message_of([] { check_tensor_shards(8, 2, 12, 3072); }),
                  "12 attention heads are not a multiple of --tensor-shards 8"));
   CHECK(contains(message_of([] { check_tensor_shards(4, 2, 12, 3074); }),

@@ -1,0 +1,140 @@
+"""Training on tensor ranks: the bits of one process with the same tensor shards, and no hang."""
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from ranks import (BINARY, Job, facts_of, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
+                   succeed_on, wait_for)
+from harness import fail, main, metrics_of, succeed
+from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, prepared
+from deeper_model import deeper_model
+
+# Batches of 32, the last of which has 13 samples.
+ROWS = ["--train", TRAIN, "--label-column", "category", "--lr", "3e-3", "--max-train-samples", 77, "--epochs", 1,
+        "--eval", EVAL, "--max-eval-samples", 40, "--eval-every", 2]
+QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 128, "--doc-stride", 32,
+             "--max-train-samples", 21, "--batch-size", 16, "--max-steps", 2, "--eval", SQUAD, "--max-eval-samples", 8]
+
+
+def options_of(model, *more):
+    return ["train", "--model", model, *more, "--dropout", "0.1", "--no-progress", "--quiet"]
+
+
+def model_of(directory, source=MODEL, **changes):
+    prepared()
+    model = directory / "the-model"
+    if not model.exists():
+        deeper_model(model, source)
+        config = model / "config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), **changes}))
+    return model
+
+
+def rows(directory, **changes):
+    return options_of(model_of(directory, **changes), *ROWS)
+
+
+def comparable(results):
+    """Without what only several stages have."""
+    sha256, metrics, *rest = results
+    return sha256, {name: value for name, value in metrics.items() if not name.startswith(("pipeline_", "pp_"))}, *rest
+
+
+def same_on(directory, options, shards, *cases):
+    """Each case: processes, hosts, further options; all give the results of one process."""
+    options, expected = [*options, "--tensor-shards", shards], directory / "one"
+    succeed(*options, "--output", expected)
+    for processes, hosts, *more in cases:
+        out = directory / "case"
+        succeed_on(processes, *options, "--output", out, *more, hosts=hosts)
+        assert comparable(results_of(out)) == comparable(results_of(expected)), (processes, hosts, more)
+        shutil.rmtree(out)
+    shutil.rmtree(expected)
+
+
+def test_rows(directory):
+    line = [*rows(directory), "--virtual-shards", 2, "--micro-batches", 2, "--precision", "fp32"]
+    same_on(directory, line, 2, (2, 1, "--tp", 2, "--recompute"), (4, 1, "--tp", 2, "--placement", "spread"),
+            (4, 2, "--tp", 2), (4, 1, "--tp", 2, "--pp", 2, "--placement", "spread"))
+
+
+def test_questions(directory):
+    model = model_of(directory, QA_MODEL)
+    line = options_of(model, *QUESTIONS, "--virtual-shards", 2, "--micro-batches", 3)
+    same_on(directory, line, 2, (2, 1, "--tp", 2), (4, 2, "--tp", 2, "--pp", 2, "--recompute"))
+
+
+def test_more_shards_than_ranks_in_bf16(directory):
+    line = [*rows(directory, num_attention_heads=4), "--virtual-shards", 2, "--micro-batch-tokens", 300]
+    same_on(directory, [*line, "--precision", "bf16"], 4, (2, 1, "--tp", 2), (4, 1, "--tp", 4, "--recompute"),
+            (8, 2, "--tp", 2, "--pp", 2, "--pipeline-schedule", "interleaved"))
+
+
+def test_frozen_layers_and_single_samples(directory):
+    line = [*rows(directory), "--max-train-samples", 33, "--virtual-shards", 3, "--freeze", 1]
+    same_on(directory, [*line, "--micro-batch-tokens", 100], 2, (4, 1, "--tp", 2, "--pp", 2), (6, 1, "--tp", 2))
+
+
+def test_continued_on_another_layout(directory):
+    """The shards are those of the start, then of the checkpoint."""
+    line = [*rows(directory, num_attention_heads=4), "--micro-batches", 2, "--save-every", 1, "--keep-checkpoints", 9]
+    out = directory / "run"
+    succeed_on(2, *line, "--tp", 2, "--output", out)
+    expected = comparable(results_of(out))
+    facts = facts_of(out)
+    assert (facts["tensor_shards"], facts["virtual_shards"]) == ("2", "1"), facts
+    layout = json.loads((out / "layout.json").read_text())
+    assert (layout["dp"], layout["pp"], layout["tp"], layout["tensor_shards"]) == (1, 1, 2, 2), layout
+    assert [rank["t"] for rank in layout["ranks"]] == [0, 1]
+    assert "pp_bytes" not in metrics_of(out)
+    for processes, more in ((1, []), (4, ["--tp", 2, "--pp", 2])):
+        (out / "metrics.json").unlink()
+        shutil.rmtree(out / "model")
+        for checkpoint in sorted((out / "checkpoints").iterdir())[1:]:
+            checkpoint.unlink()
+        one_error(run_on(4, *line, "--tp", 4, "--output", out, "--resume"), 2, "--tp 4", "--tensor-shards 2")
+        succeed_on(processes, *line, *more, "--output", out, "--resume")
+        assert comparable(results_of(out)) == expected, more
+
+
+def long_run(directory, *more):
+    return [*rows(directory), "--virtual-shards", 2, "--epochs", 200, "--save-every", 20, "--tp", 2, *more]
+
+
+def test_a_killed_tensor_rank_ends_the_job(directory):
+    out = directory / "run"
+    kill_one(Job("-n", 4, BINARY, *long_run(directory), "--output", out), out, 3, 8)
+
+
+def test_a_stopped_tensor_rank_ends_the_job_in_time(directory):
+    out = directory / "run"
+    job = Job("-n", 2, BINARY, *long_run(directory, "--comm-timeout", "2s"), "--output", out)
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 4, job), job.wait()
+    os.kill(ranks_of(out)[1], signal.SIGSTOP)
+    start = time.time()
+    result = job.wait()
+    assert 1.5 < time.time() - start < 10, time.time() - start
+    one_error(result, 5, "rank 1 ", "2 s")
+    nothing_left(out)
+
+
+def test_what_is_impossible(directory):
+    line, out = rows(directory), directory / "run"
+    for processes, hosts, more, words in (
+            (3, 1, ["--tp", 2], ["3 processes", "--tp 2"]),
+            (2, 1, ["--tp", 2, "--tensor-shards", 1], ["--tp 2", "--tensor-shards 1"]),
+            (4, 1, ["--tp", 4], ["2 attention heads", "--tensor-shards 4"]),
+            (2, 2, ["--tp", 2], ["--tp 2", "0, 1", "several hosts", "not built"]),
+            (4, 2, ["--tp", 2, "--placement", "spread"], ["0, 2", "several hosts"])):
+        one_error(run_on(processes, *line, *more, "--output", out, hosts=hosts), 2, *words)
+        assert not out.exists(), more
+    fail(2, *line, "--tp", 2, "--output", out, words=["1 process", "--tp 2"])
+    fail(2, *line, "--tp", 2, "--device", "cuda", "--output", out, words=["--tp 2", "not built", "cuda"])
+
+
+main(globals())
