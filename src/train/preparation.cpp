@@ -38,7 +38,7 @@ constexpr auto kPollInterval = std::chrono::milliseconds(2);
 
 // What rank 0 has found out, besides the options.
 struct Facts {
-  MicroBatchLimits evaluation{1, 1};
+  MicroBatchLimits evaluation;  // zeros: no evaluation
   int64_t has_eval = 0;
   int64_t found = 0;  // there is a checkpoint to continue
   int64_t step = 0;   // its step
@@ -74,7 +74,6 @@ class Preparation {
   void resolve_options();
   void share_samples();
   DiskForecast disk_of(const ParameterTable& table) const;
-  BatchSize evaluation_size() const { return s_.has_eval ? facts_.evaluation : BatchSize{}; }
   void load();
   void continue_run();
   void open_files();
@@ -254,13 +253,8 @@ void Preparation::resolve_options() {
     options.best_metric = s_.best_metric;
     facts_.micro_batch_tokens = options.micro_batch_tokens.value_or(
         auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes));
-    const Layout& layout = s_.groups->layout();
-    if (!options.virtual_shards) options.virtual_shards = layout.dp();
-    if (layout.pp() > 1 && !options.micro_batch_tokens && !options.micro_batches) {
-      options.micro_batches = default_micro_batches(options, layout);
-    }
+    take_layout_defaults(options, s_.groups->layout());
     if (!options.micro_batches) options.micro_batch_tokens = facts_.micro_batch_tokens;
-    if (!options.tensor_shards) options.tensor_shards = layout.tp();
     if (const SampleSet* eval = task.eval_set()) {
       facts_.has_eval = 1;
       const int64_t tokens = evaluation_tokens(*backend_, s_.model.config,
@@ -301,7 +295,7 @@ void Preparation::load() {
     check_initial(s_.options, table, *source_);
     if (s_.leads()) require_disk(s_.options, disk_of(table));
   });
-  s_.tensor_sum = make_tensor_sum(s_, *backend_, evaluation_size());
+  s_.tensor_sum = make_tensor_sum(s_, *backend_, facts_.evaluation);
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, replicas,
                                        own_part(s_), s_.tensor_sum.get());
   agree_on_errors(comm_, [&] {
@@ -379,7 +373,7 @@ void Preparation::run() {
   try {
     load();
     set_threads(own_threads);
-    reserve_buffers(s_, evaluation_size());
+    reserve_buffers(s_, facts_.evaluation);
     s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, s_.groups->data(),
                                              step_options(s_.options, s_.engine->config()),
                                              s_.options.batch_size, stage_plan(s_));

@@ -155,9 +155,11 @@ StagePlan stage_plan(const Session& s) {
   return plan;
 }
 
-int64_t default_micro_batches(const TrainOptions& o, const Layout& layout) {
-  const int64_t micro_batches = int64_t{4} * layout.pp() * layout.dp();
-  return divided_up(micro_batches, *o.virtual_shards);
+void take_layout_defaults(TrainOptions& o, const Layout& layout) {
+  if (!o.virtual_shards) o.virtual_shards = layout.dp();
+  if (!o.tensor_shards) o.tensor_shards = layout.tp();
+  if (layout.pp() == 1 || o.micro_batch_tokens || o.micro_batches) return;
+  o.micro_batches = divided_up(int64_t{4} * layout.pp() * layout.dp(), *o.virtual_shards);
 }
 
 LayoutRun layout_run(const Session& s) {

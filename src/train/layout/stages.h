@@ -30,8 +30,10 @@ void reserve_buffers(Session& session, BatchSize evaluation);
 // What this stage does in a step.
 StagePlan stage_plan(const Session& session);
 
-// --micro-batches where several stages are asked for and nothing else is said: about four a stage.
-int64_t default_micro_batches(const TrainOptions& options, const Layout& layout);
+// What of the result follows from the layout at the start: a virtual shard a replica, a tensor
+// shard a tensor rank, and with several stages, where nothing says how to cut, about four
+// micro-batches a stage.
+void take_layout_defaults(TrainOptions& options, const Layout& layout);
 
 // Of a run whose replicas have several processes, by formulas: what layout_table.h tells of it.
 LayoutRun layout_run(const Session& session);

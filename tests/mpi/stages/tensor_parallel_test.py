@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ranks import (BINARY, Job, facts_of, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    succeed_on, wait_for)
-from harness import fail, main, metrics_of, succeed
+from harness import Skip, fail, main, metrics_of, succeed
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, prepared
 from deeper_model import deeper_model
 
@@ -135,6 +135,20 @@ def test_what_is_impossible(directory):
         assert not out.exists(), more
     fail(2, *line, "--tp", 2, "--output", out, words=["1 process", "--tp 2"])
     fail(2, *line, "--tp", 2, "--device", "cuda", "--output", out, words=["--tp 2", "not built", "cuda"])
+
+
+def test_processors_that_differ(directory):
+    """What all ranks of a group compute would not be equal in bf16; in fp32 it is."""
+    if "avx512f" not in Path("/proc/cpuinfo").read_text():
+        raise Skip("this processor has one set of instructions alone")
+    line = [*rows(directory), "--max-steps", 1, "--tp", 2]
+
+    def job(precision, out):
+        own = [BINARY, *line, "--precision", precision, "--output", out]
+        return Job("-n", 1, *own, ":", "-n", 1, "env", "FINETUNE_ISA=avx2", *own).wait()
+    one_error(job("bf16", directory / "run"), 2, "--tp 2", "rank 1 ", "AVX2", "--precision fp32")
+    result = job("fp32", directory / "run")
+    assert result.code == 0, result
 
 
 main(globals())
