@@ -73,7 +73,6 @@ class Preparation {
   void blame_checkpoint(const Error& error) const;
   void resolve_options();
   void share_samples();
-  DiskForecast disk_of(const ParameterTable& table) const;
   void load();
   void continue_run();
   void open_files();
@@ -281,11 +280,6 @@ void Preparation::share_samples() {
   cut_into_stages(s_);
 }
 
-DiskForecast Preparation::disk_of(const ParameterTable& table) const {
-  const int64_t epoch = steps_per_epoch(s_.objective->samples().size(), s_.options.batch_size);
-  return forecast_disk(s_.options, table, s_.schedule.total_steps, epoch, s_.has_eval);
-}
-
 void Preparation::load() {
   comm_.note("loading weights", -1);
   const ParameterTable table(s_.model.config, arrays_.head);
@@ -293,7 +287,10 @@ void Preparation::load() {
   agree_on_errors(comm_, [&] {
     if (!reads_weights()) return;
     check_initial(s_.options, table, *source_);
-    if (s_.leads()) require_disk(s_.options, disk_of(table));
+    if (!s_.leads()) return;
+    const int64_t epoch = steps_per_epoch(s_.objective->samples().size(), s_.options.batch_size);
+    require_disk(s_.options,
+                 forecast_disk(s_.options, table, s_.schedule.total_steps, epoch, s_.has_eval));
   });
   s_.tensor_sum = make_tensor_sum(s_, *backend_, facts_.evaluation);
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, replicas,
