@@ -43,6 +43,7 @@ WatchedMapping* mapping_around(uintptr_t address, uintptr_t& end) {
 // Zeros in place of the page at fault and all that follow.
 bool replace_pages(uintptr_t address, uintptr_t end) {
   const uintptr_t page = address / page_size * page_size;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the fault's address is a number.
   return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }

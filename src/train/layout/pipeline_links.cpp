@@ -30,8 +30,8 @@ PipelineLinks::PipelineLinks(Communicator& stages, int chunks, size_t capacity) 
   }
   auto links = stages.make_links(ends);
   for (int s = 0; s < pairs; ++s) {
-    auto& up = links[size_t(2 * s)];
-    auto& down = links[size_t(2 * s + 1)];
+    auto& up = links[2 * size_t(s)];
+    auto& down = links[2 * size_t(s) + 1];
     if (s == self) {
       activations_out_ = std::move(up);
       gradients_in_ = std::move(down);
