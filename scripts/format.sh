@@ -13,13 +13,7 @@ if [ "${1:-}" = --check ]; then
   shift
 fi
 
-formatter=
-for name in clang-format-14 clang-format; do
-  if "$name" --version 2> /dev/null | grep -q 'version 14\.'; then
-    formatter=$name
-    break
-  fi
-done
+formatter=$(scripts/clang_tool.sh clang-format)
 if [ -z "$formatter" ]; then
   if [ -n "$check" ]; then
     echo "SKIPPED: clang-format 14 is not installed"

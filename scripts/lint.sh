@@ -7,13 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tidy=
-for name in clang-tidy-14 clang-tidy; do
-  if "$name" --version 2> /dev/null | grep -q 'version 14\.'; then
-    tidy=$name
-    break
-  fi
-done
+tidy=$(scripts/clang_tool.sh clang-tidy)
 if [ -z "$tidy" ]; then
   echo "lint: error: clang-tidy 14 is not installed" >&2
   exit 1

@@ -146,10 +146,10 @@ uint64_t Liveness::waits_of_host() const {
   return all;
 }
 
-std::string Liveness::wish_of_others(int of) const {
+std::string Liveness::pending_of_others(int of) const {
   for (int i = 0; i < control_.processes(); ++i) {
     const ProcessSlot& slot = control_.slot(i);
-    if (slot.waits_for.load() == of + 1) return concat("; ", name(i), " ", read_wish(slot));
+    if (slot.waits_for.load() == of + 1) return concat("; ", name(i), " ", read_pending(slot));
   }
   return {};
 }
@@ -209,7 +209,7 @@ void Liveness::report_death(int local_rank) {
   if (claim_error_report()) {
     const ProcessSlot& slot = control_.slot(local_rank);
     report_error(concat("finetune: error: ", names_[size_t(local_rank)], " (pid ", slot.pid.load(),
-                        ") died in ", read_phase(slot), wish_of_others(local_rank),
+                        ") died in ", read_phase(slot), pending_of_others(local_rank),
                         "; the job ends; --resume continues from the newest whole checkpoint"));
   }
   if (end_comes_within(kLauncher)) leave_if_ending();
@@ -223,7 +223,7 @@ void Liveness::give_up(const std::string& line) {
 
 void Liveness::give_up_on_host(const std::string& line) {
   if (claim_error_report()) {
-    if (may_speak_())
+    if (may_report_())
       report_error(line);
     else
       end_comes_within(kLauncher);
@@ -234,15 +234,15 @@ void Liveness::give_up_on_host(const std::string& line) {
 Wait::Wait(Liveness& liveness, Awaited awaited)
     : liveness_(liveness), awaited_(std::move(awaited)) {
   ProcessSlot& slot = liveness_.control_.slot(liveness_.local_rank_);
-  if (!awaited_.wish.empty() && !awaited_.processes.empty()) {
-    write_wish(slot, awaited_.processes[0], awaited_.wish);
+  if (!awaited_.pending.empty() && !awaited_.processes.empty()) {
+    write_pending(slot, awaited_.processes[0], awaited_.pending);
   }
   mark(true);
 }
 
 Wait::~Wait() {
   mark(false);
-  end_wish(liveness_.control_.slot(liveness_.local_rank_));
+  end_pending(liveness_.control_.slot(liveness_.local_rank_));
 }
 
 void Wait::mark(bool waiting) {
@@ -292,15 +292,15 @@ void Wait::look() {
     liveness_.give_up(concat("finetune: error: ", liveness_.name(late), time, " (",
                              late == stopped ? "stopped" : "running", ", in ",
                              read_phase(liveness_.control_.slot(late)),
-                             liveness_.wish_of_others(late), "); the job ends"));
+                             liveness_.pending_of_others(late), "); the job ends"));
   }
   const double longest = limit + awaited_.beyond;
   const bool others_know = awaited_.excused() || quiet < longest;
   if (others_know && waited < limit + longest) return;
-  const std::string wish = awaited_.wish.empty() ? "waits for it" : awaited_.wish + ",";
+  const std::string pending = awaited_.pending.empty() ? "waits for it" : awaited_.pending + ",";
   const ProcessSlot& own = liveness_.control_.slot(liveness_.local_rank_);
   liveness_.give_up_on_host(concat("finetune: error: ", awaited_.somebody(), time, " (",
-                                   liveness_.own_name(), " ", wish, " in ", read_phase(own),
+                                   liveness_.own_name(), " ", pending, " in ", read_phase(own),
                                    "); the job ends"));
 }
 

@@ -35,11 +35,11 @@ class Liveness {
   // Returns at once unless another process ends the job.
   void leave_if_ending() const;
 
-  // For a run on several hosts. duty: done at every look of a wait. may_speak: settles which of the
-  // processes that are about to end the job says why.
-  void set_other_hosts(std::function<void()> duty, std::function<bool()> may_speak) {
+  // For a run on several hosts. duty: done at every look of a wait. may_report: settles which of
+  // the processes that are about to end the job says why.
+  void set_other_hosts(std::function<void()> duty, std::function<bool()> may_report) {
     duty_ = std::move(duty);
-    may_speak_ = std::move(may_speak);
+    may_report_ = std::move(may_report);
   }
 
   // Of a process of this host, by its local rank in the run.
@@ -60,8 +60,8 @@ class Liveness {
   // The same where who is to blame is on another host, as others may have found too.
   [[noreturn]] void give_up_on_host(const std::string& line);
   bool end_comes_within(double seconds) const;
-  uint64_t waits_of_host() const;            // begun and ended, so far
-  std::string wish_of_others(int of) const;  // "; rank 4 on node7 is waiting for ...", or empty
+  uint64_t waits_of_host() const;               // begun and ended, so far
+  std::string pending_of_others(int of) const;  // "; rank 4 on node7 is waiting for ...", or empty
 
   Control control_;
   int local_rank_;
@@ -72,7 +72,7 @@ class Liveness {
   std::atomic<bool> ending_here_{false};
   const char* last_phase_ = nullptr;
   std::function<void()> duty_ = [] {};
-  std::function<bool()> may_speak_ = [] { return true; };
+  std::function<bool()> may_report_ = [] { return true; };
   std::atomic<const char*> call_{nullptr};  // that the main thread waits in
   std::atomic<uint64_t> calls_{0};          // so far
   std::thread thread_;
@@ -88,7 +88,7 @@ struct Awaited {
   double beyond;  // seconds after the time limit in which another process may say who is to blame
   std::function<std::string()> somebody;  // "rank 2 on node7", whom to name then
   // Of a link: "is waiting for activations of micro-batch 3 from it". Empty: a collective.
-  std::string wish;
+  std::string pending;
   // Asked from the time limit on: whether somebody() is known to wait itself.
   std::function<bool()> excused = [] { return false; };
 };

@@ -9,12 +9,8 @@
 namespace finetune {
 namespace {
 
-int64_t blocks_of(int64_t count, int64_t block) {
-  return (count + block - 1) / block;
-}
-
 IndexRange in_blocks(int64_t count, int64_t block, int owners, int owner) {
-  const IndexRange blocks = part(blocks_of(count, block), owners, owner);
+  const IndexRange blocks = part(divided_up(count, block), owners, owner);
   return {std::min(count, blocks.begin * block), std::min(count, blocks.end * block)};
 }
 
@@ -101,7 +97,7 @@ IndexRange ZeroPartition::host_rows(int host) const {
 }
 
 int64_t ZeroPartition::dense_blocks(int owner, int bucket) const {
-  return blocks_of(dense(owner, bucket).size(), kNormBlock);
+  return divided_up(dense(owner, bucket).size(), kNormBlock);
 }
 
 int64_t ZeroPartition::dense_blocks(int owner) const {
@@ -111,7 +107,7 @@ int64_t ZeroPartition::dense_blocks(int owner) const {
 }
 
 int64_t ZeroPartition::row_blocks(int owner) const {
-  return blocks_of(rows(owner).size(), row_block_);
+  return divided_up(rows(owner).size(), row_block_);
 }
 
 template <typename Visit>

@@ -116,9 +116,7 @@ bool reads(const LayoutGroups& groups) {
 void sum_weights(FineTuned& model, const ParameterTable& whole) {
   Engine& engine = *model.engine;
   std::vector<HeldRun> runs;
-  if (!engine.backend().uses_host_memory() || reads(*model.groups)) {
-    runs.push_back({Arena::weights, {0, engine.table().size()}, engine.weights()});
-  }
+  if (speaks_for_weights(engine, *model.groups)) runs.push_back(all_weights(engine));
   with_whole_tensors(
       model.groups->world(), engine.backend(), whole,
       held_parts(whole, held_slices(engine.table()), runs),

@@ -4,36 +4,37 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/numeric/subtrees.h"
 
 namespace finetune {
 namespace {
 
 class SoloTensorSum final : public TensorSum {
  public:
-  explicit SoloTensorSum(int64_t shards) : shards_(shards) {
-    std::vector<Subtree> leaves;
-    for (int64_t shard = 0; shard < shards; ++shard) leaves.push_back({shard, 0});
-    order_ = combine_subtrees(leaves, true).additions;
-  }
+  explicit SoloTensorSum(int64_t shards)
+      : shards_(shards), order_(combine_subtrees(leaves_of({0, shards}), true).additions) {}
 
   void add(Backend& backend, std::span<const Tensor> partials) override {
     FINETUNE_CHECK(int64_t(partials.size()) == shards_);
-    additions_.clear();
-    for (TreeAddition addition : order_) {
-      additions_.push_back(
-          {partials[size_t(addition.to)].f32(), partials[size_t(addition.from)].f32()});
-    }
-    if (!additions_.empty()) backend.merge(additions_, partials[0].size());
+    add_partials(backend, partials, order_);
   }
 
  private:
   int64_t shards_;
   std::vector<TreeAddition> order_;
-  std::vector<Addition> additions_;
 };
 
 }  // namespace
+
+void add_partials(Backend& backend, std::span<const Tensor> partials,
+                  std::span<const TreeAddition> order) {
+  if (order.empty()) return;
+  std::vector<Addition> additions;
+  for (TreeAddition addition : order) {
+    additions.push_back(
+        {partials[size_t(addition.to)].f32(), partials[size_t(addition.from)].f32()});
+  }
+  backend.merge(additions, partials[0].size());
+}
 
 std::unique_ptr<TensorSum> make_solo_tensor_sum(int64_t tensor_shards) {
   return std::make_unique<SoloTensorSum>(tensor_shards);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "core/numeric/subtrees.h"
 #include "core/numeric/tensor.h"
 #include "ops/backend.h"
 
@@ -22,7 +23,11 @@ class TensorSum {
   virtual void add(Backend& backend, std::span<const Tensor> partials) = 0;
 };
 
-// Of a process that has all shards: by Backend::merge.
+// Of these partials alone, in this order: by Backend::merge.
+void add_partials(Backend& backend, std::span<const Tensor> partials,
+                  std::span<const TreeAddition> order);
+
+// Of a process that has all shards.
 std::unique_ptr<TensorSum> make_solo_tensor_sum(int64_t tensor_shards);
 
 }  // namespace finetune

@@ -11,6 +11,7 @@
 #include "core/process_stats.h"
 #include "core/text/printable.h"
 #include "distributed/reduce/tree_reduce.h"
+#include "distributed/tensors/held_parts.h"
 #include "engine/export_model.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
@@ -103,7 +104,9 @@ bool own_weights_are_finite(Session& s) {
 
 bool weights_are_finite(Session& s) {
   uint8_t finite = 1;
-  agree_on_errors(s.comm, [&] { finite = !speaks_for_weights(s) || own_weights_are_finite(s); });
+  agree_on_errors(s.comm, [&] {
+    finite = !speaks_for_weights(*s.engine, *s.groups) || own_weights_are_finite(s);
+  });
   std::vector<uint8_t> all(size_t(s.comm.size()));
   s.comm.all_gather(&finite, sizeof finite, all.data());
   return std::find(all.begin(), all.end(), 0) == all.end();

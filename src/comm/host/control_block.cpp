@@ -43,17 +43,17 @@ std::string read_phase(const ProcessSlot& slot) {
   return out;
 }
 
-void write_wish(ProcessSlot& slot, int other_end, const std::string& wish) {
-  write_text(slot.wish, wish.c_str());
+void write_pending(ProcessSlot& slot, int other_end, const std::string& pending) {
+  write_text(slot.pending, pending.c_str());
   slot.waits_for.store(other_end + 1);
 }
 
-void end_wish(ProcessSlot& slot) {
+void end_pending(ProcessSlot& slot) {
   slot.waits_for.store(0);
 }
 
-std::string read_wish(const ProcessSlot& slot) {
-  return read_text(slot.wish);
+std::string read_pending(const ProcessSlot& slot) {
+  return read_text(slot.pending);
 }
 
 }  // namespace finetune

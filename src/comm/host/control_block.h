@@ -31,7 +31,7 @@ struct alignas(128) ProcessSlot {
   std::atomic<int64_t> step;
   SharedText<8> phase;
   std::atomic<int32_t> waits_for;  // 1 + local rank of a link's other end; 0: none of this host
-  SharedText<16> wish;             // then: "is waiting for activations of micro-batch 3 from it"
+  SharedText<16> pending;          // then: "is waiting for activations of micro-batch 3 from it"
 };
 
 struct ControlBlock {
@@ -69,8 +69,8 @@ void write_phase(ProcessSlot& slot, const char* phase, int64_t step);
 std::string read_phase(const ProcessSlot& slot);
 
 // What a process wants of the other end of a link; cut to the place that there is.
-void write_wish(ProcessSlot& slot, int other_end, const std::string& wish);
-void end_wish(ProcessSlot& slot);
-std::string read_wish(const ProcessSlot& slot);
+void write_pending(ProcessSlot& slot, int other_end, const std::string& pending);
+void end_pending(ProcessSlot& slot);
+std::string read_pending(const ProcessSlot& slot);
 
 }  // namespace finetune

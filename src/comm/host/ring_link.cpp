@@ -94,13 +94,13 @@ template <typename Ready>
 void RingLink::wait(RingState::Side& other_side, const LinkMessage& message, const Ready& ready) {
   if (process_->spin_until(ready)) return;
   Liveness& liveness = process_->liveness();
-  const std::string wish = sends_ ? concat("is waiting to send ", message.text(), " to it")
-                                  : concat("is waiting for ", message.text(), " from it");
+  const std::string pending = sends_ ? concat("is waiting to send ", message.text(), " to it")
+                                     : concat("is waiting for ", message.text(), " from it");
   Wait wait(liveness, {{&other_, 1},
                        [](const ProcessSlot&) { return true; },
                        kBeyondOthers,
                        [&] { return liveness.name(other_); },
-                       wish});
+                       pending});
   while (!ready()) {
     const double slice = process_->slice();
     const uint32_t turns = other_side.turns.load();

@@ -203,8 +203,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(ParallelCommunicator::Parts 
   MPI_Comm comm = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(MPI_COMM_WORLD, 0, parts.topology.rank, &comm), "MPI_Comm_split");
   auto inquiry = std::make_shared<WaitInquiry>();
-  parts.host_group.process().liveness().set_other_hosts([inquiry] { inquiry->answer(); },
-                                                        [inquiry] { return inquiry->may_speak(); });
+  parts.host_group.process().liveness().set_other_hosts(
+      [inquiry] { inquiry->answer(); }, [inquiry] { return inquiry->may_report(); });
   return std::make_unique<Mpi>(std::move(parts), comm, inquiry);
 }
 

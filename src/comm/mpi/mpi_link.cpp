@@ -15,13 +15,13 @@ MpiLink::MpiLink(std::shared_ptr<OwnProcess> process, MPI_Comm comm, End other, 
 
 void MpiLink::send(const void* data, size_t bytes, const LinkMessage& message) {
   if (bytes == 0) return;
-  const std::string wish = concat("is waiting to send ", message.text(), " to it");
-  if (sent_) wait(sent_->transfers, wish);
+  const std::string pending = concat("is waiting to send ", message.text(), " to it");
+  if (sent_) wait(sent_->transfers, pending);
   count(bytes);
   if (bytes > capacity_) {
     Transfers transfers(comm_, "send");
     transfers.send(data, bytes, other_.rank, other_.tag);
-    return wait(transfers, wish);
+    return wait(transfers, pending);
   }
   // The message before has gone: its buffer is free.
   auto buffer = sent_ ? std::move(sent_->data) : std::vector<std::byte>();
@@ -39,12 +39,12 @@ void MpiLink::receive(void* data, size_t bytes, const LinkMessage& message) {
   wait(transfers, concat("is waiting for ", message.text(), " from it"));
 }
 
-void MpiLink::wait(Transfers& transfers, const std::string& wish) {
+void MpiLink::wait(Transfers& transfers, const std::string& pending) {
   transfers.wait(*process_, {{},
                              [](const ProcessSlot&) { return false; },
                              [this](int) { return other_.name; },
                              [this](int) { return other_.waits(); },
-                             wish});
+                             pending});
 }
 
 }  // namespace finetune

@@ -34,7 +34,7 @@ class MpiLink final : public Link {
     Transfers transfers;
   };
 
-  void wait(Transfers& transfers, const std::string& wish);
+  void wait(Transfers& transfers, const std::string& pending);
 
   std::shared_ptr<OwnProcess> process_;
   MPI_Comm comm_;

@@ -73,7 +73,7 @@ void Transfers::wait(OwnProcess& process, const WaitForHosts& what) {
     if (ended()) return;
   }
   Wait wait(process.liveness(), {what.processes, what.late, kBeyondAnotherHost,
-                                 [&] { return what.name(first_pending()); }, what.wish,
+                                 [&] { return what.name(first_pending()); }, what.pending,
                                  [&] { return what.waits(first_pending()); }});
   for (long sleep = kFirstSleep; !ended(); sleep = std::min(2 * sleep, kLongestSleep)) {
     const timespec time{0, sleep};

@@ -23,7 +23,7 @@ struct WaitForHosts {
   // Whom nobody of this host is to blame for: its name, and whether it waits itself.
   std::function<std::string(int)> name;
   std::function<bool(int)> waits;
-  std::string wish;  // as Awaited
+  std::string pending;  // as Awaited
 };
 
 // Requests in flight together, most of them pieces of larger transfers: counts of MPI are ints.

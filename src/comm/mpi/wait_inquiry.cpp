@@ -11,8 +11,8 @@
 namespace finetune {
 namespace {
 
-enum InquiryTag { kQuestion = 1, kAnswer, kSpeaks };
-constexpr double kHear = 0.5;    // seconds in which others say that they are about to speak
+enum InquiryTag { kQuestion = 1, kAnswer, kReports };
+constexpr double kHear = 0.5;    // seconds in which others say that they are about to report
 constexpr double kAgain = 0.5;   // seconds between two questions
 constexpr double kLately = 1.5;  // that an answer counts
 
@@ -41,18 +41,18 @@ bool WaitInquiry::take(int tag, int& from) {
 
 void WaitInquiry::answer() {
   for (int from; take(kQuestion, from);) send_nothing(from, kAnswer, comm_);
-  for (int from; take(kSpeaks, from);) first_speaker_ = std::min(first_speaker_, from);
+  for (int from; take(kReports, from);) first_reporter_ = std::min(first_reporter_, from);
 }
 
-bool WaitInquiry::may_speak() {
+bool WaitInquiry::may_report() {
   int size = 0, own = 0;
   check_mpi(MPI_Comm_size(comm_, &size), "MPI_Comm_size");
   check_mpi(MPI_Comm_rank(comm_, &own), "MPI_Comm_rank");
   for (int i = 0; i < size; ++i) {
-    if (i != own) send_nothing(i, kSpeaks, comm_);
+    if (i != own) send_nothing(i, kReports, comm_);
   }
   for (const double end = seconds_now() + kHear; seconds_now() < end; ::usleep(1000)) answer();
-  return own < first_speaker_;
+  return own < first_reporter_;
 }
 
 bool WaitInquiry::waits(int launcher_rank) {

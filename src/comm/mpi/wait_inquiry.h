@@ -1,6 +1,6 @@
-// What processes of several hosts that wait in vain tell each other before one of them speaks.
+// What processes of several hosts that wait in vain tell each other before one of them reports.
 // Who waits says so when it is asked: in a row of processes each of which waits for the next, only
-// the last has reason to speak. Of several that have, the one of lowest number does.
+// the last has reason to report. Of several that have, the one of lowest number does.
 #pragma once
 
 #include <mpi.h>
@@ -20,7 +20,7 @@ class WaitInquiry {
   void answer();
   // Tells all that this process is about to end the job, and hears for a moment whether others are:
   // whether it is the one to say why.
-  bool may_speak();
+  bool may_report();
   // Asks the process, and says whether it has answered lately.
   bool waits(int launcher_rank);
 
@@ -33,7 +33,7 @@ class WaitInquiry {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::map<int, Other> others_;
-  int first_speaker_ = INT_MAX;
+  int first_reporter_ = INT_MAX;
 };
 
 }  // namespace finetune

@@ -16,6 +16,10 @@ struct IndexRange {
   friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 
+constexpr int64_t divided_up(int64_t count, int64_t by) {
+  return (count + by - 1) / by;
+}
+
 // Part k of n contiguous parts of [0, count): sizes differ by at most one, larger parts first.
 inline IndexRange part(int64_t count, int64_t parts, int64_t k) {
   FINETUNE_CHECK(count >= 0 && k >= 0 && k < parts);

@@ -33,10 +33,14 @@ TreeCombination combine_subtrees(std::span<const Subtree> subtrees, bool all) {
   return out;
 }
 
-std::vector<Subtree> subtrees_of(IndexRange range) {
+std::vector<Subtree> leaves_of(IndexRange range) {
   std::vector<Subtree> leaves;
   for (int64_t leaf = range.begin; leaf < range.end; ++leaf) leaves.push_back({leaf, 0});
-  return combine_subtrees(leaves, false).subtrees;
+  return leaves;
+}
+
+std::vector<Subtree> subtrees_of(IndexRange range) {
+  return combine_subtrees(leaves_of(range), false).subtrees;
 }
 
 }  // namespace finetune

@@ -35,6 +35,7 @@ struct TreeCombination {
 };
 TreeCombination combine_subtrees(std::span<const Subtree> subtrees, bool all);
 
+std::vector<Subtree> leaves_of(IndexRange range);  // one by one
 // The largest subtrees of leaves [range.begin, range.end), in order.
 std::vector<Subtree> subtrees_of(IndexRange range);
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/numeric/subtrees.h"
 #include "core/threads/parallel.h"
 
 namespace finetune {
@@ -14,12 +13,6 @@ namespace {
 constexpr int64_t kLine = 16;        // floats of a cache line
 constexpr int64_t kGrain = 1 << 14;  // floats that are worth a thread
 constexpr int kBuffers = 2;          // what is read of one sum may be there when the next begins
-
-std::vector<Subtree> leaves_of(IndexRange shards) {
-  std::vector<Subtree> leaves;
-  for (int64_t shard = shards.begin; shard < shards.end; ++shard) leaves.push_back({shard, 0});
-  return leaves;
-}
 
 class SharedTensorSum final : public TensorSum {
  public:
@@ -47,7 +40,7 @@ class SharedTensorSum final : public TensorSum {
     FINETUNE_CHECK(int64_t(partials.size()) == own_shards_);
     const int64_t count = partials[0].size();
     FINETUNE_CHECK(count <= stride_);
-    add_own(backend, partials, count);
+    add_partials(backend, partials, own_order_);
     for (size_t i = 0; i < own_left_.size(); ++i) {
       backend.download(place(first_place_ + int64_t(i)), partials[size_t(own_left_[i])].data,
                        size_t(count) * sizeof(float));
@@ -73,15 +66,6 @@ class SharedTensorSum final : public TensorSum {
     return {std::min(count, lines.begin * kLine), std::min(count, lines.end * kLine)};
   }
 
-  void add_own(Backend& backend, std::span<const Tensor> partials, int64_t count) {
-    additions_.clear();
-    for (TreeAddition addition : own_order_) {
-      additions_.push_back(
-          {partials[size_t(addition.to)].f32(), partials[size_t(addition.from)].f32()});
-    }
-    if (!additions_.empty()) backend.merge(additions_, count);
-  }
-
   void add_share(IndexRange share) const {
     parallel_ranges(share.size(), kGrain, [&](int64_t begin, int64_t end) {
       for (TreeAddition addition : order_) {
@@ -98,7 +82,6 @@ class SharedTensorSum final : public TensorSum {
   std::vector<TreeAddition> own_order_, order_;  // of own shards; of all ranks' subtrees
   std::vector<int> own_left_;
   std::shared_ptr<void> memory_;
-  std::vector<Addition> additions_;
   int turn_ = 0;
 };
 

@@ -24,7 +24,7 @@ Numbers numbers_of(const ParameterTable& whole) {
 PartPlace place_of(const ParameterTable& whole, const Numbers& numbers, const HeldSlice& slice) {
   const auto found = numbers.find(slice.name);
   if (found == numbers.end()) throw internal_error("the model has no tensor ", slice.name);
-  const TensorExtent extent = extent_of(whole.parameters()[size_t(found->second)]);
+  const TensorSlice& extent = whole.parameters()[size_t(found->second)].slice;  // all of it
   const bool inside = slice.row >= 0 && slice.rows > 0 && slice.row + slice.rows <= extent.rows &&
                       slice.col >= 0 && slice.cols > 0 && slice.col + slice.cols <= extent.cols;
   if (!inside) throw internal_error("a slice lies outside of its tensor ", slice.name);
@@ -37,9 +37,12 @@ bool PartPlace::same_slice(const PartPlace& other) const {
   return row == other.row && rows == other.rows && col == other.col && cols == other.cols;
 }
 
-TensorExtent extent_of(const Parameter& parameter) {
-  if (parameter.shape.size() == 1) return {1, parameter.shape[0]};
-  return {parameter.shape[0], parameter.size() / parameter.shape[0]};
+bool speaks_for_weights(Engine& engine, const LayoutGroups& groups) {
+  return !engine.backend().uses_host_memory() || groups.data().local_rank() == 0;
+}
+
+HeldRun all_weights(Engine& engine) {
+  return {Arena::weights, {0, engine.table().size()}, engine.weights()};
 }
 
 std::vector<HeldSlice> held_slices(const ParameterTable& table) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "distributed/layout/layout_groups.h"
+#include "engine/engine.h"
 #include "engine/model_tensors.h"
 
 namespace finetune {
@@ -26,6 +28,11 @@ struct HeldRun {
   float* data = nullptr;  // backend memory of the first
 };
 
+// Whether this process is the one that speaks for its weights' memory. Of those who share it one
+// does; who has a device of its own always does.
+bool speaks_for_weights(Engine& engine, const LayoutGroups& groups);
+HeldRun all_weights(Engine& engine);  // complete
+
 // Elements of a slice, numbered in it row by row, that a process has. What processes tell each
 // other: plain numbers.
 struct PartPlace {
@@ -46,12 +53,6 @@ struct HeldPart {
 // Runs cut at slices, in any order of either. Error(internal) for a slice of no tensor of `whole`.
 std::vector<HeldPart> held_parts(const ParameterTable& whole, const std::vector<HeldSlice>& slices,
                                  const std::vector<HeldRun>& runs);
-
-// (rows, columns) of a whole tensor; a vector is one row.
-struct TensorExtent {
-  int64_t rows = 0, cols = 0;
-};
-TensorExtent extent_of(const Parameter& parameter);
 
 // Those of `run` (elements of the place's slice) that lie in `elements`, whole rows of a tensor of
 // so many columns: neighbours, since they are.

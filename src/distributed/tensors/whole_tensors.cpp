@@ -39,7 +39,7 @@ class OwnParts {
 
   const std::vector<HeldPart>& all() const { return parts_; }
   int64_t columns(const TensorPiece& piece) const {
-    return extent_of(whole_.parameters()[size_t(piece.tensor)]).cols;
+    return whole_.parameters()[size_t(piece.tensor)].slice.cols;
   }
   bool in_host_memory() const { return backend_.uses_host_memory(); }
 

@@ -31,20 +31,16 @@ void add_moments(const Session& s, std::vector<HeldRun>& runs) {
 }
 
 std::vector<HeldPart> parts_of(Session& s, const ParameterTable& whole, WithMoments moments) {
-  float* weights = s.engine->weights();  // complete, then, and packed anew when they are used next
   std::vector<HeldRun> runs;
-  if (speaks_for_weights(s)) {
-    runs.push_back({Arena::weights, {0, s.engine->table().size()}, weights});
+  const HeldRun weights = all_weights(*s.engine);  // packed anew when they are used next
+  if (speaks_for_weights(*s.engine, *s.groups)) {
+    runs.push_back(weights);
     if (moments == WithMoments::yes) add_moments(s, runs);
   }
   return held_parts(whole, held_slices(s.engine->table()), runs);
 }
 
 }  // namespace
-
-bool speaks_for_weights(const Session& s) {
-  return !s.engine->backend().uses_host_memory() || s.groups->data().local_rank() == 0;
-}
 
 void with_model_tensors(Session& s, WithMoments moments,
                         const std::function<void(ModelTensors&)>& action) {

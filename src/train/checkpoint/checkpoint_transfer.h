@@ -17,10 +17,6 @@ enum class WithMoments { no, yes };
 void with_model_tensors(Session& session, WithMoments moments,
                         const std::function<void(ModelTensors&)>& action);
 
-// Whether this process is the one that speaks for its weights' memory. Of those who share it one
-// does; who has a device of its own always does.
-bool speaks_for_weights(const Session& session);
-
 // Both collective, after which the file, or the arenas, are complete. Of others than rank 0 `path`
 // is not read. Errors as write_checkpoint and read_checkpoint.
 void save_checkpoint(Session& session, const std::filesystem::path& path);

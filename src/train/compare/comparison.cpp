@@ -13,11 +13,10 @@
 namespace finetune {
 namespace {
 
-// Whether runs that differ in this option alone may give other results. Data and models are files:
-// their content counts.
-bool matters(const std::string& name) {
+// Whether runs that differ in this option alone may give other results, as all of `result` do. Data
+// and models are files: their content counts.
+bool matters(const std::string& name, const std::vector<std::string>& result) {
   if (name == "seed") return false;
-  const std::vector<std::string> result = result_option_names();
   return name == "no-deterministic" || name == "comm-precision" ||
          std::find(result.begin(), result.end(), name) != result.end();
 }
@@ -32,12 +31,14 @@ bool differs(const std::vector<RunRecord>& runs, const std::vector<size_t>& amon
 // In the order of --help.
 std::vector<std::string> differing_options(const std::vector<RunRecord>& runs,
                                            const std::vector<size_t>& among) {
+  const std::vector<std::string> result = result_option_names();
   std::vector<std::string> names;
   for (const std::string& name : all_option_names()) {
+    const bool counts = matters(name, result);
     const auto content = [&](const RunRecord& run) {
       if (name == "model") return run.model_sha256;
       if (name == "train") return run.data_sha256;
-      return matters(name) ? run.option(name) : std::string();
+      return counts ? run.option(name) : std::string();
     };
     if (differs(runs, among, content)) names.push_back(name);
   }

@@ -18,10 +18,6 @@ namespace {
 constexpr int64_t kUnknownLength = 128;      // tokens of a sample, where only errors are asked for
 constexpr int64_t kMostSimulated = 1 << 18;  // passes
 
-int64_t divided_up(int64_t count, int64_t by) {
-  return (count + by - 1) / by;
-}
-
 PipelineShape shape_of(const Session& s, int64_t micro_batches) {
   PipelineShape shape;
   shape.kind = parse_pipeline_kind(s.options.pipeline_schedule);
@@ -159,7 +155,7 @@ void take_layout_defaults(TrainOptions& o, const Layout& layout) {
   if (!o.virtual_shards) o.virtual_shards = layout.dp();
   if (!o.tensor_shards) o.tensor_shards = layout.tp();
   if (layout.pp() == 1 || o.micro_batch_tokens || o.micro_batches) return;
-  o.micro_batches = divided_up(int64_t{4} * layout.pp() * layout.dp(), *o.virtual_shards);
+  o.micro_batches = default_micro_batches(layout, *o.virtual_shards);
 }
 
 LayoutRun layout_run(const Session& s) {

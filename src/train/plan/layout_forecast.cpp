@@ -146,6 +146,10 @@ class StepTimes {
 
 }  // namespace
 
+int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards) {
+  return divided_up(int64_t{4} * layout.pp() * layout.dp(), virtual_shards);
+}
+
 int64_t parameters_of(const BertConfig& c, Head head, const ModelPart& part) {
   const int64_t h = c.hidden_size;
   const int64_t cut = layer_matrices(c) + 3 * h + c.intermediate_size;
@@ -194,7 +198,7 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
   const IndexRange shards = run.replica_shards();
   m.gradients = std::max<int64_t>(1, LocalReduce::arenas_needed(shards)) * 4 * m.parameters;
   m.whole_moments = 2 * kWeightBytes * m.parameters;
-  m.moments = (m.whole_moments + d - 1) / d;
+  m.moments = divided_up(m.whole_moments, d);
 
   // A slot is of one chunk: of the one with most layers. It has the chunk's input too, and the
   // first stage's the sum of the embeddings.

@@ -12,6 +12,9 @@
 
 namespace finetune {
 
+// Micro-batches of a virtual shard where a run with several stages does not say: four a stage.
+int64_t default_micro_batches(const Layout& layout, int64_t virtual_shards);
+
 // Trainable values of a part. Embeddings, LayerNorms, biases of row-parallel products and the head
 // are on every tensor rank.
 int64_t parameters_of(const BertConfig& config, Head head, const ModelPart& part);

@@ -14,10 +14,6 @@ namespace {
 // So that no product of the formulas leaves 64 bits.
 constexpr int64_t kMostStepTokens = int64_t{1} << 28;
 
-int64_t divided_up(int64_t count, int64_t by) {
-  return (count + by - 1) / by;
-}
-
 // LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]] as the JSON that checks of models are for.
 BertConfig config_from(const std::string& shape) {
   for (const char* name : {"tiny", "minilm", "base", "large"}) {
@@ -226,7 +222,7 @@ class Planner {
     const int64_t samples = divided_up(run.batch_size, run.virtual_shards);
     std::optional<int64_t> count = train_.micro_batches;
     if (!count && !train_.micro_batch_tokens && run.layout.pp() > 1) {
-      count = divided_up(int64_t{4} * run.layout.pp() * run.layout.dp(), run.virtual_shards);
+      count = default_micro_batches(run.layout, run.virtual_shards);
     }
     int64_t sequences = 0;
     if (count) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -23,10 +24,12 @@ bool is_step(const NamedNumbers& numbers) {
                      [](const auto& number) { return number.first == "loss"; });
 }
 
-std::vector<NamedNumbers> kept_lines(const fs::path& metrics_log, bool steps) {
-  std::vector<NamedNumbers> lines = read_metrics_log(metrics_log);
-  std::erase_if(lines, [&](const NamedNumbers& line) { return is_step(line) != steps; });
-  return lines;
+// The lines of steps, or those of evaluations.
+std::vector<NamedNumbers> those_of(const std::vector<NamedNumbers>& lines, bool steps) {
+  std::vector<NamedNumbers> out;
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(out),
+               [&](const NamedNumbers& line) { return is_step(line) == steps; });
+  return out;
 }
 
 // Under the tags that Hugging Face's Trainer has: train/loss, eval/accuracy.
@@ -88,21 +91,22 @@ void MetricsTable::append(const NamedNumbers& row) {
 
 RunLog::RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,
                bool tensorboard)
-    : lines_(directory.metrics_log(), resume_step, evaluated_step),
-      steps_(directory.metrics_table(), kept_lines(directory.metrics_log(), true)),
-      evaluations_(directory.evaluations_table(), kept_lines(directory.metrics_log(), false)) {
+    : lines_(directory.metrics_log(), resume_step, evaluated_step) {
+  const std::vector<NamedNumbers> kept = read_metrics_log(directory.metrics_log());
+  steps_.emplace(directory.metrics_table(), those_of(kept, true));
+  evaluations_.emplace(directory.evaluations_table(), those_of(kept, false));
   if (tensorboard) events_.emplace(directory.path(), std::max<int64_t>(resume_step, 0) + 1);
 }
 
 void RunLog::append_step(const NamedNumbers& numbers) {
   lines_.append(numbers);
-  steps_.append(numbers);
+  steps_->append(numbers);
   if (events_) append_event(*events_, numbers);
 }
 
 void RunLog::append_evaluation(const NamedNumbers& numbers) {
   lines_.append(numbers);
-  evaluations_.append(numbers);
+  evaluations_->append(numbers);
   if (events_) append_event(*events_, numbers);
 }
 

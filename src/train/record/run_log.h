@@ -48,7 +48,7 @@ class RunLog {
 
  private:
   MetricsLog lines_;
-  MetricsTable steps_, evaluations_;
+  std::optional<MetricsTable> steps_, evaluations_;
   std::optional<EventFile> events_;
 };
 

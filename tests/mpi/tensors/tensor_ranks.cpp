@@ -88,7 +88,7 @@ void each_element(const ParameterTable& whole, const Local& local,
                   const std::function<void(size_t, int64_t, int64_t)>& visit) {
   for (const HeldSlice& slice : local.slices) {
     const Parameter* tensor = whole.find(slice.name);
-    const int64_t cols = extent_of(*tensor).cols;
+    const int64_t cols = tensor->slice.cols;
     for (int64_t k = 0; k < slice.rows * slice.cols; ++k) {
       const int64_t row = slice.row + k / slice.cols, col = slice.col + k % slice.cols;
       visit(size_t(slice.offset + k), tensor - whole.parameters().data(), row * cols + col);
