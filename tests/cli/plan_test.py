@@ -84,7 +84,9 @@ def test_a_number_of_micro_batches(directory):
     assert bounded["micro_batch_tokens"] == two["micro_batch_tokens"]  # of evaluation
     assert four["largest_micro_batch_tokens"] < two["largest_micro_batch_tokens"] < bounded["step_tokens"]
     assert "half_micro_batch_tokens" not in two
-    assert abs(two["half_kept_peak_mb"] - four["kept_peak_mb"]) < 4, (two, four)
+    # What the program itself takes is measured, and differs from call to call.
+    difference = two["half_kept_peak_mb"] - two["program_mb"] - (four["kept_peak_mb"] - four["program_mb"])
+    assert abs(difference) < 1, (two, four)
 
 
 def test_time(directory):
