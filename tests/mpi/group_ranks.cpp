@@ -181,7 +181,9 @@ class Rings {
 
  private:
   int neighbour(int rank, int step) const { return (rank + step + c_.size()) % c_.size(); }
-  Link& link(int from, int step) { return *links_[size_t(from + (step == 1 ? 0 : c_.size()))]; }
+  Link& link(int from, int step) {
+    return *links_[size_t(from) + (step == 1 ? 0 : size_t(c_.size()))];
+  }
   size_t bytes_of(int from, int step, int turn) const {
     std::mt19937 random(uint32_t(turn * 64 + from * 2 + (step > 0)));
     return random() % 8 == 0 ? 0 : random() % 5 == 0 ? most : random() % (most + 1);
@@ -292,8 +294,8 @@ void pipeline(Communicator& run, const Fault& fault) {
                                        {"activations of micro-batch", micro});
     if (rank < last) {
       links[size_t(rank)]->send(data.data(), data.size(), {"activations of micro-batch", micro});
-      links[size_t(last + rank)]->receive(data.data(), data.size(),
-                                          {"gradients of micro-batch", micro});
+      links[size_t(last) + size_t(rank)]->receive(data.data(), data.size(),
+                                                  {"gradients of micro-batch", micro});
     }
     if (rank > 0)
       links[size_t(last + rank) - 1]->send(data.data(), data.size(),

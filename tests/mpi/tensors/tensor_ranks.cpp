@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <bit>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -256,7 +257,8 @@ void check_overlaps(Communicator& comm, const fs::path& directory) {
         const float* data = tensors.contents(piece);
         for (int64_t k = 0; k < parameter.size(); ++k) {
           const float value = value_of(arena, int64_t(i), k);
-          require(std::memcmp(&data[k], &value, sizeof value) == 0, parameter.name);
+          require(std::bit_cast<uint32_t>(data[k]) == std::bit_cast<uint32_t>(value),
+                  parameter.name);
         }
       }
     }

@@ -71,7 +71,8 @@ TEST_CASE("owners have a slice of every bucket") {
   const ParameterTable table(config_of(5), Head{HeadKind::sequence, 3});
   for (int lowest : {0, 3}) {
     const auto ends = ends_of(backward_buckets(table, lowest, 1));
-    for (auto [hosts, columns] : {std::pair{1, 1}, {1, 3}, {2, 2}, {1, 16}}) {
+    for (const std::pair<int, int>& owners : {std::pair{1, 1}, {1, 3}, {2, 2}, {1, 16}}) {
+      const int hosts = owners.first, columns = owners.second;
       CAPTURE(lowest);
       CAPTURE(hosts);
       CAPTURE(columns);

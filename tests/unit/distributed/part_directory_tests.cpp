@@ -46,7 +46,7 @@ PartPlace panel(const ParameterTable& table, int64_t col, int64_t cols, IndexRan
 
 std::string refusal(const ParameterTable& table, const std::vector<std::vector<PartPlace>>& parts) {
   try {
-    PartDirectory(table, parts);
+    const PartDirectory directory(table, parts);
     return "";
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::internal);
@@ -62,7 +62,7 @@ TEST_CASE("runs of an arena are cut at slices, wherever they begin and end") {
   const std::vector<HeldSlice> slices = {{kOutput, 0, 8, 4, 4, 10},  // elements 10 to 42
                                          {"classifier.bias", 0, 1, 1, 1, 50}};
   const auto parts = held_parts(
-      table, slices, {{Arena::m, {30, 100}, &arena[30]}, {Arena::m, {0, 20}, &arena[0]}});
+      table, slices, {{Arena::m, {30, 100}, &arena[30]}, {Arena::m, {0, 20}, arena.data()}});
   REQUIRE(parts.size() == 3);
   CHECK((parts[0].place.run == IndexRange{20, 32}));
   CHECK(parts[0].data == &arena[30]);

@@ -266,16 +266,16 @@ TEST_CASE("what a broken model lacks is named") {
     const char* name;
     const char* part;
   };
-  for (auto [name, part] : {Case{"golden/broken/nan-weights", "nan"},
-                            Case{"golden/broken/missing-encoder-tensor", "is missing"},
-                            Case{"golden/broken/shape-not-of-config", "has shape"}}) {
-    if (!test::have_shared(name)) continue;
-    CAPTURE(name);
-    Model model(name);
+  for (const Case& broken : {Case{"golden/broken/nan-weights", "nan"},
+                             Case{"golden/broken/missing-encoder-tensor", "is missing"},
+                             Case{"golden/broken/shape-not-of-config", "has shape"}}) {
+    if (!test::have_shared(broken.name)) continue;
+    CAPTURE(broken.name);
+    Model model(broken.name);
     std::string message =
         refusal(model, ParameterTable(model.config, kTwentyFour), HeadPolicy::keep_or_new);
     CAPTURE(message);
     CHECK(contains(message, "model.safetensors: tensor '"));
-    CHECK(contains(message, part));
+    CHECK(contains(message, broken.part));
   }
 }

@@ -165,7 +165,8 @@ TEST_CASE("replayed work has the bits of work that is called") {
       for (uint32_t i = 0; i < uint32_t(3 * lengths.size()); ++i) {
         auto sequences = random_sequences(plain.config, lengths[i % lengths.size()]);
         for (Sequence& s : sequences) s.sample += i;
-        steps.push_back({0.2 + 0.02 * (i / 4), filled(pack(sequences)), 40 + i / 3, i,
+        const uint32_t four = i / 4;
+        steps.push_back({0.2 + 0.02 * four, filled(pack(sequences)), 40 + i / 3, i,
                          1 / float(i + 1), false, false});
       }
       std::vector<Outcome> expected;

@@ -266,13 +266,15 @@ void for_each_case(Body&& body) {
   for (const BackendFactory& factory : backends_under_test()) {
     if (auto backend = factory.make()) backends.emplace_back(factory.name, std::move(backend));
   }
-  for (const auto& [name, backend] : backends) {
+  for (const auto& named : backends) {
+    Backend* const backend = named.second.get();
     for (Head head : kHeads) {
       for (bool recompute : {false, true}) {
         // Kernels that run on the host are slow.
         const auto all = {0, 1, 3, 4, int(kLayers) + 1}, some = {0, 3};
         for (int lowest : backend->uses_host_memory() ? all : some) {
-          INFO(name, ", ", text(head), " head, lowest ", lowest, recompute ? ", recompute" : "");
+          INFO(named.first, ", ", text(head), " head, lowest ", lowest,
+               recompute ? ", recompute" : "");
           Case c(*backend, head, recompute, lowest);
           body(c);
         }

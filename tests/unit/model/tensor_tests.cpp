@@ -249,7 +249,8 @@ TEST_CASE("tensor shards at inference have the logits that training has without 
 TEST_CASE("tensor ranks have the bits of one process with the same shards") {
   for_each_backend([](Backend& backend) {
     for (Head head : kHeads) {
-      for (auto [shards, ranks] : {std::pair(2, 2), std::pair(4, 2), std::pair(4, 4)}) {
+      for (const auto& numbers : {std::pair(2, 2), std::pair(4, 2), std::pair(4, 4)}) {
+        const int shards = numbers.first, ranks = numbers.second;
         for (bool recompute : {false, true}) {
           INFO(text(head), " head, V ", shards, ", ", ranks, " ranks, recompute ", recompute);
           const BertConfig config = cut_config(2);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -78,7 +79,7 @@ void check_untouched(const OpCase& c, const std::string& name, const std::vector
   int64_t changed = 0;
   for (size_t i = 0; i < after.size(); ++i) {
     if (written[i % size_t(buffer.stride)]) continue;
-    changed += std::memcmp(&after[i], &buffer.values[i], sizeof(float)) != 0;
+    changed += std::bit_cast<uint32_t>(after[i]) != std::bit_cast<uint32_t>(buffer.values[i]);
   }
   INFO("buffer ", name);
   CHECK(changed == 0);
@@ -289,9 +290,9 @@ TEST_CASE("the op table tells activations apart") {
     }
   }
   CHECK(told.size() == size_t(2 * 2 * 5 * 5 + 4 * 5));
-  for (const auto& [kind, done] : told) {
-    INFO(kind);
-    CHECK(done);
+  for (const auto& kind : told) {
+    INFO(kind.first);
+    CHECK(kind.second);
   }
 }
 
@@ -320,7 +321,7 @@ TEST_CASE("the GPU's updates, masks and copies have the CPU's bits") {
   auto cpu = make_cpu_backend();
   for_each_backend(Device::gpu, [&](Backend& backend) {
     for (const OpCase& c : op_table()) {
-      if (kSameBitsEverywhere.count(c.op) == 0) continue;
+      if (!kSameBitsEverywhere.contains(c.op)) continue;
       INFO(c.op, " ", c.shape);
       CHECK(same_bits(outcome_of(c, backend), outcome_of(c, *cpu)));
     }

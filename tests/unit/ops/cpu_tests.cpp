@@ -116,7 +116,8 @@ TEST_CASE("fp32 products of any shape are chains of multiply-adds, with any numb
                         {900, 800, 37, 2},
                         {64, 5, 1030, 0},
                         {100, 1, 64, 7}}) {
-    for (const auto& [a, b] : {std::pair{false, false}, {false, true}, {true, false}}) {
+    for (const auto& transposed : {std::pair{false, false}, {false, true}, {true, false}}) {
+      const bool a = transposed.first, b = transposed.second;
       for (const bool accumulate : {false, true}) {
         for (const int count : {1, 24}) {
           INFO(s.rows, " ", s.cols, " ", s.depth, a ? " a^T" : "", b ? " b^T" : "",

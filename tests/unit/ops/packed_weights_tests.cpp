@@ -113,7 +113,8 @@ bool packs() {
 }  // namespace
 
 TEST_CASE("products with weights that are packed have the bits of those that are not") {
-  for (auto [out, in] : Pairs{{32, 32}, {96, 64}, {64, 416}, {416, 96}}) {
+  for (const auto& sizes : Pairs{{32, 32}, {96, 64}, {64, 416}, {416, 96}}) {
+    const int64_t out = sizes.first, in = sizes.second;
     Updated packed({out}, in), plain({out}, in);
     packed.update(true);
     plain.update(false);
@@ -232,7 +233,8 @@ TEST_CASE("what is written is packed no more") {
 }
 
 TEST_CASE("weights of other shapes, and fp32's, are not packed") {
-  for (auto [rows, cols] : Pairs{{24, 64}, {64, 48}, {33, 33}}) {
+  for (const auto& sizes : Pairs{{24, 64}, {64, 48}, {33, 33}}) {
+    const int64_t rows = sizes.first, cols = sizes.second;
     CAPTURE(rows);
     CAPTURE(cols);
     Updated u({rows}, cols);

@@ -249,7 +249,7 @@ namespace {
 
 // Evaluation of a finished model on options.eval_files: by a task, and row by row as files come.
 struct BothWays {
-  BothWays(TaskOptions options, const BertConfig& config, const std::vector<float>& logits,
+  BothWays(const TaskOptions& options, const BertConfig& config, const std::vector<float>& logits,
            const TemporaryDirectory& folder) {
     ClassificationTask task(options, kTokenizer, config, true);
     auto whole = task.start_evaluation();

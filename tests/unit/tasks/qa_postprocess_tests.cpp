@@ -73,7 +73,9 @@ void check_golden(int version, int threads_count) {
 
   const auto n_best = nlohmann::json::parse(written(evaluation, &AnswerWriters::n_best));
   REQUIRE(n_best.size() == expected["nbest_first_5"].size());
-  for (const auto& [id, list] : expected["nbest_first_5"].items()) {
+  for (const auto& item : expected["nbest_first_5"].items()) {
+    const std::string& id = item.key();
+    const nlohmann::json& list = item.value();
     CAPTURE(id);
     REQUIRE(n_best[id].size() >= list.size());
     CHECK(n_best[id].size() <= 21);
@@ -88,9 +90,10 @@ void check_golden(int version, int threads_count) {
   if (version == 2) {
     const auto odds = nlohmann::json::parse(written(evaluation, &AnswerWriters::null_odds));
     REQUIRE(odds.size() == expected["null_odds"].size());
-    for (const auto& [id, value] : expected["null_odds"].items()) {
+    for (const auto& item : expected["null_odds"].items()) {
+      const std::string& id = item.key();
       CAPTURE(id);
-      CHECK(std::abs(double(odds[id]) - double(value)) <= 2e-6);
+      CHECK(std::abs(double(odds[id]) - double(item.value())) <= 2e-6);
     }
   }
   Metrics metrics = evaluation.metrics();

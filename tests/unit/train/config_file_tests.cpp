@@ -100,7 +100,7 @@ TEST_CASE("syntax errors name file and line") {
     const char* text;
     const char* part;
   };
-  for (auto [text, part] : std::initializer_list<Case>{
+  for (const Case& wrong : std::initializer_list<Case>{
            {"\nlr", "run.toml:2: '=' is missing after 'lr'"},
            {"lr =", "a value is missing"},
            {"lr = fast", "'fast' is not a value"},
@@ -122,11 +122,11 @@ TEST_CASE("syntax errors name file and line") {
            {"lr = 1\n\nlr = 2", "run.toml:3: option 'lr' occurs twice (first in line 1)"},
            {"a = 1\nb = \"\xff\"", "run.toml:2: is not valid UTF-8"},
            {"date = 2020-01-01", "is not a value"}}) {
-    CAPTURE(text);
-    std::string message = failure(text);
+    CAPTURE(wrong.text);
+    std::string message = failure(wrong.text);
     CAPTURE(message);
     CHECK(message.find("run.toml:") == 0);
-    CHECK(contains(message, part));
+    CHECK(contains(message, wrong.part));
   }
 }
 

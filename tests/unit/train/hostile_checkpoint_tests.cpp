@@ -20,7 +20,7 @@ namespace {
 // Object headers of version 2 (without limits of their own) get the checksums that they need.
 void mend_headers(std::string& bytes) {
   for (size_t at = 0; (at = bytes.find("OHDR", at)) != std::string::npos; ++at) {
-    const int flags = bytes[at + 5];
+    const auto flags = uint8_t(bytes[at + 5]);
     const size_t before = flags & 0x20 ? 22 : 6, width = size_t{1} << (flags & 3);
     uint64_t content = 0;
     std::memcpy(&content, &bytes[at + before], width);
@@ -87,7 +87,7 @@ class Forgery {
         message_of([&] { read_checkpoint(path_, sample_.table, sample_.arenas()); });
     CAPTURE(message);
     CHECK(contains(message, reason));
-    CHECK((message_of([&] { checkpoint_tensors(path_); }) != "") == in_lists);
+    CHECK(message_of([&] { checkpoint_tensors(path_); }).empty() != in_lists);
   }
 
   const fs::path& directory() const { return directory_.path(); }
@@ -144,12 +144,13 @@ TEST_CASE("counts that no run has") {
       {"best_step", 101},
       {"evaluations_without_improvement", -1},
   };
-  for (const auto& [name, value] : counts) {
-    CAPTURE(name);
-    forgery.make([&, n = name, v = value](hid_t file) {
+  for (const auto& count : counts) {
+    CAPTURE(count.first);
+    forgery.make([n = count.first, v = count.second](hid_t file) {
       replace_attribute(file, "/", n, H5T_STD_I64LE, &v);
     });
-    forgery.check_refused(concat("attribute '", name, "' is ", value, ", which no run has"));
+    forgery.check_refused(
+        concat("attribute '", count.first, "' is ", count.second, ", which no run has"));
   }
   for (double evaluated : {-1.0, 100.5, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
     forgery.make([&](hid_t file) {

@@ -65,14 +65,14 @@ TEST_CASE("every option arrives at the other process as it was") {
   const auto before = values_of(options);
   for_each_option(options, Change());
   const auto changed = values_of(options);
-  for (const auto& [name, value] : changed) {
-    CAPTURE(name);
-    CHECK(value != before.at(name));
+  for (const auto& option : changed) {
+    CAPTURE(option.first);
+    CHECK(option.second != before.at(option.first));
   }
   const auto arrived = values_of(options_from_text(options_to_text(options)));
-  for (const auto& [name, value] : changed) {
-    CAPTURE(name);
-    CHECK((arrived.at(name) == value));
+  for (const auto& option : changed) {
+    CAPTURE(option.first);
+    CHECK((arrived.at(option.first) == option.second));
   }
 }
 

@@ -44,7 +44,9 @@ const std::map<std::string, std::pair<std::string, std::string>> kFaultsOfOneTen
 
 TEST_CASE("broken weights are refused in one line that names the fault") {
   if (!have_shared("golden/broken")) return;
-  for (const auto& [name, fault] : kFaults) {
+  for (const auto& broken : kFaults) {
+    const auto& name = broken.first;
+    const auto& fault = broken.second;
     CAPTURE(name);
     std::string message = refusal(shared_path("golden/broken/" + name));
     CAPTURE(message);
@@ -58,7 +60,9 @@ TEST_CASE("broken weights are refused in one line that names the fault") {
 TEST_CASE("faults that show only beside the config are found by read_tensor") {
   if (!have_shared("golden/broken") || !have_shared("golden/tiny-bert-classification")) return;
   auto reference = open_weights(shared_path("golden/tiny-bert-classification"));
-  for (const auto& [name, expected] : kFaultsOfOneTensor) {
+  for (const auto& broken : kFaultsOfOneTensor) {
+    const auto& name = broken.first;
+    const auto& expected = broken.second;
     CAPTURE(name);
     auto source = open_weights(shared_path("golden/broken/" + name));
     std::vector<std::string> messages;

@@ -154,7 +154,7 @@ TEST_CASE("names become canonical, and two of the same are refused") {
 TEST_CASE("shards") {
   TemporaryDirectory directory;
   std::vector<float> values = {1, 2, 3, 4};
-  write_safetensors(directory / "one.safetensors", {{"a", {2}, &values[0]}}, DType::f32);
+  write_safetensors(directory / "one.safetensors", {{"a", {2}, values.data()}}, DType::f32);
   write_safetensors(directory / "two.safetensors", {{"b", {2}, &values[2]}}, DType::f32);
   fs::path index = directory / "model.safetensors.index.json";
   auto with_map = [&](std::string_view map) {

@@ -24,7 +24,7 @@ OpCaseMaker start(const char* op, const std::string& shape, int64_t rows, int64_
 }
 
 // `first[b]` is the first row of sample b, and behind the last one their number.
-OpCase finish(OpCaseMaker& maker, OpRun run, const std::string& place,
+OpCase finish(OpCaseMaker& maker, const OpRun& run, const std::string& place,
               const std::vector<int32_t>& first) {
   if (place == "absent") return maker.run(run, {"losses"});
   if (place == "left out") {

@@ -178,7 +178,7 @@ ncclResult_t ncclGroupStart() {
 // sent.
 ncclResult_t ncclGroupEnd() {
   if (group.empty()) return ncclSuccess;
-  const cudaStream_t stream = group[0].stream;
+  cudaStream_t stream = group[0].stream;
   for (const Transfer& t : group) {
     if (t.stream != stream) return ncclInvalidArgument;
   }

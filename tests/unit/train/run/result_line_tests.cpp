@@ -32,7 +32,7 @@ TEST_CASE("identity and metrics are one line") {
                  {"epochs", 3.0},
                  {"no-shuffle", true},
                  {"max-steps", int64_t(5)},
-                 {"train", std::vector<std::string>{"a\u202e.csv"}}};
+                 {"train", std::vector<std::string>{std::string("a\xE2\x80") + "\xAE.csv"}}};
   CHECK(
       result_line(run, {{"eval_f1", 0.25}, {"train_steps", 5}}) ==
       R"({"task":"qa","seed":42,"weights_sha256":"ab","options":{"lr":0.0002,"epochs":3.0,)"
