@@ -60,17 +60,6 @@ std::vector<int> first_ranks(const Communicator& comm) {
   return first;
 }
 
-void require_tensor_ranks_on_a_host(const Layout& layout, const std::vector<int>& first_rank) {
-  for (const std::vector<int>& group : layout.groups(Axis::tensor)) {
-    if (hosts_of(group, first_rank).size() == 1) continue;
-    std::vector<std::string> ranks;
-    for (int rank : group) ranks.push_back(concat(rank));
-    throw usage_error("--tp ", layout.tp(), ": the tensor ranks ", join(ranks, ", "),
-                      " are on several hosts, which is not built; choose another --placement or a "
-                      "smaller --tp");
-  }
-}
-
 }  // namespace
 
 void make_groups(Session& s) {
@@ -78,7 +67,6 @@ void make_groups(Session& s) {
   agree_on_errors(s.comm, [&] {
     layout = Layout(s.comm.size(), s.options.pp.value_or(1), s.options.tp.value_or(1),
                     parse_placement(s.options.placement));
-    require_tensor_ranks_on_a_host(layout, first_ranks(s.comm));
   });
   s.groups = std::make_unique<LayoutGroups>(s.comm, layout);
 }
@@ -116,8 +104,8 @@ std::unique_ptr<TensorSum> make_tensor_sum(Session& s, const Backend& backend,
   if (s.groups->layout().tp() == 1) return nullptr;
   int64_t tokens = training_size(s, backend).tokens;
   if (evaluation.tokens > 0) tokens = std::max(tokens, reserved_size(backend, evaluation).tokens);
-  return make_shared_tensor_sum(s.groups->tensor(), *s.options.tensor_shards,
-                                tokens * s.model.config.hidden_size);
+  return make_tensor_ranks_sum(s.groups->tensor(), *s.options.tensor_shards,
+                               tokens * s.model.config.hidden_size);
 }
 
 void reserve_buffers(Session& s, BatchSize evaluation) {
