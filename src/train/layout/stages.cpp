@@ -54,12 +54,6 @@ BatchSize training_size(const Session& s, const Backend& backend) {
                                           samples_of_a_shard(s.options)));
 }
 
-std::vector<int> first_ranks(const Communicator& comm) {
-  std::vector<int> first;
-  for (int host = 0; host <= comm.hosts(); ++host) first.push_back(comm.first_rank(host));
-  return first;
-}
-
 }  // namespace
 
 void make_groups(Session& s) {
