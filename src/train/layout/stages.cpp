@@ -78,15 +78,7 @@ StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind h
 }
 
 void cut_into_stages(Session& s) {
-  agree_on_errors(s.comm, [&] {
-    s.split = stages_of(s.options, s.model.config, s.head.kind);
-    const int64_t dp = s.groups->layout().dp();
-    if (s.split.chunks_of_a_stage() > 1 && *s.options.virtual_shards > dp) {
-      throw usage_error("--pipeline-schedule interleaved needs a replica for each virtual shard: ",
-                        "--virtual-shards is ", *s.options.virtual_shards, ", the replicas are ",
-                        dp);
-    }
-  });
+  agree_on_errors(s.comm, [&] { s.split = stages_of(s.options, s.model.config, s.head.kind); });
 }
 
 ModelPart own_part(const Session& s) {
