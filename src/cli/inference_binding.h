@@ -7,7 +7,7 @@
 
 namespace finetune {
 
-constexpr int64_t kMostStages = 65536;
+constexpr int64_t kMostParts = 65536;  // along an axis of a layout
 
 inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   auto add = [&](const char* group, const char* name, auto& value, const char* help) {
@@ -51,11 +51,20 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
       add("Machine", "--threads", o.threads, "threads (all: the cores this process may use)"), 1,
       kMostThreads)
       .default_str("all");
+  whole_number(add("Machine", "--tensor-shards", o.tensor_shards,
+                   "cut each layer's heads and feed-forward columns into V parts: part of the "
+                   "result (default: --tp)"),
+               1, kMostParts)
+      .type_name("V");
+  whole_number(add("Machine", "--tp", o.tp,
+                   "under mpirun: tensor ranks, processes with some of each layer's heads and "
+                   "columns (default: 1)"),
+               1, kMostParts);
   whole_number(
       add("Machine", "--pp", o.pp,
           "under mpirun: pipeline stages, processes with some of the layers each (default: "
           "1)"),
-      1, kMostStages);
+      1, kMostParts);
   add("Machine", "--placement", o.placement,
       "cluster (DPT), spread (TPD) or another order of D, P and T, the last fastest")
       .type_name("WORD")

@@ -71,9 +71,9 @@ Bandwidth measure_bandwidth(Communicator& communicator, int64_t megabytes) {
   std::vector<std::byte> received(bytes);
   const auto exchange = [&](size_t size) {
     if (!exchanges) return;
-    const Communicator::Outgoing out{next, arenas[own].get(), size};
-    const Communicator::Incoming in{previous, received.data(), size};
-    communicator.exchange({&out, 1}, {&in, 1});
+    const Communicator::Outgoing out{communicator.column_peer(next), arenas[own].get(), size};
+    const Communicator::Incoming in{communicator.column_peer(previous), received.data(), size};
+    communicator.exchange({&out, 1}, {&in, 1}, {"bytes of the measurement"});
   };
   result.exchange_seconds = time_of(communicator, kCalls, [&] { exchange(8); });
   const double whole = time_of(communicator, 1, [&] { exchange(bytes); });

@@ -66,22 +66,24 @@ class Communicator {
   virtual std::shared_ptr<void> allocate_shared(size_t bytes) = 0;
 
   // ---- between hosts ------------------------------------------------------------------------
-  // To and from the process with this one's local rank on another host; `host` is never this host.
-  // Collective among the processes that exchange with each other; all transfers are in flight
-  // together, and have ended on return. Between two processes they match in order.
+  // To and from processes of other hosts. Collective among those that exchange with each other; all
+  // transfers are in flight together, and have ended on return. Between two processes they match in
+  // order. `message`: what is awaited, for the line that ends a job in which it does not come.
   struct Outgoing {
-    int host;
+    int rank;
     const void* data;
     size_t bytes;
   };
   struct Incoming {
-    int host;
+    int rank;
     void* data;
     size_t bytes;
   };
-  virtual void exchange(std::span<const Outgoing> out, std::span<const Incoming> in) = 0;
-  // Local ranks that every host has: only processes below it may exchange.
+  virtual void exchange(std::span<const Outgoing> out, std::span<const Incoming> in,
+                        const LinkMessage& message) = 0;
+  // Local ranks that every host has, and the process with this one's on another host.
   virtual int columns() const = 0;
+  int column_peer(int of_host) const { return first_rank(of_host) + local_rank(); }
 
   // ---- groups and links, collective ----------------------------------------------------------
   // The processes that pass the same color (>= 0), in order of their ranks here, as a communicator:

@@ -39,7 +39,8 @@ class Solo final : public Communicator {
   void host_barrier() override {}
   std::shared_ptr<void> allocate_shared(size_t bytes) override { return map_private_memory(bytes); }
 
-  void exchange(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+  void exchange(std::span<const Outgoing> out, std::span<const Incoming> in,
+                const LinkMessage&) override {
     FINETUNE_CHECK(out.empty() && in.empty());
   }
   int columns() const override { return 1; }

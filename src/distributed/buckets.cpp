@@ -1,6 +1,8 @@
 // Cuts the dense gradient into buckets of whole layers, from the head down.
 #include "distributed/buckets.h"
 
+#include <algorithm>
+
 #include "distributed/zero_partition.h"
 
 namespace finetune {
@@ -31,6 +33,26 @@ std::vector<int64_t> ends_of(const std::vector<Bucket>& buckets) {
   std::vector<int64_t> ends;
   for (const Bucket& bucket : buckets) ends.push_back(bucket.elements.end);
   return ends;
+}
+
+std::vector<IndexRange> elements_of_chunks(const ParameterTable& table) {
+  const std::vector<IndexRange>& layers = table.part().chunks;
+  std::vector<IndexRange> elements(layers.size());
+  const Parameter* words = word_embeddings(table);
+  int64_t end = words ? words->offset : table.size();
+  // From below: an encoder layer i is layer i + 1 of the table.
+  const std::vector<Region>& regions = table.regions();
+  size_t region = regions.size();
+  for (size_t chunk = 0; chunk < layers.size(); ++chunk) {
+    const bool last = chunk + 1 == layers.size();
+    int64_t begin = end;
+    while (region > 0 && (last || regions[region - 1].layer <= layers[chunk].end)) {
+      begin = std::min(begin, regions[--region].elements.begin);
+    }
+    elements[chunk] = {begin, end};
+    end = begin;
+  }
+  return elements;
 }
 
 }  // namespace finetune

@@ -23,4 +23,8 @@ std::vector<Bucket> backward_buckets(const ParameterTable& table, int lowest_lay
 
 std::vector<int64_t> ends_of(const std::vector<Bucket>& buckets);
 
+// The dense gradient of each chunk of the table's part: neighbours in the arena, the last chunk
+// first, the first with the embeddings but for the word embedding.
+std::vector<IndexRange> elements_of_chunks(const ParameterTable& table);
+
 }  // namespace finetune

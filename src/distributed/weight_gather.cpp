@@ -59,10 +59,12 @@ class HostGather final : public WeightGather {
     for (int host = 0; host < comm_.hosts(); ++host) {
       if (host == comm_.host()) continue;
       const IndexRange theirs = part_of(host);
-      out.push_back({host, base + mine.begin, size_t(mine.size()) * sizeof(float)});
-      in.push_back({host, base + theirs.begin, size_t(theirs.size()) * sizeof(float)});
+      out.push_back(
+          {comm_.column_peer(host), base + mine.begin, size_t(mine.size()) * sizeof(float)});
+      in.push_back(
+          {comm_.column_peer(host), base + theirs.begin, size_t(theirs.size()) * sizeof(float)});
     }
-    comm_.exchange(out, in);
+    comm_.exchange(out, in, {"weights"});
   }
 
   void exchange_rows(const TouchedRows& touched) {
@@ -83,11 +85,11 @@ class HostGather final : public WeightGather {
     for (int host = 0; host < comm_.hosts(); ++host) {
       if (host == comm_.host()) continue;
       const size_t floats = rows_on(host).size() * size_t(cols);
-      out.push_back({host, outgoing_.data(), outgoing_.size() * sizeof(float)});
-      in.push_back({host, to, floats * sizeof(float)});
+      out.push_back({comm_.column_peer(host), outgoing_.data(), outgoing_.size() * sizeof(float)});
+      in.push_back({comm_.column_peer(host), to, floats * sizeof(float)});
       to += floats;
     }
-    comm_.exchange(out, in);
+    comm_.exchange(out, in, {"weights"});
     const float* from = incoming_.data();
     for (int host = 0; host < comm_.hosts(); ++host) {
       if (host == comm_.host()) continue;

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
+#include "distributed/reduce/tensor_ranks_sum.h"
 #include "distributed/tensors/whole_tensors.h"
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
@@ -79,7 +80,16 @@ Layout layout_of(const InferenceOptions& options, int processes) {
   if (options.stages != "auto" && !options.pp) {
     throw usage_error("--stages ", in_quotes(options.stages), " needs --pp, the number of stages");
   }
-  return Layout(processes, options.pp.value_or(1), 1, parse_placement(options.placement));
+  const int64_t tp = options.tp.value_or(1);
+  if (tp > 1 && options.device == "cuda") {
+    throw usage_error("--tp ", tp, " is not built for --device cuda: leave one of them out");
+  }
+  check_tensor_shards(tensor_shards_of(options), tp);
+  return Layout(processes, options.pp.value_or(1), tp, parse_placement(options.placement));
+}
+
+int64_t tensor_shards_of(const InferenceOptions& options) {
+  return options.tensor_shards.value_or(options.tp.value_or(1));
 }
 
 namespace {
@@ -92,19 +102,32 @@ struct Loading {
 // Which layers each stage has changes no bit of the results.
 StageSplit split_of(const InferenceOptions& options, const BertConfig& config, Loading loading,
                     const Layout& layout) {
+  check_tensor_shards(tensor_shards_of(options), layout.tp(), config.num_attention_heads,
+                      config.intermediate_size);
   return split_stages(options.stages, layout.pp(), 1,
                       layer_costs(config, loading.head, loading.max_length));
 }
 
-std::string describe(const Layout& layout, const StageSplit& split) {
-  if (layout.pp() == 1) return "";
-  std::vector<std::string> layers;
-  for (int stage = 0; stage < split.stages(); ++stage) {
-    layers.push_back(concat(split.layers(stage)));
+std::vector<std::string> describe(const LayoutGroups& groups, const StageSplit& split,
+                                  int64_t tensor_shards) {
+  const Layout& layout = groups.layout();
+  if (layout.dp() == layout.world()) return {};
+  std::string line = concat("layout ", letters_of(layout.placement()), ": ", layout.world(),
+                            " processes = ", layout.dp());
+  if (layout.pp() > 1) {
+    std::vector<std::string> layers;
+    for (int stage = 0; stage < split.stages(); ++stage) {
+      layers.push_back(concat(split.layers(stage)));
+    }
+    line += concat(" x ", layout.pp(), " stages of ", join(layers, ", "), " layers");
   }
-  return concat("layout ", letters_of(layout.placement()), ": ", layout.world(),
-                " processes = ", layout.dp(), " x ", layout.pp(), " stages of ", join(layers, ", "),
-                " layers");
+  if (layout.tp() > 1) {
+    line += concat(" x ", layout.tp(), " tensor ranks; --tensor-shards ", tensor_shards);
+  }
+  std::vector<std::string> lines = {std::move(line)};
+  const std::string warning = network_warning(layout, first_ranks(groups.world()));
+  if (!warning.empty()) lines.push_back("warning: " + warning);
+  return lines;
 }
 
 // Processes that share memory have one part of the model once.
@@ -131,7 +154,8 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   StageSplit split;
   agree_on_errors(comm,
                   [&] { split = split_of(options, model.model.config, loading, groups.layout()); });
-  model.layout = describe(groups.layout(), split);
+  const int64_t shards = tensor_shards_of(options);
+  model.layout = describe(groups, split, shards);
   std::unique_ptr<Backend> backend;
   const std::string precision = agreed_precision(comm, options.device, options.precision);
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
@@ -145,9 +169,20 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
         open_weights(model.model.directory.weights, model.model.config.architecture->base_prefix);
     check_pretrained(whole, *source, HeadPolicy::require);
   });
-  model.engine =
-      std::make_unique<Engine>(std::move(backend), model.model.config, loading.head, groups.data(),
-                               part_of(split, groups.layout(), 1, comm.rank()));
+  // As rank 0 dispatches them, whatever this process's processor is.
+  model.micro_batch_tokens =
+      evaluation_tokens(*backend, model.model.config,
+                        auto_micro_batch_tokens(model.model.config, loading.max_length,
+                                                least_device_bytes(comm, *backend)),
+                        shards);
+  comm.broadcast(&model.micro_batch_tokens, sizeof model.micro_batch_tokens, 0);
+  if (groups.layout().tp() > 1) {
+    model.tensor_sum = make_tensor_ranks_sum(
+        groups.tensor(), shards, model.micro_batch_tokens * model.model.config.hidden_size);
+  }
+  model.engine = std::make_unique<Engine>(
+      std::move(backend), model.model.config, loading.head, groups.data(),
+      part_of(split, groups.layout(), shards, comm.rank()), model.tensor_sum.get());
   agree_on_errors(comm, [&] {
     if (!reads(groups)) return;
     model.engine->set_weights([&](float* arena) {
@@ -157,12 +192,6 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
     source.reset();
   });
   model.engine->share_weights(groups.data());
-  // As rank 0 dispatches them, whatever this process's processor is.
-  const int64_t device_bytes = least_device_bytes(comm, model.engine->backend());
-  model.micro_batch_tokens = evaluation_tokens(
-      model.engine->backend(), model.model.config,
-      auto_micro_batch_tokens(model.model.config, loading.max_length, device_bytes));
-  comm.broadcast(&model.micro_batch_tokens, sizeof model.micro_batch_tokens, 0);
   // No micro-batch has more sequences than tokens: there is no need of room for them.
   model.engine->set_evaluation_sequences(std::min(options.batch_size, model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});

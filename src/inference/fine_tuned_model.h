@@ -30,14 +30,18 @@ struct InferenceOptions {
   std::string precision = "auto";
   std::string device = "auto";
   int64_t threads = 0;
-  bool sum_weights = false;  // FineTuned::weights_sha256 is wanted
-  std::optional<int64_t> pp;
+  bool sum_weights = false;              // FineTuned::weights_sha256 is wanted
+  std::optional<int64_t> tensor_shards;  // V; none: the tensor ranks
+  std::optional<int64_t> tp;             // tensor ranks; none: 1
+  std::optional<int64_t> pp;             // pipeline stages; none: 1
   std::string placement = "cluster";
   std::string stages = "auto";
 };
 
-// Replicas and stages of so many processes. Error(usage), naming the numbers.
+// Replicas, stages and tensor ranks of so many processes. Error(usage), naming the numbers.
 Layout layout_of(const InferenceOptions& options, int processes);
+// Of each layer, part of the result.
+int64_t tensor_shards_of(const InferenceOptions& options);
 
 struct FineTuned {
   TaskModel of_task() const { return {*model.tokenizer, model.config, true}; }
@@ -46,11 +50,12 @@ struct FineTuned {
   TaskKind kind = TaskKind::classification;
   TaskOptions options;  // without files
   std::unique_ptr<LayoutGroups> groups;
+  std::unique_ptr<TensorSum> tensor_sum;  // with other tensor ranks; null where there are none
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ReplicaStages> stages;
   int64_t micro_batch_tokens = 0;
-  std::string layout;          // for the log; empty without stages
-  std::string weights_sha256;  // rank 0's, of the whole model in f32; empty unless asked for
+  std::vector<std::string> layout;  // for the log; empty where replicas are single processes
+  std::string weights_sha256;       // rank 0's, of the whole model in f32; empty unless asked for
 };
 
 // Error(usage) for an option (without dashes) that is for another task than the model's.

@@ -18,18 +18,20 @@ std::vector<PipelineAction> StagePlan::one_stage(int64_t micro_batches) {
 }
 
 StagePasses::StagePasses(Engine& engine, Objective& objective, GradientReduce& sum,
-                         const std::vector<Bucket>& buckets, int64_t dense_elements,
-                         int64_t max_sequences, const PassOptions& options, StagePlan plan)
+                         const std::vector<Bucket>& buckets, int64_t max_sequences,
+                         const PassOptions& options, StagePlan plan)
     : engine_(engine),
       objective_(objective),
       sum_(sum),
       buckets_(buckets),
-      dense_elements_(dense_elements),
       options_(options),
       plan_(std::move(plan)),
       losses_(engine.backend().allocate(size_t(max_sequences) * sizeof(float))) {
-  for (int64_t c = 0; c < int64_t(engine.part().chunks.size()); ++c) {
-    backward_chunks_ += engine.bert().has_backward(c, options.lowest_layer);
+  for (IndexRange elements : elements_of_chunks(engine.table())) {
+    Chunk& chunk = chunks_.emplace_back();
+    chunk.elements = elements;
+    chunk.has_backward =
+        engine.bert().has_backward(int64_t(chunks_.size()) - 1, options.lowest_layer);
   }
 }
 
@@ -41,7 +43,7 @@ void StagePasses::cut(const StepBatch& step) {
   for (uint32_t index : step.samples) lengths_.push_back(samples.length(index));
   places_ = shard_order(lengths_, options_.virtual_shards);
   micro_batches_.clear();
-  passes_left_.clear();
+  for (Chunk& chunk : chunks_) chunk.passes_left.clear();
   std::vector<int64_t>& of_shard = lengths_;
   for (int64_t k = sum_.shards().begin; k < sum_.shards().end; ++k) {
     const IndexRange shard = finetune::part(count, options_.virtual_shards, k);
@@ -51,27 +53,30 @@ void StagePasses::cut(const StepBatch& step) {
     }
     const std::vector<IndexRange> runs = finetune::micro_batches(of_shard, options_.micro_batches);
     for (const IndexRange& run : runs) {
-      micro_batches_.push_back({int64_t(passes_left_.size()),
+      micro_batches_.push_back({k - sum_.shards().begin,
                                 {shard.begin + run.begin, shard.begin + run.end},
                                 &run == &runs.front()});
     }
-    passes_left_.push_back(int64_t(runs.size()) * backward_chunks_);
+    for (Chunk& chunk : chunks_) {
+      chunk.passes_left.push_back(chunk.has_backward ? int64_t(runs.size()) : 0);
+    }
+    // No pass of this stage tells the loss.
+    if (runs.empty() || !engine_.part().head) {
+      engine_.backend().add_losses(losses(0), false, step_.losses + (k - sum_.shards().begin));
+    }
   }
 }
 
 void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
   step_ = step;
   touched_ = &touched;
-  shard_ = 0;
-  leaf_ = nullptr;
+  for (Chunk& chunk : chunks_) {
+    chunk.shard = 0;
+    chunk.leaf = nullptr;
+  }
   in_slot_.assign(size_t(engine_.slots()), {-1, -1});
   packed_micro_batch_ = -1;
   cut(step);
-  if (!engine_.part().head) {
-    for (size_t k = 0; k < passes_left_.size(); ++k) {
-      engine_.backend().add_losses(losses(0), false, step_.losses + k);
-    }
-  }
   const std::vector<PipelineAction> actions = plan_.actions(int64_t(micro_batches_.size()));
   for (size_t i = 0; i < actions.size(); ++i) {
     PipelineAction next = actions[i];
@@ -84,8 +89,10 @@ void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
       take(actions[i]);
     }
   }
-  push_empty();
-  FINETUNE_CHECK(shard_ == int64_t(passes_left_.size()));
+  for (int chunk = 0; chunk < int(chunks_.size()); ++chunk) {
+    push_empty(chunk);
+    FINETUNE_CHECK(chunks_[size_t(chunk)].shard == sum_.shards().size());
+  }
 }
 
 void StagePasses::take(const PipelineAction& action) {
@@ -142,7 +149,7 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
   const bool scores = head && unit != Unit::backward;
   if (scores) objective_.upload_targets(backend, packed(action.micro));
   float* weights = engine_.weights_as_they_are();
-  float* gradients = backward ? gradients_for(micro.shard) : nullptr;
+  float* gradients = backward ? gradients_for(action.chunk, micro.shard) : nullptr;
   const bool accumulate = !micro.first;  // else it overwrites what an earlier step has left
   const auto work = [&] {
     if (unit != Unit::backward) bert.forward(at, batch, weights, step_.dropout);
@@ -169,34 +176,32 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
   if (scores) {
     backend.add_losses(losses(batch.sequences()), accumulate, step_.losses + micro.shard);
   }
-  if (backward) pass_done(micro.shard);
+  if (backward) pass_done(action.chunk, micro.shard);
 }
 
-// Backward passes come in the order of the shards.
-float* StagePasses::gradients_for(int64_t shard) {
-  push_empty();
-  FINETUNE_CHECK(shard == shard_);
-  if (!leaf_) leaf_ = sum_.leaf();
-  return leaf_;
+float* StagePasses::gradients_for(int chunk, int64_t shard) {
+  push_empty(chunk);
+  Chunk& at = chunks_[size_t(chunk)];
+  FINETUNE_CHECK(shard == at.shard);
+  if (!at.leaf) at.leaf = sum_.leaf(chunk);
+  return at.leaf;
 }
 
-void StagePasses::pass_done(int64_t shard) {
-  if (--passes_left_[size_t(shard)] > 0) return;
-  sum_.push(*touched_);
-  leaf_ = nullptr;
-  ++shard_;
+void StagePasses::pass_done(int chunk, int64_t shard) {
+  Chunk& at = chunks_[size_t(chunk)];
+  if (--at.passes_left[size_t(shard)] > 0) return;
+  sum_.push(*touched_, chunk);
+  at.leaf = nullptr;
+  ++at.shard;
 }
 
 // Shards of which no sample goes backward here, before the next one that has some.
-void StagePasses::push_empty() {
-  Backend& backend = engine_.backend();
-  for (; shard_ < int64_t(passes_left_.size()) && passes_left_[size_t(shard_)] == 0; ++shard_) {
-    backend.fill_zero(vector(sum_.leaf(), dense_elements_));
+void StagePasses::push_empty(int chunk) {
+  Chunk& at = chunks_[size_t(chunk)];
+  for (; at.shard < sum_.shards().size() && at.passes_left[size_t(at.shard)] == 0; ++at.shard) {
+    engine_.backend().fill_zero(vector(sum_.leaf(chunk) + at.elements.begin, at.elements.size()));
     for (const Bucket& bucket : buckets_) sum_.ready(bucket.layer);
-    const bool any = std::any_of(micro_batches_.begin(), micro_batches_.end(),
-                                 [&](const MicroBatch& m) { return m.shard == shard_; });
-    if (!any) backend.add_losses(losses(0), false, step_.losses + shard_);
-    sum_.push(*touched_);
+    sum_.push(*touched_, chunk);
   }
 }
 

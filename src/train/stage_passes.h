@@ -61,10 +61,10 @@ struct PassOptions {
 class StagePasses {
  public:
   // All but the options must outlive this. `buckets`: of GradientReduce::ready. `max_sequences`:
-  // of a micro-batch as it is computed.
+  // of a micro-batch as it is computed. `sum` knows the chunks of the engine's part.
   StagePasses(Engine& engine, Objective& objective, GradientReduce& sum,
-              const std::vector<Bucket>& buckets, int64_t dense_elements, int64_t max_sequences,
-              const PassOptions& options, StagePlan plan = {});
+              const std::vector<Bucket>& buckets, int64_t max_sequences, const PassOptions& options,
+              StagePlan plan = {});
 
   // Forward and backward over this process's shards; afterwards all of them are pushed, and the
   // sums of their losses written: zeros where the stage has no head.
@@ -76,6 +76,15 @@ class StagePasses {
     IndexRange places;  // in places_
     bool first = false;
   };
+  // How far a chunk is in a step. Its backward passes come in the order of the shards; another
+  // chunk may be at an earlier shard, or a later one.
+  struct Chunk {
+    IndexRange elements;  // of the dense gradient
+    bool has_backward = false;
+    std::vector<int64_t> passes_left;  // backward passes of each shard
+    int64_t shard = 0;                 // the first that is not pushed
+    float* leaf = nullptr;             // of that shard, once a pass has asked for it
+  };
   enum class Unit : int64_t { forward, backward, both };
 
   void cut(const StepBatch& step);
@@ -84,9 +93,9 @@ class StagePasses {
   const PackedBatch& packed(int micro_batch);
   // Runs one unit of work, which a device may do by replaying it.
   void compute(Unit unit, const PipelineAction& action);
-  float* gradients_for(int64_t shard);
-  void pass_done(int64_t shard);
-  void push_empty();
+  float* gradients_for(int chunk, int64_t shard);
+  void pass_done(int chunk, int64_t shard);
+  void push_empty(int chunk);
   void advance() const {
     if (plan_.links) plan_.links->advance();
   }
@@ -96,10 +105,8 @@ class StagePasses {
   Objective& objective_;
   GradientReduce& sum_;
   const std::vector<Bucket>& buckets_;
-  int64_t dense_elements_;
   PassOptions options_;
   StagePlan plan_;
-  int64_t backward_chunks_ = 0;   // chunks that have a backward pass
   std::shared_ptr<void> losses_;  // (1, largest micro-batch)
 
   // Of the step under way.
@@ -108,9 +115,7 @@ class StagePasses {
   std::vector<uint32_t> places_;  // in the global batch, in the order of the shards
   std::vector<MicroBatch> micro_batches_;
   std::vector<std::pair<int, int>> in_slot_;  // micro-batch and chunk
-  std::vector<int64_t> passes_left_;          // backward passes of each shard
-  int64_t shard_ = 0;                         // the first that is not pushed
-  float* leaf_ = nullptr;                     // of that shard, once a pass has asked for it
+  std::vector<Chunk> chunks_;
   std::vector<int64_t> lengths_;
   std::vector<uint32_t> samples_;
   PackedBatch packed_;

@@ -53,7 +53,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       reserved_size(engine.backend(),
                     micro_batch_limits(objective.samples(), options.micro_batches, most_sequences));
   passes_ = std::make_unique<StagePasses>(
-      engine, objective, *sum_, buckets_, partition_.dense_elements(), limits.sequences,
+      engine, objective, *sum_, buckets_, limits.sequences,
       PassOptions{options.micro_batches, options.virtual_shards, options.lowest_layer},
       std::move(plan));
   host_streams_ = dropout_streams(engine.config(), options.seed, 0);
@@ -92,7 +92,8 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   float* weights = engine_.weights();
   if (!peers_) {
     const bool staged = staged_through_host(backend, comm_);
-    sum_ = make_gradient_reduce(backend, comm_, partition_, elements, shards, staged);
+    sum_ = make_gradient_reduce(backend, comm_, partition_, elements, shards, staged,
+                                elements_of_chunks(engine_.table()));
     weight_gather_ = make_weight_gather(backend, comm_, partition_, weights, words_move_, staged);
     return;
   }

@@ -67,12 +67,12 @@ class TwoHosts:
                                *launcher], capture_output=True, text=True, timeout=timeout)
 
 
-def compare(directory, hosts, name, *arguments):
+def compare(directory, hosts, name, *arguments, layout=()):
     alone, spread = directory / f"{name}-alone", directory / f"{name}-spread"
     common = ("train", "--max-steps", 8, "--batch-size", 11, "--dropout", 0.1, "--virtual-shards", 8, "--save-every",
               3, "--eval-every", 4, "--no-progress", *arguments)
     succeed(*common, "--output", alone)
-    done = hosts.run(4, *common, "--output", spread)
+    done = hosts.run(4, *common, *layout, "--output", spread)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "4 processes on 2 hosts" in done.stderr, done.stderr
     assert facts_of(spread)["hosts"] == "2"
@@ -90,6 +90,16 @@ def test_two_hosts_of_two_processes_train_to_the_bits_of_one_process(directory):
         compare(directory, hosts, "classification", "--model", MODEL, "--train", TRAIN, "--eval", EVAL,
                 "--label-column", "category")
         compare(directory, hosts, "qa", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD)
+
+
+def test_tensor_ranks_between_hosts(directory):
+    need(*MODELS)
+    cut = ("--tensor-shards", 2, "--micro-batches", 2)
+    with TwoHosts(directory) as hosts:
+        compare(directory, hosts, "classification", "--model", MODEL, "--train", TRAIN, "--eval", EVAL,
+                "--label-column", "category", *cut, layout=("--tp", 2, "--placement", "spread"))
+        compare(directory, hosts, "qa", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, *cut,
+                layout=("--tp", 2, "--pp", 2, "--placement", "TPD"))
 
 
 def test_a_checkpoint_of_two_hosts_continues_on_one_and_the_other_way_round(directory):

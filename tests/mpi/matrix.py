@@ -15,10 +15,12 @@ from training_jobs import QA, SMALL
 # Both say where to cut: what stages would choose for themselves depends on their number.
 TWO, TOKENS = ["--micro-batches", 2], ["--micro-batch-tokens", 160]
 WAYS = {"plain": TWO, "recompute": [*TWO, "--recompute"], "shard-optimizer": [*TWO, "--shard-optimizer"],
-        "micro-batches": TOKENS}
-# Processes, hosts, layout.
+        "micro-batches": TOKENS, "tensor-shards": [*TWO, "--tensor-shards", 2]}
+# Processes, hosts, layout; with tensor shards others.
 PLACES = [(1, 1), (2, 1), (3, 1), (2, 1, "--pp", 2), (4, 1), (8, 1), (4, 2, "--pp", 2, "--placement", "spread"), (2, 2),
           (4, 2), (6, 1, "--pp", 2, "--pipeline-schedule", "gpipe"), (8, 3)]
+TENSOR_PLACES = [(1, 1), (2, 1, "--tp", 2), (2, 2, "--tp", 2), (4, 2, "--tp", 2, "--placement", "spread"), (3, 1),
+                 (8, 3, "--tp", 2, "--pp", 2, "--placement", "TDP"), (6, 2, "--tp", 2), (2, 2, "--pp", 2)]
 TASKS = {"classification": [*SMALL, "--virtual-shards", 8, "--save-every", 2, "--keep-checkpoints", 99],
          "qa": [*QA, "--virtual-shards", 8, "--save-every", 1, "--keep-checkpoints", 99]}
 
@@ -53,14 +55,15 @@ def main():
     try:
         for (task, line), (way, more) in itertools.product(TASKS.items(), WAYS.items()):
             # Saving memory changes no bits; other micro-batches do, and are compared among themselves.
-            if way in ("plain", "micro-batches"):
+            if way in ("plain", "micro-batches", "tensor-shards"):
                 expected = None
-            for number, places in enumerate(PLACES):
+            all_places = TENSOR_PLACES if way == "tensor-shards" else PLACES
+            for number, places in enumerate(all_places):
                 out = directory / "run"
                 train(places, *line, *more, "--output", out)
                 found = [results(out)]
                 interrupt(out)
-                elsewhere = PLACES[(number + 3) % len(PLACES)]
+                elsewhere = all_places[(number + 3) % len(all_places)]
                 train(elsewhere, *line, *more, "--output", out, "--resume")
                 found.append(results(out))
                 expected = expected or found[0]

@@ -100,6 +100,7 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   add_other("max-eval-samples", o.max_samples, 0);
   add_other("skip-bad-rows", o.skip_bad_rows, false);
   add_other("ignore-unknown-labels", o.ignore_unknown_labels, false);
+  add_other("tensor-shards", tensor_shards_of(i), 1);
   add_other("batch-size", i.batch_size, 0);
   add_other("precision", i.precision, "auto");
   add_other("device", i.device, "auto");
@@ -146,7 +147,7 @@ void run(const EvaluateOptions& o) {
   enable_progress(!o.no_progress);
   open_console(o.quiet);
   for (const auto& line : evaluation->describe()) log(line);
-  if (!model.layout.empty()) log(model.layout);
+  for (const auto& line : model.layout) log(line);
   BatchDispatcher dispatcher(*model.engine, *model.stages);
   const double start = seconds_now();
   const int64_t sequences =

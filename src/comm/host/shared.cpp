@@ -26,7 +26,8 @@ class Shared final : public ParallelCommunicator {
     if (rank() != 0) count_sent(int64_t(mine.size()));
     return group_.gather(mine);
   }
-  void exchange(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+  void exchange(std::span<const Outgoing> out, std::span<const Incoming> in,
+                const LinkMessage&) override {
     FINETUNE_CHECK(out.empty() && in.empty());
   }
 

@@ -88,21 +88,23 @@ class Mpi final : public ParallelCommunicator {
     return all;
   }
 
-  void exchange(std::span<const Outgoing> out, std::span<const Incoming> in) override {
-    FINETUNE_CHECK(local_rank() < columns() || (out.empty() && in.empty()));
+  void exchange(std::span<const Outgoing> out, std::span<const Incoming> in,
+                const LinkMessage& message) override {
     Transfers transfers(comm_, "exchange");
     for (const Incoming& part : in) {
-      transfers.receive(part.data, part.bytes, peer(part.host), kExchange);
+      FINETUNE_CHECK(topology_.host_of(part.rank) != host());
+      transfers.receive(part.data, part.bytes, part.rank, kExchange);
     }
     for (const Outgoing& part : out) {
+      FINETUNE_CHECK(topology_.host_of(part.rank) != host());
       count_sent(int64_t(part.bytes));
-      transfers.send(part.data, part.bytes, peer(part.host), kExchange);
+      transfers.send(part.data, part.bytes, part.rank, kExchange);
     }
     transfers.wait(group_.process(), {{},
                                       [](const ProcessSlot&) { return false; },
                                       [this](int rank) { return name(rank); },
                                       [this](int rank) { return waits(rank); },
-                                      {}});
+                                      concat("is exchanging ", message.text(), " with it")});
   }
 
  private:
@@ -155,11 +157,6 @@ class Mpi final : public ParallelCommunicator {
                 "broadcast");
       wait(transfers);
     }
-  }
-
-  int peer(int of_host) const {
-    FINETUNE_CHECK(of_host >= 0 && of_host < hosts() && of_host != host());
-    return first_rank(of_host) + local_rank();
   }
 
   // For what all processes do in the same order.

@@ -45,7 +45,7 @@ class DeviceReduce final : public GradientReduce {
   }
 
   IndexRange shards() const override { return shards_->shards(); }
-  float* leaf() override { return shards_->leaf(); }
+  float* leaf(int chunk) override { return shards_->leaf(chunk); }
   float* sum() const override { return static_cast<float*>(memory_.get()); }
 
   void ready(int layer) override {
@@ -54,11 +54,11 @@ class DeviceReduce final : public GradientReduce {
     }
   }
 
-  void push(const TouchedRows& touched) override {
-    const std::vector<Addition> last = shards_->take();
+  void push(const TouchedRows& touched, int chunk) override {
+    const std::vector<Addition> last = shards_->take(chunk);
     backend_.merge_rows(at_element(last, partition_.dense_elements()), touched.list(all_rows()),
                         partition_.cols());
-    if (shards_->complete()) return send_buckets(last);
+    if (shards_->complete(chunk)) return send_buckets(last);
     backend_.merge(last, partition_.dense_elements());
   }
 

@@ -104,11 +104,22 @@ int groups_across_hosts(const Layout& layout, Axis axis, const std::vector<int>&
   }));
 }
 
-void check_tensor_shards(int64_t tensor_shards, int64_t tp, int64_t heads, int64_t intermediate) {
+std::string network_warning(const Layout& layout, const std::vector<int>& first_rank) {
+  const int across = groups_across_hosts(layout, Axis::tensor, first_rank);
+  if (across == 0) return {};
+  return concat(across, " of ", layout.world() / layout.tp(),
+                " groups of tensor ranks are on several hosts: each layer then waits for the "
+                "network at every sum (--placement, or a smaller --tp)");
+}
+
+void check_tensor_shards(int64_t tensor_shards, int64_t tp) {
   FINETUNE_CHECK(tensor_shards >= 1 && tp >= 1);
-  if (tensor_shards % tp != 0) {
-    throw usage_error("--tp ", tp, " does not divide --tensor-shards ", tensor_shards);
-  }
+  if (tensor_shards % tp == 0) return;
+  throw usage_error("--tp ", tp, " does not divide --tensor-shards ", tensor_shards);
+}
+
+void check_tensor_shards(int64_t tensor_shards, int64_t tp, int64_t heads, int64_t intermediate) {
+  check_tensor_shards(tensor_shards, tp);
   for (const auto& [count, what] : {std::pair(heads, " attention heads"),
                                     std::pair(intermediate, " columns of the feed-forward part")}) {
     if (count % tensor_shards == 0) continue;

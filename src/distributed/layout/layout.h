@@ -68,8 +68,12 @@ std::vector<int> hosts_of(const std::vector<int>& group, const std::vector<int>&
 // Groups of the axis that have members on several hosts.
 int groups_across_hosts(const Layout& layout, Axis axis, const std::vector<int>& first_rank);
 
+// A warning where groups of tensor ranks have members on several hosts; else empty.
+std::string network_warning(const Layout& layout, const std::vector<int>& first_rank);
+
 // Error(usage), naming the numbers, where tensor shards cannot be dealt to tensor ranks, or heads
 // and the feed-forward's columns not to tensor shards.
+void check_tensor_shards(int64_t tensor_shards, int64_t tp);
 void check_tensor_shards(int64_t tensor_shards, int64_t tp, int64_t heads, int64_t intermediate);
 
 }  // namespace finetune

@@ -23,4 +23,10 @@ Communicator& LayoutGroups::along(Axis axis) const {
   return own ? *own : world_;
 }
 
+std::vector<int> first_ranks(const Communicator& comm) {
+  std::vector<int> first;
+  for (int host = 0; host <= comm.hosts(); ++host) first.push_back(comm.first_rank(host));
+  return first;
+}
+
 }  // namespace finetune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "distributed/layout/layout.h"
@@ -29,5 +30,8 @@ class LayoutGroups {
   Coordinates place_;
   std::array<std::unique_ptr<Communicator>, 3> own_;  // in the order of Axis; null: the world's
 };
+
+// Of each host, and size() last.
+std::vector<int> first_ranks(const Communicator& comm);
 
 }  // namespace finetune

@@ -2,6 +2,7 @@
 #include "distributed/reduce/gradient_reduce.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/reduce/subtree_reduce.h"
@@ -13,14 +14,14 @@ namespace {
 class SharedReduce final : public GradientReduce {
  public:
   SharedReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition,
-               int64_t elements, int64_t shards)
+               int64_t elements, int64_t shards, std::vector<IndexRange> chunks)
       : subtrees_(backend, comm, partition, elements, shards, arenas_of_shards),
         shards_(backend, partition, part(shards, comm.size(), comm.rank()), subtrees_.arena(0),
-                subtrees_.arena_floats()) {}
+                subtrees_.arena_floats(), std::move(chunks)) {}
 
   IndexRange shards() const override { return shards_.shards(); }
-  float* leaf() override { return shards_.leaf(); }
-  void push(const TouchedRows& touched) override { shards_.push(touched); }
+  float* leaf(int chunk) override { return shards_.leaf(chunk); }
+  void push(const TouchedRows& touched, int chunk) override { shards_.push(touched, chunk); }
   void reduce_scatter(const TouchedRows& touched) override {
     shards_.finish();
     subtrees_.reduce_scatter(touched);
@@ -35,7 +36,7 @@ class SharedReduce final : public GradientReduce {
 class StagedReduce final : public GradientReduce {
  public:
   StagedReduce(Backend& backend, Communicator& comm, const ZeroPartition& partition,
-               int64_t elements, int64_t shards)
+               int64_t elements, int64_t shards, std::vector<IndexRange> chunks)
       : backend_(backend),
         partition_(partition),
         own_dense_(partition.dense_of(comm)),
@@ -46,13 +47,13 @@ class StagedReduce final : public GradientReduce {
     const IndexRange own = part(shards, comm.size(), comm.rank());
     const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));  // one for sums
     memory_ = backend.allocate(size_t(arenas * subtrees_.arena_floats()) * sizeof(float));
-    shards_ =
-        std::make_unique<LocalReduce>(backend, partition, own, sum(), subtrees_.arena_floats());
+    shards_ = std::make_unique<LocalReduce>(backend, partition, own, sum(),
+                                            subtrees_.arena_floats(), std::move(chunks));
   }
 
   IndexRange shards() const override { return shards_->shards(); }
-  float* leaf() override { return shards_->leaf(); }
-  void push(const TouchedRows& touched) override { shards_->push(touched); }
+  float* leaf(int chunk) override { return shards_->leaf(chunk); }
+  void push(const TouchedRows& touched, int chunk) override { shards_->push(touched, chunk); }
 
   void reduce_scatter(const TouchedRows& touched) override {
     const IndexRange dense{0, partition_.dense_elements()}, all{0, INT32_MAX};
@@ -88,12 +89,14 @@ class StagedReduce final : public GradientReduce {
 
 std::unique_ptr<GradientReduce> make_gradient_reduce(Backend& backend, Communicator& comm,
                                                      const ZeroPartition& partition,
-                                                     int64_t elements, int64_t shards,
-                                                     bool staged) {
+                                                     int64_t elements, int64_t shards, bool staged,
+                                                     std::vector<IndexRange> chunks) {
   if (staged) {
-    return std::make_unique<StagedReduce>(backend, comm, partition, elements, shards);
+    return std::make_unique<StagedReduce>(backend, comm, partition, elements, shards,
+                                          std::move(chunks));
   }
-  return std::make_unique<SharedReduce>(backend, comm, partition, elements, shards);
+  return std::make_unique<SharedReduce>(backend, comm, partition, elements, shards,
+                                        std::move(chunks));
 }
 
 }  // namespace finetune

@@ -15,18 +15,20 @@ namespace finetune {
 class LocalReduce {
  public:
   // `arenas`: arenas_needed(shards) of them, `arena_floats` apart, in the backend's memory.
+  // `chunks`: as make_gradient_reduce().
   LocalReduce(Backend& backend, const ZeroPartition& partition, IndexRange shards, float* arenas,
-              int64_t arena_floats);
+              int64_t arena_floats, std::vector<IndexRange> chunks = {});
 
   IndexRange shards() const { return shards_; }
   // Arena for the gradient of the next shard: zero in all rows of the word embedding; the dense
   // part is what an earlier step has left, to be overwritten. push() takes it in.
-  float* leaf() { return arena(counter_.leaf()); }
-  void push(const TouchedRows& touched);
+  float* leaf(int chunk) { return arena(counters_.at(size_t(chunk)).leaf()); }
+  void push(const TouchedRows& touched, int chunk);
   // The same, but the additions of whole arenas are for the caller to do.
-  std::vector<Addition> take();
-  bool complete() const { return counter_.complete(); }  // the last push has been
-  // After the last push: where the subtrees' sums lie, in order. Then the next round begins.
+  std::vector<Addition> take(int chunk);
+  bool complete(int chunk) const { return counters_.at(size_t(chunk)).complete(); }
+  // After the last push of each chunk: where the subtrees' sums lie, in order. Then the next round
+  // begins.
   std::vector<float*> finish();
 
   static int64_t arenas_needed(IndexRange shards) { return TreeCounter::slots_needed(shards); }
@@ -39,7 +41,8 @@ class LocalReduce {
   IndexRange shards_;
   float* arenas_;
   int64_t arena_floats_;
-  TreeCounter counter_;
+  std::vector<IndexRange> chunks_;
+  std::vector<TreeCounter> counters_;  // of each chunk
 };
 
 // Additions of whole arenas, but only of these elements and rows.

@@ -59,13 +59,14 @@ void SubtreeReduce::add_hosts_dense() {
       if (host == comm_.host()) continue;
       const IndexRange theirs = piece_of(host, begin);
       for (int64_t place : subtree_slots_) {
-        out.push_back({host, at(place) + theirs.begin, size_t(theirs.size()) * sizeof(float)});
+        out.push_back({comm_.column_peer(host), at(place) + theirs.begin,
+                       size_t(theirs.size()) * sizeof(float)});
       }
       for (int i = 0; i < subtrees_of_host_[size_t(host)]; ++i, to += own.size()) {
-        in.push_back({host, to, size_t(own.size()) * sizeof(float)});
+        in.push_back({comm_.column_peer(host), to, size_t(own.size()) * sizeof(float)});
       }
     }
-    comm_.exchange(out, in);
+    comm_.exchange(out, in, {"gradients"});
     std::vector<float*> here;
     for (int64_t place : subtree_slots_) here.push_back(at(place) + own.begin);
     auto subtrees = in_order(comm_, subtrees_of_host_, here, incoming_.data(), own.size());
@@ -113,13 +114,13 @@ void SubtreeReduce::add_hosts_rows(const TouchedRows& touched) {
     const std::span<const int32_t> theirs = rows_of(host);
     const size_t floats = theirs.size() * subtree_slots_.size() * size_t(cols);
     take(theirs, from);
-    out.push_back({host, from, floats * sizeof(float)});
+    out.push_back({comm_.column_peer(host), from, floats * sizeof(float)});
     from += floats;
     const size_t coming = size_t(subtrees_of_host_[size_t(host)]) * size_t(count);
-    in.push_back({host, to, coming * sizeof(float)});
+    in.push_back({comm_.column_peer(host), to, coming * sizeof(float)});
     to += coming;
   }
-  comm_.exchange(out, in);
+  comm_.exchange(out, in, {"gradients"});
   take(own, local_.data());
   std::vector<float*> here;
   for (size_t i = 0; i < subtree_slots_.size(); ++i)

@@ -1,7 +1,8 @@
-// Adds the partials of tensor shards through memory that the tensor ranks of a host share.
+// Adds the partials of tensor shards through shared memory and between hosts.
 #include "distributed/reduce/tensor_ranks_sum.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "core/error.h"
@@ -14,25 +15,22 @@ constexpr int64_t kLine = 16;        // floats of a cache line
 constexpr int64_t kGrain = 1 << 14;  // floats that are worth a thread
 constexpr int kBuffers = 2;          // what is read of one sum may be there when the next begins
 
-class SharedTensorSum final : public TensorSum {
+class TensorRanksSum final : public TensorSum {
  public:
-  SharedTensorSum(Communicator& comm, int64_t shards, int64_t most_floats)
+  TensorRanksSum(Communicator& comm, int64_t shards, int64_t most_floats)
       : comm_(comm), stride_((most_floats + kLine - 1) / kLine * kLine) {
-    FINETUNE_CHECK(comm.hosts() == 1 && shards % comm.size() == 0);
+    FINETUNE_CHECK(shards % comm.size() == 0);
     std::vector<Subtree> all;
-    for (int rank = 0; rank < comm.size(); ++rank) {
-      const IndexRange range = part(shards, comm.size(), rank);
-      const TreeCombination combined = combine_subtrees(leaves_of(range), false);
-      if (rank == comm.rank()) {
-        own_shards_ = range.size();
-        own_order_ = combined.additions;
-        own_left_ = combined.left;
-        first_place_ = int64_t(all.size());
-      }
+    for (int host = 0; host < comm.hosts(); ++host) {
+      const TreeCombination combined = subtrees_on(host, shards);
+      subtrees_of_host_.push_back(int(combined.left.size()));
       all.insert(all.end(), combined.subtrees.begin(), combined.subtrees.end());
     }
-    places_ = int64_t(all.size());
-    order_ = combine_subtrees(all, true).additions;
+    last_order_ = combine_subtrees(all, true).additions;
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      if (is_here(rank)) continue;
+      if (peer_here(rank) == comm.rank()) served_.push_back(rank);
+    }
     memory_ = comm.allocate_shared(size_t(kBuffers * places_ * stride_) * sizeof(float));
   }
 
@@ -46,50 +44,166 @@ class SharedTensorSum final : public TensorSum {
                        size_t(count) * sizeof(float));
     }
     comm_.host_barrier();
-    const IndexRange share = share_of(count);
-    add_share(share);
+    const IndexRange share = share_of(comm_.rank(), count);
+    add_here(share);
+    int64_t read = share.size();  // by this process, of what others of its host have written
+    for (int rank : served_) {
+      add_here(share_of(rank, count));
+      read += share_of(rank, count).size();
+    }
+    take_subtrees(share, count);
+    add_last(share);
+    pass_on_sums(share, count);
     comm_.host_barrier();
     backend.upload(partials[0].data, place(0), size_t(count) * sizeof(float));
-    const int64_t others = comm_.size() - 1;
-    comm_.count_sent(int64_t(sizeof(float)) *
-                     (int64_t(own_left_.size()) * (count - share.size()) + others * share.size()));
+    comm_.count_sent(int64_t(sizeof(float)) * (int64_t(own_left_.size()) * (count - read) +
+                                               (comm_.local_size() - 1) * read));
     turn_ = (turn_ + 1) % kBuffers;
   }
 
  private:
+  // What its ranks have together. Of this host also who writes what.
+  TreeCombination subtrees_on(int host, int64_t shards) {
+    std::vector<Subtree> written;
+    for (int rank = comm_.first_rank(host); rank < comm_.first_rank(host + 1); ++rank) {
+      const IndexRange range = part(shards, comm_.size(), rank);
+      const TreeCombination combined = combine_subtrees(leaves_of(range), false);
+      if (rank == comm_.rank()) {
+        own_shards_ = range.size();
+        own_order_ = combined.additions;
+        own_left_ = combined.left;
+        first_place_ = int64_t(written.size());
+      }
+      written.insert(written.end(), combined.subtrees.begin(), combined.subtrees.end());
+    }
+    TreeCombination combined = combine_subtrees(written, false);
+    if (host == comm_.host()) {
+      places_ = int64_t(written.size());
+      host_order_ = combined.additions;
+      host_left_ = combined.left;
+    }
+    return combined;
+  }
+
+  bool is_here(int rank) const {
+    const int first = comm_.first_rank(comm_.host());
+    return rank >= first && rank < first + comm_.local_size();
+  }
+  // Who on `host` exchanges with a rank of another host: its processes in turn.
+  int peer_on(int host, int rank) const {
+    const int first = comm_.first_rank(host), processes = comm_.first_rank(host + 1) - first;
+    return first + (rank < first ? rank : rank - processes) % processes;
+  }
+  int peer_here(int rank) const { return peer_on(comm_.host(), rank); }
+
   float* place(int64_t number) const {
     return static_cast<float*>(memory_.get()) + (turn_ * places_ + number) * stride_;
   }
-  // Whole cache lines, but for the last.
-  IndexRange share_of(int64_t count) const {
-    const IndexRange lines = part((count + kLine - 1) / kLine, comm_.size(), comm_.rank());
+  // What a rank adds: whole cache lines, but for the last.
+  IndexRange share_of(int rank, int64_t count) const {
+    const IndexRange lines = part((count + kLine - 1) / kLine, comm_.size(), rank);
     return {std::min(count, lines.begin * kLine), std::min(count, lines.end * kLine)};
   }
 
-  void add_share(IndexRange share) const {
-    parallel_ranges(share.size(), kGrain, [&](int64_t begin, int64_t end) {
-      for (TreeAddition addition : order_) {
-        float* to = place(addition.to) + share.begin;
-        const float* from = place(addition.from) + share.begin;
+  // The subtrees of this host from those of its ranks.
+  void add_here(IndexRange share) const {
+    std::vector<float*> terms;
+    for (int64_t i = 0; i < places_; ++i) terms.push_back(place(i) + share.begin);
+    add_terms(terms, host_order_, share.size());
+  }
+
+  // Of this process's share from the other hosts, and to those it serves of theirs.
+  void take_subtrees(IndexRange share, int64_t count) {
+    if (comm_.hosts() == 1) return;
+    std::vector<Communicator::Outgoing> out;
+    std::vector<Communicator::Incoming> in;
+    for (int rank : served_) {
+      const IndexRange theirs = share_of(rank, count);
+      for (int number : host_left_) {
+        out.push_back({rank, place(number) + theirs.begin, bytes_of(theirs)});
+      }
+    }
+    int64_t coming = 0;
+    for (int host = 0; host < comm_.hosts(); ++host) {
+      if (host != comm_.host()) coming += subtrees_of_host_[size_t(host)] * share.size();
+    }
+    incoming_.resize(size_t(coming));
+    float* to = incoming_.data();
+    for (int host = 0; host < comm_.hosts(); ++host) {
+      if (host == comm_.host()) continue;
+      for (int i = 0; i < subtrees_of_host_[size_t(host)]; ++i, to += share.size()) {
+        in.push_back({peer_on(host, comm_.rank()), to, bytes_of(share)});
+      }
+    }
+    comm_.exchange(out, in, kMessage);
+  }
+
+  // The whole tree, whose root comes to place 0.
+  void add_last(IndexRange share) {
+    std::vector<float*> terms;
+    float* from = incoming_.data();
+    for (int host = 0; host < comm_.hosts(); ++host) {
+      if (host == comm_.host()) {
+        for (int number : host_left_) terms.push_back(place(number) + share.begin);
+        continue;
+      }
+      for (int i = 0; i < subtrees_of_host_[size_t(host)]; ++i, from += share.size()) {
+        terms.push_back(from);
+      }
+    }
+    add_terms(terms, last_order_, share.size());
+    float* home = place(0) + share.begin;
+    if (terms[0] != home) std::memcpy(home, terms[0], bytes_of(share));
+  }
+
+  // This process's share of the sum to all other hosts, and theirs to this one.
+  void pass_on_sums(IndexRange share, int64_t count) {
+    if (comm_.hosts() == 1) return;
+    std::vector<Communicator::Outgoing> out;
+    std::vector<Communicator::Incoming> in;
+    for (int host = 0; host < comm_.hosts(); ++host) {
+      if (host == comm_.host()) continue;
+      out.push_back({peer_on(host, comm_.rank()), place(0) + share.begin, bytes_of(share)});
+    }
+    for (int rank : served_) {
+      const IndexRange theirs = share_of(rank, count);
+      in.push_back({rank, place(0) + theirs.begin, bytes_of(theirs)});
+    }
+    comm_.exchange(out, in, kMessage);
+  }
+
+  static size_t bytes_of(IndexRange share) { return size_t(share.size()) * sizeof(float); }
+  static void add_terms(std::span<float* const> terms, std::span<const TreeAddition> order,
+                        int64_t count) {
+    parallel_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
+      for (TreeAddition addition : order) {
+        float* to = terms[size_t(addition.to)];
+        const float* from = terms[size_t(addition.from)];
         for (int64_t i = begin; i < end; ++i) to[i] += from[i];
       }
     });
   }
 
+  static constexpr LinkMessage kMessage{"sums of tensor shards"};
+
   Communicator& comm_;
   int64_t stride_;  // floats of a place
   int64_t own_shards_ = 0, first_place_ = 0, places_ = 0;
-  std::vector<TreeAddition> own_order_, order_;  // of own shards; of all ranks' subtrees
-  std::vector<int> own_left_;
+  // Of own shards; of the subtrees that this host's ranks write; of all hosts' subtrees.
+  std::vector<TreeAddition> own_order_, host_order_, last_order_;
+  std::vector<int> own_left_, host_left_;
+  std::vector<int> subtrees_of_host_;
+  std::vector<int> served_;  // ranks of other hosts with which this one exchanges their shares
   std::shared_ptr<void> memory_;
+  std::vector<float> incoming_;
   int turn_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<TensorSum> make_shared_tensor_sum(Communicator& comm, int64_t tensor_shards,
-                                                  int64_t most_floats) {
-  return std::make_unique<SharedTensorSum>(comm, tensor_shards, most_floats);
+std::unique_ptr<TensorSum> make_tensor_ranks_sum(Communicator& comm, int64_t tensor_shards,
+                                                 int64_t most_floats) {
+  return std::make_unique<TensorRanksSum>(comm, tensor_shards, most_floats);
 }
 
 }  // namespace finetune

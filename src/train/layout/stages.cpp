@@ -54,23 +54,6 @@ BatchSize training_size(const Session& s, const Backend& backend) {
                                           samples_of_a_shard(s.options)));
 }
 
-std::vector<int> first_ranks(const Communicator& comm) {
-  std::vector<int> first;
-  for (int host = 0; host <= comm.hosts(); ++host) first.push_back(comm.first_rank(host));
-  return first;
-}
-
-void require_tensor_ranks_on_a_host(const Layout& layout, const std::vector<int>& first_rank) {
-  for (const std::vector<int>& group : layout.groups(Axis::tensor)) {
-    if (hosts_of(group, first_rank).size() == 1) continue;
-    std::vector<std::string> ranks;
-    for (int rank : group) ranks.push_back(concat(rank));
-    throw usage_error("--tp ", layout.tp(), ": the tensor ranks ", join(ranks, ", "),
-                      " are on several hosts, which is not built; choose another --placement or a "
-                      "smaller --tp");
-  }
-}
-
 }  // namespace
 
 void make_groups(Session& s) {
@@ -78,7 +61,6 @@ void make_groups(Session& s) {
   agree_on_errors(s.comm, [&] {
     layout = Layout(s.comm.size(), s.options.pp.value_or(1), s.options.tp.value_or(1),
                     parse_placement(s.options.placement));
-    require_tensor_ranks_on_a_host(layout, first_ranks(s.comm));
   });
   s.groups = std::make_unique<LayoutGroups>(s.comm, layout);
 }
@@ -96,15 +78,7 @@ StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind h
 }
 
 void cut_into_stages(Session& s) {
-  agree_on_errors(s.comm, [&] {
-    s.split = stages_of(s.options, s.model.config, s.head.kind);
-    const int64_t dp = s.groups->layout().dp();
-    if (s.split.chunks_of_a_stage() > 1 && *s.options.virtual_shards > dp) {
-      throw usage_error("--pipeline-schedule interleaved needs a replica for each virtual shard: ",
-                        "--virtual-shards is ", *s.options.virtual_shards, ", the replicas are ",
-                        dp);
-    }
-  });
+  agree_on_errors(s.comm, [&] { s.split = stages_of(s.options, s.model.config, s.head.kind); });
 }
 
 ModelPart own_part(const Session& s) {
@@ -116,8 +90,8 @@ std::unique_ptr<TensorSum> make_tensor_sum(Session& s, const Backend& backend,
   if (s.groups->layout().tp() == 1) return nullptr;
   int64_t tokens = training_size(s, backend).tokens;
   if (evaluation.tokens > 0) tokens = std::max(tokens, reserved_size(backend, evaluation).tokens);
-  return make_shared_tensor_sum(s.groups->tensor(), *s.options.tensor_shards,
-                                tokens * s.model.config.hidden_size);
+  return make_tensor_ranks_sum(s.groups->tensor(), *s.options.tensor_shards,
+                               tokens * s.model.config.hidden_size);
 }
 
 void reserve_buffers(Session& s, BatchSize evaluation) {

@@ -16,7 +16,7 @@ void make_groups(Session& session);
 
 // The model's layers cut into stages, the same on all processes. Error(usage) naming the numbers.
 StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head);
-// Of resolved options. Error(usage) also where the schedule and the virtual shards do not fit.
+// Of resolved options.
 void cut_into_stages(Session& session);
 ModelPart own_part(const Session& session);
 // Collective over the tensor ranks: their sum, for the largest micro-batches of training and of

@@ -157,10 +157,8 @@ std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks) 
 std::vector<std::string> layout_warnings(const LayoutRun& run) {
   const Layout& layout = run.layout;
   std::vector<std::string> warnings;
-  if (const int across = groups_across_hosts(layout, Axis::tensor, run.first_rank)) {
-    warnings.push_back(concat(across, " of ", layout.world() / layout.tp(),
-                              " groups of tensor ranks are on several hosts: each layer then waits "
-                              "for the network four times (--placement, or a smaller --tp)"));
+  if (std::string warning = network_warning(layout, run.first_rank); !warning.empty()) {
+    warnings.push_back(std::move(warning));
   }
   const int64_t m = run.replica_micro_batches();
   if (m < layout.pp()) {

@@ -77,8 +77,12 @@ def test_the_exported_model_is_whole(directory):
     out = directory / "run"
     succeed(*line(model, out, "--precision", "fp32", "--eval", EVAL, "--tensor-shards", 4))
     ours = metrics_of(out)
-    uncut = metrics_in(succeed("evaluate", "--model", out / "model", "--data", EVAL, "--label-column", "category",
-                               "--precision", "fp32", "--json", *DEVICE).out)
+    evaluate = ["evaluate", "--model", out / "model", "--data", EVAL, "--label-column", "category", "--precision", "fp32",
+                "--json", *DEVICE]
+    cut = metrics_in(succeed(*evaluate, "--tensor-shards", 4).out)
+    assert {name: ours[name] for name in cut} == cut, (cut, ours)
+    uncut = metrics_in(succeed(*evaluate).out)
+    assert uncut["eval_loss"] != ours["eval_loss"]
     assert abs(uncut["eval_loss"] - ours["eval_loss"]) <= 2e-6 * ours["eval_loss"], (uncut, ours)
     # A run that begins with it has all of its tensors: nothing is left out, nothing is new.
     log = succeed(*line(out / "model", directory / "next", "--tensor-shards", 2)).err

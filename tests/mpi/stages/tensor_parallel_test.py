@@ -63,10 +63,21 @@ def test_rows(directory):
             (4, 2, "--tp", 2), (4, 1, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
+def test_rows_on_several_hosts(directory):
+    """Tensor ranks of a group between hosts, side by side or spread, and hosts with unequal shares of them."""
+    line = [*rows(directory, num_attention_heads=4), "--virtual-shards", 2, "--micro-batches", 2, "--precision"]
+    same_on(directory, [*line, "fp32"], 4, (2, 2, "--tp", 2), (4, 2, "--tp", 4, "--recompute"), (4, 3, "--tp", 4),
+            (4, 2, "--tp", 2, "--placement", "TPD"),
+            (8, 2, "--tp", 2, "--pp", 2, "--placement", "TDP", "--pipeline-schedule", "interleaved"),
+            (4, 3, "--tp", 2, "--pp", 2, "--placement", "PTD"))
+    same_on(directory, [*line, "bf16"], 2, (2, 2, "--tp", 2), (6, 4, "--tp", 2, "--placement", "PDT"))
+
+
 def test_questions(directory):
     model = model_of(directory, QA_MODEL)
     line = options_of(model, *QUESTIONS, "--virtual-shards", 2, "--micro-batches", 3)
-    same_on(directory, line, 2, (2, 1, "--tp", 2), (4, 2, "--tp", 2, "--pp", 2, "--recompute"))
+    same_on(directory, line, 2, (2, 1, "--tp", 2), (4, 2, "--tp", 2, "--pp", 2, "--recompute"),
+            (4, 2, "--tp", 2, "--pp", 2, "--placement", "spread"))
 
 
 def test_more_shards_than_ranks_in_bf16(directory):
@@ -107,20 +118,26 @@ def long_run(directory, *more):
 
 
 def test_a_killed_tensor_rank_ends_the_job(directory):
-    out = directory / "run"
-    kill_one(Job("-n", 4, BINARY, *long_run(directory), "--output", out), out, 3, 8)
+    for hosts, more in ((1, []), (2, ["--placement", "spread"])):
+        out = directory / f"run-{hosts}"
+        job = Job("-n", 4, BINARY, *long_run(directory, *more), "--output", out, hosts=hosts)
+        kill_one(job, out, 3, 8)
+        told = "2 of 2 groups of tensor ranks are on several hosts" in (out / "log.txt").read_text()
+        assert told == (hosts == 2), hosts
 
 
 def test_a_stopped_tensor_rank_ends_the_job_in_time(directory):
-    out = directory / "run"
-    job = Job("-n", 2, BINARY, *long_run(directory, "--comm-timeout", "2s"), "--output", out)
-    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 4, job), job.wait()
-    os.kill(ranks_of(out)[1], signal.SIGSTOP)
-    start = time.time()
-    result = job.wait()
-    assert 1.5 < time.time() - start < 10, time.time() - start
-    one_error(result, 5, "rank 1 ", "2 s")
-    nothing_left(out)
+    for processes, hosts, words in ((2, 1, []), (2, 2, ["exchanging sums of tensor shards"]), (4, 2, [])):
+        out = directory / f"run-{processes}-{hosts}"
+        line = long_run(directory, "--comm-timeout", "2s", "--placement", "spread")
+        job = Job("-n", processes, BINARY, *line, "--output", out, hosts=hosts)
+        assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 4, job), job.wait()
+        os.kill(ranks_of(out)[1], signal.SIGSTOP)
+        start = time.time()
+        result = job.wait()
+        assert 1.5 < time.time() - start < 10, time.time() - start
+        one_error(result, 5, "rank 1 ", "2 s", *words)
+        nothing_left(out)
 
 
 def test_what_is_impossible(directory):
@@ -129,8 +146,7 @@ def test_what_is_impossible(directory):
             (3, 1, ["--tp", 2], ["3 processes", "--tp 2"]),
             (2, 1, ["--tp", 2, "--tensor-shards", 1], ["--tp 2", "--tensor-shards 1"]),
             (4, 1, ["--tp", 4], ["2 attention heads", "--tensor-shards 4"]),
-            (2, 2, ["--tp", 2], ["--tp 2", "0, 1", "several hosts", "not built"]),
-            (4, 2, ["--tp", 2, "--placement", "spread"], ["0, 2", "several hosts"])):
+            (2, 2, ["--tp", 2, "--tensor-shards", 3], ["--tp 2", "--tensor-shards 3"])):
         one_error(run_on(processes, *line, *more, "--output", out, hosts=hosts), 2, *words)
         assert not out.exists(), more
     fail(2, *line, "--tp", 2, "--output", out, words=["1 process", "--tp 2"])

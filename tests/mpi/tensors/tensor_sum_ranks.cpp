@@ -59,14 +59,14 @@ std::vector<float> sum_of(Backend& backend, TensorSum& sum, IndexRange shards, i
 }
 
 void check_sums(Communicator& comm, Backend& backend, int64_t shards, int64_t turns) {
-  const auto shared = make_shared_tensor_sum(comm, shards, kMost);
+  const auto sum = make_tensor_ranks_sum(comm, shards, kMost);
   const auto solo = make_solo_tensor_sum(shards);
   int64_t sent = comm.bytes_sent(), counts = 0;
   for (int64_t turn = 0; turn < turns; ++turn) {
     const int64_t count = turn % 7 == 0 ? kMost : turn % 5 == 0 ? 1 : 1 + turn * 37 % kMost;
     counts += count;
     const auto expected = sum_of(backend, *solo, {0, shards}, turn, count);
-    const auto got = sum_of(backend, *shared, part(shards, comm.size(), comm.rank()), turn, count);
+    const auto got = sum_of(backend, *sum, part(shards, comm.size(), comm.rank()), turn, count);
     require(equal_bits(got, expected), concat("sum ", turn));
   }
   sent = comm.bytes_sent() - sent;
@@ -74,11 +74,16 @@ void check_sums(Communicator& comm, Backend& backend, int64_t shards, int64_t tu
   comm.all_gather(&sent, sizeof sent, all.data());
   int64_t total = 0;
   for (int64_t bytes : all) total += bytes;
-  // With a subtree each, all ranks together: 2 (t - 1) messages of every sum.
-  const int64_t own = shards / comm.size();
-  if ((own & (own - 1)) == 0) {
-    require(total == 2 * (comm.size() - 1) * counts * 4, concat(total, " bytes sent"));
+  // With a subtree each, and each host too, all ranks together: 2 (t - 1) messages of every sum.
+  auto one_subtree = [&](int first, int last) {
+    const int64_t begin = part(shards, comm.size(), first).begin;
+    return subtrees_of({begin, part(shards, comm.size(), last).end}).size() == 1;
+  };
+  bool counted = one_subtree(comm.rank(), comm.rank());
+  for (int host = 0; host < comm.hosts(); ++host) {
+    counted = counted && one_subtree(comm.first_rank(host), comm.first_rank(host + 1) - 1);
   }
+  if (counted) require(total == 2 * (comm.size() - 1) * counts * 4, concat(total, " bytes sent"));
 }
 
 struct Steps {
@@ -118,7 +123,7 @@ void check_model(Communicator& comm, Backend& backend, int64_t shards, bool reco
   config.hidden_size = 6 * shards;
   config.intermediate_size = 10 * shards;
   ModelPart held = ModelPart::whole(config, shards);
-  const auto sum = make_shared_tensor_sum(comm, shards, 32 * config.hidden_size);
+  const auto sum = make_tensor_ranks_sum(comm, shards, 32 * config.hidden_size);
   for (Head head : test::kHeads) {
     const ParameterTable all(config, head, held);
     const Steps expected = steps_of(backend, config, all, nullptr, recompute);

@@ -34,7 +34,7 @@ TEST_CASE("a process alone is rank 0 of 1, and every collective is at once") {
   const std::vector<std::vector<uint8_t>> parts = {{1, 2, 3}};
   CHECK(c->scatter(parts) == parts[0]);
   CHECK(c->gather(parts[0]) == parts);
-  c->exchange({}, {});
+  c->exchange({}, {}, {"nothing"});
   CHECK(c->claim_error_report());
   c->finish();
 }

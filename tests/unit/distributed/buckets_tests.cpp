@@ -67,6 +67,27 @@ TEST_CASE("a bucket has nothing of layers whose gradients come after its own") {
   CHECK(backward_buckets(table, 7, 1).empty());
 }
 
+TEST_CASE("each chunk has the gradients of its layers, the first one but for the words") {
+  for (int stage : {0, 1}) {
+    CAPTURE(stage);
+    ModelPart part;
+    for (int64_t block : {stage, stage + 2}) part.chunks.push_back({2 * block, 2 * block + 2});
+    part.embeddings = stage == 0;
+    part.head = stage == 1;
+    const ParameterTable table(config_of(8), Head{HeadKind::sequence, 3}, part);
+    const std::vector<IndexRange> elements = elements_of_chunks(table);
+    REQUIRE(elements.size() == 2);
+    CHECK(elements[1].begin == 0);
+    CHECK(elements[1].end == elements[0].begin);
+    const Parameter* words = word_embeddings(table);
+    CHECK(elements[0].end == (words ? words->offset : table.size()));
+    for (const Parameter& p : table.parameters()) {
+      const bool upper = p.layer > part.chunks[0].end;
+      CHECK((&p == words || elements[upper].contains(p.offset)));
+    }
+  }
+}
+
 TEST_CASE("owners have a slice of every bucket") {
   const ParameterTable table(config_of(5), Head{HeadKind::sequence, 3});
   for (int lowest : {0, 3}) {

@@ -165,8 +165,8 @@ void check_sums_of_one_process(bool staged) {
         CAPTURE(round);
         int64_t not_zero = 0, wrong = 0;
         for (int64_t k = 0; k < shards; ++k) {
-          float* leaf = sum.leaf();
-          CHECK(leaf == sum.leaf());
+          float* leaf = sum.leaf(0);
+          CHECK(leaf == sum.leaf(0));
           if (std::find(arenas.begin(), arenas.end(), leaf) == arenas.end()) {
             arenas.push_back(leaf);
             leaf[words + 7 * cols + 1] = float(arenas.size());  // of a row that nobody needs
@@ -175,7 +175,7 @@ void check_sums_of_one_process(bool staged) {
             not_zero += i >= words && leaf[i] != 0.0f;
             leaf[i] = leaf_value(k, i);
           });
-          sum.push(touched);
+          sum.push(touched, 0);
         }
         sum.reduce_scatter(touched);
         elements([&](int64_t i) {

@@ -151,3 +151,10 @@ TEST_CASE("impossible layouts are one line with their numbers") {
                  "3074 columns of the feed-forward part are not a multiple of --tensor-shards 4"));
   check_tensor_shards(4, 2, 12, 3072);
 }
+
+TEST_CASE("tensor ranks on several hosts are told") {
+  CHECK(network_warning(Layout(4, 1, 2), {0, 2, 4}).empty());
+  CHECK(contains(network_warning(Layout(4, 1, 2), {0, 3, 4}), "1 of 2 groups of tensor ranks"));
+  CHECK(contains(network_warning(Layout(4, 1, 2, kSpread), {0, 2, 4}), "2 of 2 groups"));
+  CHECK(contains(message_of([] { check_tensor_shards(3, 2); }), "--tp 2"));
+}

@@ -156,8 +156,8 @@ TEST_CASE("a stage without embeddings: partition, sums, moments, weights") {
     CHECK(moments.dense(table.size() - 1) == moments.data() + table.size() - 1);
     const auto sum = make_gradient_reduce(*backend, *comm, partition, table.size(), 3, staged);
     for (int shard = 0; shard < 3; ++shard) {
-      std::fill_n(sum->leaf(), table.size(), float(shard + 1));
-      sum->push(touched);
+      std::fill_n(sum->leaf(0), table.size(), float(shard + 1));
+      sum->push(touched, 0);
     }
     sum->reduce_scatter(touched);
     CHECK(std::count(sum->sum(), sum->sum() + table.size(), 6.0f) == table.size());

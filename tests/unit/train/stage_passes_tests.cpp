@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "core/numeric/philox.h"
+#include "distributed/pipeline/pipeline_schedule.h"
 #include "op_case.h"
 #include "tasks/task.h"
 #include "train/stage_passes.h"
@@ -18,7 +19,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kSamples = 9, kShards = 3, kLayers = 3;
+constexpr int64_t kSamples = 9, kShards = 3, kLayers = 4;
 constexpr BatchSize kLargest{80, 9};
 
 struct Data {
@@ -87,9 +88,9 @@ struct Process {
         partition(engine.table(), 1, 1),
         touched(engine.backend(), partition.row_count()),
         sum(make_gradient_reduce(engine.backend(), *comm, partition, engine.table().size(), kShards,
-                                 false)),
+                                 false, elements_of_chunks(engine.table()))),
         losses(engine.backend().allocate(kShards * sizeof(double))),
-        passes(engine, *objective, *sum, buckets, partition.dense_elements(), kLargest.sequences,
+        passes(engine, *objective, *sum, buckets, kLargest.sequences,
                {c.micro_batches, kShards, c.lowest}, std::move(plan)) {
     engine.reserve(kLargest, {}, c.recompute, slots);
     engine.set_weights([&](float* arena) { initialize(engine.table(), 0.2, 1, arena); });
@@ -206,25 +207,62 @@ void compare(Process& whole, const std::vector<std::unique_ptr<Process>>& stages
   CHECK(compared == whole.engine.table().parameters().size());
 }
 
-void check_stages(const Case& c) {
+// What a stage holds, does and needs.
+struct Stage {
+  ModelPart part;
+  std::function<std::vector<PipelineAction>(int64_t)> actions;
+  int64_t slots = 1;
+};
+
+std::vector<Stage> three_stages(const Case& c) {
+  const std::vector<IndexRange> layers = {{0, 1}, {1, 2}, {2, kLayers}};
+  const int p = int(layers.size());
+  std::vector<Stage> stages;
+  for (int s = 0; s < p; ++s) {
+    Stage& stage = stages.emplace_back();
+    stage.part.chunks = {layers[size_t(s)]};
+    stage.part.embeddings = s == 0;
+    stage.part.head = s + 1 == p;
+    const bool trains = stage.part.head || c.lowest <= layers[size_t(s)].end;
+    const bool below = s > 0 && c.lowest <= layers[size_t(s)].begin;
+    stage.actions = [=](int64_t m) { return actions_of(s, p, int(m), trains, below); };
+    stage.slots = p - s;
+  }
+  return stages;
+}
+
+// Interleaved: a chunk goes backward over a shard after another has gone over the next one.
+std::vector<Stage> two_stages_of_two_chunks(const Case& c) {
+  PipelineShape shape{PipelineKind::interleaved, 2, 2};
+  shape.lowest_block = std::clamp(c.lowest - 1, 0, shape.blocks() - 1);  // each has one layer
+  std::vector<Stage> stages;
+  for (int s = 0; s < shape.stages; ++s) {
+    Stage& stage = stages.emplace_back();
+    for (int64_t block : {s, s + 2}) stage.part.chunks.push_back({block, block + 1});
+    stage.part.embeddings = s == 0;
+    stage.part.head = s + 1 == shape.stages;
+    stage.actions = [=](int64_t m) mutable {
+      shape.micro_batches = int(m);
+      return pipeline_actions(shape, s);
+    };
+    shape.micro_batches = 4 * int(kSamples);
+    stage.slots = most_slots(shape, s);
+  }
+  return stages;
+}
+
+void check_stages(const Case& c, const std::vector<Stage>& layout) {
   const Data data(config_of().vocab_size);
   Process whole(c, data, ModelPart::whole(config_of()), 1, {});
   ThreadLinks::Shared shared;
   std::vector<std::unique_ptr<ThreadLinks>> links;
   std::vector<std::unique_ptr<Process>> stages;
-  const std::vector<IndexRange> layers = {{0, 1}, {1, 2}, {2, 3}};
-  const int p = int(layers.size());
+  const int p = int(layout.size());
   for (int s = 0; s < p; ++s) {
-    ModelPart part;
-    part.chunks = {layers[size_t(s)]};
-    part.embeddings = s == 0;
-    part.head = s + 1 == p;
-    const bool trains = part.head || c.lowest <= layers[size_t(s)].end;
-    const bool below = s > 0 && c.lowest <= layers[size_t(s)].begin;
+    const Stage& stage = layout[size_t(s)];
     links.push_back(std::make_unique<ThreadLinks>(shared, s));
-    StagePlan plan{[=](int64_t m) { return actions_of(s, p, int(m), trains, below); },
-                   links.back().get()};
-    stages.push_back(std::make_unique<Process>(c, data, part, p - s, std::move(plan)));
+    StagePlan plan{stage.actions, links.back().get()};
+    stages.push_back(std::make_unique<Process>(c, data, stage.part, stage.slots, std::move(plan)));
     links.back()->backend = &stages.back()->engine.backend();
   }
   // A device records work when it comes again, and repeats it from then on.
@@ -244,6 +282,11 @@ void check_stages(const Case& c) {
   }
 }
 
+void check_layouts(const Case& c) {
+  check_stages(c, three_stages(c));
+  check_stages(c, two_stages_of_two_chunks(c));
+}
+
 }  // namespace
 
 TEST_CASE("stages sum the gradients of one process, over shards and micro-batches") {
@@ -255,12 +298,13 @@ TEST_CASE("stages sum the gradients of one process, over shards and micro-batche
         for (int lowest : {0, 2, int(kLayers) + 1}) {
           if (factory.device == test::Device::gpu && recompute != (lowest == 2)) continue;  // slow
           INFO("lowest ", lowest, recompute ? " recompute" : "");
-          check_stages({factory, head, MicroBatching::into(2), kSamples, recompute, lowest});
+          check_layouts({factory, head, MicroBatching::into(2), kSamples, recompute, lowest});
         }
       }
-      check_stages({factory, head, MicroBatching::of_tokens(7)});
-      check_stages({factory, head, MicroBatching::into(1), 2});  // an empty shard
-      check_stages({factory, head, MicroBatching::into(4), 1});  // fewer micro-batches than stages
+      check_layouts({factory, head, MicroBatching::of_tokens(7)});
+      check_layouts({factory, head, MicroBatching::into(1), kSamples, false, 3});  // odd rounds
+      check_layouts({factory, head, MicroBatching::into(1), 2});                   // an empty shard
+      check_layouts({factory, head, MicroBatching::into(4), 1});  // fewer micro-batches than stages
     }
   }
 }
