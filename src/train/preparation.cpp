@@ -100,6 +100,7 @@ void Preparation::check_options() {
       s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
     }
     comm_.set_timeout(comm_timeout_seconds(s_.options));
+    comm_.set_remedy("--resume continues from the newest whole checkpoint");
   });
   require_equal_processes(comm_, s_.options);
 }

@@ -121,6 +121,7 @@ def kill_one(job, out, rank, steps):
     nothing_left(out)
     errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
     assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
+    assert errors[0].endswith("; --resume continues from the newest whole checkpoint"), result
 
 
 def lines_in(path):

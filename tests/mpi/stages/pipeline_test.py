@@ -93,8 +93,10 @@ def test_few_samples(directory):
 def test_defaults_are_kept(directory):
     """Shards are the replicas, micro-batches about four a stage; a run goes on with them."""
     line, out = rows(directory), directory / "run"
-    succeed_on(4, *line, "--pp", 2, "--save-every", 2, "--keep-checkpoints", 9, "--output", out)
+    first = succeed_on(4, *line, "--pp", 2, "--save-every", 2, "--keep-checkpoints", 9, "--output", out, "--json")
     expected = comparable(results_of(out))
+    cut = {name: value for name, value in json.loads(first.out)["options"].items() if "shards" in name or "micro" in name}
+    assert cut == {"micro-batches": 8, "virtual-shards": 2}, first.out
     assert facts_of(out)["virtual_shards"] == "2"
     config = (out / "config.toml").read_text()
     assert "\nmicro-batches = 8\n" in config and "micro-batch-tokens" not in config, config
