@@ -28,12 +28,6 @@ def train(places, *line):
     succeed(*line) if processes == 1 else succeed_on(processes, *line, *layout, hosts=hosts)
 
 
-def results(out):
-    """Without what only a pipeline has."""
-    sha256, metrics, *rest = results_of(out)
-    return sha256, {name: value for name, value in metrics.items() if not name.startswith(("pipeline_", "pp_"))}, *rest
-
-
 def words(places):
     processes, hosts, *layout = places
     return " ".join(map(str, [processes, "processes on", hosts, "hosts", *layout]))
@@ -58,11 +52,11 @@ def main():
             for number, places in enumerate(PLACES):
                 out = directory / "run"
                 train(places, *line, *more, "--output", out)
-                found = [results(out)]
+                found = [results_of(out)]
                 interrupt(out)
                 elsewhere = PLACES[(number + 3) % len(PLACES)]
                 train(elsewhere, *line, *more, "--output", out, "--resume")
-                found.append(results(out))
+                found.append(results_of(out))
                 expected = expected or found[0]
                 compared += 2
                 equal += sum(result == expected for result in found)

@@ -132,7 +132,7 @@ def results_of(out):
     """What must not depend on processes, hosts, threads or interruptions."""
     out = Path(out)
     timeless = {name: value for name, value in metrics_of(out).items()
-                if not name.endswith(("_per_second", "runtime", "memory_mb", "startup_seconds"))}
+                if not name.endswith(("_per_second", "runtime", "memory_mb", "startup_seconds", "_bytes", "_bubble"))}
     files = {path.name: path.read_bytes() for path in out.iterdir()
              if path.name.startswith(("predictions", "nbest", "null_odds", "confusion", "per_class"))}
     files["model"] = (out / "model/model.safetensors").read_bytes()

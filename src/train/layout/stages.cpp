@@ -111,13 +111,15 @@ ModelPart own_part(const Session& s) {
   return part_of(s.split, s.groups->layout(), *s.options.tensor_shards, s.comm.rank());
 }
 
-std::unique_ptr<TensorSum> make_tensor_sum(Session& s, const Backend& backend,
-                                           BatchSize evaluation) {
+std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& s, const Backend& backend,
+                                                  BatchSize evaluation) {
   if (s.groups->layout().tp() == 1) return nullptr;
   int64_t tokens = training_size(s, backend).tokens;
   if (evaluation.tokens > 0) tokens = std::max(tokens, reserved_size(backend, evaluation).tokens);
-  return make_shared_tensor_sum(s.groups->tensor(), *s.options.tensor_shards,
-                                tokens * s.model.config.hidden_size);
+  Communicator& ranks = s.groups->tensor();
+  return std::make_unique<CountedTensorSum>(
+      ranks,
+      make_shared_tensor_sum(ranks, *s.options.tensor_shards, tokens * s.model.config.hidden_size));
 }
 
 void reserve_buffers(Session& s, BatchSize evaluation) {
@@ -217,14 +219,34 @@ void write_layout(const Session& s) {
   write_layout(s.directory->layout(), {run, host_names(s.comm)});
 }
 
-void add_pipeline_metrics(Session& s, int64_t steps, Metrics& metrics) {
-  if (!s.links) return;
-  const int64_t own = s.links->bytes_sent();
-  std::vector<int64_t> all(size_t(s.comm.size()));
+StepBytes bytes_of_steps(Session& s) {
+  const StepBytes own{s.tensor_sum ? s.tensor_sum->bytes() : 0, s.links ? s.links->bytes_sent() : 0,
+                      s.step->data_bytes()};
+  std::vector<StepBytes> all(size_t(s.comm.size()));
   s.comm.all_gather(&own, sizeof own, all.data());
-  const double bytes = double(std::accumulate(all.begin(), all.end(), int64_t{0}));
-  metrics["pipeline_bubble"] = forecast_bubble(layout_run(s));
-  metrics["pp_bytes"] = bytes / double(std::max<int64_t>(1, steps));
+  StepBytes sum;
+  for (const StepBytes& each : all) {
+    sum.tensor += each.tensor;
+    sum.pipeline += each.pipeline;
+    sum.data += each.data;
+  }
+  return sum;
+}
+
+void add_layout_metrics(Session& s, int64_t steps, Metrics& metrics) {
+  if (!s.groups || s.comm.size() == 1) return;
+  const StepBytes bytes = bytes_of_steps(s);
+  const auto of_a_step = [&](int64_t sum) {
+    return double(sum) / double(std::max<int64_t>(1, steps));
+  };
+  const Layout& layout = s.groups->layout();
+  if (layout.pp() > 1) {
+    metrics["pipeline_bubble"] = forecast_bubble(layout_run(s));
+    metrics["pp_bytes"] = of_a_step(bytes.pipeline);
+  }
+  if (layout.tp() > 1) metrics["tp_bytes"] = of_a_step(bytes.tensor);
+  const bool counted = !s.step->from_device_to_device();
+  if (layout.dp() > 1 && counted) metrics["dp_bytes"] = of_a_step(bytes.data);
 }
 
 }  // namespace finetune

@@ -21,8 +21,8 @@ void cut_into_stages(Session& session);
 ModelPart own_part(const Session& session);
 // Collective over the tensor ranks: their sum, for the largest micro-batches of training and of
 // `evaluation` (zeros: none). Null where one process has all tensor shards.
-std::unique_ptr<TensorSum> make_tensor_sum(Session& session, const Backend& backend,
-                                           BatchSize evaluation);
+std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& session, const Backend& backend,
+                                                  BatchSize evaluation);
 
 // Collective, with the engine there: buffers for the largest micro-batches of training and of
 // `evaluation` (zeros: none), and the links between stages for both.
@@ -41,8 +41,12 @@ std::vector<std::string> host_names(const Communicator& comm);
 // Share of a step in which stages wait, from the layers' arithmetic.
 double forecast_bubble(const LayoutRun& run);
 void write_layout(const Session& session);  // the run's layout.json; none without stages
-// Collective: pipeline_bubble, by forecast, and pp_bytes, what all stages have sent to each other
-// in each of the last `steps`, on average. Nothing without stages.
-void add_pipeline_metrics(Session& session, int64_t steps, Metrics& metrics);
+// Of all processes, in this session's steps: what step_bytes() forecasts (layout_forecast.h).
+// Collective.
+StepBytes bytes_of_steps(Session& session);
+// Collective: pipeline_bubble, by forecast, and tp_bytes, pp_bytes and dp_bytes, what the processes
+// of each axis have handed to each other in each of the last `steps`, on average. Nothing of an
+// axis along which there is one process, nor of what goes from device to device.
+void add_layout_metrics(Session& session, int64_t steps, Metrics& metrics);
 
 }  // namespace finetune

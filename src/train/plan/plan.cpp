@@ -59,7 +59,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   p.task = read_task(o, open_data(o), p.model, *source);
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
-  read_assertions(o, metrics_of_run(o, *p.task));
+  read_assertions(o, metrics_of_run(Layout(processes, 1, 1), *p.task));
   checked_best_metric(o, *p.task);
   p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
   for (const auto& file : source->files()) {

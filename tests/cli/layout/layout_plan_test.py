@@ -66,7 +66,8 @@ def test_numbers(directory):
         assert stage["memory_bytes"] == sum(stage[f"{part}_bytes"] for part in parts)
         assert stage["tp_bytes"] == 4 * 6 * 8 * 1 * 4 * 1024 * h
         assert stage["pp_bytes"] == 4 * 1024 * h * 8 and stage["pp_boundary_bytes"] == 2 * stage["pp_bytes"]
-    assert last["dp_bytes"] == 4 * last["parameters"]  # 2 (d - 1) / d of them
+    gaps = last["dp_bytes"] / (4 * last["parameters"]) - 1  # 2 (d - 1) / d of them and of the arena's gaps
+    assert 0 <= gaps < 0.01, last
     assert (first["slots"], last["slots"]) == (2, 1)
     assert forecast["memory_bytes"] == first["memory_bytes"]
     parts = ("passes", "data", "update")
