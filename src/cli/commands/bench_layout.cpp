@@ -26,7 +26,7 @@ forecast. The bubble is simulated with the processor time of every pass. No spee
 processes that share cores say nothing of it. What V tensor shards cost one process:
   finetune bench step --clock cpu --threads 1 --tensor-shards 1      and 2, and 4)";
 
-struct Options {
+struct BenchLayoutOptions {
   LayoutBenchOptions bench;
   bool json = false;
 };
@@ -34,7 +34,7 @@ struct Options {
 }  // namespace
 
 void add_bench_layout(Subcommand bench) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchLayoutOptions>();
   const Subcommand layout =
       bench.add_subcommand("layout", "Processes of mpirun: bytes, memory and bubble of a layout");
   LayoutBenchOptions& o = options->bench;

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "distributed/pipeline/pipeline_simulation.h"
 #include "distributed/reduce/tensor_ranks_sum.h"
+#include "train/options/layout_options.h"
 #include "train/run/layout_table.h"
 #include "train/run/run_setup.h"
 
@@ -177,6 +178,26 @@ LayoutRun layout_run(const Session& s) {
       divided_up(samples_of_a_shard(s.options), run.micro_batches) * run.length;
   run.compute = s.options.precision == "bf16" ? DType::bf16 : DType::f32;
   run.recompute = s.options.recompute;
+  return run;
+}
+
+LayoutRun layout_run(const Communicator& comm, const BertConfig& config, const TrainOptions& o) {
+  validate_pipeline(o);
+  for (const auto& [name, value] : {std::pair("--pp", o.pp), {"--tp", o.tp}}) {
+    if (value.value_or(1) < 1) throw usage_error(name, " ", *value, ": must be at least 1");
+  }
+  LayoutRun run;
+  run.config = config;
+  run.head = {HeadKind::sequence, 2};
+  run.layout =
+      Layout(comm.size(), o.pp.value_or(1), o.tp.value_or(1), parse_placement(o.placement));
+  run.tensor_shards = run.layout.tp();
+  run.split = stages_of(o, config, run.head.kind);
+  run.first_rank = first_ranks(comm);
+  run.virtual_shards = run.layout.dp();
+  run.micro_batches = default_micro_batches(run.layout, run.virtual_shards);
+  run.batch_size = run.virtual_shards * run.micro_batches;
+  run.length = run.micro_batch_tokens = std::min(kUnknownLength, config.max_length());
   return run;
 }
 

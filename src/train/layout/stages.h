@@ -37,6 +37,10 @@ void take_layout_defaults(TrainOptions& options, const Layout& layout);
 
 // Of a run whose replicas have several processes, by formulas: what layout_table.h tells of it.
 LayoutRun layout_run(const Session& session);
+// The same of these processes with a model's shape alone, and a batch that keeps all busy: who
+// would be where. Error(usage) for options that the processes or the model cannot have.
+LayoutRun layout_run(const Communicator& comm, const BertConfig& config,
+                     const TrainOptions& options);
 std::vector<std::string> host_names(const Communicator& comm);
 // Share of a step in which stages wait, from the layers' arithmetic.
 double forecast_bubble(const LayoutRun& run);

@@ -65,6 +65,21 @@ def test_text(_):
     assert out.count("  equal\n") == 2 and "DIFFERENT" not in out and "bubble: " in out, out
 
 
+def test_doctor_tells_who_is_where(_):
+    need_mpirun()
+    out = succeed_on(4, "doctor", "--tp", 2, "--pp", 2, "--shape", "minilm").out
+    assert "layout DPT, 1f1b: 4 processes = 1 replica x 2 stages x 2 tensor ranks" in out, out
+    rows = [line.split() for line in out.splitlines() if "shard " in line]
+    assert [(row[0], row[2:5]) for row in rows] == [("0", ["0", "0", "0"]), ("1", ["0", "0", "1"]),
+                                                    ("2", ["0", "1", "0"]), ("3", ["0", "1", "1"])], out
+    assert "warning" not in out and out.count("layout ") == 1, out
+    across = succeed_on(4, "doctor", "--tp", 2, "--placement", "spread", hosts=2).out
+    assert "warning: 2 of 2 groups of tensor ranks are on several hosts" in across, across
+    assert "layout" not in succeed("doctor").out
+    one_error(run_on(2, "doctor", "--pp", 13, "--tp", 0), 2, "--tp 0")
+    fail(2, "doctor", "--tp", 2, words=["1 process", "--tp 2"])
+
+
 def test_what_is_impossible(_):
     need_mpirun()
     one_error(run_on(3, *LINE, "--pp", 2), 2, "3 processes", "--pp 2")
