@@ -20,33 +20,15 @@ constexpr int64_t kUnknownLength = 128;      // tokens of a sample, where only e
 constexpr int64_t kMostSimulated = 1 << 18;  // passes
 
 PipelineShape shape_of(const Session& s, int64_t micro_batches) {
-  PipelineShape shape;
-  shape.kind = parse_pipeline_kind(s.options.pipeline_schedule);
-  shape.stages = s.split.stages();
-  shape.chunks = s.split.chunks_of_a_stage();
-  shape.micro_batches = int(micro_batches);
-  // Blocks end with an encoder layer, which is layer `end` of the table's.
-  const int lowest = lowest_trained_layer(s.options, s.model.config);
-  const int last = shape.blocks() - 1;
-  auto end_of = [&](int block) {
-    return s.split.chunks[size_t(block % shape.stages)][size_t(block / shape.stages)].end;
-  };
-  while (shape.lowest_block < last && end_of(shape.lowest_block) < lowest) ++shape.lowest_block;
-  return shape;
+  return pipeline_shape(s.options, s.model.config, s.split, micro_batches);
 }
 
 int64_t samples_of_a_shard(const TrainOptions& o) {
   return part(o.batch_size, *o.virtual_shards, 0).size();
 }
 
-// Of one virtual shard, whatever the lengths of its samples.
 int64_t most_micro_batches(const Session& s) {
-  const int64_t samples = samples_of_a_shard(s.options);
-  if (s.options.micro_batches) return std::min(*s.options.micro_batches, samples);
-  const SampleView& all = s.objective->samples();
-  int64_t longest = 1;
-  for (int64_t i = 0; i < all.size(); ++i) longest = std::max(longest, all.length(i));
-  return divided_up(samples, std::max<int64_t>(1, *s.options.micro_batch_tokens / longest));
+  return most_micro_batches(s.options, s.objective->samples());
 }
 
 BatchSize training_size(const Session& s, const Backend& backend) {
@@ -96,15 +78,52 @@ StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind h
   return split_stages(o.stages, stages, chunks, layer_costs(config, {head, 2}, length));
 }
 
+StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind head,
+                     const Layout& layout) {
+  StageSplit split = stages_of(o, config, head);
+  if (split.chunks_of_a_stage() > 1 && *o.virtual_shards > layout.dp()) {
+    throw usage_error("--pipeline-schedule interleaved needs a replica for each virtual shard: ",
+                      "--virtual-shards is ", *o.virtual_shards, ", the replicas are ",
+                      layout.dp());
+  }
+  return split;
+}
+
+PipelineShape pipeline_shape(const TrainOptions& o, const BertConfig& config,
+                             const StageSplit& split, int64_t micro_batches) {
+  PipelineShape shape;
+  shape.kind = parse_pipeline_kind(o.pipeline_schedule);
+  shape.stages = split.stages();
+  shape.chunks = split.chunks_of_a_stage();
+  shape.micro_batches = int(micro_batches);
+  // Blocks end with an encoder layer, which is layer `end` of the table's.
+  const int lowest = lowest_trained_layer(o, config);
+  const int last = shape.blocks() - 1;
+  auto end_of = [&](int block) {
+    return split.chunks[size_t(block % shape.stages)][size_t(block / shape.stages)].end;
+  };
+  while (shape.lowest_block < last && end_of(shape.lowest_block) < lowest) ++shape.lowest_block;
+  return shape;
+}
+
+int64_t most_micro_batches(const TrainOptions& o, const SampleView& all) {
+  const int64_t samples = samples_of_a_shard(o);
+  if (o.micro_batches) return std::min(*o.micro_batches, samples);
+  int64_t longest = 1;
+  for (int64_t i = 0; i < all.size(); ++i) longest = std::max(longest, all.length(i));
+  return divided_up(samples, std::max<int64_t>(1, *o.micro_batch_tokens / longest));
+}
+
+int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage) {
+  PipelineShape shape = of_a_shard;
+  shape.micro_batches =
+      int(shape.stages > 1 ? shape.micro_batches * shards : std::min<int64_t>(shards, 1));
+  return std::max(1, most_slots(shape, stage));
+}
+
 void cut_into_stages(Session& s) {
   agree_on_errors(s.comm, [&] {
-    s.split = stages_of(s.options, s.model.config, s.head.kind);
-    const int64_t dp = s.groups->layout().dp();
-    if (s.split.chunks_of_a_stage() > 1 && *s.options.virtual_shards > dp) {
-      throw usage_error("--pipeline-schedule interleaved needs a replica for each virtual shard: ",
-                        "--virtual-shards is ", *s.options.virtual_shards, ", the replicas are ",
-                        dp);
-    }
+    s.split = stages_of(s.options, s.model.config, s.head.kind, s.groups->layout());
   });
 }
 
@@ -128,9 +147,7 @@ void reserve_buffers(Session& s, BatchSize evaluation) {
   const LayoutGroups& groups = *s.groups;
   const Coordinates place = groups.place();
   const int64_t shards = part(*s.options.virtual_shards, groups.layout().dp(), place.d).size();
-  const int64_t micro_batches =
-      groups.layout().pp() > 1 ? most_micro_batches(s) * shards : std::min<int64_t>(shards, 1);
-  const int slots = std::max(1, most_slots(shape_of(s, micro_batches), place.p));
+  const int slots = slots_of_stage(shape_of(s, most_micro_batches(s)), shards, place.p);
   s.engine->reserve(training, evaluation, s.options.recompute, slots);
   s.objective->reserve(s.engine->backend(), training.sequences);
   if (groups.layout().pp() > 1) {

@@ -17,7 +17,16 @@ void make_groups(Session& session);
 // The model's layers cut into stages, the same on all processes. Error(usage) naming the numbers.
 StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head);
 // Of resolved options. Error(usage) also where the schedule and the virtual shards do not fit.
+StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head,
+                     const Layout& layout);
 void cut_into_stages(Session& session);
+// Micro-batches of one virtual shard at most, whatever the lengths of its samples. Of resolved
+// options, as what follows.
+int64_t most_micro_batches(const TrainOptions& options, const SampleView& samples);
+PipelineShape pipeline_shape(const TrainOptions& options, const BertConfig& config,
+                             const StageSplit& split, int64_t micro_batches);
+// Slots of a stage whose replica has so many virtual shards, each with the shape's micro-batches.
+int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage);
 ModelPart own_part(const Session& session);
 // Collective over the tensor ranks: their sum, for the largest micro-batches of training and of
 // `evaluation` (zeros: none). Null where one process has all tensor shards.

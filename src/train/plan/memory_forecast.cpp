@@ -88,14 +88,16 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
   m.optimizer = 2 * (read ? trained_bytes(run) : arena) * here.size() / run.processes;
   m.activations = std::max(training, activations(work.evaluation, false));
   m.data = run.data_bytes;
-  m.program = run.program_bytes + kLater + (run.processes > 1 ? kMpi : 0);
+  const bool mpi = run.processes > 1 || !run.alone;
+  m.program = run.program_bytes + kLater + (mpi ? kMpi : 0);
   const int64_t loading = m.program + m.data + m.weights + run.weight_file_bytes;
   m.peak =
       std::max(m.weights + m.gradients + m.optimizer + m.activations + m.data + m.program, loading);
   m.host = m.peak;
   m.shared = m.weights + m.gradients + m.optimizer;
+  const int64_t files = run.program_file_bytes + (mpi ? kMpi / 2 : 0);
+  m.common = m.data + kLater + files;
   if (run.processes == 1) return m;
-  const int64_t files = run.program_file_bytes + kMpi / 2;
   const int64_t evaluating = std::min(run.processes, work.evaluation_batches);
   m.shared = m.weights + host_arenas * arena + m.optimizer;
   m.host = m.shared + m.data + kLater + files + run.processes * (m.program - kLater - files) +

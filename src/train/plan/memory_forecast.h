@@ -28,6 +28,7 @@ struct RunShape {
   // Where the processes are on several hosts, those of this one; else all.
   std::optional<IndexRange> here = std::nullopt;
   bool checkpoints = true;  // which read all moments
+  bool alone = true;        // no process has another part of the model
 
   IndexRange local() const { return here.value_or(IndexRange{0, processes}); }
 };
@@ -43,6 +44,7 @@ struct MemoryForecast {
   int64_t shared = 0;       // weights, gradients and moments of all processes of the host
   int64_t peak = 0;         // forecast of peak_memory_mb
   int64_t host = 0;         // all processes together, what they share counted once
+  int64_t common = 0;       // of it what processes with other parts of the model have in common
 };
 
 MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute);
