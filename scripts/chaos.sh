@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kills random processes of a small training run at random moments and resumes it, again and again.
-# It resumes at random numbers of processes and hosts, and compares the end with that of an
-# undisturbed run.
+# It resumes at random numbers of processes and hosts in a random layout (replicas, stages, tensor
+# ranks, placement, schedule, --recompute), and compares the end with that of an undisturbed run.
 #   scripts/chaos.sh N [--seed S] [--model DIR] [--binary FILE]     N trials; the seed is printed
 # Last line: "N of N equal"; exit 1 if one is not. Nothing is left behind. Open MPI 4's mpirun can
 # hang when a process dies in the very moment in which it reports to it: ended here, and counted.
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 trials=${1:?usage: scripts/chaos.sh N [--seed S] [--model DIR] [--binary FILE]}
 shift
 seed=$(($(date +%s) % 100000))
-model=${FINETUNE_SHARED:-../shared}/golden/tiny-bert-classification
+model=
 binary=build/finetune
 while [ $# -gt 0 ]; do
   case $1 in
@@ -35,20 +35,31 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM
 
-counts=(1 2 3 4 8)
-declare -A duration
+if [ -z "$model" ]; then  # four layers, for four stages
+  model=$work/model
+  PYTHONPATH=tests/mpi/stages python3 -c 'import sys, pathlib, deeper_model
+deeper_model.deeper_model(*map(pathlib.Path, sys.argv[1:]))' \
+    "$model" "${FINETUNE_SHARED:-../shared}/golden/tiny-bert-classification"
+fi
 
-# start OUTPUT PROCESSES HOSTS: a run in the background, which a time limit keeps from hanging.
+counts=(1 2 3 4 8)
+# Of each number of processes what is undisturbed: the slowest layout.
+declare -A duration slowest=([1]="" [2]="--tp 2" [3]="" [4]="--pp 2 --tp 2" [8]="--pp 4 --tp 2")
+
+# start OUTPUT PROCESSES HOSTS LAYOUT...: a run in the background, which a time limit keeps from
+# hanging.
 start() {
+  local output=$1 processes=$2 hosts=$3
+  shift 3
   local launcher=()
-  if [ "$2" -gt 1 ]; then
-    launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none -n "$2")
+  if [ "$processes" -gt 1 ]; then
+    launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none -n "$processes")
   fi
-  FINETUNE_HOSTS=$3 timeout -k 5 600 ${launcher[@]+"${launcher[@]}"} "$binary" train --model "$model" \
+  FINETUNE_HOSTS=$hosts timeout -k 5 600 ${launcher[@]+"${launcher[@]}"} "$binary" train --model "$model" \
     --train data/samples/toronto-train.csv --eval data/samples/toronto-dev.csv \
     --label-column category --reinit-head --max-train-samples 400 --max-eval-samples 100 \
-    --max-steps 40 --eval-every 10 --save-every 3 --virtual-shards 8 --dropout 0.1 --lr 1e-3 \
-    --seed 7 --output "$1" --resume --no-progress > "$work/log" 2>&1 < /dev/null &
+    --max-steps 40 --eval-every 10 --save-every 3 --virtual-shards 2 --tensor-shards 2 \
+    --micro-batches 4 --dropout 0.1 --lr 1e-3 --seed 7 --output "$output" "$@" --resume --no-progress > "$work/log" 2>&1 < /dev/null &
   job=$!
 }
 
@@ -80,6 +91,16 @@ processes_of() {
   done
 }
 
+# are_gone OUTPUT: soon after mpirun, which does not wait for those that it has killed.
+are_gone() {
+  local looks
+  for ((looks = 0; looks < 50; ++looks)); do
+    if [ -z "$(processes_of "$1")" ]; then return 0; fi
+    sleep 0.1
+  done
+  return 1
+}
+
 sums() {
   (cd "$1" && grep -h weights_sha256 run.json && sha256sum model/model.safetensors predictions.csv confusion.csv)
 }
@@ -88,11 +109,40 @@ milliseconds() {
   echo $(($(date +%s%N) / 1000000))
 }
 
-# choose: a number of processes in $p and of hosts in $h.
+# any WORD...: one of them, in $word.
+any() {
+  shift $((RANDOM % $#))
+  word=$1
+}
+
+# choose: a number of processes in $p, of hosts in $h, and a layout that these can have in $layout.
+# Virtual and tensor shards are two, the layers four.
 choose() {
+  local pp tp placements=(DPT PDT DTP TDP PTD TPD cluster spread) schedules=(1f1b gpipe simple)
   p=${counts[RANDOM % ${#counts[@]}]}
   h=1
   if [ "$p" -gt 1 ] && [ $((RANDOM % 3)) -eq 0 ]; then h=2; fi
+  any 1 1 2; tp=$word
+  any 1 2 2 4; pp=$word
+  if [ $((p % tp)) -ne 0 ]; then tp=1; fi
+  while [ $((p % (pp * tp))) -ne 0 ]; do pp=$((pp / 2)); done
+  layout=()
+  if [ $((RANDOM % 2)) -eq 0 ]; then layout+=(--recompute); fi
+  if [ "$tp" -gt 1 ]; then
+    layout+=(--tp "$tp")
+    if [ "$h" -gt 1 ]; then  # tensor ranks are on one host
+      if [ $((p / h % tp)) -ne 0 ]; then h=1; else placements=(DPT PDT cluster); fi
+    fi
+  fi
+  if [ "$pp" -gt 1 ]; then
+    if [ "$pp" -eq 2 ] && [ $((p / pp / tp)) -gt 1 ]; then schedules+=(interleaved interleaved); fi
+    any "${schedules[@]}"
+    layout+=(--pp "$pp" --pipeline-schedule "$word")
+  fi
+  if [ $((pp * tp)) -gt 1 ]; then
+    any "${placements[@]}"
+    layout+=(--placement "$word")
+  fi
 }
 
 # die OUTPUT: a run in which one process is killed at any moment, the start and the end included.
@@ -101,7 +151,7 @@ die() {
   local pids delay begun
   choose
   delay=$(((RANDOM * 32768 + RANDOM) % duration[$p]))
-  start "$1" "$p" "$h"
+  start "$1" "$p" "$h" ${layout[@]+"${layout[@]}"}
   sleep "$((delay / 1000)).$(printf %03d $((delay % 1000)))"
   pids=()
   while kill -0 "$job" 2> /dev/null; do
@@ -112,23 +162,24 @@ die() {
   begun=$(milliseconds)
   if [ ${#pids[@]} -gt 0 ] && kill -9 "${pids[RANDOM % ${#pids[@]}]}" 2> /dev/null; then died=yes; fi
   finish "$1"
-  story+=" $p/$h:${delay}ms:$code"
+  story+="; $p/$h ${layout[*]-}:${delay}ms:$code"
   if [ -z "$died" ] && [ "$code" -ne 0 ]; then fault="ended with $code, unharmed"; fi
   if [ -n "$hung" ]; then hangs=$((hangs + 1)); fi
   begun=$(($(milliseconds) - begun))
   if [ "$begun" -gt 60000 ]; then fault="it took $begun ms to end"; fi
-  if [ -n "$(processes_of "$1")" ]; then fault="processes are left"; fi
+  if ! are_gone "$1"; then fault="processes are left"; fi
 }
 
 for p in "${counts[@]}"; do
   begun=$(milliseconds)
-  start "$work/straight-$p" "$p" 1
+  # shellcheck disable=SC2086  # words
+  start "$work/straight-$p" "$p" 1 ${slowest[$p]}
   finish "$work/straight-$p"
   if [ "$code" -ne 0 ]; then cat "$work/log"; exit 1; fi
   duration[$p]=$(($(milliseconds) - begun))
   if [ "$p" -eq 1 ]; then expected=$(sums "$work/straight-1"); fi
   if [ "$(sums "$work/straight-$p")" != "$expected" ]; then echo "$p processes: other results"; exit 1; fi
-  echo "undisturbed on $p: ${duration[$p]} ms"
+  echo "undisturbed on $p ${slowest[$p]}: ${duration[$p]} ms"
 done
 
 equal=0
@@ -147,9 +198,9 @@ for ((trial = 1; trial <= trials; ++trial)); do
   done
   if [ -z "$fault" ]; then
     choose
-    start "$out" "$p" "$h"
+    start "$out" "$p" "$h" ${layout[@]+"${layout[@]}"}
     finish "$out"
-    story+=" $p/$h:$code"
+    story+="; $p/$h ${layout[*]-}:$code"
     if [ "$code" -ne 0 ]; then fault="could not be completed"
     elif [ "$(sums "$out")" != "$expected" ]; then fault="other results"
     elif [ -n "$(find "$out" -name '*.tmp.*')" ]; then fault="temporary files are left"
@@ -158,7 +209,7 @@ for ((trial = 1; trial <= trials; ++trial)); do
   if [ -z "$fault" ]; then
     equal=$((equal + 1))
   else
-    echo "trial $trial: $fault; processes/hosts:delay:exit code$story"
+    echo "trial $trial: $fault; processes/hosts layout:delay:exit code$story"
     cat "$work/log"
     for pid in $(processes_of "$out"); do kill -9 "$pid" 2> /dev/null || true; done
   fi

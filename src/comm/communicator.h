@@ -40,6 +40,9 @@ class Communicator {
 
   // How long a process waits for another before it gives up; 10 minutes unless set.
   virtual void set_timeout(double seconds) = 0;
+  // What the user may do where a process is lost, for the end of the line that says so: "--resume
+  // continues from ...". A literal; null, as at the start: nothing.
+  virtual void set_remedy(const char* remedy) = 0;
   // What this process does from now on, for the message of a survivor: "backward pass", 17. `phase`
   // is a literal. step < 0: none.
   virtual void note(const char* phase, int64_t step) = 0;

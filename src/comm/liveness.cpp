@@ -208,9 +208,10 @@ void Liveness::report_death(int local_rank) {
   if (end_comes_within(kSecondLook)) leave_if_ending();
   if (claim_error_report()) {
     const ProcessSlot& slot = control_.slot(local_rank);
+    const char* remedy = remedy_;
     report_error(concat("finetune: error: ", names_[size_t(local_rank)], " (pid ", slot.pid.load(),
                         ") died in ", read_phase(slot), pending_of_others(local_rank),
-                        "; the job ends; --resume continues from the newest whole checkpoint"));
+                        "; the job ends", remedy ? "; " : "", remedy ? remedy : ""));
   }
   if (end_comes_within(kLauncher)) leave_if_ending();
   end(int(ExitCode::internal));

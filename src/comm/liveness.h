@@ -24,6 +24,7 @@ class Liveness {
   Liveness(const Liveness&) = delete;
 
   void set_timeout(double seconds) { timeout_ = seconds; }
+  void set_remedy(const char* remedy) { remedy_ = remedy; }  // communicator.h
   void note(const char* phase, int64_t step);
   void waits_in(const char* what);  // communicator.h
   bool claim_error_report();
@@ -68,6 +69,7 @@ class Liveness {
   int host_;
   std::vector<std::string> names_;
   std::atomic<double> timeout_{600};
+  std::atomic<const char*> remedy_{nullptr};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ending_here_{false};
   const char* last_phase_ = nullptr;

@@ -10,6 +10,8 @@ namespace finetune {
 double peak_memory_mb();      // highest resident memory so far (VmHWM), MiB
 double resident_memory_mb();  // at this moment, MiB
 double resident_file_mb();    // of it, pages of files: the program and its libraries
+// Resident, but of pages that several processes have this one's share; 0 if unknown.
+double proportional_memory_mb();
 // Memory that new programs can have without swapping, MiB; 0 if unknown.
 double available_memory_mb();
 double free_swap_mb();

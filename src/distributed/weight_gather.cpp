@@ -22,14 +22,20 @@ class HostGather final : public WeightGather {
         words_move_(words_move) {}
 
   void publish() override {
-    if (!exchanges()) return;
-    exchange_parts(weights_, [&](int host) { return partition_.dense(owner_on(host)); });
+    const auto part_of = [&](int host) { return partition_.dense(owner_on(host)); };
+    count_readers([&](int host) { return part_of(host).size(); });
+    if (exchanges()) exchange_parts(weights_, part_of);
   }
 
   void all_gather(const TouchedRows& touched) override {
     if (comm_.size() == 1) return;  // the backend's own order is enough
     backend_.synchronize();
-    if (exchanges() && words_move_) exchange_rows(touched);
+    if (words_move_) {
+      count_readers([&](int host) {
+        return int64_t(touched.within(partition_.rows(owner_on(host))).size()) * partition_.cols();
+      });
+      if (exchanges()) exchange_rows(touched);
+    }
     comm_.host_barrier();
   }
 
@@ -48,6 +54,16 @@ class HostGather final : public WeightGather {
  private:
   bool exchanges() const { return comm_.hosts() > 1 && comm_.local_rank() < comm_.columns(); }
   int owner_on(int host) const { return partition_.owner(host, comm_.local_rank()); }
+
+  // All others of this host read what this process has written there, of its own part and of what
+  // its column's owners have sent.
+  template <typename Elements>
+  void count_readers(Elements&& elements_of) {
+    if (comm_.local_rank() >= comm_.columns()) return;
+    int64_t elements = 0;
+    for (int host = 0; host < comm_.hosts(); ++host) elements += elements_of(host);
+    comm_.count_sent((comm_.local_size() - 1) * elements * int64_t(sizeof(float)));
+  }
 
   // What this process owns goes to its column's owners on the other hosts, and theirs comes here.
   // part_of(host): elements from `base` on.

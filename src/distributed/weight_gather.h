@@ -26,7 +26,8 @@ class WeightGather {
 
 // Of `weights` in the backend's memory. Not staged: one copy for the processes of a host, which
 // owners send to other hosts. Staged: a copy for each process, and one in memory of the host
-// through which parts go. `words_move`: the word embedding is trained. Collective on the host.
+// through which parts go. `words_move`: the word embedding is trained. Collective on the host. comm
+// counts as sent what others get of an update, through memory of the host too.
 std::unique_ptr<WeightGather> make_weight_gather(Backend& backend, Communicator& comm,
                                                  const ZeroPartition& partition, float* weights,
                                                  bool words_move, bool staged);

@@ -22,12 +22,13 @@ namespace {
 
 constexpr size_t kLongestShownMetric = 200;
 
-// By run.json, which has been written.
+// By run.json and config.toml, which have been written.
 RunIdentity identity_of(const Session& session) {
+  const fs::path config = session.directory->config();
   RunIdentity run;
   run.output = session.given.output;
   run.task = session.given.task;
-  run.options = options_given(session.given);
+  run.options = options_given(with_cut_of(session.given, read_config(config, ExitCode::model)));
   run.seed = session.given.seed;
   for (const auto& [name, value] : read_facts(session.directory->facts())) {
     if (name == "task") run.task = value;

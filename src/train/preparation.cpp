@@ -100,6 +100,7 @@ void Preparation::check_options() {
       s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
     }
     comm_.set_timeout(comm_timeout_seconds(s_.options));
+    comm_.set_remedy("--resume continues from the newest whole checkpoint");
   });
   require_equal_processes(comm_, s_.options);
 }
@@ -226,7 +227,7 @@ void Preparation::read_data_and_model(int own_threads) {
   open_data_files();
   s_.task = read_task(options, s_.data, s_.model, *source_, label_order_);
   if (s_.leads()) {
-    s_.assertions = read_assertions(options, metrics_of_run(options, *s_.task));
+    s_.assertions = read_assertions(options, metrics_of_run(s_.groups->layout(), *s_.task));
     s_.best_metric = checked_best_metric(options, *s_.task);
   }
 }

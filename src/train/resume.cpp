@@ -56,6 +56,11 @@ std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& w
       throw damaged(where, concat(info.name, " is ", in_quotes(join(entry.values, ", "))));
     }
   });
+  // A run of before there were tensor shards has one.
+  const bool has_shards = std::any_of(entries.begin(), entries.end(), [](const ConfigEntry& entry) {
+    return entry.name == "tensor-shards";
+  });
+  if (!has_shards) entries.push_back({.name = "tensor-shards", .values = {"1"}});
   return entries;
 }
 

@@ -58,6 +58,7 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   BatchDispatcher dispatcher =
       replica_stages ? BatchDispatcher(*engine, *replica_stages) : BatchDispatcher(*engine, comm);
   step->settle();
+  const Uncounted evaluating(tensor_sum.get());
   if (!leads()) {
     dispatcher.serve();
     return nullptr;

@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "distributed/layout/layout_groups.h"
 #include "distributed/layout/stage_split.h"
+#include "distributed/reduce/counted_tensor_sum.h"
 #include "engine/engine.h"
 #include "inference/replica_stages.h"
 #include "tasks/objective.h"
@@ -31,14 +32,15 @@ struct Session {
 
   // ---- of every process ---------------------------------------------------------------------
   Communicator& comm;
-  std::unique_ptr<LayoutGroups> groups;   // of the layout's axes; null in a finished run
-  StageSplit split;                       // the model's layers
-  std::unique_ptr<PipelineLinks> links;   // to other stages; null where there are none
-  TrainOptions given;                     // as the command line and --config have them
-  TrainOptions options;                   // as resolved
-  ModelFiles model;                       // of those that did not read: the config alone
-  std::shared_ptr<void> shared_samples;   // what `objective` views where processes share it
-  std::unique_ptr<TensorSum> tensor_sum;  // with other tensor ranks; null where there are none
+  std::unique_ptr<LayoutGroups> groups;  // of the layout's axes; null in a finished run
+  StageSplit split;                      // the model's layers
+  std::unique_ptr<PipelineLinks> links;  // to other stages; null where there are none
+  TrainOptions given;                    // as the command line and --config have them
+  TrainOptions options;                  // as resolved
+  ModelFiles model;                      // of those that did not read: the config alone
+  std::shared_ptr<void> shared_samples;  // what `objective` views where processes share it
+  std::unique_ptr<CountedTensorSum>
+      tensor_sum;  // with other tensor ranks; null where there are none
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ReplicaStages> replica_stages;  // of evaluation; null where a process has all
   std::unique_ptr<Objective> objective;           // of the training samples

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "data/packing.h"
 
@@ -82,8 +83,8 @@ void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
     PipelineAction next = actions[i];
     next.kind = PipelineAction::Kind::backward;
     // A pass that goes backward at once is one unit.
-    if (actions[i].kind == PipelineAction::Kind::forward && i + 1 < actions.size() &&
-        actions[i + 1] == next) {
+    if (!plan_.record && actions[i].kind == PipelineAction::Kind::forward &&
+        i + 1 < actions.size() && actions[i + 1] == next) {
       compute(Unit::both, actions[i++]);
     } else {
       take(actions[i]);
@@ -97,8 +98,12 @@ void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
 
 void StagePasses::take(const PipelineAction& action) {
   using enum PipelineAction::Kind;
-  if (action.kind == forward) return compute(Unit::forward, action);
-  if (action.kind == backward) return compute(Unit::backward, action);
+  if (action.kind == forward || action.kind == backward) {
+    const double start = plan_.record ? seconds_now(Clock::cpu) : 0;
+    compute(action.kind == forward ? Unit::forward : Unit::backward, action);
+    if (plan_.record) plan_.record(action, seconds_now(Clock::cpu) - start);
+    return;
+  }
   FINETUNE_CHECK(plan_.links != nullptr);
   const Bert& bert = engine_.bert();
   const DeviceBatch& batch = batch_in_slot(action);

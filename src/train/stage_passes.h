@@ -37,6 +37,8 @@ struct StagePlan {
   // What it does in a step of so many micro-batches, which are those of all shards in order.
   std::function<std::vector<PipelineAction>(int64_t micro_batches)> actions = one_stage;
   StageLinks* links = nullptr;
+  // Where given, told of each pass how much processor time it took; then no passes are joined.
+  std::function<void(const PipelineAction&, double cpu_seconds)> record = {};
   // Of all stages and replicas, which have a step's norm, loss and end in common; null: the
   // replicas' own.
   Communicator* world = nullptr;

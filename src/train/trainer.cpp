@@ -348,7 +348,7 @@ TrainOutcome Trainer::finish() {
   metrics["train_samples_per_second"] = total("samples") / seconds;
   metrics["train_tokens_per_second"] = total("tokens") / seconds;
   metrics["startup_seconds"] = s_.startup_seconds;
-  add_pipeline_metrics(s_, state_.step - first_step_, metrics);
+  add_layout_metrics(s_, state_.step - first_step_, metrics);
   return finish_run(s_, metrics, best_metrics_, best_evaluation_.get());
 }
 

@@ -141,6 +141,13 @@ void TrainingStep::communicate(const char* phase, int64_t step, Action&& action)
   communication_seconds_ += seconds_now() - start;
 }
 
+template <typename Action>
+void TrainingStep::count_data_bytes(Action&& action) {
+  const int64_t before = comm_.bytes_sent();
+  action();
+  data_bytes_ += comm_.bytes_sent() - before;
+}
+
 double TrainingStep::communication_seconds() const {
   return peers_ ? peers_->waited() : communication_seconds_;
 }
@@ -271,14 +278,15 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   for (uint32_t index : batch) result.tokens += objective_.samples().length(index);
   const double denominator = objective_.loss_denominator(batch);
   find_touched_rows(batch);
-  communicate("waiting for the weights", step + 1, [&] { weight_gather_->all_gather(touched_); });
+  communicate("waiting for the weights", step + 1,
+              [&] { count_data_bytes([&] { weight_gather_->all_gather(touched_); }); });
   world_.note("forward and backward pass", step + 1);
   passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, touched_);
   // What follows counts as communication: what of it is beside the backward pass does not.
   if (world_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;
   communicate("summing gradients", step + 1, [&] {
-    sum_->reduce_scatter(touched_);
+    count_data_bytes([&] { sum_->reduce_scatter(touched_); });
     add_up_squares();
     const double requested = stop_request();
     backend.upload(totals_.stop_request(), &requested, sizeof requested);
@@ -296,7 +304,8 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   world_.note("updating weights", step + 1);
   update(step, learning_rate, clipping);
   if (comm_.size() > 1)
-    communicate("sending weights", step + 1, [&] { weight_gather_->publish(); });
+    communicate("sending weights", step + 1,
+                [&] { count_data_bytes([&] { weight_gather_->publish(); }); });
 }
 
 }  // namespace finetune

@@ -85,10 +85,14 @@ class TrainingStep {
   const HostArena& first_moments() const { return m_; }
   const HostArena& second_moments() const { return v_; }
   const ZeroPartition& partition() const { return partition_; }
+  bool from_device_to_device() const { return peers_ != nullptr; }
   // For the log: how gradients and weights come from device to device; empty on the CPU.
   std::string_view route() const;
   // For the log: what holds of the bits of sums.
   std::string_view order() const;
+  // Bytes that this process has handed to the other replicas in its steps: of gradients and
+  // weights, through memory of the host too. None of what goes from device to device.
+  int64_t data_bytes() const { return data_bytes_; }
   // Seconds that this process has waited for others or moved data between them, in all.
   double communication_seconds() const;
 
@@ -105,6 +109,8 @@ class TrainingStep {
   void update(int64_t step, double learning_rate, const AdamW& clipping);
   template <typename Action>
   void communicate(const char* phase, int64_t step, Action&& action);
+  template <typename Action>
+  void count_data_bytes(Action&& action);
 
   Engine& engine_;
   Objective& objective_;
@@ -125,6 +131,7 @@ class TrainingStep {
   std::unique_ptr<WeightGather> weight_gather_;
   bool settled_ = true;
   double communication_seconds_ = 0;
+  int64_t data_bytes_ = 0;
   std::deque<StepResult> begun_;
   std::unique_ptr<StagePasses> passes_;
   std::vector<DropoutStream> host_streams_;

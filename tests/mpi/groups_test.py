@@ -7,8 +7,7 @@ import os
 from rank_programs import check_fault, launch, main, own_lines
 
 RANKS = os.path.abspath(os.environ.get("FINETUNE_GROUP_RANKS", "build/tests/mpi/test_group_ranks"))
-DIED = (r"finetune: error: rank {} on \S+ \(pid \d+\) died in forward pass, step 17{}; the job ends; "
-        r"--resume continues from the newest whole checkpoint")
+DIED = (r"finetune: error: rank {} on \S+ \(pid \d+\) died in forward pass, step 17{}; the job ends")
 ABSENT = r"finetune: error: rank {} on \S+ has not come for {} s \({}, in forward pass, step 17{}\); the job ends"
 WISH = r"; rank {} on \S+ is waiting for {} of micro-batch {} from it"
 

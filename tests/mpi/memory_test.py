@@ -75,12 +75,18 @@ def test_forecast(directory):
                       "--ignore-unknown-labels", "--max-steps", 3, "--threads", 1)
     questions = ("--model", blank_model(directory / "qa", QA_MODEL), "--train", SQUAD, "--eval", SQUAD,
                  "--max-eval-samples", 16, "--max-steps", 1, "--batch-size", 8, "--threads", 1)
-    for number, (processes, run) in enumerate(((2, classification), (4, classification), (2, questions))):
+    runs = [(2, *classification), (4, *classification), (2, *questions), (2, *classification, "--pp", 2),
+            (4, *classification, "--pp", 2), (2, *questions, "--tp", 2, "--micro-batches", 2)]
+    for number, (processes, *run) in enumerate(runs):
         plan = json.loads(succeed("plan", *run, "--processes", processes, "--no-time", "--json").out)
         output = directory / str(number)
         output.mkdir()
         host = peak_of(processes, output, *run)
-        peak = metrics_of(output / f"run{processes}")["peak_memory_mb"]
+        out = output / f"run{processes}"
+        peak = metrics_of(out)["peak_memory_mb"]
+        again = json.loads(succeed("plan", "--config", out / "config.toml", "--processes", processes, "--no-time",
+                                   "--json").out)
+        assert abs(again["peak_memory_mb"] - plan["peak_memory_mb"]) < 5, "the run's own file says the same"
         print(f"{processes} processes: host {plan['all_processes_mb']:.0f} for {host:.0f} MiB,",
               f"rank 0 {plan['peak_memory_mb']:.0f} for {peak:.0f} MiB")
         assert 0.9 <= plan["all_processes_mb"] / host <= 1.1, (host, plan)

@@ -10,6 +10,7 @@
 #include "bench/step_bench.h"
 #include "bench/tokenizer_bench.h"
 #include "cli/command.h"
+#include "cli/commands/bench_layout.h"
 #include "cli/usage.h"
 #include "cli/world.h"
 #include "tasks/registry.h"
@@ -138,7 +139,8 @@ void add_bench_command(Subcommand program, int&) {
       "  finetune bench step --shape base --lengths squad --json\n"
       "  finetune bench ops --shape base\n"
       "  finetune bench tokenizer --model DIR --input texts.txt\n"
-      "  mpirun -n 2 --bind-to none finetune bench comm");
+      "  mpirun -n 2 --bind-to none finetune bench comm\n"
+      "  mpirun -n 4 --bind-to none finetune bench layout --pp 2");
 
   const Subcommand step =
       bench.add_subcommand("step", "Training steps and the time of each operation");
@@ -197,6 +199,8 @@ void add_bench_command(Subcommand program, int&) {
   comm.add_flag("--json", options->json, "one JSON object");
   comm.footer(kCommFooter);
   comm.callback([options] { print(bench_comm(world(), options->megabytes), options->json); });
+
+  add_bench_layout(bench);
 
   bench.callback([bench, options] {
     if (!bench.subcommand_is_given()) print(bench_step(options->step, world()), options->json);

@@ -4,18 +4,27 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
 
+#include "bench/step_bench.h"
 #include "bench/yardstick.h"
 #include "cli/command.h"
+#include "cli/option_binding.h"
+#include "cli/world.h"
 #include "core/switches.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
 #include "ops/backend.h"
 #include "ops/cuda/host/cuda_module.h"
+#include "train/layout/stages.h"
+#include "train/run/layout_table.h"
 
 namespace finetune {
 namespace {
+
+constexpr int kMostShownRanks = 64;
 
 void line(std::string_view name, std::string_view value) {
   std::printf("%-18s %.*s\n", std::string(name).c_str(), int(value.size()), value.data());
@@ -47,6 +56,28 @@ std::string placement() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (!size || !rank) return "not started by mpirun: one process";
   return concat("rank ", rank, " of ", size, ", ", available_cores(), " core(s) of this host");
+}
+
+struct DoctorOptions {
+  TrainOptions train;  // tp, pp, placement
+  std::string shape = "base";
+
+  bool name_a_layout() const {
+    return train.tp || train.pp || train.placement != TrainOptions().placement;
+  }
+};
+
+// Who would be where, of all processes that mpirun has started.
+void tell_layout(const std::string& shape, const LayoutRun& run) {
+  std::fflush(stdout);
+  world().barrier();  // the others have told of themselves
+  if (world().rank() > 0) return;
+  std::string text = concat("\n", shape, ":\n");
+  for (const std::string& row : place_lines({run, host_names(world())}, kMostShownRanks)) {
+    text += row + "\n";
+  }
+  for (const std::string& warning : layout_warnings(run)) text += "warning: " + warning + "\n";
+  std::fputs(text.c_str(), stdout);
 }
 
 void run() {
@@ -89,8 +120,33 @@ void run() {
 void add_doctor_command(Subcommand program, int&) {
   const Subcommand command =
       program.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
-  command.footer("Example:\n  finetune doctor");
-  command.callback(run);
+  auto options = std::make_shared<DoctorOptions>();
+  OptionBinder bind(command);
+  for_each_option(options->train, [&](const OptionInfo& info, auto& member) {
+    if (info.name == "tp" || info.name == "pp" || info.name == "placement") bind(info, member);
+  });
+  command.add_option("--shape", options->shape, "model shape, or a model directory, of the layout")
+      .group(std::string(kLayoutGroup))
+      .type_name("tiny|minilm|base|large|DIR")
+      .capture_default_str()
+      .take_last();
+  command.footer(
+      "Examples:\n"
+      "  finetune doctor\n"
+      "  mpirun -n 8 finetune doctor --pp 2 --tp 2            who is which replica, stage, tensor "
+      "rank\n"
+      "\n"
+      "With --tp, --pp or --placement the table of the layout's ranks follows, and a warning "
+      "where\n"
+      "tensor ranks are on several hosts.");
+  command.callback([options] {
+    std::optional<LayoutRun> layout;  // what is wrong with it comes before all else
+    if (options->name_a_layout()) {
+      layout = layout_run(world(), shape_config(options->shape), options->train);
+    }
+    run();
+    if (layout) tell_layout(options->shape, *layout);
+  });
 }
 
 }  // namespace finetune

@@ -32,6 +32,9 @@ constexpr const char* kPlanExamples =
     "--no-time leaves that out. --device cuda forecasts the GPU's memory and says which\n"
     "--micro-batch-tokens would fit.\n"
     "\n"
+    "With --pp and --tp the memory of their layout is forecast, as train has it on the CPU of one\n"
+    "host, and no time.\n"
+    "\n"
     "With --world a layout of replicas, pipeline stages and tensor ranks is forecast by formula\n"
     "alone, without data, weights or mpirun, for devices of one process each; without --tp and "
     "--pp\n"
@@ -48,7 +51,12 @@ struct PlanOptions {
   LayoutOptions layout;
   FormulaOptions formula;
   std::string config;
-  int64_t processes = 1;
+  int64_t processes = 0;  // not given
+
+  // As few as the layout needs, unless they are given.
+  int64_t resolved_processes() const {
+    return processes > 0 ? processes : train.pp.value_or(1) * train.tp.value_or(1);
+  }
   bool no_time = false;
 };
 
@@ -76,8 +84,12 @@ void add_device_numbers(const DevicePlan& device, NamedNumbers& out) {
 
 NamedNumbers numbers_of(const RunPlan& plan) {
   const MemoryForecast& m = plan.memory;
+  const Layout layout = plan.layout.value_or(Layout(plan.processes, 1, 1));
   NamedNumbers out = {
       {"processes", double(plan.processes)},
+      {"dp", double(layout.dp())},
+      {"pp", double(layout.pp())},
+      {"tp", double(layout.tp())},
       {"parameters", double(plan.parameters)},
       {"samples", double(plan.samples)},
       {"eval_samples", double(plan.eval_samples)},
@@ -215,7 +227,9 @@ std::string memory_text(const RunPlan& plan) {
   out += line("weights", megabytes(m.weights), "");
   out += line("gradients", megabytes(m.gradients), "");
   out += line("optimizer", megabytes(m.optimizer),
-              plan.processes == 1 ? "m and v" : "m and v, once for all processes");
+              plan.processes == 1 ? "m and v"
+              : plan.layout       ? "m and v, once for its replicas"
+                                  : "m and v, once for all processes");
   out += line("activations", megabytes(m.activations), plan.recompute ? "recomputed" : "");
   out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
   out += line("program", megabytes(m.program), "and its libraries, as measured here");
@@ -254,13 +268,20 @@ std::string text_of(const RunPlan& plan) {
           ? concat(plan.micro_batches, " micro-batches a virtual shard")
           : concat("micro-batches of up to ", plan.micro_batch_tokens, " tokens"),
       ", the largest has ", work.training.tokens, "\n");
+  if (plan.layout) {
+    out += concat(plan.processes, " processes: replicas x stages x tensor ranks ",
+                  plan.layout->dp(), " x ", plan.layout->pp(), " x ", plan.layout->tp(), "\n");
+  }
   if (plan.eval_samples > 0) {
     out += concat(work.evaluations, work.evaluations == 1 ? " evaluation of " : " evaluations of ",
                   plan.eval_samples, " samples, ", plan.eval_tokens, " tokens, up to ",
                   work.evaluation.tokens, " at once\n");
   }
   out += "\n" + memory_text(plan) + disk_text(plan.disk);
-  if (plan.too_large)
+  if (plan.layout && plan.time_wanted) {
+    out += "\nNo time is measured: this process alone has no other stages and tensor ranks.\n";
+  }
+  if (plan.too_large && !plan.layout)
     out += "\nNo time is measured: the run does not fit into the memory available.\n";
   if (!plan.timed) return out;
   out += "\ntime\n";
@@ -289,16 +310,16 @@ void add_plan_command(Subcommand program, int&) {
       .type_name("FILE")
       .group("Data");
   whole_number(command.add_option("--processes", options->processes,
-                                  "processes on one host, as mpirun -n N would start them"),
+                                  "processes on one host, as mpirun -n N would start them "
+                                  "(default: those of one replica)"),
                1, 4096)
-      .capture_default_str()
       .group("Machine");
   command.add_flag("--no-time", options->no_time, "do not compute any step to measure its time")
       .group("Machine");
   command.footer(kPlanExamples);
   command.callback([options] {
     if (options->formula.world) {
-      if (options->processes != 1) {
+      if (options->processes > 1) {
         throw usage_error("--processes ", options->processes, " and --world ",
                           *options->formula.world, " exclude each other");
       }
@@ -306,8 +327,8 @@ void add_plan_command(Subcommand program, int&) {
       write_standard_output(options->train.json ? layout_plan_json(layout) : layout_text(layout));
       return;
     }
-    refuse_without_world(options->train, options->layout, options->formula);
-    const RunPlan plan = plan_run(options->train, options->processes, !options->no_time);
+    refuse_without_world(options->layout, options->formula);
+    const RunPlan plan = plan_run(options->train, options->resolved_processes(), !options->no_time);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });
 }

@@ -45,6 +45,7 @@ SubtreeReduce::SubtreeReduce(Backend& backend, Communicator& comm, const ZeroPar
       if (rank == comm.rank()) first_slot_ = first;
       const ProcessArenas arenas = arenas_of(range);
       for (Subtree subtree : subtrees_of(range)) roots.push_back(subtree);
+      if (rank == comm.rank()) own_subtrees_ = int64_t(arenas.subtrees.size());
       for (int place : arenas.subtrees) places.push_back(first + place);
       first += arenas.count;
     }
@@ -68,10 +69,26 @@ RowList SubtreeReduce::rows_of(int owner, const TouchedRows& touched) const {
   return backend_.uses_host_memory() ? touched.list_on_host(rows) : touched.list(rows);
 }
 
+// Others of this host read their parts of this process's subtrees, for the hosts too whose share of
+// the sum they add up.
+void SubtreeReduce::count_handed_on(const TouchedRows& touched) {
+  int64_t elements = 0;
+  for (int column = 0; column < comm_.columns(); ++column) {
+    if (column == comm_.local_rank()) continue;
+    for (int host = 0; host < comm_.hosts(); ++host) {
+      const int owner = partition_.owner(host, column);
+      elements += partition_.dense(owner).size() +
+                  int64_t(touched.within(partition_.rows(owner)).size()) * partition_.cols();
+    }
+  }
+  comm_.count_sent(own_subtrees_ * elements * int64_t(sizeof(float)));
+}
+
 void SubtreeReduce::reduce_scatter(const TouchedRows& touched) {
   if (comm_.size() > 1) {
     backend_.synchronize();
     comm_.host_barrier();  // the host's gradients are there
+    count_handed_on(touched);
   }
   if (comm_.local_rank() >= comm_.columns()) return;
   for (int host = 0; host < comm_.hosts(); ++host) {

@@ -37,7 +37,8 @@ class SubtreeReduce {
   float* arena(int64_t number) const { return at(first_slot_ + number); }  // this process's
   int64_t arena_floats() const { return arena_floats_; }
   // Collective, when this process's subtrees are there. Afterwards the sums of what it owns are in
-  // sum(), and all other rows that the batch has touched are zero.
+  // sum(), and all other rows that the batch has touched are zero. comm counts as sent what others
+  // get of them, through memory of the host too.
   void reduce_scatter(const TouchedRows& touched);
   // An arena; the same for all processes of the host.
   float* sum() const { return at(sum_slot_); }
@@ -47,6 +48,7 @@ class SubtreeReduce {
     return static_cast<float*>(memory_.get()) + place * arena_floats_;
   }
   RowList rows_of(int owner, const TouchedRows& touched) const;
+  void count_handed_on(const TouchedRows& touched);
   void add_hosts_dense();
   void add_hosts_rows(const TouchedRows& touched);
 
@@ -56,6 +58,7 @@ class SubtreeReduce {
   int64_t arena_floats_;
   int64_t first_slot_ = 0;  // of this process's arenas in the host's memory
   int64_t sum_slot_ = 0;
+  int64_t own_subtrees_ = 0;
   std::shared_ptr<void> memory_;
 
   std::vector<Addition> host_additions_;  // between the subtrees of this host's processes

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "distributed/pipeline/pipeline_simulation.h"
 #include "distributed/reduce/tensor_ranks_sum.h"
+#include "train/options/layout_options.h"
 #include "train/run/layout_table.h"
 #include "train/run/run_setup.h"
 
@@ -19,33 +20,15 @@ constexpr int64_t kUnknownLength = 128;      // tokens of a sample, where only e
 constexpr int64_t kMostSimulated = 1 << 18;  // passes
 
 PipelineShape shape_of(const Session& s, int64_t micro_batches) {
-  PipelineShape shape;
-  shape.kind = parse_pipeline_kind(s.options.pipeline_schedule);
-  shape.stages = s.split.stages();
-  shape.chunks = s.split.chunks_of_a_stage();
-  shape.micro_batches = int(micro_batches);
-  // Blocks end with an encoder layer, which is layer `end` of the table's.
-  const int lowest = lowest_trained_layer(s.options, s.model.config);
-  const int last = shape.blocks() - 1;
-  auto end_of = [&](int block) {
-    return s.split.chunks[size_t(block % shape.stages)][size_t(block / shape.stages)].end;
-  };
-  while (shape.lowest_block < last && end_of(shape.lowest_block) < lowest) ++shape.lowest_block;
-  return shape;
+  return pipeline_shape(s.options, s.model.config, s.split, micro_batches);
 }
 
 int64_t samples_of_a_shard(const TrainOptions& o) {
   return part(o.batch_size, *o.virtual_shards, 0).size();
 }
 
-// Of one virtual shard, whatever the lengths of its samples.
 int64_t most_micro_batches(const Session& s) {
-  const int64_t samples = samples_of_a_shard(s.options);
-  if (s.options.micro_batches) return std::min(*s.options.micro_batches, samples);
-  const SampleView& all = s.objective->samples();
-  int64_t longest = 1;
-  for (int64_t i = 0; i < all.size(); ++i) longest = std::max(longest, all.length(i));
-  return divided_up(samples, std::max<int64_t>(1, *s.options.micro_batch_tokens / longest));
+  return most_micro_batches(s.options, s.objective->samples());
 }
 
 BatchSize training_size(const Session& s, const Backend& backend) {
@@ -77,6 +60,38 @@ StageSplit stages_of(const TrainOptions& o, const BertConfig& config, HeadKind h
   return split_stages(o.stages, stages, chunks, layer_costs(config, {head, 2}, length));
 }
 
+PipelineShape pipeline_shape(const TrainOptions& o, const BertConfig& config,
+                             const StageSplit& split, int64_t micro_batches) {
+  PipelineShape shape;
+  shape.kind = parse_pipeline_kind(o.pipeline_schedule);
+  shape.stages = split.stages();
+  shape.chunks = split.chunks_of_a_stage();
+  shape.micro_batches = int(micro_batches);
+  // Blocks end with an encoder layer, which is layer `end` of the table's.
+  const int lowest = lowest_trained_layer(o, config);
+  const int last = shape.blocks() - 1;
+  auto end_of = [&](int block) {
+    return split.chunks[size_t(block % shape.stages)][size_t(block / shape.stages)].end;
+  };
+  while (shape.lowest_block < last && end_of(shape.lowest_block) < lowest) ++shape.lowest_block;
+  return shape;
+}
+
+int64_t most_micro_batches(const TrainOptions& o, const SampleView& all) {
+  const int64_t samples = samples_of_a_shard(o);
+  if (o.micro_batches) return std::min(*o.micro_batches, samples);
+  int64_t longest = 1;
+  for (int64_t i = 0; i < all.size(); ++i) longest = std::max(longest, all.length(i));
+  return divided_up(samples, std::max<int64_t>(1, *o.micro_batch_tokens / longest));
+}
+
+int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage) {
+  PipelineShape shape = of_a_shard;
+  shape.micro_batches =
+      int(shape.stages > 1 ? shape.micro_batches * shards : std::min<int64_t>(shards, 1));
+  return std::max(1, most_slots(shape, stage));
+}
+
 void cut_into_stages(Session& s) {
   agree_on_errors(s.comm, [&] { s.split = stages_of(s.options, s.model.config, s.head.kind); });
 }
@@ -85,13 +100,15 @@ ModelPart own_part(const Session& s) {
   return part_of(s.split, s.groups->layout(), *s.options.tensor_shards, s.comm.rank());
 }
 
-std::unique_ptr<TensorSum> make_tensor_sum(Session& s, const Backend& backend,
-                                           BatchSize evaluation) {
+std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& s, const Backend& backend,
+                                                  BatchSize evaluation) {
   if (s.groups->layout().tp() == 1) return nullptr;
   int64_t tokens = training_size(s, backend).tokens;
   if (evaluation.tokens > 0) tokens = std::max(tokens, reserved_size(backend, evaluation).tokens);
-  return make_tensor_ranks_sum(s.groups->tensor(), *s.options.tensor_shards,
-                               tokens * s.model.config.hidden_size);
+  Communicator& ranks = s.groups->tensor();
+  return std::make_unique<CountedTensorSum>(
+      ranks,
+      make_tensor_ranks_sum(ranks, *s.options.tensor_shards, tokens * s.model.config.hidden_size));
 }
 
 void reserve_buffers(Session& s, BatchSize evaluation) {
@@ -99,9 +116,7 @@ void reserve_buffers(Session& s, BatchSize evaluation) {
   const LayoutGroups& groups = *s.groups;
   const Coordinates place = groups.place();
   const int64_t shards = part(*s.options.virtual_shards, groups.layout().dp(), place.d).size();
-  const int64_t micro_batches =
-      groups.layout().pp() > 1 ? most_micro_batches(s) * shards : std::min<int64_t>(shards, 1);
-  const int slots = std::max(1, most_slots(shape_of(s, micro_batches), place.p));
+  const int slots = slots_of_stage(shape_of(s, most_micro_batches(s)), shards, place.p);
   s.engine->reserve(training, evaluation, s.options.recompute, slots);
   s.objective->reserve(s.engine->backend(), training.sequences);
   if (groups.layout().pp() > 1) {
@@ -152,6 +167,26 @@ LayoutRun layout_run(const Session& s) {
   return run;
 }
 
+LayoutRun layout_run(const Communicator& comm, const BertConfig& config, const TrainOptions& o) {
+  validate_pipeline(o);
+  for (const auto& [name, value] : {std::pair("--pp", o.pp), {"--tp", o.tp}}) {
+    if (value.value_or(1) < 1) throw usage_error(name, " ", *value, ": must be at least 1");
+  }
+  LayoutRun run;
+  run.config = config;
+  run.head = {HeadKind::sequence, 2};
+  run.layout =
+      Layout(comm.size(), o.pp.value_or(1), o.tp.value_or(1), parse_placement(o.placement));
+  run.tensor_shards = run.layout.tp();
+  run.split = stages_of(o, config, run.head.kind);
+  run.first_rank = first_ranks(comm);
+  run.virtual_shards = run.layout.dp();
+  run.micro_batches = default_micro_batches(run.layout, run.virtual_shards);
+  run.batch_size = run.virtual_shards * run.micro_batches;
+  run.length = run.micro_batch_tokens = std::min(kUnknownLength, config.max_length());
+  return run;
+}
+
 // "rank 3 on node7" names the host too.
 std::vector<std::string> host_names(const Communicator& comm) {
   constexpr std::string_view kOn = " on ";
@@ -191,14 +226,34 @@ void write_layout(const Session& s) {
   write_layout(s.directory->layout(), {run, host_names(s.comm)});
 }
 
-void add_pipeline_metrics(Session& s, int64_t steps, Metrics& metrics) {
-  if (!s.links) return;
-  const int64_t own = s.links->bytes_sent();
-  std::vector<int64_t> all(size_t(s.comm.size()));
+StepBytes bytes_of_steps(Session& s) {
+  const StepBytes own{s.tensor_sum ? s.tensor_sum->bytes() : 0, s.links ? s.links->bytes_sent() : 0,
+                      s.step->data_bytes()};
+  std::vector<StepBytes> all(size_t(s.comm.size()));
   s.comm.all_gather(&own, sizeof own, all.data());
-  const double bytes = double(std::accumulate(all.begin(), all.end(), int64_t{0}));
-  metrics["pipeline_bubble"] = forecast_bubble(layout_run(s));
-  metrics["pp_bytes"] = bytes / double(std::max<int64_t>(1, steps));
+  StepBytes sum;
+  for (const StepBytes& each : all) {
+    sum.tensor += each.tensor;
+    sum.pipeline += each.pipeline;
+    sum.data += each.data;
+  }
+  return sum;
+}
+
+void add_layout_metrics(Session& s, int64_t steps, Metrics& metrics) {
+  if (!s.groups || s.comm.size() == 1) return;
+  const StepBytes bytes = bytes_of_steps(s);
+  const auto of_a_step = [&](int64_t sum) {
+    return double(sum) / double(std::max<int64_t>(1, steps));
+  };
+  const Layout& layout = s.groups->layout();
+  if (layout.pp() > 1) {
+    metrics["pipeline_bubble"] = forecast_bubble(layout_run(s));
+    metrics["pp_bytes"] = of_a_step(bytes.pipeline);
+  }
+  if (layout.tp() > 1) metrics["tp_bytes"] = of_a_step(bytes.tensor);
+  const bool counted = !s.step->from_device_to_device();
+  if (layout.dp() > 1 && counted) metrics["dp_bytes"] = of_a_step(bytes.data);
 }
 
 }  // namespace finetune

@@ -18,11 +18,18 @@ void make_groups(Session& session);
 StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head);
 // Of resolved options.
 void cut_into_stages(Session& session);
+// Micro-batches of one virtual shard at most, whatever the lengths of its samples. Of resolved
+// options, as what follows.
+int64_t most_micro_batches(const TrainOptions& options, const SampleView& samples);
+PipelineShape pipeline_shape(const TrainOptions& options, const BertConfig& config,
+                             const StageSplit& split, int64_t micro_batches);
+// Slots of a stage whose replica has so many virtual shards, each with the shape's micro-batches.
+int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage);
 ModelPart own_part(const Session& session);
 // Collective over the tensor ranks: their sum, for the largest micro-batches of training and of
 // `evaluation` (zeros: none). Null where one process has all tensor shards.
-std::unique_ptr<TensorSum> make_tensor_sum(Session& session, const Backend& backend,
-                                           BatchSize evaluation);
+std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& session, const Backend& backend,
+                                                  BatchSize evaluation);
 
 // Collective, with the engine there: buffers for the largest micro-batches of training and of
 // `evaluation` (zeros: none), and the links between stages for both.
@@ -37,12 +44,20 @@ void take_layout_defaults(TrainOptions& options, const Layout& layout);
 
 // Of a run whose replicas have several processes, by formulas: what layout_table.h tells of it.
 LayoutRun layout_run(const Session& session);
+// The same of these processes with a model's shape alone, and a batch that keeps all busy: who
+// would be where. Error(usage) for options that the processes or the model cannot have.
+LayoutRun layout_run(const Communicator& comm, const BertConfig& config,
+                     const TrainOptions& options);
 std::vector<std::string> host_names(const Communicator& comm);
 // Share of a step in which stages wait, from the layers' arithmetic.
 double forecast_bubble(const LayoutRun& run);
 void write_layout(const Session& session);  // the run's layout.json; none without stages
-// Collective: pipeline_bubble, by forecast, and pp_bytes, what all stages have sent to each other
-// in each of the last `steps`, on average. Nothing without stages.
-void add_pipeline_metrics(Session& session, int64_t steps, Metrics& metrics);
+// Of all processes, in this session's steps: what step_bytes() forecasts (layout_forecast.h).
+// Collective.
+StepBytes bytes_of_steps(Session& session);
+// Collective: pipeline_bubble, by forecast, and tp_bytes, pp_bytes and dp_bytes, what the processes
+// of each axis have handed to each other in each of the last `steps`, on average. Nothing of an
+// axis along which there is one process, nor of what goes from device to device.
+void add_layout_metrics(Session& session, int64_t steps, Metrics& metrics);
 
 }  // namespace finetune

@@ -79,12 +79,14 @@ DiskForecast forecast_disk(const TrainOptions& o, const ParameterTable& table, i
 void require_disk(const TrainOptions& o, const DiskForecast& forecast) {
   const std::optional<uint64_t> available = free_bytes(o.output);
   if (!available || *available + reusable_bytes(o) >= forecast.peak) return;
-  throw model_error("--output ", o.output, ": the run needs ", forecast.peak / kMebibyte + 1,
-                    " MiB of disk (up to ", forecast.checkpoints, " x ",
-                    forecast.checkpoint / kMebibyte, " MiB of checkpoints, a model of ",
-                    forecast.model / kMebibyte, " MiB), ",
-                    (*available + reusable_bytes(o)) / kMebibyte,
-                    " MiB are free; choose another disk, or keep fewer with --keep-checkpoints");
+  // One and the best one are there during the run, whatever is asked for.
+  const bool can_keep_fewer = o.keep_checkpoints.value_or(kKeptDuringRun) > 1;
+  throw model_error(
+      "--output ", o.output, ": the run needs ", forecast.peak / kMebibyte + 1,
+      " MiB of disk (up to ", forecast.checkpoints, " x ", forecast.checkpoint / kMebibyte,
+      " MiB of checkpoints, a model of ", forecast.model / kMebibyte, " MiB), ",
+      (*available + reusable_bytes(o)) / kMebibyte, " MiB are free; choose another disk",
+      can_keep_fewer ? ", or keep fewer with --keep-checkpoints" : "");
 }
 
 }  // namespace finetune

@@ -6,6 +6,7 @@
 
 #include "distributed/pipeline/pipeline_simulation.h"
 #include "distributed/reduce/local_reduce.h"
+#include "distributed/zero_partition.h"
 
 namespace finetune {
 namespace {
@@ -161,11 +162,11 @@ int64_t parameters_of(const BertConfig& c, Head head, const ModelPart& part) {
   return count;
 }
 
-int64_t LayoutRun::replica_tokens() const {
+int64_t LayoutRun::replica_samples() const {
   const IndexRange shards = replica_shards();
   if (shards.size() == 0) return 0;
   const int64_t begin = part(batch_size, virtual_shards, shards.begin).begin;
-  return (part(batch_size, virtual_shards, shards.end - 1).end - begin) * length;
+  return part(batch_size, virtual_shards, shards.end - 1).end - begin;
 }
 
 PipelineShape LayoutRun::pipeline() const {
@@ -224,14 +225,53 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
   return m;
 }
 
+namespace {
+
+// Rows of (R, H) that tensor ranks add in a stage, of so many samples in all.
+int64_t added_rows(const LayoutRun& run, int stage, int64_t samples) {
+  const int64_t tokens = samples * run.length;
+  const bool first_only = stage + 1 == run.split.stages() && run.head.kind == HeadKind::sequence;
+  const bool one_slot = most_slots(run.pipeline(), stage) <= 1;
+  int64_t rows = 4 * tokens * run.split.layers(stage);
+  if (first_only) rows -= 3 * tokens - 4 * samples;
+  if (!run.recompute) return rows;
+  const int64_t again = run.split.layers(stage) - (one_slot ? run.split.chunks_of_a_stage() : 0);
+  rows += 2 * tokens * again;
+  return first_only && !one_slot ? rows - 2 * (tokens - samples) : rows;
+}
+
+// Values of a part that go between replicas once.
+int64_t moving_values(const LayoutRun& run, const ModelPart& part) {
+  const ParameterTable table(run.config, run.head, part);
+  const Parameter* words = word_embeddings(table);
+  return words ? words->offset + run.moving_rows() * run.config.hidden_size : table.size();
+}
+
+}  // namespace
+
+StepBytes step_bytes(const LayoutRun& run) {
+  const int64_t h = run.config.hidden_size, t = run.layout.tp(), d = run.layout.dp();
+  StepBytes bytes;
+  const int64_t boundaries = run.pipeline().blocks() - 1;
+  bytes.pipeline = 2 * boundaries * kWeightBytes * run.batch_size * run.length * h * t;
+  for (int stage = 0; stage < run.split.stages(); ++stage) {
+    bytes.tensor += 2 * (t - 1) * kWeightBytes * h * added_rows(run, stage, run.batch_size);
+    for (int rank = 0; rank < t && d > 1; ++rank) {
+      bytes.data += 2 * (d - 1) * kWeightBytes *
+                    moving_values(run, part_of(run.split, stage, run.tensor_shards, int(t), rank));
+    }
+  }
+  return bytes;
+}
+
 AxisBytes axis_bytes(const LayoutRun& run, int stage) {
   const int64_t t = run.layout.tp(), d = run.layout.dp();
   // All micro-batches' hidden states once.
   const int64_t states = kWeightBytes * run.replica_tokens() * run.config.hidden_size;
   const int64_t blocks = run.pipeline().blocks();
   AxisBytes bytes;
-  const int64_t sums = (run.recompute ? 6 : 4) * run.split.layers(stage);
-  bytes.tensor = share_of(sums * 2 * states, t - 1, t);
+  const int64_t rows = added_rows(run, stage, run.replica_samples());
+  bytes.tensor = share_of(2 * kWeightBytes * rows * run.config.hidden_size, t - 1, t);
   if (run.split.stages() > 1) {
     const int64_t chunks = run.split.chunks_of_a_stage();
     bytes.boundary = 2 * states * chunks;
@@ -240,13 +280,8 @@ AxisBytes axis_bytes(const LayoutRun& run, int stage) {
       bytes.pipeline += states * ((block + 1 < blocks) + (block > 0));
     }
   }
-  // Of the word embedding the rows of the batch travel.
-  int64_t travelling = parameters_of(run.config, run.head, run.part_of_stage(stage));
-  if (stage == 0) {
-    const int64_t rows = std::min(run.config.vocab_size, run.batch_size * run.length);
-    travelling -= (run.config.vocab_size - rows) * run.config.hidden_size;
-  }
-  bytes.data = share_of(8 * travelling, d - 1, d);
+  if (d == 1) return bytes;
+  bytes.data = share_of(2 * kWeightBytes * moving_values(run, run.part_of_stage(stage)), d - 1, d);
   return bytes;
 }
 

@@ -3,7 +3,9 @@
 // one. Not counted are the driver's context and what communication and single operations buffer.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/numeric/dtype.h"
@@ -35,10 +37,15 @@ struct LayoutRun {
   DType compute = DType::f32;
   bool recompute = false;
   int64_t horizon = 0;  // layers whose checkpointed inputs are on the device; 0: no offload
+  std::optional<int64_t> word_rows;  // different words of a step; none: as many as there can be
 
   IndexRange replica_shards() const { return part(virtual_shards, layout.dp(), 0); }  // the most
   int64_t replica_micro_batches() const { return micro_batches * replica_shards().size(); }  // m
-  int64_t replica_tokens() const;  // of a step
+  int64_t replica_samples() const;  // of a step
+  int64_t replica_tokens() const { return replica_samples() * length; }
+  int64_t moving_rows() const {  // of the word embedding
+    return word_rows.value_or(std::min(config.vocab_size, batch_size * length));
+  }
   PipelineShape pipeline() const;
   ModelPart part_of_stage(int stage) const;
 };
@@ -62,12 +69,35 @@ StageMemory stage_memory(const LayoutRun& run, int stage);
 // Bytes that a token keeps of a layer: input of the next one, attention, feed-forward part.
 int64_t layer_token_bytes(const BertConfig& config, int64_t tensor_ranks, DType compute);
 
-// Bytes a step.
+// What processes hand to each other in a step, in bytes of fp32, each value as often as there are
+// processes that get it: through memory of a host as well as between hosts. So the formulas do not
+// know where processes are. A counter that says as much lies at each place where it happens.
+//   tensor    a sum of (R, H) between t tensor ranks: of its subtree each hands all but its share
+//             of the elements to those that add the others, then its share of the sum to all:
+//             2 (t - 1) R H values in all. A layer has four such sums of R tokens, two forward, two
+//             backward, and two more where it is computed again; the last one under a sequence head
+//             has R sequences in all but the gradient of keys and values. With --recompute the last
+//             layer of a chunk is not computed again where the stage has one slot.
+//   pipeline  (T, H) of each micro-batch at each boundary of blocks, up and down, of each tensor
+//             rank.
+//   data      each replica hands all but what it owns of its gradient to the owners, and what it
+//             owns of the weights to all: 2 (d - 1) N values in all, with N the arena of the part
+//             (its gaps as well) but of the word embedding the rows of the batch alone.
+// Exact where nothing is frozen, the virtual shards are a multiple of the replicas, and a tensor
+// rank's tensor shards, a replica's virtual shards and those of a host are powers of two: else some
+// hand on more than one subtree.
+struct StepBytes {
+  int64_t tensor = 0, pipeline = 0, data = 0;
+};
+
+StepBytes step_bytes(const LayoutRun& run);  // of all processes together
+
+// The same of a process of a stage, of the replica that has most, on average over its axis.
 struct AxisBytes {
-  int64_t tensor = 0;    // sent by a process: partial sums of a stage's layers
+  int64_t tensor = 0;
   int64_t boundary = 0;  // between two neighbouring stages, activations and gradients
-  int64_t pipeline = 0;  // sent by a process
-  int64_t data = 0;      // sent by a process: gradients, then weights
+  int64_t pipeline = 0;
+  int64_t data = 0;  // gradients, then weights
 };
 
 AxisBytes axis_bytes(const LayoutRun& run, int stage);

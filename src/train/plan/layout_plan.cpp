@@ -88,8 +88,7 @@ struct GivenOption {
   std::string value;  // as text; of a number that was not given empty
 };
 
-std::vector<GivenOption> values_of(const TrainOptions& train, const LayoutOptions& layout,
-                                   const FormulaOptions& formula) {
+std::vector<GivenOption> values_of(const LayoutOptions& layout, const FormulaOptions& formula) {
   std::vector<GivenOption> values;
   auto take = [&](const OptionInfo& info, const auto& value) {
     if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>&>) {
@@ -99,10 +98,6 @@ std::vector<GivenOption> values_of(const TrainOptions& train, const LayoutOption
       values.push_back({info.name, concat(value)});
     }
   };
-  for_each_option(train, [&](const OptionInfo& info, const auto& value) {
-    // What is part of the result, as the tensor shards are, holds without a layout too.
-    if (info.group == kLayoutGroup && info.role == OptionRole::run) take(info, value);
-  });
   for_each_layout_option(layout, take);
   for_each_formula_option(formula, take);
   return values;
@@ -276,10 +271,8 @@ int64_t parse_size(std::string_view text, std::string_view option) {
   return int64_t(*number * factor);
 }
 
-void refuse_without_world(const TrainOptions& train, const LayoutOptions& layout,
-                          const FormulaOptions& formula) {
-  const std::vector<GivenOption> given = values_of(train, layout, formula),
-                                 defaults = values_of({}, {}, {});
+void refuse_without_world(const LayoutOptions& layout, const FormulaOptions& formula) {
+  const std::vector<GivenOption> given = values_of(layout, formula), defaults = values_of({}, {});
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].value == defaults[i].value) continue;
     throw usage_error("--", given[i].name, " ", in_quotes(given[i].value),

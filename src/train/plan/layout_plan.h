@@ -93,7 +93,6 @@ int64_t parse_size(std::string_view text, std::string_view option);
 
 // Error(usage) naming the first of these options that has another value than its default: without
 // --world none of them has a meaning.
-void refuse_without_world(const TrainOptions& train, const LayoutOptions& layout,
-                          const FormulaOptions& formula);
+void refuse_without_world(const LayoutOptions& layout, const FormulaOptions& formula);
 
 }  // namespace finetune

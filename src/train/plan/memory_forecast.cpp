@@ -43,7 +43,7 @@ int64_t arena_bytes(const RunShape& run) {
   const Parameter* found = word_embeddings(run.table);
   if (!found || found->layer < run.lowest_layer) return trained_bytes(run);
   const Parameter& words = *found;
-  const int64_t row = words.shape[1] * kFloatBytes, page = arena_page(run.processes > 1);
+  const int64_t row = words.shape[1] * kFloatBytes, page = arena_page(run.local().size() > 1);
   int64_t touched = 0, next = 0;  // pages before `next` are counted or not wanted
   for (int64_t i = 0; i < words.shape[0]; ++i) {
     if (!run.words[size_t(i)]) continue;
@@ -69,34 +69,39 @@ MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool r
            slots * batch_bytes(size);
   };
   // Of others' arenas a process touches its part of those that hold what they pass on.
+  const IndexRange here = run.local();
   int64_t own_arenas = 0, host_arenas = 0, passed_on = 0;
-  for (int64_t process = run.processes - 1; process >= 0; --process) {
+  for (int64_t process = here.end - 1; process >= here.begin; --process) {
     const IndexRange shards = part(run.shards, run.processes, process);
     own_arenas = LocalReduce::arenas_needed(shards);
     host_arenas += own_arenas;
-    if (process > 0) passed_on += int64_t(subtrees_of(shards).size());
+    if (process > here.begin) passed_on += int64_t(subtrees_of(shards).size());
   }
   const int64_t arena = arena_bytes(run), training = activations(work.training, true);
 
   MemoryForecast m;
   m.weights = run.table.count() * kFloatBytes;  // nobody touches gaps
-  m.gradients = own_arenas * arena + passed_on * arena / run.processes;
+  m.gradients = own_arenas * arena + passed_on * arena / here.size();
   // Moments of words that do not occur stay zero; a checkpoint reads them, and what processes share
   // is there once it has been read.
-  m.optimizer = 2 * (run.processes > 1 ? trained_bytes(run) : arena);
+  const bool read = run.processes > 1 && run.checkpoints;
+  m.optimizer = 2 * (read ? trained_bytes(run) : arena) * here.size() / run.processes;
   m.activations = std::max(training, activations(work.evaluation, false));
   m.data = run.data_bytes;
-  m.program = run.program_bytes + kLater + (run.processes > 1 ? kMpi : 0);
+  const bool mpi = run.processes > 1 || !run.alone;
+  m.program = run.program_bytes + kLater + (mpi ? kMpi : 0);
   const int64_t loading = m.program + m.data + m.weights + run.weight_file_bytes;
   m.peak =
       std::max(m.weights + m.gradients + m.optimizer + m.activations + m.data + m.program, loading);
   m.host = m.peak;
+  m.shared = m.weights + m.gradients + m.optimizer;
+  const int64_t files = run.program_file_bytes + (mpi ? kMpi / 2 : 0);
+  m.common = m.data + kLater + files;
   if (run.processes == 1) return m;
-  const int64_t files = run.program_file_bytes + kMpi / 2;
   const int64_t evaluating = std::min(run.processes, work.evaluation_batches);
-  m.host = m.weights + host_arenas * arena + m.optimizer + m.data + kLater + files +
-           run.processes * (m.program - kLater - files) + evaluating * m.activations +
-           (run.processes - evaluating) * training;
+  m.shared = m.weights + host_arenas * arena + m.optimizer;
+  m.host = m.shared + m.data + kLater + files + run.processes * (m.program - kLater - files) +
+           evaluating * m.activations + (run.processes - evaluating) * training;
   return m;
 }
 

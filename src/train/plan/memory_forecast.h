@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/bert.h"
@@ -24,6 +25,12 @@ struct RunShape {
   // and what the data add.
   int64_t program_bytes = 0, program_file_bytes = 0, data_bytes = 0;
   int64_t slots = 1;  // of activations in training (Bert::reserve)
+  // Where the processes are on several hosts, those of this one; else all.
+  std::optional<IndexRange> here = std::nullopt;
+  bool checkpoints = true;  // which read all moments
+  bool alone = true;        // no process has another part of the model
+
+  IndexRange local() const { return here.value_or(IndexRange{0, processes}); }
 };
 
 // Bytes. Of one process; where a host has several, of the one that reads the data (rank 0).
@@ -34,8 +41,10 @@ struct MemoryForecast {
   int64_t activations = 0;  // and the micro-batch
   int64_t data = 0;         // vocabulary, texts and tokens
   int64_t program = 0;      // with libraries, threads and what matrix products pack
+  int64_t shared = 0;       // weights, gradients and moments of all processes of the host
   int64_t peak = 0;         // forecast of peak_memory_mb
   int64_t host = 0;         // all processes together, what they share counted once
+  int64_t common = 0;       // of it what processes with other parts of the model have in common
 };
 
 MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute);

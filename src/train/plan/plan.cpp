@@ -13,6 +13,8 @@
 #include "distributed/layout/layout.h"
 #include "distributed/zero_partition.h"
 #include "tasks/registry.h"
+#include "train/layout/planned_parts.h"
+#include "train/layout/stages.h"
 #include "train/plan/memory_probe.h"
 #include "train/plan/plan_time.h"
 #include "train/resume.h"
@@ -28,6 +30,7 @@ int64_t bytes_of_mb(double mb) {
 // What a training run has ready before it allocates.
 struct Prepared {
   TrainOptions options;
+  Layout layout;
   ModelFiles model;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Task> task;
@@ -46,6 +49,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
+  p.layout = Layout(processes, o.pp.value_or(1), o.tp.value_or(1), parse_placement(o.placement));
   if (!p.backend->uses_host_memory() && processes > 1) {
     throw usage_error("--processes ", processes, ": plan forecasts one process of a GPU");
   }
@@ -53,19 +57,18 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   p.program_bytes = bytes_of_mb(resident_memory_mb());
   p.model = open_model(o.model);
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
-  check_tensor_shards(o.tensor_shards.value_or(1), 1, p.model.config.num_attention_heads,
-                      p.model.config.intermediate_size);
+  stages_of(o, p.model.config, HeadKind::sequence);  // refuses what the model cannot have
   auto source = open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix);
   p.task = read_task(o, open_data(o), p.model, *source);
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
-  read_assertions(o, metrics_of_run(o, *p.task));
+  read_assertions(o, metrics_of_run(p.layout, *p.task));
   checked_best_metric(o, *p.task);
   p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
   for (const auto& file : source->files()) {
     p.weight_file_bytes += int64_t(file_bytes(file, ExitCode::model));
   }
-  if (!o.virtual_shards) o.virtual_shards = processes;
+  take_layout_defaults(o, p.layout);
   p.micro_batch_tokens = o.micro_batch_tokens.value_or(
       auto_micro_batch_tokens(p.model.config, p.task->max_length(), p.device.total));
   if (!o.micro_batches) o.micro_batch_tokens = p.micro_batch_tokens;
@@ -116,7 +119,9 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.micro_batch_tokens = p.micro_batch_tokens;
   plan.micro_batches = options.micro_batches.value_or(0);
 
-  const ModelPart held = whole_model(options, p.model.config);
+  const PlannedParts parts(options, p.model.config, p.task->head(), p.layout, *p.backend,
+                           train.samples);
+  const ModelPart held = parts.first();
   const auto work_with = [&](int64_t tokens, int64_t runs) {
     return workload_of(*p.task, options, p.steps, {tokens, runs},
                        evaluation_tokens(*p.backend, p.model.config, tokens, held.tensor_shards));
@@ -124,10 +129,12 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.work = work_with(plan.micro_batch_tokens, plan.micro_batches);
 
   const ParameterTable table(p.model.config, p.task->head(), held);
-  plan.parameters = table.count();
+  const ParameterTable whole(p.model.config, p.task->head());
+  plan.parameters = whole.count();
   plan.disk =
-      forecast_disk(options, table, p.steps, steps_per_epoch(plan.samples, options.batch_size),
+      forecast_disk(options, whole, p.steps, steps_per_epoch(plan.samples, options.batch_size),
                     plan.eval_samples > 0);
+  if (!parts.whole()) plan.layout = p.layout;
   DeviceRun on_device{
       p.model.config,
       table,
@@ -158,22 +165,18 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   set_threads(all_threads);
   const int64_t working = bytes_of_mb(resident_memory_mb()) - before;
 
-  const Bert bert(*p.backend, p.model.config, table);
-  const RunShape shape{table,
-                       bert,
-                       p.lowest_layer,
-                       plan.shards,
-                       processes,
-                       words_of(train.samples, options, p.steps, p.model.config.vocab_size),
-                       p.weight_file_bytes,
-                       p.program_bytes + working,
-                       bytes_of_mb(resident_file_mb()),
-                       p.data_bytes};
-  auto forecast = [&](const Workload& work, bool recompute) {
-    return plan.device ? forecast_memory_beside_device(shape)
-                       : forecast_memory(shape, work, recompute);
+  const PlannedParts::Common common{
+      p.lowest_layer,
+      words_of(train.samples, options, p.steps, p.model.config.vocab_size),
+      p.weight_file_bytes,
+      p.program_bytes + working,
+      bytes_of_mb(resident_file_mb()),
+      p.data_bytes};
+  auto forecast = [&](const Workload& work, int64_t runs, int64_t tokens, bool recompute) {
+    return plan.device ? parts.forecast_beside_device(common)
+                       : parts.forecast(common, work, runs, tokens, recompute);
   };
-  plan.memory = forecast(plan.work, options.recompute);
+  plan.memory = forecast(plan.work, plan.micro_batches, plan.micro_batch_tokens, options.recompute);
 
   const int64_t largest = plan.work.training.tokens;
   const int64_t most_runs = part(options.batch_size, plan.shards, 0).size();
@@ -185,8 +188,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
                              : tokens < plan.micro_batch_tokens && tokens >= p.task->max_length();
     if (divisor > 1 && !smaller) continue;
     const Workload work = divisor == 1 ? plan.work : work_with(tokens, runs);
-    plan.alternatives.push_back(
-        {divisor, tokens, runs, forecast(work, false), forecast(work, true)});
+    plan.alternatives.push_back({divisor, tokens, runs, forecast(work, runs, tokens, false),
+                                 forecast(work, runs, tokens, true)});
     if (!plan.device) continue;
     on_device.micro_batches = runs;
     auto bytes = [&](bool recompute) {
@@ -201,7 +204,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       plan.available_mb > 0 &&
       plan.memory.host > bytes_of_mb(plan.available_mb + resident_memory_mb());
   plan.too_large = measure_time && (host_is_small || (plan.device && !plan.device->fits));
-  if (!measure_time || plan.too_large) return plan;
+  plan.time_wanted = measure_time;
+  if (!measure_time || plan.too_large || plan.layout) return plan;
   plan.time = measure_time_of(
       {options, std::move(p.backend), p.model.config, *p.task, p.micro_batch_tokens}, plan.work);
   plan.time.startup = startup;

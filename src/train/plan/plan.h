@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/layout/layout.h"
 #include "train/options/options.h"
 #include "train/plan/device_forecast.h"
 #include "train/plan/disk_forecast.h"
@@ -45,6 +46,7 @@ struct TimeForecast {
 struct RunPlan {
   std::string task, backend;
   int64_t processes = 1, shards = 1;
+  std::optional<Layout> layout;  // where a replica has several processes: no time is measured
   int64_t parameters = 0, samples = 0, eval_samples = 0, batch_size = 0;
   int64_t train_tokens = 0, eval_tokens = 0;
   int64_t micro_batch_tokens = 0;  // with --micro-batches of evaluation alone
@@ -58,12 +60,12 @@ struct RunPlan {
   std::vector<Alternative> alternatives;
   double available_mb = 0;  // memory of this machine that is free now
   bool too_large = false;   // for it, or for the GPU: no time was measured
-  bool timed = false;
+  bool timed = false, time_wanted = false;
   TimeForecast time;
 };
 
-// Error for all that train refuses, --output apart, which nobody looks at. `measure_time`: some
-// steps are computed, which takes the memory of the run.
+// Error for all that train refuses, --output apart, which nobody looks at. `processes`: of one
+// host. `measure_time`: some steps are computed, which takes the memory of the run.
 RunPlan plan_run(const TrainOptions& options, int64_t processes, bool measure_time);
 
 }  // namespace finetune

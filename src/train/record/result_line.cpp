@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/text/printable.h"
+#include "core/text/text.h"
 #include "train/options/option_values.h"
 #include "train/run/metrics_files.h"
 
@@ -31,6 +32,21 @@ std::vector<ConfigItem> options_given(const TrainOptions& options) {
     if (!is_default && !has_its_own_member(item.name)) given.push_back(std::move(item));
   }
   return given;
+}
+
+TrainOptions with_cut_of(TrainOptions options, const std::vector<ConfigEntry>& config) {
+  const auto take = [&](std::optional<int64_t>& own, std::string_view name, int64_t unsaid) {
+    if (own) return;
+    for (const ConfigEntry& entry : config) {
+      if (entry.name != name || entry.values.empty()) continue;
+      own = parse_int(entry.values[0]);
+      if (own == unsaid) own.reset();
+    }
+  };
+  take(options.virtual_shards, "virtual-shards", 1);
+  take(options.micro_batches, "micro-batches", 0);
+  take(options.tensor_shards, "tensor-shards", 1);
+  return options;
 }
 
 std::string result_line(const RunIdentity& run, const std::map<std::string, double>& metrics) {

@@ -23,6 +23,10 @@ struct RunIdentity {
 // The options of a run that somebody has given another value than the default, those apart that
 // RunIdentity has members for.
 std::vector<ConfigItem> options_given(const TrainOptions& options);
+// Where they were not given: virtual shards, micro-batches and tensor shards of the run's
+// config.toml, which follow from the layout at its start and are part of the result. One shard is
+// what a process alone has, as if nothing were said.
+TrainOptions with_cut_of(TrainOptions options, const std::vector<ConfigEntry>& config);
 
 // {"output":"runs/a","task":"qa","seed":42,"weights_sha256":"…","options":{"lr":0.0002,…},
 // "eval_f1":88.5,…}: one object, one line, with a line end. The metrics are flat beside the rest.

@@ -151,8 +151,11 @@ const std::vector<std::string>& run_metric_names() {
   return names;
 }
 
-const std::vector<std::string>& pipeline_metric_names() {
-  static const std::vector<std::string> names{"pipeline_bubble", "pp_bytes"};
+std::vector<std::string> layout_metric_names(const Layout& layout) {
+  std::vector<std::string> names;
+  if (layout.pp() > 1) names = {"pipeline_bubble", "pp_bytes"};
+  if (layout.tp() > 1) names.emplace_back("tp_bytes");
+  if (layout.dp() > 1) names.emplace_back("dp_bytes");
   return names;
 }
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "distributed/layout/layout.h"
+
 namespace finetune {
 
 enum class Comparison { at_least, greater, at_most, less, equal };  // >= > <= < ==
@@ -39,8 +41,8 @@ void check_assertions(const std::vector<Assertion>& assertions,
 
 // The metrics of a run besides the task's: train_loss, ..., peak_memory_mb, startup_seconds.
 const std::vector<std::string>& run_metric_names();
-// Those of a run in pipeline stages, beside them.
-const std::vector<std::string>& pipeline_metric_names();
+// Those of a run on several processes, beside them: of the axes along which there are several.
+std::vector<std::string> layout_metric_names(const Layout& layout);
 // Those of an evaluation, besides the task's.
 const std::vector<std::string>& evaluation_metric_names();
 // False for losses and errors, seconds, memory and bytes; true for rates, shares and scores.

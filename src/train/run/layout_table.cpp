@@ -119,7 +119,7 @@ std::string words_of(const ModelPart& part) {
   return join(words, ", ");
 }
 
-std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks) {
+std::vector<std::string> place_lines(const LayoutTable& table, int most_ranks) {
   const LayoutRun& run = table.run;
   const Layout& layout = run.layout;
   std::vector<std::string> lines = {concat(
@@ -149,8 +149,13 @@ std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks) 
                left(words_of(row.part), part_width), "  ", right(millions(row.parameters), 10)));
   }
   if (shown < layout.world()) lines.push_back(concat(" ... ", layout.world() - shown, " more"));
-  if (layout.pp() > 1) lines.push_back(stages_line(run));
-  lines.push_back(batch_line(run));
+  return lines;
+}
+
+std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks) {
+  std::vector<std::string> lines = place_lines(table, most_ranks);
+  if (table.run.layout.pp() > 1) lines.push_back(stages_line(table.run));
+  lines.push_back(batch_line(table.run));
   return lines;
 }
 

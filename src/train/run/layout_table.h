@@ -19,7 +19,9 @@ struct LayoutTable {
 // host0, host1, ...: where nobody has a name yet.
 std::vector<std::string> numbered_hosts(const std::vector<int>& first_rank);
 
-// For the log: what the layout is, a row for each of the first ranks, the stages and the batch.
+// What the layout is, and a row for each of the first ranks.
+std::vector<std::string> place_lines(const LayoutTable& table, int most_ranks = 16);
+// For the log: the same, the stages and the batch.
 std::vector<std::string> layout_lines(const LayoutTable& table, int most_ranks = 16);
 // What is allowed and costs: one line each.
 std::vector<std::string> layout_warnings(const LayoutRun& run);

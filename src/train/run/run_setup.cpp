@@ -66,12 +66,12 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
   return task;
 }
 
-std::vector<std::string> metrics_of_run(const TrainOptions& options, const Task& task) {
+std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task) {
   std::vector<std::string> names = run_metric_names();
   auto add = [&](const std::vector<std::string>& more) {
     names.insert(names.end(), more.begin(), more.end());
   };
-  if (options.pp.value_or(1) > 1) add(pipeline_metric_names());
+  add(layout_metric_names(layout));
   if (!task.eval_set()) return names;
   add(task.metric_names());
   add(evaluation_metric_names());

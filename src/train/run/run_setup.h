@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/input_file.h"
+#include "distributed/layout/layout.h"
 #include "engine/engine.h"
 #include "engine/pretrained.h"
 #include "tasks/task.h"
@@ -37,7 +38,7 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 std::vector<std::string> label_order = {});
 
 // All names in the run's metrics.json.
-std::vector<std::string> metrics_of_run(const TrainOptions& options, const Task& task);
+std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task);
 // --best-metric, or the task's; empty without evaluation data. Error(usage) for an unknown one.
 std::string checked_best_metric(const TrainOptions& options, const Task& task);
 

@@ -183,6 +183,7 @@ def test_a_killed_stage_ends_the_job(directory):
         nothing_left(out)
         errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
         assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
+        assert errors[0].endswith("; the job ends"), "--resume is train's alone"
         assert not out.exists()
         writer.join(timeout=10)
 

@@ -39,12 +39,6 @@ def rows(directory, **changes):
     return options_of(model_of(directory, **changes), *ROWS)
 
 
-def comparable(results):
-    """Without what only several stages have."""
-    sha256, metrics, *rest = results
-    return sha256, {name: value for name, value in metrics.items() if not name.startswith(("pipeline_", "pp_"))}, *rest
-
-
 def same_on(directory, options, shards, *cases):
     """Each case: processes, hosts, further options; all give the results of one process."""
     options, expected = [*options, "--tensor-shards", shards], directory / "one"
@@ -52,7 +46,7 @@ def same_on(directory, options, shards, *cases):
     for processes, hosts, *more in cases:
         out = directory / "case"
         succeed_on(processes, *options, "--output", out, *more, hosts=hosts)
-        assert comparable(results_of(out)) == comparable(results_of(expected)), (processes, hosts, more)
+        assert results_of(out) == results_of(expected), (processes, hosts, more)
         shutil.rmtree(out)
     shutil.rmtree(expected)
 
@@ -96,13 +90,13 @@ def test_continued_on_another_layout(directory):
     line = [*rows(directory, num_attention_heads=4), "--micro-batches", 2, "--save-every", 1, "--keep-checkpoints", 9]
     out = directory / "run"
     succeed_on(2, *line, "--tp", 2, "--output", out)
-    expected = comparable(results_of(out))
+    expected = results_of(out)
     facts = facts_of(out)
     assert (facts["tensor_shards"], facts["virtual_shards"]) == ("2", "1"), facts
     layout = json.loads((out / "layout.json").read_text())
     assert (layout["dp"], layout["pp"], layout["tp"], layout["tensor_shards"]) == (1, 1, 2, 2), layout
     assert [rank["t"] for rank in layout["ranks"]] == [0, 1]
-    assert "pp_bytes" not in metrics_of(out)
+    assert "pp_bytes" not in metrics_of(out) and "dp_bytes" not in metrics_of(out)
     for processes, more in ((1, []), (4, ["--tp", 2, "--pp", 2])):
         (out / "metrics.json").unlink()
         shutil.rmtree(out / "model")
@@ -110,7 +104,27 @@ def test_continued_on_another_layout(directory):
             checkpoint.unlink()
         one_error(run_on(4, *line, "--tp", 4, "--output", out, "--resume"), 2, "--tp 4", "--tensor-shards 2")
         succeed_on(processes, *line, *more, "--output", out, "--resume")
-        assert comparable(results_of(out)) == expected, more
+        assert results_of(out) == expected, more
+
+
+def test_bytes_between_ranks(directory):
+    """Four sums a layer of all tokens, under the head of samples but for one; of replicas all that they share."""
+    line = [*rows(directory), "--virtual-shards", 2, "--eval-every", 1]
+    found = []
+    for hosts in (1, 2):
+        out = directory / f"run-{hosts}"
+        succeed_on(4, *line, "--tp", 2, "--output", out, hosts=hosts)
+        metrics = metrics_of(out)
+        assert "pp_bytes" not in metrics and "pipeline_bubble" not in metrics, metrics
+        found.append((metrics["tp_bytes"], metrics["dp_bytes"]))
+    tokens = metrics["train_tokens_per_second"] / metrics["train_samples_per_second"] * 77
+    rows_added = (4 * 4 - 3) * tokens + 4 * 77
+    assert abs(metrics["tp_bytes"] * metrics["train_steps"] - 2 * 4 * 64 * rows_added) < 1, metrics
+    assert found[0] == found[1], found
+    # Replicas alone: the same gradients and weights, no part of them twice.
+    out = directory / "replicas"
+    succeed_on(2, *line, "--tensor-shards", 2, "--output", out)
+    assert metrics_of(out)["dp_bytes"] < found[0][1] and "tp_bytes" not in metrics_of(out), metrics_of(out)
 
 
 def long_run(directory, *more):

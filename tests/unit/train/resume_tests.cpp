@@ -52,7 +52,21 @@ TEST_CASE("a run's own options are taken over") {
   CHECK(options.precision == "fp32");
   CHECK(options.max_length == 64);
   CHECK(options.virtual_shards == 3);
-  CHECK(adopted == std::vector<std::string>{"task", "precision", "max-length", "virtual-shards"});
+  CHECK(adopted == std::vector<std::string>{"task", "precision", "max-length", "virtual-shards",
+                                            "tensor-shards"});
+}
+
+TEST_CASE("a run of before there were tensor shards has one") {
+  for (const std::optional<int64_t> asked : {std::optional<int64_t>(), {1}}) {
+    TrainOptions options = given();
+    options.tensor_shards = asked;
+    continue_with_options(options, kept_with(""), "c");
+    CHECK(options.tensor_shards == 1);
+  }
+  TrainOptions options = given();
+  options.tensor_shards = 2;
+  CHECK_THROWS_WITH_AS(continue_with_options(options, kept_with(""), "c"),
+                       doctest::Contains("tensor-shards (1 there, 2 now)"), Error);
 }
 
 TEST_CASE("options that no run has written are the checkpoint's fault") {

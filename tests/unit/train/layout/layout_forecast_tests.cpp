@@ -118,9 +118,10 @@ TEST_CASE("the worked examples: BERT-base and BERT-large, 4096 tokens on two pro
   CHECK(axis_bytes(run_of(base, tp2), 0).tensor == 4 * 12 * 2 / 2 * 4 * 4096 * 768);
   CHECK(axis_bytes(run_of(base, pp2), 0).boundary == 8 * 512 * 768 * 8);
   CHECK(axis_bytes(run_of(base, pp2), 0).pipeline == 4 * 512 * 768 * 8);
-  // All but the rows of words that the batch does not have: 4096 of 30522 at most.
-  const int64_t travelling = 108'893'186 - (30522 - 4096) * 768;
-  CHECK(of_dp2.data == 4 * travelling);
+  // All but the rows of words that the batch does not have: 4096 of 30522 at most; gaps as well.
+  const ParameterTable table(base, kToken);
+  const int64_t gaps = table.size() - 108'893'186;
+  CHECK(of_dp2.data == 4 * (108'893'186 + gaps - (30522 - 4096) * 768));
   CHECK(of_dp2.tensor == 0);
   CHECK(of_dp2.pipeline == 0);
   CHECK(bubble(2, 1, 8) == doctest::Approx(1.0 / 9));
@@ -169,6 +170,49 @@ TEST_CASE("the worked examples: 30 and 175 billion parameters on 120 hosts of 8"
     CHECK(gb(bytes.data) == doctest::Approx(row.dp).epsilon(0.03));
     CHECK(bubble(row.pp, 1, row.m) == doctest::Approx(row.bubble).epsilon(0.03));
   }
+}
+
+TEST_CASE("bytes of all processes are those of each, whatever the layout") {
+  const BertConfig config = shape(8, 64, 4, 256);
+  for (PipelineKind kind : {PipelineKind::one_f_one_b, PipelineKind::interleaved}) {
+    for (const auto& [pp, tp] : {std::pair(1, 1), {2, 1}, {1, 2}, {2, 2}, {4, 2}}) {
+      Setting setting{.world = 16, .pp = pp, .tp = tp, .micro_batches = 2, .kind = kind};
+      setting.chunks = chunks_of(kind, pp, 2);
+      for (bool recompute : {false, true}) {
+        setting.recompute = recompute;
+        CAPTURE(pp);
+        CAPTURE(tp);
+        LayoutRun run = run_of(config, setting);
+        run.head = kSequence;
+        run.word_rows = 100;
+        StepBytes sum;
+        for (int stage = 0; stage < pp; ++stage) {
+          const AxisBytes each = axis_bytes(run, stage);
+          sum.tensor += each.tensor * run.layout.dp() * tp;
+          sum.pipeline += each.pipeline * run.layout.dp() * tp;
+          sum.data += each.data * run.layout.dp() * tp;
+        }
+        const StepBytes all = step_bytes(run);
+        CHECK(all.tensor == sum.tensor);
+        CHECK(all.pipeline == sum.pipeline);
+        // The first tensor rank has biases that the others lack.
+        CHECK(double(all.data) == doctest::Approx(double(sum.data)).epsilon(0.02));
+        if (tp == 1) CHECK(all.data == sum.data);
+      }
+    }
+  }
+}
+
+TEST_CASE("rows that tensor ranks add, by hand") {
+  // Three layers of a sequence head: 512 tokens in one sample, one micro-batch.
+  LayoutRun run = run_of(shape(3, 2, 2, 4), {.world = 2, .tp = 2});
+  run.head = kSequence;
+  const auto rows = [&] { return step_bytes(run).tensor / (2 * 4 * 2); };
+  CHECK(rows() == 2 * 4 * 512 + 512 + 4);
+  run.recompute = true;  // all but the last layer
+  CHECK(rows() == 2 * 6 * 512 + 512 + 4);
+  run.head = kToken;
+  CHECK(rows() == 2 * 6 * 512 + 4 * 512);
 }
 
 TEST_CASE("offload leaves a horizon of inputs on the device, recompute the inputs, shards arenas") {

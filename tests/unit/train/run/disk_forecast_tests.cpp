@@ -48,5 +48,18 @@ TEST_CASE("too little disk is said in one line, what lies there counts as free")
   require_disk(options, disk);
   disk.peak = uint64_t(1) << 60;
   CHECK_THROWS_WITH_AS(require_disk(options, disk), doctest::Contains("MiB are free"), Error);
+  const auto advice_with = [&](std::optional<int64_t> kept) -> std::string {
+    options.keep_checkpoints = kept;
+    try {
+      require_disk(options, disk);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::optional<int64_t> kept : {std::optional<int64_t>(), {2}}) {
+    CHECK(advice_with(kept).ends_with("or keep fewer with --keep-checkpoints"));
+  }
+  for (int64_t fewest : {0, 1}) CHECK(advice_with(fewest).ends_with("choose another disk"));
   CHECK(!fs::exists(directory / "not"));
 }

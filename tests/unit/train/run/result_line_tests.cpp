@@ -21,6 +21,25 @@ TEST_CASE("options that were given another value than the default") {
   CHECK(given[1].name == "lr");
 }
 
+TEST_CASE("what follows from the layout identifies a run, one shard does not") {
+  const auto names = [](const TrainOptions& options) {
+    std::string all;
+    for (const ConfigItem& item : options_given(options)) {
+      all += concat(item.name, "=", std::get<int64_t>(item.value), " ");
+    }
+    return all;
+  };
+  const auto config = [](std::string_view text) { return parse_config_text(text, "config.toml"); };
+  TrainOptions options;
+  CHECK(names(with_cut_of(options, config("virtual-shards = 1\ntensor-shards = 1\n"))).empty());
+  CHECK(names(with_cut_of(options,
+                          config("micro-batches = 8\nvirtual-shards = 2\ntensor-shards = 4\n"))) ==
+        "micro-batches=8 virtual-shards=2 tensor-shards=4 ");
+  options.virtual_shards = 1;  // was said
+  CHECK(names(with_cut_of(options, config("virtual-shards = 1\nmicro-batches = 1\n"))) ==
+        "micro-batches=1 virtual-shards=1 ");
+}
+
 TEST_CASE("identity and metrics are one line") {
   RunIdentity run{"runs/\x1b\n", "qa", {}, std::nullopt, "ab"};
   CHECK(result_line(run, {}) ==

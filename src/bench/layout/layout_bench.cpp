@@ -1,0 +1,287 @@
+// bench layout: a session without files, its steps, and what they have moved and left.
+#include "bench/layout/layout_bench.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <type_traits>
+
+#include "bench/lengths.h"
+#include "bench/step_bench.h"
+#include "bench/synthetic_task.h"
+#include "comm/agreement.h"
+#include "comm/placement.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/process_stats.h"
+#include "core/threads/parallel.h"
+#include "distributed/pipeline/pipeline_simulation.h"
+#include "distributed/rank0_values.h"
+#include "train/layout/stages.h"
+#include "train/options/layout_options.h"
+#include "train/plan/memory_forecast.h"
+#include "train/plan/memory_probe.h"
+#include "train/run/run_setup.h"
+#include "train/session.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kLearningRate = 1e-5;
+
+int64_t bytes_of_mb(double mb) {
+  return int64_t(mb * 1024 * 1024);
+}
+
+// Processor time of a pass, all recorded steps together.
+struct PassTime {
+  int32_t backward = 0, chunk = 0, micro = 0;
+  double seconds = 0;
+};
+
+class LayoutBench {
+ public:
+  LayoutBench(const LayoutBenchOptions& options, Communicator& comm)
+      : o_(options), comm_(comm), s_(comm) {}
+
+  LayoutBenchResult run();
+
+ private:
+  void check();
+  void choose();
+  void make_samples();
+  void make_model();
+  void run_steps();
+  void take_memory();
+  void simulate_passes();
+  std::vector<bool> words() const;
+  MicroBatchLimits limits() const;
+
+  const LayoutBenchOptions& o_;
+  Communicator& comm_;
+  Session s_;
+  std::unique_ptr<Task> task_;
+  std::unique_ptr<Backend> backend_;
+  TrainingArrays arrays_;
+  std::vector<uint32_t> batch_;
+  std::map<std::tuple<int32_t, int32_t, int32_t>, double> passes_;
+  bool recording_ = false;
+  double sums_before_ = 0;
+  int64_t program_ = 0;
+  LayoutBenchResult result_;
+};
+
+void LayoutBench::check() {
+  agree_on_errors(comm_, [&] {
+    TrainOptions given = o_.train;
+    for_each_layout_bench_option(given, [](const OptionInfo& info, const auto& value) {
+      using Value = std::remove_cvref_t<decltype(value)>;
+      if constexpr (std::is_same_v<Value, std::optional<int64_t>>) {
+        if (value) require_inside(info, *value);
+      } else if constexpr (std::is_same_v<Value, int64_t>) {
+        require_inside(info, value);
+      }
+    });
+    validate_pipeline(given);
+    if (o_.steps < 1) throw usage_error("--steps ", o_.steps, ": must be at least 1");
+    s_.options = given;
+    s_.options.device = "cpu";
+    s_.options.max_length = o_.length;
+    s_.model.config = shape_config(o_.shape);
+    stages_of(s_.options, s_.model.config, HeadKind::sequence);
+  });
+}
+
+// The machine, and what follows from the layout.
+void LayoutBench::choose() {
+  TrainOptions& o = s_.options;
+  make_groups(s_);
+  o.precision = agreed_precision(comm_, o.device, o.precision);
+  backend_ = make_backend(o.device, o.threads.value_or(cores_for_process(comm_)), o.precision,
+                          comm_.local_rank());
+  take_layout_defaults(o, s_.groups->layout());
+  if (!o.micro_batches && !o.micro_batch_tokens) {
+    o.micro_batch_tokens = auto_micro_batch_tokens(s_.model.config, o_.length, 0);
+  }
+}
+
+void LayoutBench::make_samples() {
+  agree_on_errors(comm_, [&] {
+    const BertConfig& config = s_.model.config;
+    task_ = make_synthetic_task(*task_named(o_.task),
+                                length_distribution(concat(o_.length), config.max_length()),
+                                s_.options.batch_size, config.vocab_size);
+    arrays_ = task_->training_arrays();
+  });
+  s_.objective = make_objective(arrays_);
+  s_.head = arrays_.head;
+  cut_into_stages(s_);
+  batch_.resize(size_t(s_.options.batch_size));
+  std::iota(batch_.begin(), batch_.end(), 0u);
+}
+
+MicroBatchLimits LayoutBench::limits() const {
+  const int64_t samples = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
+  return micro_batch_limits(s_.objective->samples(), micro_batching(s_.options), samples);
+}
+
+void LayoutBench::make_model() {
+  const BertConfig& config = s_.model.config;
+  Workload work;
+  work.training = limits();
+  probe_memory(*backend_, config, s_.head, *s_.options.tensor_shards, work, s_.options.recompute);
+  comm_.barrier();
+  program_ = bytes_of_mb(proportional_memory_mb());
+  comm_.barrier();
+  s_.tensor_sum = make_tensor_sum(s_, *backend_, {});
+  s_.engine = std::make_unique<Engine>(std::move(backend_), config, s_.head, s_.groups->data(),
+                                       own_part(s_), s_.tensor_sum.get());
+  if (s_.groups->data().local_rank() == 0) {
+    s_.engine->set_weights(
+        [&](float* arena) { initialize(s_.engine->table(), config.initializer_range, 1, arena); });
+  }
+  s_.engine->share_weights(s_.groups->data());
+  comm_.barrier();
+  reserve_buffers(s_, {});
+  StagePlan plan = stage_plan(s_);
+  plan.record = [this](const PipelineAction& action, double seconds) {
+    const double sums = s_.tensor_sum ? s_.tensor_sum->cpu_seconds() : 0;
+    if (recording_) {
+      const bool backward = action.kind == PipelineAction::Kind::backward;
+      passes_[{backward, action.chunk, action.micro}] += seconds - (sums - sums_before_);
+    }
+    sums_before_ = sums;
+  };
+  s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, s_.groups->data(),
+                                           step_options(s_.options, config), s_.options.batch_size,
+                                           std::move(plan));
+}
+
+void LayoutBench::run_steps() {
+  const auto step = [&](int64_t number) {
+    if (!s_.step->run(number, batch_, kLearningRate).finite) {
+      throw internal_error("a step on random weights is not finite");
+    }
+  };
+  step(0);
+  const StepBytes before = bytes_of_steps(s_);
+  recording_ = true;
+  for (int64_t i = 1; i <= o_.steps; ++i) step(i);
+  recording_ = false;
+  const StepBytes after = bytes_of_steps(s_);
+  const auto of_a_step = [&](int64_t first, int64_t last) {
+    result_.counts_divide = result_.counts_divide && (last - first) % o_.steps == 0;
+    return (last - first) / o_.steps;
+  };
+  result_.counted = {of_a_step(before.tensor, after.tensor),
+                     of_a_step(before.pipeline, after.pipeline),
+                     of_a_step(before.data, after.data)};
+}
+
+std::vector<bool> LayoutBench::words() const {
+  std::vector<bool> found(size_t(s_.model.config.vocab_size), false);
+  for (int32_t id : s_.objective->samples().ids) found[size_t(id)] = true;
+  return found;
+}
+
+void LayoutBench::take_memory() {
+  const Communicator& replicas = s_.groups->data();
+  const Engine& engine = *s_.engine;
+  Workload work;
+  work.training = limits();
+  const int64_t first = replicas.first_rank(replicas.host());
+  RunShape shape{.table = engine.table(),
+                 .bert = s_.engine->bert(),
+                 .shards = *s_.options.virtual_shards,
+                 .processes = replicas.size(),
+                 .words = words(),
+                 .slots = engine.slots(),
+                 .here = IndexRange{first, first + replicas.local_size()},
+                 .checkpoints = false};
+  const MemoryForecast forecast = forecast_memory(shape, work, s_.options.recompute);
+  ProcessMemory own;
+  own.rank = comm_.rank();
+  own.host = comm_.host();
+  own.at = s_.groups->place();
+  own.parameters = engine.table().count();
+  own.weights = forecast.weights / replicas.local_size();
+  own.moments = forecast.optimizer / replicas.local_size();
+  own.gradients = forecast.shared / replicas.local_size() - own.weights - own.moments;
+  own.activations = forecast.activations;
+  own.program = program_;
+  own.formula = stage_memory(layout_run(s_), own.at.p).total();
+  comm_.barrier();
+  own.measured = bytes_of_mb(proportional_memory_mb());
+  std::vector<int64_t> measured(size_t(replicas.size()));
+  s_.groups->data().all_gather(&own.measured, sizeof own.measured, measured.data());
+  // Who has touched a page is a matter of chance.
+  const auto local = measured.begin() + first;
+  own.measured =
+      std::accumulate(local, local + replicas.local_size(), int64_t{0}) / replicas.local_size();
+  result_.memory.resize(size_t(comm_.size()));
+  comm_.all_gather(&own, sizeof own, result_.memory.data());
+}
+
+// The passes of the first replica's first tensor ranks, stage by stage.
+void LayoutBench::simulate_passes() {
+  std::vector<PassTime> own;
+  const Coordinates at = s_.groups->place();
+  if (at.d == 0 && at.t == 0) {
+    for (const auto& [pass, seconds] : passes_) {
+      own.push_back({std::get<0>(pass), std::get<1>(pass), std::get<2>(pass), seconds});
+    }
+  }
+  std::vector<uint8_t> bytes(own.size() * sizeof(PassTime));
+  if (!own.empty()) std::memcpy(bytes.data(), own.data(), bytes.size());
+  const std::vector<std::vector<uint8_t>> all = comm_.gather(bytes);
+  if (comm_.rank() != 0) return;
+  const Layout& layout = s_.groups->layout();
+  using Key = std::tuple<int, int32_t, int32_t, int32_t>;
+  std::map<Key, double> seconds;
+  for (int stage = 0; stage < layout.pp(); ++stage) {
+    const auto& of = all[size_t(layout.rank_of({0, stage, 0}))];
+    std::vector<PassTime> passes(of.size() / sizeof(PassTime));
+    if (!passes.empty()) std::memcpy(passes.data(), of.data(), of.size());
+    for (const PassTime& p : passes) seconds[{stage, p.backward, p.chunk, p.micro}] = p.seconds;
+  }
+  const PipelineTimes times =
+      simulate(result_.run.pipeline(), [&](int stage, const PipelineAction& action) {
+        using enum PipelineAction::Kind;
+        if (action.kind != forward && action.kind != backward) return 0.0;
+        return seconds.at({stage, action.kind == backward, action.chunk, action.micro});
+      });
+  result_.recorded_bubble = times.bubble;
+}
+
+LayoutBenchResult LayoutBench::run() {
+  check();
+  choose();
+  make_samples();
+  make_model();
+  run_steps();
+  take_memory();
+  result_.shape = o_.shape;
+  result_.backend = s_.engine->backend().description();
+  result_.hosts = host_names(comm_);
+  result_.steps = o_.steps;
+  result_.threads = threads();
+  result_.run = layout_run(s_);
+  const std::vector<bool> found = words();
+  result_.run.word_rows = std::count(found.begin(), found.end(), true);
+  result_.formula = step_bytes(result_.run);
+  result_.forecast_bubble = forecast_bubble(result_.run);
+  result_.formula_bubble = bubble(result_.run.layout.pp(), result_.run.split.chunks_of_a_stage(),
+                                  result_.run.replica_micro_batches());
+  simulate_passes();
+  return std::move(result_);
+}
+
+}  // namespace
+
+LayoutBenchResult bench_layout(const LayoutBenchOptions& options, Communicator& comm) {
+  return LayoutBench(options, comm).run();
+}
+
+}  // namespace finetune

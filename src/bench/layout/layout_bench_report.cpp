@@ -1,0 +1,143 @@
+// Bytes, memory and bubble of a layout, each beside its formula.
+#include "bench/layout/layout_bench_report.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/text/text.h"
+#include "train/run/layout_table.h"
+
+namespace finetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct AxisLine {
+  Axis axis;
+  const char* name;
+  const char* metric;  // of metrics.json
+  int64_t counted, formula;
+};
+
+// Of the axes along which there are several processes.
+std::vector<AxisLine> axis_lines(const LayoutBenchResult& r) {
+  std::vector<AxisLine> lines;
+  for (const AxisLine& line :
+       {AxisLine{Axis::data, "data", "dp_bytes", r.counted.data, r.formula.data},
+        AxisLine{Axis::pipeline, "pipeline", "pp_bytes", r.counted.pipeline, r.formula.pipeline},
+        AxisLine{Axis::tensor, "tensor", "tp_bytes", r.counted.tensor, r.formula.tensor}}) {
+    if (r.run.layout.size(line.axis) > 1) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string right(const std::string& text, size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+std::string mib(int64_t bytes) {
+  return format_fixed(double(bytes) / (1 << 20), 1);
+}
+
+std::string percent(double share) {
+  return format_fixed(100 * share, 1);
+}
+
+std::string memory_text(const LayoutBenchResult& r) {
+  const std::array<const char*, 10> names = {"rank",        "weights", "gradients", "moments",
+                                             "activations", "program", "in all",    "measured",
+                                             "difference",  "formula"};
+  std::string out = "memory of a process, MiB: forecast, measured (PSS)\n";
+  for (const char* name : names) out += right(name, 12);
+  out += "\n";
+  for (const ProcessMemory& m : r.memory) {
+    for (const std::string& cell :
+         {concat(m.rank), mib(m.weights), mib(m.gradients), mib(m.moments), mib(m.activations),
+          mib(m.program), mib(m.model() + m.program), mib(m.measured),
+          percent(m.difference()) + " %", mib(m.formula)}) {
+      out += right(cell, 12);
+    }
+    out += "\n";
+  }
+  return out +
+         "difference: of all but the program, which is measured. formula: plan --world's, of a "
+         "device that shares nothing.\n";
+}
+
+}  // namespace
+
+Json to_json(const LayoutBenchResult& r) {
+  const LayoutRun& run = r.run;
+  Json out = {{"shape", r.shape},
+              {"backend", r.backend},
+              {"precision", run.compute == DType::bf16 ? "bf16" : "fp32"},
+              {"threads", r.threads},
+              {"dp", run.layout.dp()},
+              {"pp", run.layout.pp()},
+              {"tp", run.layout.tp()},
+              {"hosts", run.first_rank.size() - 1},
+              {"placement", letters_of(run.layout.placement())},
+              {"pipeline_schedule", name_of(run.schedule)},
+              {"chunks", run.split.chunks_of_a_stage()},
+              {"tensor_shards", run.tensor_shards},
+              {"virtual_shards", run.virtual_shards},
+              {"replica_micro_batches", run.replica_micro_batches()},
+              {"batch_size", run.batch_size},
+              {"length", run.length},
+              {"recompute", run.recompute},
+              {"steps", r.steps},
+              {"every_step_moves_as_much", r.counts_divide}};
+  for (const AxisLine& line : axis_lines(r)) {
+    out[line.metric] = line.counted;
+    out[concat(line.metric, "_formula")] = line.formula;
+  }
+  if (run.layout.pp() > 1) {
+    out["recorded_bubble"] = r.recorded_bubble;
+    out["forecast_bubble"] = r.forecast_bubble;
+    out["formula_bubble"] = r.formula_bubble;
+  }
+  out["processes"] = Json::array();
+  for (const ProcessMemory& m : r.memory) {
+    out["processes"].push_back({{"rank", m.rank},
+                                {"host", m.host},
+                                {"d", m.at.d},
+                                {"p", m.at.p},
+                                {"t", m.at.t},
+                                {"parameters", m.parameters},
+                                {"weights_bytes", m.weights},
+                                {"gradients_bytes", m.gradients},
+                                {"moments_bytes", m.moments},
+                                {"activations_bytes", m.activations},
+                                {"program_bytes", m.program},
+                                {"forecast_bytes", m.model() + m.program},
+                                {"measured_bytes", m.measured},
+                                {"difference", m.difference()},
+                                {"formula_bytes", m.formula}});
+  }
+  return out;
+}
+
+std::string to_text(const LayoutBenchResult& r) {
+  std::string out = concat(r.shape, ", ", r.backend, "; batches of ", r.run.batch_size, " x ",
+                           r.run.length, " tokens, ", r.steps, " steps\n");
+  for (const std::string& line : layout_lines({r.run, r.hosts})) out += line + "\n";
+  for (const std::string& line : layout_warnings(r.run)) out += "warning: " + line + "\n";
+  if (!axis_lines(r).empty()) {
+    out += "\nbytes that all processes hand to each other in a step\n";
+    out += concat("  axis    ", right("counted", 18), right("formula", 18), "\n");
+  }
+  for (const AxisLine& line : axis_lines(r)) {
+    const std::string name = line.name;
+    out += concat("  ", name, std::string(8 - name.size(), ' '), right(concat(line.counted), 18),
+                  right(concat(line.formula), 18),
+                  line.counted == line.formula && r.counts_divide ? "  equal\n" : "  DIFFERENT\n");
+  }
+  out += "\n" + memory_text(r);
+  if (r.run.layout.pp() == 1) return out;
+  return out + concat("\nbubble: ", percent(r.recorded_bubble),
+                      " % where passes take their processor time, ", percent(r.forecast_bubble),
+                      " % by the layers' arithmetic, ", percent(r.formula_bubble),
+                      " % if all were equally long\n");
+}
+
+}  // namespace finetune

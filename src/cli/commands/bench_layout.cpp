@@ -1,0 +1,66 @@
+// finetune bench layout: bytes, memory and bubble of a layout beside plan's formulas.
+#include "cli/commands/bench_layout.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/layout/layout_bench_report.h"
+#include "cli/option_binding.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
+#include "cli/world.h"
+#include "tasks/registry.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kLayoutFooter = R"(Examples:
+  mpirun -n 4 --bind-to none finetune bench layout --pp 2
+  mpirun -n 2 --bind-to none finetune bench layout --shape large --tp 2 --batch-size 4 --json
+  finetune bench layout --shape large --batch-size 4        one process, to compare with
+
+Options are train's. Weights and samples are random, the program's own session makes the steps on
+the CPU. Bytes are counted where they are moved, and equal plan's formula as integers where shards
+are powers of two. Memory is each process's proportional share (PSS) after the steps, beside the
+forecast. The bubble is simulated with the processor time of every pass. No speed is measured:
+processes that share cores say nothing of it. What V tensor shards cost one process:
+  finetune bench step --clock cpu --threads 1 --tensor-shards 1      and 2, and 4)";
+
+struct BenchLayoutOptions {
+  LayoutBenchOptions bench;
+  bool json = false;
+};
+
+}  // namespace
+
+void add_bench_layout(Subcommand bench) {
+  auto options = std::make_shared<BenchLayoutOptions>();
+  const Subcommand layout =
+      bench.add_subcommand("layout", "Processes of mpirun: bytes, memory and bubble of a layout");
+  LayoutBenchOptions& o = options->bench;
+  layout.add_option("--shape", o.shape, "model shape, or a model directory")
+      .type_name("tiny|minilm|base|large|DIR")
+      .capture_default_str()
+      .take_last();
+  layout.add_option("--length", o.length, "tokens of every sample")
+      .type_name("N")
+      .capture_default_str()
+      .take_last();
+  whole_number(layout.add_option("--steps", o.steps, "steps that are counted, after one more"), 1,
+               1 << 20)
+      .capture_default_str()
+      .take_last();
+  one_of(layout.add_option("--task", o.task, "what is trained"), task_names())
+      .capture_default_str()
+      .take_last();
+  layout.add_flag("--json", options->json, "one JSON object");
+  for_each_layout_bench_option(o.train, OptionBinder(layout));
+  layout.footer(kLayoutFooter);
+  layout.callback([options] {
+    const LayoutBenchResult result = bench_layout(options->bench, world());
+    if (world().rank() > 0) return;
+    write_standard_output(options->json ? to_json(result).dump(2) + "\n" : to_text(result));
+  });
+}
+
+}  // namespace finetune

@@ -1,0 +1,93 @@
+"""bench layout: what is counted is what the formulas say, and memory is what plan forecasts."""
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from ranks import need_mpirun, one_error, run_on, succeed_on
+from harness import fail, main, succeed
+
+LINE = ["bench", "layout", "--shape", "minilm", "--steps", 2, "--threads", 1]
+
+
+def measured(processes, *more, hosts=1):
+    need_mpirun()
+    line = [*LINE, *more, "--json"]
+    result = succeed(*line) if processes == 1 else succeed_on(processes, *line, hosts=hosts)
+    return json.loads(result.out)
+
+
+def check_bytes(found):
+    axes = {"dp": "dp_bytes", "pp": "pp_bytes", "tp": "tp_bytes"}
+    assert {axis for axis, name in axes.items() if name in found} == {axis for axis in axes if found[axis] > 1}, found
+    for axis, name in axes.items():
+        if found[axis] > 1:
+            assert found[name] == found[f"{name}_formula"] > 0, (name, found)
+    assert found["every_step_moves_as_much"], found
+
+
+def test_counted_bytes_are_the_formula(_):
+    small = ["--length", 16, "--batch-size", 8]
+    for processes, hosts, *more in (
+            (2, 1, "--virtual-shards", 4), (2, 2), (4, 2, "--task", "qa"),
+            (4, 1, "--pp", 2, "--recompute"), (4, 2, "--pp", 2, "--placement", "spread", "--pipeline-schedule", "gpipe"),
+            (4, 1, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute", "--task", "qa"),
+            (2, 1, "--tp", 2, "--recompute"), (4, 1, "--tp", 2, "--tensor-shards", 4, "--task", "qa", "--recompute"),
+            (4, 1, "--pp", 2, "--tp", 2, "--micro-batches", 2), (8, 2, "--pp", 2, "--tp", 2, "--recompute")):
+        found = measured(processes, *small, *more, hosts=hosts)
+        assert found["hosts"] == hosts and len(found["processes"]) == processes, found
+        check_bytes(found)
+
+
+def test_memory_is_what_plan_forecasts(_):
+    """Within a tenth, of all that is not the program; and less of it where the model is cut."""
+    whole = measured(1, "--batch-size", 16, "--precision", "fp32")
+    most = {"whole": whole["processes"][0]["measured_bytes"]}
+    for processes, *more in ((2, "--pp", 2), (2, "--tp", 2), (2,)):
+        found = measured(processes, "--batch-size", 16, "--precision", "fp32", *more)
+        for each in found["processes"]:
+            assert abs(each["difference"]) < 0.1, (more, each)
+        most[" ".join(map(str, more))] = max(each["measured_bytes"] for each in found["processes"])
+    assert abs(whole["processes"][0]["difference"]) < 0.1, whole
+    assert max(most["--pp 2"], most["--tp 2"]) < 0.85 * most["whole"], most
+
+
+def test_bubble(_):
+    """With passes as long as they were it is near that of equal stages, and never nothing."""
+    found = measured(2, "--pp", 2, "--batch-size", 16, "--stages", "3,3", "--task", "qa")
+    assert abs(found["formula_bubble"] - 1 / 9) < 1e-12 and 0.05 < found["recorded_bubble"] < 0.6, found
+    assert "recorded_bubble" not in measured(1, "--batch-size", 2, "--length", 8)
+
+
+def test_text(_):
+    out = succeed_on(4, *LINE, "--batch-size", 8, "--length", 16, "--pp", 2, "--tp", 2).out
+    assert "layout DPT, 1f1b: 4 processes = 1 replica x 2 stages x 2 tensor ranks" in out, out
+    assert out.count("  equal\n") == 2 and "DIFFERENT" not in out and "bubble: " in out, out
+
+
+def test_doctor_tells_who_is_where(_):
+    need_mpirun()
+    out = succeed_on(4, "doctor", "--tp", 2, "--pp", 2, "--shape", "minilm").out
+    assert "layout DPT, 1f1b: 4 processes = 1 replica x 2 stages x 2 tensor ranks" in out, out
+    rows = [line.split() for line in out.splitlines() if "shard " in line]
+    assert [(row[0], row[2:5]) for row in rows] == [("0", ["0", "0", "0"]), ("1", ["0", "0", "1"]),
+                                                    ("2", ["0", "1", "0"]), ("3", ["0", "1", "1"])], out
+    assert "warning" not in out and out.count("layout ") == 1, out
+    across = succeed_on(4, "doctor", "--tp", 2, "--placement", "spread", hosts=2).out
+    assert "warning: 2 of 2 groups of tensor ranks are on several hosts" in across, across
+    assert "layout" not in succeed("doctor").out
+    one_error(run_on(2, "doctor", "--pp", 13, "--tp", 0), 2, "--tp 0")
+    fail(2, "doctor", "--tp", 2, words=["1 process", "--tp 2"])
+
+
+def test_what_is_impossible(_):
+    need_mpirun()
+    one_error(run_on(3, *LINE, "--pp", 2), 2, "3 processes", "--pp 2")
+    for more, words in ((["--pp", 2], ["1 process", "--pp 2"]), (["--length", 600], ["600", "512"]),
+                        (["--steps", 0], ["--steps"]), (["--batch-size", 0], ["--batch-size 0"]),
+                        (["--tensor-shards", 5], ["--tensor-shards 5"]), (["--shape", "huge"], ["'huge'"]),
+                        (["--chunks", 2], ["--chunks 2"])):
+        fail(2, *LINE, *more, words=words)
+
+
+main(globals())
