@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "core/error.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
+#include "data/source/temporary_copy.h"
 
 namespace finetune {
 namespace {
@@ -26,35 +26,6 @@ constexpr int kMostWaitMilliseconds = 200;
 constexpr uint64_t kMostInMemory = uint64_t{1} << 30;
 
 using Sink = std::function<void(std::string_view)>;
-
-// A file without a name, in $TMPDIR.
-class TemporaryCopy {
- public:
-  explicit TemporaryCopy(const fs::path& pipe)
-      : source_name_(input_name(pipe)), file_name_(temporary_name()) {
-    if (file_.number() < 0) throw write_failure();
-    ::unlink(file_name_.c_str());
-  }
-
-  void write(std::string_view bytes) {
-    if (!write_all(file_.number(), bytes)) throw write_failure();
-  }
-  fs::path path() const { return concat("/proc/self/fd/", file_.number()); }
-
- private:
-  static std::string temporary_name() {
-    const char* directory = ::getenv("TMPDIR");
-    return concat(directory && *directory ? directory : "/tmp", "/finetune-XXXXXX");
-  }
-  Error write_failure() const {
-    return model_error(file_name_, ": a copy of ", source_name_,
-                       " cannot be written: ", std::strerror(errno),
-                       " (TMPDIR names another directory)");
-  }
-
-  std::string source_name_, file_name_;
-  Descriptor file_{::mkostemp(file_name_.data(), O_CLOEXEC)};
-};
 
 class MemoryCopy {
  public:

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "data/json_cursor.h"
+#include "data/source/byte_source.h"
 
 namespace finetune {
 namespace {
@@ -60,7 +61,7 @@ class SquadReader {
   SquadReader(int64_t limit, bool need_answers) : limit_(limit), need_answers_(need_answers) {}
 
   void read(const InputFile& given) {
-    const InputFile input = in_memory(given);
+    const InputFile input = as_text(in_memory(given));
     file_ = input.name.string();
     const MappedFile file(input.content);
     file.read_intact([&] { read_text(file.text()); });
@@ -105,9 +106,6 @@ class SquadReader {
 
   void check_text(std::string_view text) const {
     if (text.empty()) throw data_error(file_, ": is empty");
-    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-      throw data_error(file_, ": looks like UTF-16; convert it to UTF-8");
-    }
     if (simdjson::validate_utf8(text.data(), text.size())) return;
     size_t at = invalid_utf8(text);
     bool begins_character = static_cast<unsigned char>(text[at]) >= 0xC2;
@@ -301,7 +299,7 @@ SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool ne
 bool looks_like_squad(const InputFile& file) {
   if (is_pipe(file.content)) return false;
   require_readable(file.content);
-  const std::string beginning = read_beginning(file.content, 1 << 20);
+  const std::string beginning = beginning_of_text(file, 1 << 20);
   std::string_view text = beginning;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   bool wrapper = false, context = false, question = false;

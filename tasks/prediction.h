@@ -21,7 +21,7 @@ struct PredictionRequest {
   std::string n_best;  // empty: not wanted
   std::optional<int64_t> top_k;
   bool all_probabilities = false;
-  bool skip_bad_rows = false;
+  RowOptions rows;
   std::string column_option;  // an option given that names a column, or empty
 };
 

@@ -15,6 +15,7 @@
 
 #include "core/numeric/packed_batch.h"
 #include "data/input_file.h"
+#include "data/rows/row_options.h"
 #include "model/bert.h"
 #include "tokenizer/tokenizer.h"
 
@@ -32,7 +33,7 @@ struct TaskOptions {
   uint64_t seed = 42;
   int64_t max_train_samples = 0;  // 0: all
   int64_t max_eval_samples = 0;
-  bool skip_bad_rows = false;
+  RowOptions rows;
   int64_t max_length = 0;  // 0: the task's default, cut to the model's positions
 
   // classification

@@ -53,12 +53,12 @@ void Table::check_intact() const {
 
 class TableReader {
  public:
-  TableReader(bool skip_bad_rows, int64_t limit) : skip_bad_rows_(skip_bad_rows), limit_(limit) {}
+  TableReader(const RowOptions& options, int64_t limit) : options_(options), limit_(limit) {}
 
   bool full() const { return limit_ > 0 && int64_t(table_.rows_.size()) >= limit_; }
 
   void read(const InputFile& input) {
-    const InputFile file = in_memory(input);
+    const InputFile file = as_text(in_memory(input), options_.encoding);
     table_.files_.push_back(file.name);
     const MappedFile& map = table_.maps_.emplace_back(file.content);
     map.read_intact([&] { read_rows(file.name, map.text()); });
@@ -68,8 +68,8 @@ class TableReader {
 
  private:
   void read_rows(const fs::path& path, std::string_view text) {
-    RowStream stream(path, ByteWindow(text),
-                     {.skip_bad_rows = skip_bad_rows_, .columns = table_.columns_}, table_.arena_);
+    RowStream stream(path, ByteWindow(text), {options_, table_.columns_}, table_.arena_);
+    stream.say_dialect();
     if (table_.columns_.empty()) {
       table_.columns_ = stream.columns();
     } else if (table_.columns_ != stream.columns()) {
@@ -99,15 +99,15 @@ class TableReader {
   }
 
   Table table_;
-  bool skip_bad_rows_;
+  RowOptions options_;
   int64_t limit_;
   std::string_view* free_ = nullptr;  // of the last block of views
   size_t left_ = 0;
 };
 
-Table read_table(const std::vector<InputFile>& files, bool skip_bad_rows, int64_t limit) {
+Table read_table(const std::vector<InputFile>& files, const RowOptions& options, int64_t limit) {
   FINETUNE_CHECK(!files.empty());
-  TableReader reader(skip_bad_rows, limit);
+  TableReader reader(options, limit);
   for (const InputFile& file : files) {
     if (!reader.full()) reader.read(file);
   }
@@ -115,17 +115,19 @@ Table read_table(const std::vector<InputFile>& files, bool skip_bad_rows, int64_
 }
 
 struct RowReader::State {
-  State(const fs::path& file, bool skip_bad_rows, std::optional<RowFormat> format)
+  State(const fs::path& file, const RowOptions& options)
       : path(file),
-        stream(file, ByteWindow::open(file),
-               {.skip_bad_rows = skip_bad_rows, .format = format, .recycle = true}, arena) {}
+        stream(file, ByteWindow(open_text(file, options.encoding)),
+               {.rows = options, .recycle = true}, arena) {
+    stream.say_dialect();
+  }
   fs::path path;
   TextArena arena;
   RowStream stream;
 };
 
-RowReader::RowReader(const fs::path& file, bool skip_bad_rows, std::optional<RowFormat> format)
-    : state_(std::make_unique<State>(file, skip_bad_rows, format)) {}
+RowReader::RowReader(const fs::path& file, const RowOptions& options)
+    : state_(std::make_unique<State>(file, options)) {}
 RowReader::~RowReader() = default;
 RowReader::RowReader(RowReader&&) noexcept = default;
 RowReader& RowReader::operator=(RowReader&&) noexcept = default;
@@ -150,6 +152,9 @@ bool RowReader::has_column(std::string_view name) const {
 }
 std::string RowReader::where(const Row& row) const {
   return concat(input_name(state_->path), ":", row.line);
+}
+const std::string& RowReader::first_problem() const {
+  return state_->stream.first_problem();
 }
 int64_t RowReader::skipped_rows() const {
   return state_->stream.skipped_rows();

@@ -1,18 +1,20 @@
-// Files of rows: CSV (RFC 4180), TSV, JSON Lines and plain text. Every value is a string: NA, null
-// and 007 survive. Errors are Error(data) and name the file, line and column.
+// Files of rows: CSV (RFC 4180), TSV, JSON Lines, JSON and plain text. Every value is a string: NA,
+// null and 007 survive. Errors are Error(data) and name the file, line and column. What a file is
+// packed in, and its encoding, data/source/byte_source.h has seen to.
 //
-//   CSV         UTF-8, with or without a byte order mark; LF, CRLF or CR; quoted values may hold
-//               commas, line ends and doubled quotes; blank lines are skipped
+//   CSV         between values a comma, semicolon, tab or bar; LF, CRLF or CR; quoted values may
+//               hold these, line ends and doubled quotes; blank lines are skipped
 //   TSV         values between tabs as they are, no quoting; blank lines are skipped
 //   JSON Lines  the keys of the first row are the columns. Strings are unescaped, numbers, true and
 //               false are as written, null is empty. Other keys of later rows are ignored
+//   JSON        one array of such objects
+//               Names of columns have no space around them, in CSV and TSV.
 //   plain text  one column "text", one row per line, empty ones too: row n is line n
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,15 +22,10 @@
 
 #include "core/files/files.h"
 #include "data/input_file.h"
+#include "data/rows/row_options.h"
 #include "data/text_arena.h"
 
 namespace finetune {
-
-enum class RowFormat { csv, tsv, jsonl, plain_text };
-
-// By suffix (.csv .tsv .jsonl .ndjson .json .txt), else by content: an object is JSON Lines, lines
-// with equally many tabs or commas are TSV or CSV. "-", the standard input, is plain text.
-RowFormat detect_row_format(const fs::path& path, std::string_view beginning);
 
 struct Row {
   std::span<const std::string_view> values;  // one for each column
@@ -67,17 +64,17 @@ class Table {
 };
 
 // Reads all files. A ragged row, a quote that is never closed, invalid UTF-8 or (JSON Lines) a
-// missing key is an error, or with `skip_bad_rows` counted and dropped. `limit` > 0 stops after so
-// many rows. A file without a row is an error.
-Table read_table(const std::vector<InputFile>& files, bool skip_bad_rows, int64_t limit);
+// missing key is an error, or with options.skip_bad_rows counted and dropped. `limit` > 0 stops
+// after so many rows. A file without a row is an error.
+Table read_table(const std::vector<InputFile>& files, const RowOptions& options = {},
+                 int64_t limit = 0);
 
 // The same rows one by one, in memory that does not grow with the input (at most one row, of up to
 // 64 MiB, and a block). "-" is the standard input. An input without rows just ends, but a CSV, TSV
 // or JSON Lines input without even columns is an error.
 class RowReader {
  public:
-  explicit RowReader(const fs::path& file, bool skip_bad_rows = false,
-                     std::optional<RowFormat> format = std::nullopt);
+  explicit RowReader(const fs::path& file, const RowOptions& options = {});
   ~RowReader();
   RowReader(RowReader&&) noexcept;
   RowReader& operator=(RowReader&&) noexcept;
@@ -89,6 +86,7 @@ class RowReader {
   bool has_column(std::string_view name) const;
   std::string where(const Row& row) const;
   int64_t skipped_rows() const;
+  const std::string& first_problem() const;  // of the skipped rows
 
  private:
   struct State;

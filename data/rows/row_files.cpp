@@ -9,10 +9,10 @@
 namespace finetune {
 
 struct RowFiles::Open {
-  Open(const InputFile& input, bool skip_bad_rows, const std::vector<std::string>& columns,
+  Open(const InputFile& input, const RowOptions& options, const std::vector<std::string>& columns,
        uint32_t index)
-      : stream(input.name, ByteWindow::open(input.content),
-               {.skip_bad_rows = skip_bad_rows, .columns = columns, .recycle = true}, arena),
+      : stream(input.name, ByteWindow(open_text(input.content, options.encoding)),
+               {options, columns, true}, arena),
         file(index) {}
   TextArena arena;
   RowStream stream;
@@ -20,8 +20,8 @@ struct RowFiles::Open {
   int64_t rows = 0;
 };
 
-RowFiles::RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows)
-    : skip_bad_rows_(skip_bad_rows) {
+RowFiles::RowFiles(const std::vector<InputFile>& files, const RowOptions& options)
+    : options_(options) {
   FINETUNE_CHECK(!files.empty());
   for (const InputFile& file : files) inputs_.push_back(rereadable(file));
   open(0);
@@ -30,8 +30,12 @@ RowFiles::RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows)
 RowFiles::~RowFiles() = default;
 
 void RowFiles::open(size_t file) {
-  open_ = std::make_unique<Open>(inputs_[file], skip_bad_rows_, columns_, uint32_t(file));
+  open_ = std::make_unique<Open>(inputs_[file], options_, columns_, uint32_t(file));
   const std::vector<std::string>& columns = open_->stream.columns();
+  if (file >= said_) {
+    open_->stream.say_dialect();
+    said_ = file + 1;
+  }
   if (columns_.empty()) columns_ = columns;
   if (columns_ != columns) {
     throw data_error(input_name(inputs_[file].name), ": its columns (", listed_columns(columns),

@@ -16,7 +16,7 @@ namespace finetune {
 class RowFiles {
  public:
   // Opens the first file and reads its columns.
-  RowFiles(const std::vector<InputFile>& files, bool skip_bad_rows);
+  RowFiles(const std::vector<InputFile>& files, const RowOptions& options);
   ~RowFiles();
 
   // False at the end; the row's values live until the next call. The errors are read_table's: a
@@ -34,9 +34,10 @@ class RowFiles {
   void open(size_t file);
 
   std::vector<InputFile> inputs_;
-  bool skip_bad_rows_;
+  RowOptions options_;
   std::vector<std::string> columns_;
   std::unique_ptr<Open> open_;  // the file that is being read
+  size_t said_ = 0;             // files whose dialect is in the log
   int64_t skipped_before_ = 0;  // in the files before it
 };
 

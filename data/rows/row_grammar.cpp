@@ -2,19 +2,12 @@
 #include "data/rows/row_grammar.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "core/text/text.h"
 
 namespace finetune {
 namespace {
-
-constexpr std::array<bool, 256> kFieldEnd = [] {
-  std::array<bool, 256> table{};
-  table[','] = table['\n'] = table['\r'] = true;
-  return table;
-}();
 
 RowScan incomplete() {
   return {.state = RowScan::State::incomplete};
@@ -51,8 +44,10 @@ std::string_view take_line(std::string_view text, bool last, RowScan& scan) {
 
 }  // namespace
 
-RowScan scan_csv(std::string_view text, bool last, Values& values, TextArena& arena) {
+RowScan scan_csv(std::string_view text, bool last, const char delimiter, Values& values,
+                 TextArena& arena) {
   values.clear();
+  const auto ends_field = [delimiter](char c) { return c == delimiter || c == '\n' || c == '\r'; };
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const char* p = begin;
@@ -79,7 +74,7 @@ RowScan scan_csv(std::string_view text, bool last, Values& values, TextArena& ar
       scan.lines += uint32_t(std::count(value.begin(), value.end(), '\n'));
       values.push_back(doubled ? undouble(value, arena) : value);
       ++p;
-      if (p < end && !kFieldEnd[static_cast<unsigned char>(*p)]) {
+      if (p < end && !ends_field(*p)) {
         std::string_view rest(p, size_t(end - p));
         rest = rest.substr(0, rest.find_first_of("\r\n"));
         return bad(concat("text after a closing quote: ", in_quotes(rest, 20),
@@ -87,10 +82,10 @@ RowScan scan_csv(std::string_view text, bool last, Values& values, TextArena& ar
       }
     } else {
       const char* field = p;
-      while (p < end && !kFieldEnd[static_cast<unsigned char>(*p)]) ++p;
+      while (p < end && !ends_field(*p)) ++p;
       values.emplace_back(field, size_t(p - field));
     }
-    if (p < end && *p == ',') {
+    if (p < end && *p == delimiter) {
       ++p;
       continue;
     }

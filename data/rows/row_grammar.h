@@ -24,7 +24,8 @@ struct RowScan {
 // values. `last`: nothing follows `text`; otherwise a row that might go on is incomplete.
 using Values = std::vector<std::string_view>;
 // RFC 4180, and a lone CR ends a row too. A quote counts only at the beginning of a field.
-RowScan scan_csv(std::string_view text, bool last, Values& values, TextArena& arena);
+RowScan scan_csv(std::string_view text, bool last, char delimiter, Values& values,
+                 TextArena& arena);
 // Values between tabs as they are: quotes mean nothing (GLUE's files hold unpaired ones).
 RowScan scan_tsv(std::string_view text, bool last, Values& values);
 // The line is the one value, also if it is empty.
@@ -33,7 +34,14 @@ RowScan scan_plain_text(std::string_view text, bool last, Values& values);
 // booleans as written, null is empty. Other keys are ignored; nested values of `columns` are bad.
 RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
                        Values& values, TextArena& arena);
+// An object of an array, over as many lines as it has, with the comma before it, or, if it is the
+// `first`, the bracket, and with the bracket behind the last one. An empty array gives no values.
+RowScan scan_json_element(std::string_view text, bool last, bool first,
+                          const std::vector<std::string>& columns, Values& values,
+                          TextArena& arena);
 // The keys of the object on the line, or none on a blank line.
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys);
+// The keys of an array's first object, or none of an empty one.
+RowScan scan_json_element_keys(std::string_view text, bool last, std::vector<std::string>& keys);
 
 }  // namespace finetune

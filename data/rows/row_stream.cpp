@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text/printable.h"
 
 namespace finetune {
@@ -17,51 +18,7 @@ namespace {
 constexpr size_t kMostRowBytes = 64 << 20;
 constexpr std::string_view kSkipHint = "; --skip-bad-rows drops such rows";
 
-// UTF-16 by its byte order mark, or by the zero bytes of Latin text: every other byte.
-bool looks_like_utf16(std::string_view text) {
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) return true;
-  text = text.substr(0, 1024);
-  size_t zeros[2] = {0, 0};
-  for (size_t i = 0; i < text.size(); ++i) zeros[i % 2] += text[i] == '\0';
-  size_t more = std::max(zeros[0], zeros[1]), fewer = std::min(zeros[0], zeros[1]);
-  return text.size() >= 4 && more * 4 >= text.size() && fewer * 4 <= more;
-}
-
-// True if the first lines, read so, all have equally many values, more than one.
-bool looks_like(RowFormat format, std::string_view beginning) {
-  TextArena arena;
-  Values values;
-  size_t width = 0;
-  for (int lines = 0; lines < 5 && !beginning.empty();) {
-    RowScan scan = format == RowFormat::csv ? scan_csv(beginning, false, values, arena)
-                                            : scan_tsv(beginning, false, values);
-    if (scan.state == RowScan::State::incomplete) break;
-    if (scan.state == RowScan::State::bad) return false;
-    beginning.remove_prefix(scan.size);
-    if (values.empty()) continue;
-    if (values.size() == 1 || (width && values.size() != width)) return false;
-    width = values.size();
-    ++lines;
-  }
-  return width > 1;
-}
-
 }  // namespace
-
-RowFormat detect_row_format(const fs::path& path, std::string_view beginning) {
-  if (path == "-") return RowFormat::plain_text;
-  const std::string name = path.string();
-  constexpr std::pair<std::string_view, RowFormat> suffixes[] = {
-      {".csv", RowFormat::csv},      {".tsv", RowFormat::tsv},    {".jsonl", RowFormat::jsonl},
-      {".ndjson", RowFormat::jsonl}, {".json", RowFormat::jsonl}, {".txt", RowFormat::plain_text}};
-  for (const auto& [suffix, format] : suffixes) {
-    if (ends_with_ignoring_case(name, suffix)) return format;
-  }
-  if (trim(beginning).starts_with('{')) return RowFormat::jsonl;
-  if (looks_like(RowFormat::tsv, beginning)) return RowFormat::tsv;
-  if (looks_like(RowFormat::csv, beginning)) return RowFormat::csv;
-  return RowFormat::plain_text;
-}
 
 std::string listed_columns(const std::vector<std::string>& columns) {
   constexpr size_t kMost = 20, kLongest = 60;
@@ -89,17 +46,69 @@ RowStream::RowStream(const fs::path& path, ByteWindow window, Options options, T
       options_(std::move(options)),
       arena_(arena) {
   while (window_.bytes().size() < 4 && !window_.last()) window_.more();
-  check_encoding();
-  format_ = options_.format ? *options_.format : detect_row_format(path, window_.bytes());
+  if (window_.bytes().starts_with("\xEF\xBB\xBF")) window_.drop(3);
+  find_format(path);
+  if (format_ == RowFormat::csv) find_delimiter();
   read_columns();
   in_header_ = false;
 }
 
-void RowStream::check_encoding() {
-  if (looks_like_utf16(window_.bytes())) {
-    throw data_error(name_, ": looks like UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)");
+void RowStream::find_format(const fs::path& path) {
+  const RowOptions& given = options_.rows;
+  if (given.format) {
+    format_ = *given.format;
+  } else if (path == "-" && !given.stdin_columns.empty()) {
+    format_ = format_of_first_line();
+  } else {
+    format_ = detect_row_format(path, window_.bytes());
+    if (format_ == RowFormat::tsv && given.delimiter != '\0') format_ = RowFormat::csv;
   }
-  if (window_.bytes().starts_with("\xEF\xBB\xBF")) window_.drop(3);
+}
+
+// What standard input is by its first line alone: whoever types the lines waits for answers.
+RowFormat RowStream::format_of_first_line() {
+  size_t end;
+  while ((end = window_.bytes().find_first_of("\r\n")) == std::string_view::npos &&
+         !window_.last() && window_.bytes().size() <= kMostRowBytes) {
+    window_.more();
+  }
+  const std::string_view line = window_.bytes().substr(0, end);
+  if (line.empty()) return RowFormat::plain_text;
+  const auto has_all = [&](const std::vector<std::string>& names) {
+    const std::vector<std::string>& asked = options_.rows.stdin_columns;
+    return std::all_of(asked.begin(), asked.end(), [&](const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    });
+  };
+  std::vector<std::string> keys;
+  const RowScan object = scan_json_keys(line, true, keys);
+  if (object.state == RowScan::State::row && has_all(keys)) return RowFormat::jsonl;
+  const char delimiter = options_.rows.delimiter != '\0' ? options_.rows.delimiter
+                                                         : detect_delimiter(line, true).value();
+  const RowScan header = scan_csv(line, true, delimiter, values_, arena_);
+  const bool csv = header.state == RowScan::State::row && has_all(header_names());
+  return csv ? RowFormat::csv : RowFormat::plain_text;
+}
+
+void RowStream::find_delimiter() {
+  delimiter_ = options_.rows.delimiter;
+  while (delimiter_ == '\0') {
+    delimiter_ = detect_delimiter(window_.bytes(), window_.last()).value_or('\0');
+    if (delimiter_ == '\0' && window_.bytes().size() > kMostRowBytes) delimiter_ = ',';
+    if (delimiter_ == '\0') window_.more();
+  }
+}
+
+void RowStream::say_dialect() const {
+  if (format_ != RowFormat::csv || delimiter_ == ',') return;
+  log(name_, ": its values are between ", plural_of_delimiter(delimiter_));
+}
+
+// The values of the row, as names.
+std::vector<std::string> RowStream::header_names() const {
+  std::vector<std::string> names;
+  for (std::string_view value : values_) names.emplace_back(trim(value));
+  return names;
 }
 
 void RowStream::read_columns() {
@@ -107,7 +116,7 @@ void RowStream::read_columns() {
     columns_ = {"text"};
     return;
   }
-  if (format_ == RowFormat::jsonl && !options_.columns.empty()) {
+  if (keys_name_columns() && !options_.columns.empty()) {
     columns_ = options_.columns;
     return;
   }
@@ -116,8 +125,8 @@ void RowStream::read_columns() {
     if (!find_row(row)) throw data_error(name_, ": is empty");
     std::string problem = problem_in(row);
     if (!problem.empty()) throw data_error(problem);
-    if (format_ != RowFormat::jsonl) columns_.assign(values_.begin(), values_.end());
-    if (columns_.empty() || format_ != RowFormat::jsonl) step_over(row);
+    if (!keys_name_columns()) columns_ = header_names();
+    if (columns_.empty() || !keys_name_columns()) step_over(row);
   } while (columns_.empty());
   std::vector<std::string> sorted = columns_;
   std::sort(sorted.begin(), sorted.end());
@@ -133,11 +142,15 @@ RowScan RowStream::scan() {
   if (options_.recycle) arena_.clear();
   switch (format_) {
     case RowFormat::csv:
-      return scan_csv(window_.bytes(), window_.last(), values_, arena_);
+      return scan_csv(window_.bytes(), window_.last(), delimiter_, values_, arena_);
     case RowFormat::tsv:
       return scan_tsv(window_.bytes(), window_.last(), values_);
     case RowFormat::plain_text:
       return scan_plain_text(window_.bytes(), window_.last(), values_);
+    case RowFormat::json:
+      if (in_header_) return scan_json_element_keys(window_.bytes(), window_.last(), columns_);
+      return scan_json_element(window_.bytes(), window_.last(), in_first_element_, columns_,
+                               values_, arena_);
     case RowFormat::jsonl:
       break;
   }
@@ -176,26 +189,32 @@ std::string RowStream::problem_in(const RowScan& row) const {
     std::string_view before = bytes.substr(0, at);
     char byte[8];
     std::snprintf(byte, sizeof byte, "0x%02X", static_cast<unsigned char>(bytes[at]));
-    return concat(name_, ":", line_ + std::count(before.begin(), before.end(), '\n'), ": byte ",
-                  byte, " at byte ", at - (before.rfind('\n') + 1) + 1,
-                  " of the line is not UTF-8; convert the file (iconv -f WINDOWS-1252 -t UTF-8)");
+    return concat(
+        name_, ":", line_ + std::count(before.begin(), before.end(), '\n'), ": byte ", byte,
+        " at byte ", at - (before.rfind('\n') + 1) + 1,
+        " of the line is not UTF-8; --encoding names the file's encoding, such as windows-1252");
   }
   if (std::memchr(bytes.data(), '\0', bytes.size())) {
     return concat(name_, ":", line_, ": a NUL byte; this is not a text file");
   }
   if (!in_header_ && !values_.empty() && values_.size() != columns_.size()) {
     return concat(name_, ":", line_, ": ", columns_.size(), " values are expected (",
-                  listed_columns(columns_), "), found: ", values_.size(),
-                  format_ == RowFormat::csv && values_.size() > columns_.size()
-                      ? "; a value with a comma needs quotes"
-                      : "");
+                  listed_columns(columns_), "), found: ", values_.size(), advice_for_width());
   }
   return {};
+}
+
+std::string RowStream::advice_for_width() const {
+  if (format_ != RowFormat::csv || values_.size() < columns_.size()) return {};
+  if (delimiter_ == ',') return "; a value with a comma needs quotes";
+  return concat("; its values are between ", plural_of_delimiter(delimiter_),
+                " (--delimiter), and one that holds such a character needs quotes");
 }
 
 void RowStream::step_over(const RowScan& row) {
   window_.drop(row.size);
   next_line_ += row.lines;
+  in_first_element_ = false;
 }
 
 // After a row whose end is not known: a stray quote has swallowed the rows below, which are good.
@@ -224,7 +243,9 @@ bool RowStream::next() {
       if (!values_.empty()) return true;
       continue;
     }
-    if (!options_.skip_bad_rows) throw data_error(problem, kSkipHint);
+    // Where the next object of an array begins is known after a whole one alone.
+    if (format_ == RowFormat::json && row.size == 0) throw data_error(problem);
+    if (!options_.rows.skip_bad_rows) throw data_error(problem, kSkipHint);
     if (skipped_rows_++ == 0) first_problem_ = std::move(problem);
     if (row.size > 0)
       step_over(row);

@@ -11,18 +11,15 @@
 #include "data/input_file.h"
 #include "data/rows/records.h"
 #include "data/rows/row_grammar.h"
+#include "data/source/byte_source.h"
 
 namespace finetune {
 
-// The part of an input that is in memory: all of it, or what was last read from a descriptor.
+// The part of an input that is in memory: all of it, or what was last read from a source.
 class ByteWindow {
  public:
   explicit ByteWindow(std::string_view memory) : bytes_(memory), last_(true) {}
-  // Reads from `path`, "-" being the standard input.
-  static ByteWindow open(const fs::path& path);
-  ~ByteWindow();
-  ByteWindow(ByteWindow&& other) noexcept;
-  ByteWindow& operator=(ByteWindow&&) = delete;
+  explicit ByteWindow(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
 
   std::string_view bytes() const { return bytes_; }
   bool last() const { return last_; }  // nothing follows bytes()
@@ -30,13 +27,9 @@ class ByteWindow {
   void more();  // reads on; views of bytes() die
 
  private:
-  size_t read_block(size_t at);
-
-  std::string name_;
-  int descriptor_ = -1;
+  std::unique_ptr<ByteSource> source_;
   std::unique_ptr<char[]> buffer_;
   size_t capacity_ = 0;
-  uint64_t expected_ = 0;  // bytes that a regular file still has, by its size at opening
   std::string_view bytes_;
   bool last_ = false;
 };
@@ -44,9 +37,8 @@ class ByteWindow {
 class RowStream {
  public:
   struct Options {
-    bool skip_bad_rows = false;
-    std::optional<RowFormat> format{};   // else detected
-    std::vector<std::string> columns{};  // JSON Lines: of the files before, if any
+    RowOptions rows{};
+    std::vector<std::string> columns{};  // JSON: of the files before, if any
     bool recycle = false;                // values need to live until the next row only
   };
   // Reads the header. `arena` takes the values that have to be unescaped.
@@ -59,13 +51,21 @@ class RowStream {
   RowFormat format() const { return format_; }
   int64_t skipped_rows() const { return skipped_rows_; }
   const std::string& first_problem() const { return first_problem_; }  // of the skipped rows
+  void say_dialect() const;  // to the log, if values are between something unusual
 
  private:
-  void check_encoding();
+  void find_format(const fs::path& path);
+  RowFormat format_of_first_line();
+  void find_delimiter();
+  bool keys_name_columns() const {
+    return format_ == RowFormat::jsonl || format_ == RowFormat::json;
+  }
+  std::vector<std::string> header_names() const;
   void read_columns();
   RowScan scan();
   bool find_row(RowScan& row);
   std::string problem_in(const RowScan& row) const;
+  std::string advice_for_width() const;
   void step_over(const RowScan& row);
   void step_over_line();
 
@@ -74,6 +74,8 @@ class RowStream {
   Options options_;
   TextArena& arena_;
   RowFormat format_ = RowFormat::csv;
+  char delimiter_ = ',';
+  bool in_first_element_ = true;  // of a JSON array
   std::vector<std::string> columns_;
   bool in_header_ = true;
   Values values_;

@@ -33,7 +33,16 @@ void check_plain_text(const PredictionRequest& request) {
   if (request.column_option.empty()) return;
   throw usage_error(
       request.column_option, ": ", request.input == "-" ? "standard input" : request.input,
-      " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file");
+      " is read as one text a line and has no columns; give a .csv, .tsv or .jsonl file, or "
+      "--input-format");
+}
+
+RowOptions reading(const PredictionRequest& request, const TaskOptions& options) {
+  RowOptions rows = request.rows;
+  rows.stdin_columns = options.text_columns;
+  if (rows.stdin_columns.empty()) rows.stdin_columns = {"text"};
+  if (!options.text_pair_column.empty()) rows.stdin_columns.push_back(options.text_pair_column);
+  return rows;
 }
 
 class LabelPrediction final : public Prediction {
@@ -41,9 +50,10 @@ class LabelPrediction final : public Prediction {
   LabelPrediction(const PredictionRequest& request, const TaskOptions& options,
                   const TaskModel& model)
       : output_(request.output),
+        from_pipe_(is_pipe(request.input)),
         predictor_(options, model.tokenizer, model.config, request.top_k.value_or(1),
                    request.all_probabilities),
-        reader_(request.input, request.skip_bad_rows) {
+        reader_(request.input, reading(request, options)) {
     const bool plain = reader_.format() == RowFormat::plain_text;
     if (plain) check_plain_text(request);
     header_ = predictor_.begin(reader_.columns(), request.input, plain);
@@ -55,6 +65,7 @@ class LabelPrediction final : public Prediction {
 
  private:
   std::string output_;
+  bool from_pipe_;
   ClassificationPredictor predictor_;
   RowReader reader_;
   std::string header_;
@@ -62,11 +73,18 @@ class LabelPrediction final : public Prediction {
 
 void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   const double start = seconds_now();
+  double waiting = 0;  // for who writes the rows
   std::string text = std::move(header_);
   const std::unique_ptr<PredictionOutput> output = open(output_);
   RowChunk chunk;
   // The header goes with the first rows, so that a fault in these leaves no output at all.
-  while (chunk.read(reader_, kPredictionChunk)) {
+  const auto read = [&] {
+    const double begin = seconds_now();
+    const bool more = chunk.read(reader_, kPredictionChunk);
+    if (from_pipe_) waiting += seconds_now() - begin;
+    return more;
+  };
+  while (read()) {
     SampleSet set = predictor_.tokenize(chunk.rows());
     LogitStore logits(predictor_.head().outputs);
     model.evaluate(set, logits);
@@ -74,9 +92,12 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
     output->write(text);
     text.clear();
   }
+  if (predictor_.rows() == 0 && reader_.skipped_rows() > 0) {
+    throw data_error(reader_.first_problem(), " (and no other row can be used)");
+  }
   output->write(text);
   output->commit();
-  log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start));
+  log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
   if (predictor_.truncated() > 0) {
     log(predictor_.truncated(), " of ", predictor_.rows(), " texts were cut at ",

@@ -9,10 +9,20 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kOptions[] = {
-    "text-column",      "text-pair-column",      "label-column",  "multi-label",     "regression",
-    "skip-bad-rows",    "ignore-unknown-labels", "class-weights", "label-smoothing", "top-k",
-    "all-probabilities"};
+constexpr std::string_view kOptions[] = {"text-column",
+                                         "text-pair-column",
+                                         "label-column",
+                                         "multi-label",
+                                         "regression",
+                                         "skip-bad-rows",
+                                         "ignore-unknown-labels",
+                                         "class-weights",
+                                         "label-smoothing",
+                                         "top-k",
+                                         "all-probabilities",
+                                         "delimiter",
+                                         "encoding",
+                                         "input-format"};
 
 std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
   return std::make_unique<ClassificationTask>(options, model.tokenizer, model.config,

@@ -68,7 +68,7 @@ std::unique_ptr<Prediction> make_answer_prediction(const PredictionRequest& requ
         "--top-k and --all-probabilities are for classification; this is a question-answering "
         "model (--nbest FILE writes its candidates)");
   }
-  if (request.skip_bad_rows) {
+  if (request.rows.skip_bad_rows) {
     throw usage_error("--skip-bad-rows is for classification; this is a question-answering model");
   }
   require_pair_types(model.config, "question answering");

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
+#include "cli/row_binding.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -31,7 +32,7 @@ struct EvaluateOptions {
   std::vector<std::string> data;
   std::string output;
   int64_t max_samples = 0;
-  bool skip_bad_rows = false;
+  RowWords rows;
   bool ignore_unknown_labels = false;
   bool overwrite = false;
   bool json = false;
@@ -66,7 +67,6 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
   require_form_of(model.kind, fs::path(o.data[0]));
-  if (o.skip_bad_rows) require_option_of(model.kind, "skip-bad-rows", o.inference.model);
   if (o.ignore_unknown_labels) {
     require_option_of(model.kind, "ignore-unknown-labels", o.inference.model);
   }
@@ -75,7 +75,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
   if (!o.inference.squad_version) options.squad_version = 0;
   options.max_eval_samples = o.max_samples;
-  options.skip_bad_rows = o.skip_bad_rows;
+  options.rows = row_options(o.rows, model.kind, o.inference.model);
   options.ignore_unknown_labels = o.ignore_unknown_labels;
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
   return subject;
@@ -98,7 +98,9 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   add("doc-stride", i.doc_stride);
   add("squad-version", i.squad_version);
   add_other("max-eval-samples", o.max_samples, 0);
-  add_other("skip-bad-rows", o.skip_bad_rows, false);
+  add_other("delimiter", o.rows.delimiter, "auto");
+  add_other("encoding", o.rows.encoding, "auto");
+  add_other("skip-bad-rows", o.rows.skip_bad_rows, false);
   add_other("ignore-unknown-labels", o.ignore_unknown_labels, false);
   add_other("tensor-shards", tensor_shards_of(i), 1);
   add_other("batch-size", i.batch_size, 0);
@@ -192,8 +194,7 @@ void add_evaluate_command(Subcommand program, int&) {
                                   "use the first N examples (qa: questions)"),
                1)
       .group("Data");
-  command.add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count unusable rows")
-      .group("Data");
+  bind_row_options(command, o->rows);
   command
       .add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
                 "count labels the model lacks as wrong")

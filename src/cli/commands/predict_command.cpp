@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
+#include "cli/row_binding.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -29,7 +30,8 @@ struct PredictOptions {
   std::string n_best;
   std::optional<int64_t> top_k;
   bool all_probabilities = false;
-  bool skip_bad_rows = false;
+  RowWords rows;
+  std::string input_format = "auto";
   bool quiet = false;
   bool overwrite = false;
 };
@@ -114,14 +116,16 @@ class DispatchedModel final : public PredictionModel {
   int64_t micro_batch_tokens_;
 };
 
-PredictionRequest request_of(const PredictOptions& o) {
+PredictionRequest request_of(const PredictOptions& o, TaskKind kind) {
   PredictionRequest request;
   request.input = o.input;
   request.output = o.output;
   request.n_best = o.n_best;
   request.top_k = o.top_k;
   request.all_probabilities = o.all_probabilities;
-  request.skip_bad_rows = o.skip_bad_rows;
+  request.rows = row_options(o.rows, kind, o.inference.model);
+  if (o.input_format != "auto") require_option_of(kind, "input-format", o.inference.model);
+  request.rows.format = parse_row_format(o.input_format);
   if (o.inference.text_columns) {
     request.column_option = "--text-column";
   } else if (o.inference.text_pair_column) {
@@ -180,8 +184,8 @@ void run(PredictOptions& o) {
     check_paths(o);
     model = open_fine_tuned(o.inference);
     check_model_survives(o, model.model.directory.directory);
-    prediction =
-        traits_of(model.kind).make_prediction(request_of(o), model.options, model.of_task());
+    prediction = traits_of(model.kind)
+                     .make_prediction(request_of(o, model.kind), model.options, model.of_task());
   });
   if (comm.rank() != 0) return serve_inference(o.inference, comm);
   load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);
@@ -203,13 +207,18 @@ void add_predict_command(Subcommand program, int&) {
   command
       .add_option(
           "--input", o->input,
-          "CSV, TSV, JSONL, a text per line, SQuAD JSON; - is standard input (of rows: a text per "
-          "line)")
+          "CSV, TSV, JSONL, JSON, a text per line, SQuAD JSON, also as .gz or .zst; - is standard "
+          "input")
       .required()
       .type_name("FILE|-")
       .group("Data");
-  command.add_flag("--skip-bad-rows", o->skip_bad_rows, "drop and count malformed rows")
-      .group("Data");
+  one_of(command.add_option("--input-format", o->input_format,
+                            "form of the rows; auto: by suffix and content, standard input by its "
+                            "first line"),
+         {"auto", "csv", "tsv", "jsonl", "json", "text"})
+      .group("Data")
+      .default_str("auto");
+  bind_row_options(command, o->rows);
   command
       .add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
       .required()

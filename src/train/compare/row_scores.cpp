@@ -145,7 +145,7 @@ std::optional<double> multi_label_score(std::vector<ClassScores> counts, int64_t
 
 // All labels that the model has, in case that some never occur.
 void number_all_classes(const RunRecord& run, ClassNumbers& number) {
-  const Table table = read_table({run.directory / "per_class.csv"}, false, 0);
+  const Table table = read_table({run.directory / "per_class.csv"}, {.delimiter = ','});
   for (const Table::Row& row : table.rows()) number(row.values[0]);
 }
 
@@ -210,7 +210,7 @@ std::string sum_of_rows(const Table& table, size_t added) {
 }
 
 std::unique_ptr<RowScores> row_scores(const RunRecord& run, const std::string& metric) {
-  const Table table = read_table({run.directory / "predictions.csv"}, false, 0);
+  const Table table = read_table({run.directory / "predictions.csv"}, {.delimiter = ','});
   const bool regression = run.option("regression") == "true";
   const size_t added = regression ? 1 : 2;
   if (table.columns().size() < added + 2) throw data_error("predictions.csv has too few columns");

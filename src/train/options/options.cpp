@@ -100,6 +100,8 @@ void validate(const TrainOptions& o) {
   if (o.train.empty()) throw usage_error("--train is required: one or more data files");
   if (o.output.empty()) throw usage_error("--output is required: the directory of the run");
   for_each_option(o, ValueCheck());
+  parse_delimiter(o.delimiter);
+  require_encoding(o.encoding);
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }
@@ -172,7 +174,9 @@ TaskOptions task_options(const TrainOptions& o) {
   t.seed = o.seed;
   t.max_train_samples = o.max_train_samples.value_or(0);
   t.max_eval_samples = o.max_eval_samples.value_or(0);
-  t.skip_bad_rows = o.skip_bad_rows;
+  t.rows = {.skip_bad_rows = o.skip_bad_rows,
+            .delimiter = parse_delimiter(o.delimiter),
+            .encoding = o.encoding};
   t.max_length = o.max_length.value_or(0);
   t.text_columns = o.text_columns;
   t.text_pair_column = o.text_pair_column;

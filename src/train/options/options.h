@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "data/plan.h"
 #include "distributed/pipeline/pipeline_schedule.h"
 #include "tasks/registry.h"
+#include "train/options/option_info.h"
 #include "train/schedule.h"
 
 namespace finetune {
@@ -72,6 +72,8 @@ struct TrainOptions {
   bool resume = false;
   bool overwrite = false;
   bool reinit_head = false;
+  std::string delimiter = "auto";
+  std::string encoding = "auto";
   bool skip_bad_rows = false;
   bool ignore_unknown_labels = false;
 
@@ -100,61 +102,6 @@ struct TrainOptions {
   bool json = false;
   bool quiet = false;
   bool no_progress = false;
-};
-
-// How an option takes part in a run.
-enum class OptionRole {
-  result,   // changes the last step's weights or which step is exported: the same on --resume
-  run,      // kept in config.toml, may differ on --resume
-  session,  // of this one call: not kept (--resume, --overwrite)
-};
-
-// What a number may be: from `least` to `most`, both included unless said otherwise.
-struct OptionRange {
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
-  bool above_least = false, below_most = false;  // that end is excluded
-  bool as_float = false;                         // looked at in single precision
-};
-constexpr OptionRange at_least(double least) {
-  return {.least = least};
-}
-constexpr OptionRange between(double least, double most) {
-  return {.least = least, .most = most};
-}
-constexpr OptionRange above(double least, double most) {
-  return {.least = least, .most = most, .above_least = true};
-}
-constexpr OptionRange below(double most) {  // and at least 0
-  return {.least = 0, .most = most, .below_most = true};
-}
-constexpr OptionRange kPositiveFloat{.least = 0, .above_least = true, .as_float = true};
-
-struct OptionInfo {
-  constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
-                       OptionRange range_, std::string_view help_, std::string_view choices_ = "",
-                       std::string_view value_ = "")
-      : name(name_),
-        group(group_),
-        role(role_),
-        help(help_),
-        choices(choices_),
-        value(value_),
-        range(range_) {}
-  constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
-                       std::string_view help_, std::string_view choices_ = "",
-                       std::string_view value_ = "")
-      : OptionInfo(name_, group_, role_, OptionRange{}, help_, choices_, value_) {}
-
-  std::string_view name;   // without dashes
-  std::string_view group;  // heading in --help
-  OptionRole role;
-  std::string_view help;
-  // Allowed words, separated by '|'; of a number: the word for "not given".
-  std::string_view choices;
-  std::string_view value;  // what --help calls the value; of a number: N or X if empty
-  OptionRange range;       // of a number
-  int64_t bare = 0;        // of a number: what the option means without a value; 0: it needs one
 };
 
 constexpr int64_t kMostVirtualShards = 65536;
@@ -213,6 +160,14 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"max-eval-samples", data, result, at_least(1),
          "use the first N evaluation examples (qa: questions)"},
         o.max_eval_samples);
+  visit(
+      {"delimiter", data, result,
+       "between the values of CSV: auto, comma, semicolon, tab, bar or one character", "", "WORD"},
+      o.delimiter);
+  visit(
+      {"encoding", data, result,
+       "of the rows: auto (UTF-8 or UTF-16), windows-1252 or another that iconv knows", "", "NAME"},
+      o.encoding);
   visit({"skip-bad-rows", data, result, "drop and count unusable rows"}, o.skip_bad_rows);
   visit({"ignore-unknown-labels", data, result,
          "count evaluation labels that training lacks as wrong"},

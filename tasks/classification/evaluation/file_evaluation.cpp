@@ -37,7 +37,7 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
     : options_(options),
       tokenizer_(tokenizer),
       data_(checked_data(options, config)),
-      files_(options.eval_files, options.skip_bad_rows) {
+      files_(options.eval_files, options.rows) {
   class_weights_ = stored_class_weights(config, data_.labels.size());
   text_ = find_text_columns(files_.columns(), files_.first_file(), options);
   label_ =
@@ -57,7 +57,7 @@ bool ClassificationFileEvaluation::next_usable(Row& row) {
       ++read_;
       return true;
     }
-    if (!options_.skip_bad_rows) throw bad_row(files_.where(row), *fault);
+    if (!options_.rows.skip_bad_rows) throw bad_row(files_.where(row), *fault);
     ++faulty_;
   }
   return false;

@@ -30,7 +30,7 @@ Source read_source(const std::vector<InputFile>& files, const TaskOptions& optio
                    ProblemType problem, int64_t limit) {
   Source source;
   auto table = std::make_shared<Table>(
-      read_table(files, options.skip_bad_rows, options.skip_bad_rows ? 0 : limit));
+      read_table(files, options.rows, options.rows.skip_bad_rows ? 0 : limit));
   source.table = table;
   source.text = find_text_columns(table->columns(), source.file(), options);
   source.label =
@@ -42,7 +42,7 @@ Source read_source(const std::vector<InputFile>& files, const TaskOptions& optio
         row_fault(row.values, table->columns(), source.text, source.label, options, problem);
     if (!wrong) {
       source.rows.push_back(i);
-    } else if (options.skip_bad_rows) {
+    } else if (options.rows.skip_bad_rows) {
       ++source.dropped;
     } else {
       throw bad_row(table->where(row), *wrong);

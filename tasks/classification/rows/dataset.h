@@ -68,7 +68,7 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 // of a finished model) the model's labels count.
 //
 // Error(data) with file and line for an empty text or label (multi-label: a row without labels is
-// legal) and a regression value that is not a finite number, unless options.skip_bad_rows; for
+// legal) and a regression value that is not a finite number, unless options.rows.skip_bad_rows; for
 // fewer than two classes, no usable row, and evaluation labels unknown to training, unless
 // options.ignore_unknown_labels.
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,

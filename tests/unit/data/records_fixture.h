@@ -27,7 +27,7 @@ inline Lines lines(const Table& table) {
 }
 
 inline Cells streamed(const fs::path& path, bool skip_bad_rows = false) {
-  RowReader reader(path, skip_bad_rows);
+  RowReader reader(path, {.skip_bad_rows = skip_bad_rows});
   Cells out;
   for (Row row; reader.next(row);) out.emplace_back(row.values.begin(), row.values.end());
   return out;
@@ -39,13 +39,13 @@ struct RowsFixture {
   // Reads `text` as a file `name`, whole and row by row: both must agree.
   Table read(const std::string& name, std::string_view text, bool skip = false) {
     fs::path path = scratch.write(name, text);
-    Table table = read_table({path}, skip, 0);
+    Table table = read_table({path}, {.skip_bad_rows = skip});
     CHECK(streamed(path, skip) == cells(table));
     return table;
   }
   std::string fault(const std::string& name, std::string_view text) {
     fs::path path = scratch.write(name, text);
-    std::string whole = data_fault(scratch, [&] { read_table({path}, false, 0); });
+    std::string whole = data_fault(scratch, [&] { read_table({path}); });
     CHECK(data_fault(scratch, [&] { streamed(path); }) == whole);
     return whole;
   }

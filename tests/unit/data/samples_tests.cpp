@@ -18,8 +18,8 @@ const fs::path kSamples = FINETUNE_SAMPLES;
 }  // namespace
 
 TEST_CASE("the samples are what their README says") {
-  Table train = read_table({kSamples / "toronto-train.csv"}, false, 0);
-  Table dev = read_table({kSamples / "toronto-dev.csv"}, false, 0);
+  Table train = read_table({kSamples / "toronto-train.csv"});
+  Table dev = read_table({kSamples / "toronto-dev.csv"});
   CHECK(train.rows().size() == 4000);
   CHECK(dev.rows().size() == 1000);
   const std::vector<std::string> columns = {"text", "amount", "category", "gl_category"};

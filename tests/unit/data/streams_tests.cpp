@@ -33,7 +33,7 @@ TEST_CASE_FIXTURE(RowsFixture, "pipes that bring a few bytes at a time") {
   fs::path pipe = scratch / "whole.csv";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << text; });
-  Table table = read_table({pipe}, false, 0);
+  Table table = read_table({pipe});
   writer.join();
   CHECK(lines(table) == Lines{2, 5, 6});
 }
@@ -49,7 +49,7 @@ TEST_CASE_FIXTURE(RowsFixture, "pipes to be read again") {
   writer.join();
   for (int time = 0; time < 2; ++time) {
     CHECK(read_text_file(input.content) == text);
-    Table table = read_table({input}, false, 0);  // TSV by its name
+    Table table = read_table({input});  // TSV by its name
     REQUIRE(table.rows().size() == 1);
     CHECK(table.where(table.rows()[0]) == pipe.string() + ":2");
   }
@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(RowsFixture, "devices and sockets are no data") {
   CHECK(data_fault(scratch, [&] { rereadable(fs::path("/dev/zero")); }) == zero);
   CHECK(data_fault(scratch, [&] { in_memory(fs::path("/dev/zero")); }) == zero);
   CHECK(data_fault(scratch, [&] { streamed("/dev/zero"); }) == zero);
-  CHECK(data_fault(scratch, [&] { read_table({fs::path("/dev/zero")}, false, 0); }) == zero);
+  CHECK(data_fault(scratch, [&] { read_table({fs::path("/dev/zero")}); }) == zero);
   CHECK(read_text_file(rereadable(fs::path("/dev/null")).content) == "");
 }
 
@@ -110,9 +110,9 @@ TEST_CASE_FIXTURE(RowsFixture, "rows of a file that is cut while they are read")
         }) == shorter);
 
   scratch.write("a.csv", text);
-  const Table table = read_table({path}, false, 0);
+  const Table table = read_table({path});
   table.check_intact();
-  Table kept = read_table({path}, false, 0), late = read_table({path}, false, 0);
+  Table kept = read_table({path}), late = read_table({path});
   kept.keep({7, 99'999});
   cut(text.size() - 100);
   CHECK(data_fault(scratch, [&] { table.check_intact(); }).starts_with(shorter));

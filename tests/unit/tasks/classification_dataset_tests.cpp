@@ -161,7 +161,7 @@ TEST_CASE("unusable rows are dropped and counted on request") {
   TemporaryDirectory folder;
   TaskOptions options =
       training_on(folder.write("t.csv", "text,label\na,x\n,x\n  ,y\nb,\nragged\nc,y\n"));
-  options.skip_bad_rows = true;
+  options.rows.skip_bad_rows = true;
   ClassificationData data = load(options);
   CHECK(data.train.labels == std::vector<int32_t>{0, 1});
   CHECK(data.train.dropped == 4);
@@ -271,7 +271,7 @@ TEST_CASE("bad input: one line that names the place") {
   check("text,label\na,\nb,\n", "t.csv: column 'label' has no label; training needs at least one",
         [](TaskOptions& o) { o.multi_label_separator = std::string("|"); });
   check("text,label\n,x\n", "t.csv: no usable row (1 dropped)",
-        [](TaskOptions& o) { o.skip_bad_rows = true; });
+        [](TaskOptions& o) { o.rows.skip_bad_rows = true; });
   check("text,label\na,x\n",
         "t.csv: no column 'kind' (there are 'text', 'label'; choose one with --label-column)",
         label_kind);

@@ -294,7 +294,7 @@ TEST_CASE("evaluation of files gives the metrics and files of the whole") {
   options.eval_files = {folder.write("e.csv", "label,text\na,r\nz,s\nc\n,x\nc,\"a \"\"t\"\"\"\n"),
                         folder.write("f.csv", "label,text\na,u\nb,\n")};
   options.ignore_unknown_labels = true;
-  options.skip_bad_rows = true;
+  options.rows.skip_bad_rows = true;
   BothWays both(options, config, kLogits, folder);
   CHECK(both.lines ==
         std::vector<std::string>{

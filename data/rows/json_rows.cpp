@@ -1,0 +1,225 @@
+// Rows of JSON: one object a line (JSON Lines), or the objects of one array.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/text/text.h"
+#include "data/json_cursor.h"
+#include "data/rows/row_grammar.h"
+
+namespace finetune {
+namespace {
+
+RowScan bad_object(const JsonFault& fault, std::string_view object, const char* where) {
+  const std::string_view before = object.substr(0, fault.at);
+  return {.state = RowScan::State::bad,
+          .problem = concat("not a JSON object: ", fault.what, " (byte ", fault.at + 1, where, ")"),
+          .problem_line = uint32_t(std::count(before.begin(), before.end(), '\n'))};
+}
+
+// The line at the beginning of `text` as an object: member(cursor, key) for each. A fault becomes
+// a bad row, with its place in the line.
+template <typename Member>
+RowScan scan_object(std::string_view text, bool last, Member&& member) {
+  RowScan scan;
+  const void* end = std::memchr(text.data(), '\n', text.size());
+  if (!end && !last) return {.state = RowScan::State::incomplete};
+  std::string_view line =
+      text.substr(0, end ? size_t(static_cast<const char*>(end) - text.data()) : text.size());
+  scan.size = line.size() + (end != nullptr);
+  scan.lines = 1;
+  JsonCursor cursor(line);
+  try {
+    if (cursor.at_end()) return scan;
+    if (cursor.peek() == '[') cursor.fail("an array; JSON Lines hold one object on each line");
+    cursor.object([&](const JsonString& key) { member(cursor, key); });
+    if (!cursor.at_end()) cursor.fail("text after the object; one object on each line is expected");
+  } catch (const JsonFault& fault) {
+    return bad_object(fault, line, " of the line");
+  }
+  return scan;
+}
+
+// Where the object or array that begins `text` ends, or nothing if not in `text`.
+std::optional<size_t> end_of_nested(std::string_view text) {
+  bool in_string = false;
+  int64_t depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth <= 0) {
+      return at + 1;
+    }
+  }
+  return std::nullopt;
+}
+
+// The element of an array at the beginning of `text`, as scan_object has the line.
+template <typename Member>
+RowScan scan_element(std::string_view text, bool last, bool first, Member&& member) {
+  size_t at = 0;
+  const auto skip_space = [&] {
+    at = std::min(text.find_first_not_of(" \t\r\n", at), text.size());
+  };
+  const auto lines_to = [&](size_t end) {
+    return uint32_t(std::count(text.begin(), text.begin() + ptrdiff_t(end), '\n'));
+  };
+  const auto bad = [&](std::string problem) {
+    return RowScan{
+        .state = RowScan::State::bad, .problem = std::move(problem), .problem_line = lines_to(at)};
+  };
+  const auto at_end = [&] {
+    return last ? bad("the array ends without ']'; is the file cut short?")
+                : RowScan{.state = RowScan::State::incomplete};
+  };
+  // Steps over what ends the array and nothing else; at its end nothing may follow.
+  const auto close = [&](RowScan scan) {
+    ++at;
+    skip_space();
+    if (at == text.size() && !last) return RowScan{.state = RowScan::State::incomplete};
+    if (at < text.size()) return bad("text after the array");
+    scan.size = at;
+    scan.lines = lines_to(at);
+    return scan;
+  };
+  skip_space();
+  if (at == text.size()) return at_end();
+  if (text[at] != (first ? '[' : ',')) {
+    return bad(first ? "an array is expected" : "',' or ']' is expected between objects");
+  }
+  ++at;
+  skip_space();
+  if (at == text.size()) return at_end();
+  if (first && text[at] == ']') return close({});
+  if (text[at] != '{') return bad("an object is expected: the array's elements are the rows");
+  const std::optional<size_t> size = end_of_nested(text.substr(at));
+  if (!size) return at_end();
+  const std::string_view object = text.substr(at, *size);
+  const size_t begin = at;
+  at += *size;
+  skip_space();
+  if (at == text.size()) return at_end();
+  RowScan scan{.size = begin + *size, .lines = lines_to(begin + *size)};
+  JsonCursor cursor(object);
+  try {
+    cursor.object([&](const JsonString& key) { member(cursor, key); });
+  } catch (const JsonFault& fault) {
+    scan.state = RowScan::State::bad;
+    const RowScan problem = bad_object(fault, object, " of the object");
+    scan.problem = problem.problem;
+    scan.problem_line = lines_to(begin) + problem.problem_line;
+  }
+  return text[at] == ']' ? close(std::move(scan)) : scan;
+}
+
+std::string_view value_of(JsonCursor& cursor, std::string& scratch, TextArena& arena) {
+  char first = cursor.peek();
+  if (first == '{' || first == '[') {
+    cursor.fail("a nested value; strings, numbers, true, false and null can be columns");
+  }
+  if (first != '"') {
+    std::string_view written = cursor.scalar();
+    return written == "null" ? "" : written;
+  }
+  JsonString string = cursor.string();
+  if (!string.escaped) return string.raw;
+  scratch.clear();
+  append_text(string, scratch);
+  return arena.keep(scratch);
+}
+
+// Takes the values of `columns` out of one object.
+class RowValues {
+ public:
+  RowValues(const std::vector<std::string>& columns, Values& values, TextArena& arena)
+      : columns_(columns), values_(values), arena_(arena) {
+    values_.assign(columns.size(), std::string_view());  // no data(): not seen
+  }
+
+  void take(JsonCursor& cursor, const JsonString& key) {
+    std::string decoded;
+    std::string_view name = key.raw;
+    if (key.escaped) name = decoded = text_of(key);
+    size_t column = next_;
+    if (column >= columns_.size() || columns_[column] != name) {
+      column = size_t(std::find(columns_.begin(), columns_.end(), name) - columns_.begin());
+    }
+    if (column == columns_.size()) {
+      cursor.skip_value();
+      return;
+    }
+    if (values_[column].data()) cursor.fail(concat("key ", in_quotes(name), " occurs twice"));
+    values_[column] = value_of(cursor, scratch_, arena_);
+    next_ = column + 1;
+    ++seen_;
+  }
+
+  // A scanned row: none if it is `blank`, a bad one if a key is missing.
+  RowScan finish(RowScan scan, bool blank) {
+    if (scan.state != RowScan::State::row) return scan;
+    if (seen_ == 0 && blank) {
+      values_.clear();
+    } else if (seen_ < columns_.size()) {
+      size_t missing = 0;
+      while (values_[missing].data()) ++missing;
+      scan.problem = concat("key ", in_quotes(columns_[missing]), " is missing");
+      scan.state = RowScan::State::bad;
+    }
+    return scan;
+  }
+
+ private:
+  const std::vector<std::string>& columns_;
+  Values& values_;
+  TextArena& arena_;
+  std::string scratch_;
+  size_t next_ = 0;  // most rows keep the order of the first
+  size_t seen_ = 0;
+};
+
+}  // namespace
+
+RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
+                       Values& values, TextArena& arena) {
+  RowValues row(columns, values, arena);
+  RowScan scan = scan_object(
+      text, last, [&](JsonCursor& cursor, const JsonString& key) { row.take(cursor, key); });
+  return row.finish(std::move(scan), trim(text.substr(0, scan.size)).empty());
+}
+
+RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
+  keys.clear();
+  return scan_object(text, last, [&](JsonCursor& cursor, const JsonString& key) {
+    keys.push_back(text_of(key));
+    cursor.skip_value();
+  });
+}
+
+RowScan scan_json_element(std::string_view text, bool last, bool first,
+                          const std::vector<std::string>& columns, Values& values,
+                          TextArena& arena) {
+  RowValues row(columns, values, arena);
+  bool object = false;
+  RowScan scan = scan_element(text, last, first, [&](JsonCursor& cursor, const JsonString& key) {
+    object = true;
+    row.take(cursor, key);
+  });
+  return row.finish(std::move(scan), !object);
+}
+
+RowScan scan_json_element_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
+  keys.clear();
+  return scan_element(text, last, true, [&](JsonCursor& cursor, const JsonString& key) {
+    keys.push_back(text_of(key));
+    cursor.skip_value();
+  });
+}
+
+}  // namespace finetune

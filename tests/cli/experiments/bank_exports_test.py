@@ -1,0 +1,70 @@
+"""Files as banks export them: delimiters, encodings, packed files, standard input with a header."""
+import csv
+import gzip
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import EVAL, MODEL, MODELS, TRAIN, evaluate, predict, rows_of, write
+from harness import facts_of, fail, main, need, succeed
+
+
+def converted(source, target, delimiter, encoding):
+    with open(source, newline="", encoding="utf-8") as lines:
+        rows = [[value.replace("\u2019", "'") for value in row] for row in csv.reader(lines)]
+    with open(target, "w", newline="", encoding=encoding) as out:
+        csv.writer(out, delimiter=delimiter).writerows([[f" {name} " for name in rows[0]], *rows[1:]])
+    return target
+
+
+def test_training_on_what_a_bank_exports(directory):
+    need(*MODELS)
+    sums, line = set(), ("--model", MODEL, "--label-column", "category", "--max-steps", 3)
+    forms = [(TRAIN, ()), (converted(TRAIN, directory / "a.csv", ";", "utf-16"), ("--delimiter", "semicolon")),
+             (converted(TRAIN, directory / "b.csv", "\t", "windows-1252"), ("--encoding", "windows-1252")),
+             (write(directory / "c.csv.gz", gzip.compress(TRAIN.read_bytes())), ("--encoding", "utf-8"))]
+    for i, (data, more) in enumerate(forms):
+        out = directory / f"run{i}"
+        result = succeed("train", *line, "--train", data, "--output", out, *more)
+        assert ("its values are between " in result.err) == (i in (1, 2)), result.err
+        sums.add(facts_of(out)["weights_sha256"])
+    assert len(sums) == 1, sums
+    assert 'encoding = "windows-1252"' in (directory / "run2" / "config.toml").read_text()
+    metrics = {evaluate(data, *more, "--label-column", "category", "--quiet").out for data, more in
+               ((EVAL, ()), (converted(EVAL, directory / "e.csv", "|", "utf-8"), ()),
+                (write(directory / "e.csv.gz", gzip.compress(EVAL.read_bytes())), ()))}
+    assert len({text.split("in ")[0] for text in metrics}) == 1, metrics
+
+
+def test_standard_input_with_a_header(directory):
+    need(*MODELS)
+    file = write(directory / "rows.csv", "id;text\n1;hello there\n2;PIZZA\n")
+    expected = predict(file).out
+    assert rows_of(expected)[0] == ["id", "text", "label", "probability"], expected
+    assert predict("-", stdin=file.read_text()).out == expected
+    assert predict("-", "--input-format", "csv", stdin=file.read_text()).out == expected
+    assert predict("-", stdin='{"id":1,"text":"hello there"}\n{"id":2,"text":"PIZZA"}\n').out == expected
+    array = '[\n{"id":1,"text":"hello there"},\n{"id":2,"text":"PIZZA"}]'
+    assert predict("-", "--input-format", "json", stdin=array).out == expected
+    assert len(rows_of(predict("-", "--input-format", "text", stdin=file.read_text()).out)) == 4
+    assert len(rows_of(predict("-", stdin="no text here, alas\nPIZZA\n").out)) == 3  # no such column: texts
+
+
+def test_faults(directory):
+    need(*MODELS)
+    line = ("predict", "--model", MODEL, "--output", "-", "--input")
+    fail(2, *line, EVAL, "--delimiter", "ab", words=["--delimiter 'ab'", "semicolon"])
+    fail(2, *line, EVAL, "--encoding", "latin-77", words=["--encoding 'latin-77'", "windows-1252"])
+    fail(2, "train", "--model", MODEL, "--train", EVAL, "--output", directory / "r", "--encoding", "x",
+         words=["--encoding 'x'"])
+    latin = write(directory / "l.csv", b"text,n\ncaf\xe9,1\n")
+    fail(3, *line, latin, words=["l.csv:2", "0xE9", "--encoding"])
+    book = write(directory / "b.xlsx", b"PK\x03\x04\x14\0\x06\0xl/workbook.xml[Content_Types].xml")
+    fail(3, *line, book, words=["b.xlsx", "Excel", "CSV"])
+    none = write(directory / "none.csv", "text,n\n1,2,3\n")
+    fail(3, *line, none, "--skip-bad-rows", words=["none.csv:2", "no other row can be used"])
+    packed = gzip.compress(b"text\n" + b"hello\n" * 5000)
+    fail(3, *line, write(directory / "cut.csv.gz", packed[:-9]), words=["cut.csv.gz", "ends too early"])
+
+
+main(globals())
