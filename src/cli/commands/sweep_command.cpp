@@ -19,6 +19,10 @@ namespace {
 constexpr const char* kSweepExamples =
     "Examples:\n"
     "  finetune sweep grid.toml --output runs/sweep           again: goes on where it was\n"
+    "  finetune sweep grid.toml --jobs 4                      four runs at a time\n"
+    "  finetune sweep grid.toml --halving 3                   a third goes on after the first "
+    "epochs\n"
+    "  mpirun -n 4 finetune sweep grid.toml                   each run on all four processes\n"
     "\n"
     "grid.toml holds train's options as --config takes them, and a table of those that differ:\n"
     "  model = \"minilm\"\n"
@@ -49,6 +53,7 @@ std::string outcome_of(const RunReport& report) {
   if (const auto found = report.metrics.find(metric); found != report.metrics.end()) {
     text = concat(metric, " ", format_fixed(found->second, 4));
   }
+  if (report.status == RunStatus::dropped) text += ", dropped by --halving";
   if (report.code == ExitCode::done) return text;
   return concat(text, text.empty() ? "" : ", ", "exit ", int(report.code),
                 report.error.empty() ? "" : ": ", report.error);
@@ -82,7 +87,8 @@ void sweep(const SweepCommand& o, int& exit_code) {
             ++count, "/", grid.runs.size(), "  ", grid.runs[run].name, "  ", outcome_of(report),
             report.kept ? ", there already" : concat(", ", format_fixed(report.seconds, 1), " s")));
   };
-  const SweepResult result = run_sweep(grid, o.settings, world(), ended);
+  auto told = [&](const std::string& line) { say(o, line); };
+  const SweepResult result = run_sweep(grid, o.settings, world(), {ended, told});
   exit_code = int(result.code);
   if (world().rank() > 0) return;
   if (!result.others.empty()) {
@@ -107,6 +113,15 @@ void add_sweep_command(Subcommand program, int& exit_code) {
       .add_option("--output", o->output,
                   "directory of the sweep, a run's in each NAME=VALUE,... (default: the grid's)")
       .type_name("DIR");
+  whole_number(command.add_option("--jobs", o->settings.jobs,
+                                  "runs at a time, each with its part of the cores"),
+               1, 1024)
+      .capture_default_str();
+  whole_number(
+      command.add_option("--halving", o->settings.halving,
+                         "successive halving: on the way only the best of every N settings "
+                         "go on (default: all do)"),
+      2, 1024);
   command.add_flag("--json", o->json, "one JSON object a run, one line each, then the summary");
   command.add_flag("--quiet", o->quiet, "no line a run on standard error");
   command.footer(kSweepExamples);

@@ -1,19 +1,10 @@
 // Keeps opened pipes, the last task and sums of files for the next run.
 #include "train/run/shared_inputs.h"
 
-#include <chrono>
-#include <thread>
-
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
 
 namespace finetune {
-namespace {
-
-constexpr auto kPollInterval = std::chrono::milliseconds(2);
-
-}  // namespace
-
 std::string SharedInputs::key(const TrainOptions& options) {
   std::string key;
   const std::vector<ConfigItem> items = config_items(options);
@@ -79,9 +70,7 @@ std::shared_ptr<Fingerprint> SharedInputs::sum(const std::vector<InputFile>& fil
 }
 
 void SharedInputs::wait_for_sums() {
-  for (const auto& [files, sum] : sums_) {
-    while (!sum->finished()) std::this_thread::sleep_for(kPollInterval);
-  }
+  for (const auto& [files, sum] : sums_) sum->result();
 }
 
 }  // namespace finetune

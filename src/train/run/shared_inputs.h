@@ -28,7 +28,8 @@ class SharedInputs {
   void forget_task() { task_.reset(); }
   // Begun at the first call with these files.
   std::shared_ptr<Fingerprint> sum(const std::vector<InputFile>& files, ExitCode code);
-  // Until all sums that were begun are there. Their errors are for result() to tell.
+  // Until all sums that were begun are there and their threads have ended. Error for the first file
+  // that cannot be read.
   void wait_for_sums();
 
   // Equal for runs that read the same data in the same way with the same model.

@@ -2,6 +2,7 @@
 #include "train/sweep/preflight.h"
 
 #include "comm/agreement.h"
+#include "core/files/files.h"
 #include "core/log.h"
 #include "engine/engine.h"
 #include "train/resume.h"
@@ -41,6 +42,34 @@ void read_and_check(const Grid& grid, const std::vector<size_t>& runs, SharedInp
 }
 
 }  // namespace
+
+namespace {
+
+std::shared_ptr<Task> read_data(const TrainOptions& options, SharedInputs& inputs, bool sums) {
+  const ModelFiles model = open_model(options.model);
+  const auto source = open_weights(model.directory.weights, model.config.architecture->base_prefix);
+  const DataFiles data = inputs.open(options, check_stop);
+  if (sums) {
+    const std::vector<fs::path> files = model_files(model, *source);
+    inputs.sum(data.all(), ExitCode::data);
+    inputs.sum({files.begin(), files.end()}, ExitCode::model);
+  }
+  std::shared_ptr<Task> task = inputs.read(options, data, model, *source, {});
+  if (sums) inputs.wait_for_sums();
+  return task;
+}
+
+}  // namespace
+
+void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
+  read_data(options, inputs, true);
+}
+
+int64_t count_samples(const TrainOptions& options, SharedInputs& inputs) {
+  const std::shared_ptr<Task> task = read_data(options, inputs, false);
+  if (task->eval_set()) return task->train_set().samples.size();
+  throw usage_error("--halving needs evaluation data: give eval or eval-fraction");
+}
 
 void check_runs(const Grid& grid, const std::vector<size_t>& runs, Communicator& comm,
                 SharedInputs& inputs) {

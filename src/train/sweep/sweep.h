@@ -17,10 +17,11 @@
 namespace finetune {
 
 enum class RunStatus {
-  waiting,      // not begun, or not gone on with
+  waiting,      // not begun, or not at its end
   finished,     // also where its gates failed: `code` says so
   failed,       // ended by an error
   interrupted,  // stopped by a signal or the time limit, its checkpoint is there
+  dropped,      // by halving: `metrics` are those of its last evaluation
 };
 std::string_view name_of(RunStatus status);
 
@@ -36,7 +37,9 @@ struct RunReport {
 };
 
 struct SweepSettings {
-  int64_t jobs = 1;
+  int64_t jobs = 1;  // runs at a time, of one process alone; each has its part of the cores
+  // Successive halving (halving.h): one setting in so many goes on at each rung; 0: all do.
+  int64_t halving = 0;
 };
 
 struct SweepResult {
@@ -50,12 +53,17 @@ struct SweepResult {
   std::optional<RunComparison> comparison;
 };
 
-// Collective; rank 0 alone has reports and calls `ended` after each run, with its place in the
-// grid. A run that fails is reported and the next one begins; a signal or the time limit ends the
-// sweep. Error for what concerns all runs and is found before the first one begins: a directory
-// that is no sweep's or in which another process is at work, runs in it with other options, data
-// that cannot be read.
+// What rank 0 hears while the sweep goes on.
+struct SweepListener {
+  std::function<void(size_t run, const RunReport& report)> ended;  // once for each run, at its end
+  std::function<void(const std::string& line)> told;               // of a rung
+};
+
+// Collective; rank 0 alone has reports. A run that fails is reported and the next one begins; a
+// signal or the time limit ends the sweep. Error for what concerns all runs and is found before the
+// first one begins: a directory that is no sweep's or in which another process is at work, runs in
+// it with other options, data that cannot be read.
 SweepResult run_sweep(const Grid& grid, const SweepSettings& settings, Communicator& comm,
-                      const std::function<void(size_t run, const RunReport& report)>& ended);
+                      const SweepListener& listener);
 
 }  // namespace finetune

@@ -154,6 +154,101 @@ def test_a_failing_run_does_not_end_the_sweep(directory):
     assert [row["status"] for row in table_of(out).values()] == ["finished"] * 2
 
 
+def test_jobs(directory):
+    need(DATA)
+    line = ["sweep", grid(directory), "--jobs", 3, "--output"]
+    result = succeed(*line, directory / "three")
+    assert sorted(line.split()[1] for line in result.err.splitlines()) == NAMES, result
+    succeed("sweep", grid(directory), "--output", directory / "one")
+    assert weights(directory / "three") == weights(directory / "one")
+    assert "threads" not in (directory / "three" / NAMES[0] / "config.toml").read_text()
+    assert succeed(*line, directory / "three").err.count("there already") == 6
+    # Stopped by one signal, or killed: no process is left, and the same line goes on.
+    fixed = FIXED.replace("max-steps = 12", "max-steps = 400\nsave-every = 20")
+    for number, codes in ((signal.SIGTERM, (85,)), (signal.SIGINT, (130,)), (signal.SIGKILL, (-9,))):
+        out = directory / f"stopped {number}"
+        line = ["sweep", grid(directory, "[sweep]\nseed = [1, 2, 3]\n", fixed), "--jobs", 2, "--output", out]
+        process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and len(list(out.glob("*/checkpoints/*.h5"))) < 2:
+            time.sleep(0.002)
+        process.send_signal(number)
+        errors = process.communicate(timeout=60)[1]
+        assert process.returncode in codes, (number, process.returncode, errors)
+        assert not (out / "seed=3").exists(), errors
+        succeed(*line)
+        assert len(weights(out)) == 3 and not list(out.glob("*/checkpoints")) and not list(out.rglob("*.tmp*"))
+    assert len({tuple(weights(out).values()) for out in directory.glob("stopped *")}) == 1
+    # A run's process that somebody kills is a failed run.
+    out = directory / "killed"
+    fixed = FIXED.replace("max-steps = 12", "max-steps = 2000")
+    process = subprocess.Popen([BINARY, "sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", fixed), "--jobs", "2",
+                                "--output", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while len(children.read_text().split()) < 2 or not list(out.glob("*/metrics.jsonl")):
+        time.sleep(0.005)
+    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+    assert process.wait(60) == 5
+    assert sorted(row["exit_code"] for row in table_of(out).values()) == ["0", "5"], table_of(out)
+
+
+def test_halving(directory):
+    need(DATA)
+    fixed = FIXED.replace("max-steps = 12", "max-steps = 36\neval-every = 9\nbest-metric = 'loss'")
+    sweep = "[sweep]\nlr = [1e-9, 1e-4, 3e-3, 1e-3]\nseed = [1, 2]\n"
+    line = ["sweep", grid(directory, sweep, fixed), "--halving", 2, "--output"]
+    out = directory / "out"
+    result = succeed(*line, out)
+    # Four evaluations: after the first two settings go on, after the second the best one.
+    assert "after 1/4 of the evaluations: 2 of 4 settings go on, by eval_loss" in result.err, result
+    assert "after 1/2 of the evaluations: 1 of 2 settings go on" in result.err, result
+    rows = table_of(out)
+    losses = {name: [entry["eval_loss"] for entry in map(json.loads, open(out / name / "metrics.jsonl")) if "eval_loss" in entry]
+              for name in rows}
+    assert sorted(len(values) for values in losses.values()) == [1, 1, 1, 1, 2, 2, 4, 4], losses
+    alive = [f"lr={lr}" for lr in ("1e-9", "1e-4", "0.003", "0.001")]
+    for rung, left in ((1, 2), (2, 1)):
+        mean = {lr: statistics.mean(min(losses[f"{lr},seed={seed}"][:rung]) for seed in (1, 2)) for lr in alive}
+        alive = sorted(alive, key=mean.get)[:left]
+        assert all(len(losses[f"{lr},seed=1"]) > rung for lr in alive), (rung, mean, losses)
+    assert {name for name, row in rows.items() if row["status"] == "finished"} == {f"{alive[0]},seed={seed}" for seed in (1, 2)}
+    assert all(row["status"] in ("finished", "dropped") and row["exit_code"] == "0" for row in rows.values()), rows
+    assert not list(out.glob("*/checkpoints"))
+    for name in rows:
+        assert float(rows[name]["eval_loss"]) in losses[name], rows[name]
+    for seed in (1, 2):
+        name = f"{alive[0]},seed={seed}"
+        succeed("train", "--config", out / name / "config.toml", "--output", directory / name, "--quiet")
+        assert facts_of(directory / name)["weights_sha256"] == facts_of(out / name)["weights_sha256"]
+    # Again, and in several processes, and after a kill: the same.
+    before = {path: path.stat().st_mtime_ns for path in out.glob("*/*") if path.is_file()}
+    assert succeed(*line, out).out == result.out
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    succeed(*line, directory / "jobs", "--jobs", 2)
+    killed = directory / "killed"
+    process = subprocess.Popen([BINARY, *map(str, line), killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not any(row["status"] == "dropped" for row in
+                                             (table_of(killed).values() if (killed / "sweep.csv").exists() else ())):
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    succeed(*line, killed)
+    for other in (directory / "jobs", killed):
+        assert weights(other) == weights(out)
+        assert {name: row["status"] for name, row in table_of(other).items()} == {
+            name: row["status"] for name, row in rows.items()}
+    # Without it the dropped ones come to their end too.
+    succeed("sweep", grid(directory, sweep, fixed), "--output", out)
+    assert len(weights(out)) == 8 and weights(out) == trained_alone(directory, out)
+    for words, change in ((["2 evaluations", "2 and 4"], lambda text: text.replace("-9, 1e-4, 3e-3, 1e-3", "-9, 1e-4")),
+                          (["8 settings", "4 and 4"], lambda text: text)):
+        count = 3 if "2 and 4" in words else 8
+        fail(2, "sweep", grid(directory, change(sweep), fixed), "--halving", count, "--output", directory / "none",
+             words=["--halving", words[1]])
+    fail(2, "sweep", grid(directory, sweep, FIXED.replace(f"eval = '{EVAL}'\n", "")), "--halving", 2, "--output",
+         directory / "none", words=["--halving", "evaluation data"])
+    assert not (directory / "none").exists()
+
+
 def test_a_changed_grid(directory):
     need(DATA)
     out = directory / "out"
