@@ -101,6 +101,10 @@ class Task {
   // but has no samples any more. describe() still says what has been read.
   virtual void release_training_arrays() = 0;
 
+  // Takes over what says how samples count, not which they are: another run on the same data. Not
+  // after release_training_arrays().
+  virtual void take_loss_options(const TaskOptions&) {}
+
   virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
   virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...
   virtual bool larger_is_better(const std::string& metric) const = 0;

@@ -9,6 +9,7 @@
 namespace finetune {
 
 void add_train_command(Subcommand program, int& exit_code);
+void add_sweep_command(Subcommand program, int& exit_code);
 void add_evaluate_command(Subcommand program, int& exit_code);
 void add_predict_command(Subcommand program, int& exit_code);
 void add_tokenize_command(Subcommand program, int& exit_code);

@@ -51,7 +51,7 @@ int fail(finetune::Communicator& world, ExitCode code, const std::string& messag
 
 // One of several processes whose command is for one.
 bool is_for_all(const std::string& command) {
-  for (const char* name : {"train", "evaluate", "predict", "bench", "doctor"}) {
+  for (const char* name : {"train", "sweep", "evaluate", "predict", "bench", "doctor"}) {
     if (command == name) return true;
   }
   return false;
@@ -99,6 +99,7 @@ namespace {
 
 void add_commands(Subcommand program, int& exit_code) {
   add_train_command(program, exit_code);
+  add_sweep_command(program, exit_code);
   add_evaluate_command(program, exit_code);
   add_predict_command(program, exit_code);
   add_tokenize_command(program, exit_code);
@@ -144,7 +145,8 @@ int finish(Communicator& world, int code) {
 // What a command that ran out of memory can do about it.
 const char* memory_advice(const std::vector<std::string>& arguments) {
   const bool has_micro_batches =
-      !arguments.empty() && (arguments[0] == "train" || arguments[0] == "bench");
+      !arguments.empty() &&
+      (arguments[0] == "train" || arguments[0] == "sweep" || arguments[0] == "bench");
   return has_micro_batches ? "; a smaller --micro-batch-tokens needs less" : "";
 }
 

@@ -137,6 +137,13 @@ void close_log_file() {
   s.file = nullptr;
 }
 
+void discard_held_lines() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.held_file.clear();
+  s.held_console.clear();
+}
+
 void enable_progress(bool on) {
   state().progress = on;
 }

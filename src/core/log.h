@@ -26,6 +26,7 @@ void open_console(bool quiet);  // from now on lines go to standard error
 // Appends; held-back lines are written too. Error(model).
 void open_log_file(const std::filesystem::path& path);
 void close_log_file();
+void discard_held_lines();  // what was said before a file or the console was there
 
 // The one progress line: rewritten in place on a terminal, a plain line every few seconds
 // otherwise and in the file; on standard error nothing with --quiet, nowhere with --no-progress.

@@ -66,6 +66,10 @@ double proportional_memory_mb() {
   return proc_mb("/proc/self/smaps_rollup", "Pss");
 }
 
+void reset_peak_memory() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
 // Exact where the kernel counts pages one by one; VmRSS lags behind by some for every core.
 double resident_memory_mb() {
   const double exact = proc_mb("/proc/self/smaps_rollup", "Rss");

@@ -8,6 +8,7 @@
 namespace finetune {
 
 double peak_memory_mb();      // highest resident memory so far (VmHWM), MiB
+void reset_peak_memory();     // from now on; not on every kernel
 double resident_memory_mb();  // at this moment, MiB
 double resident_file_mb();    // of it, pages of files: the program and its libraries
 // Resident, but of pages that several processes have this one's share; 0 if unknown.

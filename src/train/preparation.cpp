@@ -47,8 +47,14 @@ struct Facts {
 
 class Preparation {
  public:
-  Preparation(Session& session, const TrainOptions& options, const SignalGuard& signals)
-      : s_(session), comm_(session.comm), signals_(signals) {
+  Preparation(Session& session, const TrainOptions& options, const SignalGuard& signals,
+              SharedInputs* shared)
+      : s_(session),
+        comm_(session.comm),
+        signals_(signals),
+        keeps_inputs_(shared != nullptr),
+        inputs_(shared ? *shared : own_inputs_),
+        began_(shared ? seconds_since_start() : 0) {
     s_.given = s_.options = options;
   }
 
@@ -66,8 +72,7 @@ class Preparation {
   void open_model_files();
   void open_source();
   void open_data_files();
-  void sum_data();
-  void sum_model();
+  void sum_inputs();
   void read();
   void read_data_and_model(int own_threads);
   void blame_checkpoint(const Error& error) const;
@@ -80,6 +85,10 @@ class Preparation {
   Session& s_;
   Communicator& comm_;
   const SignalGuard& signals_;
+  const bool keeps_inputs_;  // for other runs
+  SharedInputs own_inputs_;
+  SharedInputs& inputs_;
+  const double began_;  // seconds since the process started
   std::optional<FoundCheckpoint> found_;
   std::vector<std::string> adopted_;      // options that are the checkpoint's
   std::vector<std::string> label_order_;  // so are these
@@ -133,10 +142,9 @@ void Preparation::compare_finished() {
   comm_.note("comparing data and model with the finished run's", -1);
   take_finished_sums(*s_.directory, s_.state);
   open_data_files();
-  sum_data();
   open_model_files();
   open_source();
-  sum_model();
+  sum_inputs();
   while (!s_.data_fingerprint->finished() || !s_.model_fingerprint->finished()) {
     check_stop("while comparing data and model with the finished run's");
     std::this_thread::sleep_for(kPollInterval);
@@ -184,17 +192,13 @@ void Preparation::open_data_files() {
     throw data_error(file.string(), ": is a pipe, and a process of each of the ", comm_.hosts(),
                      " hosts reads the data; write it to a file first");
   }
-  s_.data = open_data(s_.options, [&] { check_stop("while reading data from a pipe"); });
+  s_.data = inputs_.open(s_.options, [&] { check_stop("while reading data from a pipe"); });
 }
 
-void Preparation::sum_data() {
-  s_.data_fingerprint = std::make_unique<Fingerprint>(s_.data.all());
-}
-
-void Preparation::sum_model() {
+void Preparation::sum_inputs() {
   const std::vector<fs::path> files = model_files(s_.model, *source_);
-  s_.model_fingerprint = std::make_unique<Fingerprint>(
-      std::vector<InputFile>(files.begin(), files.end()), ExitCode::model);
+  s_.data_fingerprint = inputs_.sum(s_.data.all(), ExitCode::data);
+  s_.model_fingerprint = inputs_.sum({files.begin(), files.end()}, ExitCode::model);
 }
 
 void Preparation::read() {
@@ -225,7 +229,8 @@ void Preparation::read_data_and_model(int own_threads) {
     check_inputs_survive(options.output, inputs);
   }
   open_data_files();
-  s_.task = read_task(options, s_.data, s_.model, *source_, label_order_);
+  s_.task = inputs_.read(options, s_.data, s_.model, *source_, label_order_);
+  if (!keeps_inputs_) inputs_.forget_task();
   if (s_.leads()) {
     s_.assertions = read_assertions(options, metrics_of_run(s_.groups->layout(), *s_.task));
     s_.best_metric = checked_best_metric(options, *s_.task);
@@ -274,7 +279,7 @@ void Preparation::resolve_options() {
 void Preparation::share_samples() {
   if (reads()) arrays_ = s_.task->training_arrays();
   s_.shared_samples = share_with_host(comm_, reads() ? &arrays_ : nullptr, arrays_);
-  if (s_.shared_samples && reads()) s_.task->release_training_arrays();
+  if (s_.shared_samples && reads() && !keeps_inputs_) s_.task->release_training_arrays();
   s_.objective = make_objective(arrays_);
   s_.head = arrays_.head;
   s_.schedule = make_schedule(s_.options, s_.objective->samples().size());
@@ -305,10 +310,7 @@ void Preparation::load() {
   });
   s_.engine->share_weights(replicas);
   require_equal_content(comm_, replicas, arrays_, *s_.engine);
-  if (s_.leads()) {
-    sum_data();
-    sum_model();
-  }
+  if (s_.leads()) sum_inputs();
   source_.reset();  // its mapping is as large as the weights
   if (!s_.leads() && s_.shared_samples) s_.task.reset();
 }
@@ -348,7 +350,7 @@ void Preparation::open_files() {
   finetune::create_directories(s_.directory->checkpoints());
   s_.log = std::make_unique<RunLog>(*s_.directory, found_ ? s_.state.step : -1,
                                     evaluated_step(s_.state), options.tensorboard);
-  s_.startup_seconds = seconds_since_start();
+  s_.startup_seconds = seconds_since_start() - began_;
 }
 
 void Preparation::run() {
@@ -387,9 +389,9 @@ void Preparation::run() {
 }  // namespace
 
 std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm,
-                                         const SignalGuard& signals) {
+                                         const SignalGuard& signals, SharedInputs* shared) {
   auto session = std::make_unique<Session>(comm);
-  Preparation(*session, options, signals).run();
+  Preparation(*session, options, signals, shared).run();
   return session;
 }
 

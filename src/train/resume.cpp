@@ -107,15 +107,28 @@ void compare_file_counts(const std::vector<ConfigEntry>& there, const TrainOptio
   }
 }
 
+std::vector<std::string> differences_from(const std::vector<ConfigEntry>& there,
+                                          const TrainOptions& options) {
+  const auto now = parse_config_text(write_config(config_items(options), ""), "the command line");
+  std::vector<std::string> differences = config_differences(there, now, result_option_names());
+  compare_file_counts(there, options, differences);
+  return differences;
+}
+
 }  // namespace
+
+std::vector<std::string> option_differences(TrainOptions options, const std::string& kept,
+                                            const std::string& kept_where) {
+  const std::vector<ConfigEntry> there = read_kept(kept, kept_where);
+  adopt(options, there);
+  return differences_from(there, options);
+}
 
 std::vector<std::string> continue_with_options(TrainOptions& options, const std::string& kept,
                                                const std::string& kept_where) {
   const std::vector<ConfigEntry> there = read_kept(kept, kept_where);
   std::vector<std::string> adopted = adopt(options, there);
-  auto now = parse_config_text(write_config(config_items(options), ""), "the command line");
-  std::vector<std::string> differences = config_differences(there, now, result_option_names());
-  compare_file_counts(there, options, differences);
+  const std::vector<std::string> differences = differences_from(there, options);
   if (!differences.empty()) {
     throw usage_error("--resume: options differ from those of ", kept_where, ": ",
                       join(differences, ", "), "; give the run's own, or start another --output");

@@ -20,6 +20,11 @@ namespace finetune {
 std::vector<std::string> continue_with_options(TrainOptions& options, const std::string& kept,
                                                const std::string& kept_where);
 
+// What keeps a run with these options from continuing the one whose config.toml's text is `kept`:
+// "lr (5e-05 there, 0.0001 now)" for each. Error(model) as above.
+std::vector<std::string> option_differences(TrainOptions options, const std::string& kept,
+                                            const std::string& kept_where);
+
 // The checkpoint to continue. If the best model's own checkpoint is gone or damaged, the state
 // comes back without a best step, so that evaluation starts over, and the log says so.
 std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory);

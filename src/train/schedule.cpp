@@ -42,6 +42,12 @@ double Schedule::at(int64_t step) const {
   return learning_rate;
 }
 
+int64_t evaluation_at_share(double share, int64_t total_steps, int64_t interval) {
+  const int64_t evaluations = (total_steps - 1) / interval + 1;
+  const auto number = std::max<int64_t>(1, int64_t(std::ceil(share * double(evaluations) - 1e-9)));
+  return std::min(total_steps, number * interval);
+}
+
 int64_t warmup_steps_for(int64_t total_steps, double ratio) {
   const double exact = std::ceil(double(total_steps) * ratio);
   return exact < double(total_steps) ? int64_t(exact) : total_steps;

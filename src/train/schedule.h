@@ -24,4 +24,8 @@ struct Schedule {
 // ceil(total_steps * ratio).
 int64_t warmup_steps_for(int64_t total_steps, double ratio);
 
+// Of a run that evaluates every `interval` steps and after the last: the step of the first
+// evaluation that has at least this share of them behind it, itself counted.
+int64_t evaluation_at_share(double share, int64_t total_steps, int64_t interval);
+
 }  // namespace finetune

@@ -21,6 +21,7 @@
 #include "train/run/gates.h"
 #include "train/run/run_directory.h"
 #include "train/run/run_setup.h"
+#include "train/run/shared_inputs.h"
 #include "train/schedule.h"
 #include "train/signals.h"
 #include "train/training_step.h"
@@ -55,7 +56,7 @@ struct Session {
   bool finished = false;  // --resume of a run that has ended: `directory`, `assertions` alone
 
   // ---- of rank 0 ----------------------------------------------------------------------------
-  std::unique_ptr<Task> task;
+  std::shared_ptr<Task> task;
   std::vector<Assertion> assertions;
   std::string best_metric;  // empty without evaluation data
   std::unique_ptr<RunDirectory> directory;
@@ -63,8 +64,8 @@ struct Session {
   double time_limit = 0;  // seconds since the process started; 0: none
   double startup_seconds = 0;
   DataFiles data;
-  std::unique_ptr<Fingerprint> data_fingerprint;
-  std::unique_ptr<Fingerprint> model_fingerprint;
+  std::shared_ptr<Fingerprint> data_fingerprint;
+  std::shared_ptr<Fingerprint> model_fingerprint;
 
   // What to say where the GPU's memory was too small (OutOfDeviceMemory).
   Error too_little_memory() const;
@@ -88,8 +89,9 @@ void describe_session(const Session& session, const std::vector<std::string>& lo
 // Checks options, data and model (Error, nothing written), makes the run's directory, loads or
 // continues. Of a finished run nothing is loaded: its data and model are compared by their sums.
 // The console is opened here: from then on rank 0's log goes to standard error. A signal ends the
-// wait for a pipe's data or for these sums: Error(its exit code). Collective.
+// wait for a pipe's data or for these sums: Error(its exit code). `shared`: what other runs of this
+// process may have read, and the next ones find; null: there are none. Collective.
 std::unique_ptr<Session> prepare_session(const TrainOptions& options, Communicator& comm,
-                                         const SignalGuard& signals);
+                                         const SignalGuard& signals, SharedInputs* shared);
 
 }  // namespace finetune

@@ -59,6 +59,11 @@ StopRequest SignalGuard::request() const {
   return StopRequest(requested.load());
 }
 
+const SignalGuard& signals_of_runs() {
+  static const SignalGuard& signals = *new SignalGuard;
+  return signals;
+}
+
 ExitCode exit_code_of(StopRequest request) {
   FINETUNE_CHECK(request != StopRequest::none);
   return ExitCode(int(request));

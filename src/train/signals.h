@@ -31,6 +31,10 @@ class SignalGuard {
   Saved* saved_;
 };
 
+// Installed by the first call, and kept until the process ends: a signal that comes after the last
+// step must not make a finished run look failed.
+const SignalGuard& signals_of_runs();
+
 // The exit code of a run that stopped so; not for `none`.
 ExitCode exit_code_of(StopRequest request);
 

@@ -34,9 +34,10 @@ Error diverged(int64_t step, const std::string& what) {
 // stop travel with the step's own sums: all processes take the same turns.
 class Trainer {
  public:
-  Trainer(Session& session, const SignalGuard& signals)
+  Trainer(Session& session, const SignalGuard& signals, double pause_share)
       : s_(session),
         signals_(signals),
+        pause_share_(pause_share),
         state_(session.state),
         count_(session.objective->samples().size()),
         per_epoch_(steps_per_epoch(count_, session.options.batch_size)) {}
@@ -90,11 +91,14 @@ class Trainer {
   Verdict beginning() const;
   void save();
   ExitCode stop_requested() const;
+  bool is_pause(int64_t done) const;
+  TrainOutcome pause();
   TrainOutcome finish();
   TrainOutcome stop(int code);
 
   Session& s_;
   const SignalGuard& signals_;
+  double pause_share_;  // 0: the run goes to its end
   CheckpointState& state_;
   int64_t count_;
   int64_t per_epoch_;
@@ -291,6 +295,21 @@ TrainOutcome Trainer::stop(int wanted) {
   return outcome;
 }
 
+// At an evaluation that a run without a pause has too: its result stays the same.
+bool Trainer::is_pause(int64_t done) const {
+  if (pause_share_ == 0 || is_last(done) || stop_early_) return false;
+  const int64_t interval = s_.options.eval_every.value_or(per_epoch_);
+  return done >= evaluation_at_share(pause_share_, total_steps(), interval);
+}
+
+TrainOutcome Trainer::pause() {
+  save();
+  TrainOutcome outcome;
+  outcome.paused = true;
+  if (s_.leads()) log("paused after step ", state_.step, " of ", total_steps());
+  return outcome;
+}
+
 Trainer::Verdict Trainer::beginning() const {
   Verdict verdict;
   verdict.stop = stop_request();
@@ -309,16 +328,19 @@ TrainOutcome Trainer::run() {
   int code = verdict.stop;
   if (state_.step > 0) saved_step_ = state_.step;
   if (code == 0 && verdict.evaluate) code = evaluate();
+  if (code == 0 && state_.step > 0 && is_pause(state_.step)) return pause();
   while (code == 0 && state_.step < total_steps() && !stop_early_) {
     if (s_.comm.size() == 1 && (code = stop_request()) != 0) break;
     code = step();
     // What is due after the last step is done whatever is asked for: the run is over then.
     const bool last = is_last(state_.step);
     if (code != 0 && !last) break;
-    if (s_.has_eval && due(state_.step, s_.options.eval_every))
+    if (s_.has_eval && due(state_.step, s_.options.eval_every)) {
       code = evaluate();
-    else if (last)
+      if (code == 0 && is_pause(state_.step)) return pause();
+    } else if (last) {
       code = 0;
+    }
     if (code == 0 && !last && due(state_.step, s_.options.save_every)) {
       save();
       code = wanted_;  // of a step that was under way
@@ -354,15 +376,16 @@ TrainOutcome Trainer::finish() {
 
 }  // namespace
 
-TrainOutcome run_training(const TrainOptions& options, Communicator& comm) {
-  // From here on a signal ends with a checkpoint, while data are read too. Kept until the process
-  // ends: a signal that comes after the last step must not make a finished run look failed.
-  static const SignalGuard& signals = *new SignalGuard;
-  std::unique_ptr<Session> session = prepare_session(options, comm, signals);
+TrainOutcome run_training(const TrainOptions& options, Communicator& comm, RunInTurn* turn) {
+  // From here on a signal ends with a checkpoint, while data are read too.
+  const SignalGuard& signals = signals_of_runs();
+  std::unique_ptr<Session> session =
+      prepare_session(options, comm, signals, turn ? &turn->inputs : nullptr);
+  if (turn) turn->began = true;
   TrainOutcome outcome;
   if (!session->finished) {
     try {
-      outcome = Trainer(*session, signals).run();
+      outcome = Trainer(*session, signals, turn ? turn->pause_share : 0).run();
     } catch (const OutOfDeviceMemory&) {
       throw session->too_little_memory();
     }

@@ -101,6 +101,15 @@ void ClassificationTask::release_training_arrays() {
   train_targets_ = {};
 }
 
+void ClassificationTask::take_loss_options(const TaskOptions& options) {
+  options_.label_smoothing = options.label_smoothing;
+  options_.balanced_class_weights = options.balanced_class_weights;
+  class_weights_.clear();
+  if (options.balanced_class_weights) {
+    class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
+  }
+}
+
 std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {
   FINETUNE_CHECK(data_.has_eval);
   return std::make_unique<ClassificationEvaluation>(data_, class_weights_, options_.label_smoothing,

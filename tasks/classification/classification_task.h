@@ -34,6 +34,7 @@ class ClassificationTask final : public Task {
   std::vector<std::string> describe() const override { return lines_; }
   TrainingArrays training_arrays() const override;
   void release_training_arrays() override;
+  void take_loss_options(const TaskOptions& options) override;
 
   std::unique_ptr<Evaluation> start_evaluation() override;
   // As Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/commands/compare_output.h"
 #include "cli/standard_output.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "train/compare/comparison.h"
+#include "train/compare/comparison_output.h"
 #include "train/compare/noise.h"
 
 namespace finetune {

@@ -72,9 +72,12 @@ thread_local bool inside_region = false;
 // Persistent threads that share the tasks of one region at a time with the calling thread.
 class Pool {
  public:
-  ~Pool() {
+  ~Pool() { stop(); }
+
+  void stop() {
     publish(kStop);
     for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
   }
 
   // False if another thread's region is at work: then the caller does its tasks alone.
@@ -187,20 +190,28 @@ class Pool {
   std::exception_ptr error_;
 };
 
+Pool& pool() {
+  static Pool instance;
+  return instance;
+}
+
 }  // namespace
+
+void stop_threads() {
+  pool().stop();
+}
 
 namespace detail {
 
 void parallel_tasks(int64_t count, void (*run)(void*, int64_t), void* context) {
   if (count <= 0) return;
-  static Pool pool;
   int team = int(std::min<int64_t>(threads(), count));
   if (team > 1 && !inside_region) {
     inside_region = true;
     struct Leave {
       ~Leave() { inside_region = false; }
     } leave;
-    if (pool.run(team, count, run, context)) return;
+    if (pool().run(team, count, run, context)) return;
   }
   std::exception_ptr error;
   for (int64_t i = 0; i < count; ++i) {

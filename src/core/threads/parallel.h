@@ -17,6 +17,9 @@ constexpr int64_t kMostThreads = 4096;  // that a user can ask for
 
 void set_threads(int count);  // used by every later parallel_for; at most kMostThreads
 int threads();
+// Ends the threads of parallel_for until it needs some again: before a fork, which copies none. Not
+// while a parallel_for is at work.
+void stop_threads();
 
 namespace detail {
 void parallel_tasks(int64_t count, void (*run)(void*, int64_t), void* context);

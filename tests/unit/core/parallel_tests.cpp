@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <stdexcept>
@@ -93,4 +95,22 @@ TEST_CASE("a parallel_for inside a task runs on that task's thread") {
                [&](int64_t i) { parallel_for(8, [&](int64_t j) { ++runs[size_t(8 * i + j)]; }); });
   for (const auto& times : runs) CHECK(times == 1);
   set_threads(available_cores());
+}
+
+TEST_CASE("threads that were stopped come back, in a fork too") {
+  const auto sum_of_tasks = [] {
+    std::atomic<int64_t> sum{0};
+    parallel_for(100, [&](int64_t i) { sum += i; });
+    return sum.load();
+  };
+  set_threads(3);
+  CHECK(sum_of_tasks() == 4950);
+  stop_threads();
+  stop_threads();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(sum_of_tasks() == 4950 ? 0 : 1);  // hangs if it waits for threads
+  CHECK(sum_of_tasks() == 4950);
+  int status = -1;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }

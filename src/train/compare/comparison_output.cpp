@@ -1,5 +1,5 @@
 // Lays out a comparison of runs.
-#include "cli/commands/compare_output.h"
+#include "train/compare/comparison_output.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

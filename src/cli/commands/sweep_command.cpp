@@ -1,0 +1,131 @@
+// finetune sweep: all runs of a grid, one table at the end.
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
+#include "cli/world.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text/printable.h"
+#include "train/compare/comparison_output.h"
+#include "train/sweep/sweep.h"
+#include "train/sweep/sweep_tables.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kSweepExamples =
+    "Examples:\n"
+    "  finetune sweep grid.toml --output runs/sweep           again: goes on where it was\n"
+    "  finetune sweep grid.toml --jobs 4                      four runs at a time\n"
+    "  finetune sweep grid.toml --halving 3                   a third goes on after the first "
+    "epochs\n"
+    "  mpirun -n 4 finetune sweep grid.toml                   each run on all four processes\n"
+    "\n"
+    "grid.toml holds train's options as --config takes them, and a table of those that differ:\n"
+    "  model = \"minilm\"\n"
+    "  train = \"train.csv\"\n"
+    "  eval = \"dev.csv\"\n"
+    "\n"
+    "  [sweep]\n"
+    "  lr = [1e-4, 3e-4]                                        all combinations are run\n"
+    "  dropout = { min = 0.0, max = 0.3, draws = 4 }            drawn at random by a seed\n"
+    "  weight-decay = { min = 1e-3, max = 1e-1, log = true, draws = 4, seed = 7 }\n"
+    "  seed = [1, 2, 3]\n"
+    "Ranges without draws are drawn together as often as draws in [sweep] says (draw-seed).";
+
+struct SweepCommand {
+  std::string grid, output;
+  SweepSettings settings;
+  bool json = false, quiet = false;
+};
+
+// A line for people while the sweep goes on.
+void say(const SweepCommand& o, const std::string& line) {
+  if (!o.quiet) std::fputs((printable_message(line) + "\n").c_str(), stderr);
+}
+
+std::string outcome_of(const RunReport& report) {
+  std::string text;
+  const std::string metric = report.best_metric.empty() ? "train_loss" : report.best_metric;
+  if (const auto found = report.metrics.find(metric); found != report.metrics.end()) {
+    text = concat(metric, " ", format_fixed(found->second, 4));
+  }
+  if (report.status == RunStatus::dropped) text += ", dropped by --halving";
+  if (report.code == ExitCode::done) return text;
+  return concat(text, text.empty() ? "" : ", ", "exit ", int(report.code),
+                report.error.empty() ? "" : ": ", report.error);
+}
+
+std::string text_of(const Grid& grid, const SweepResult& result) {
+  std::string text;
+  if (result.comparison) text = comparison_text(*result.comparison, result.finished, false);
+  std::string rest;
+  for (size_t r = 0; r < result.reports.size(); ++r) {
+    const RunReport& report = result.reports[r];
+    if (report.status == RunStatus::finished && report.code == ExitCode::done) continue;
+    rest += printable_message(
+                concat(grid.runs[r].name, "  ", name_of(report.status), "  ", outcome_of(report))) +
+            "\n";
+  }
+  return concat(text, text.empty() || rest.empty() ? "" : "\n", rest);
+}
+
+void sweep(const SweepCommand& o, int& exit_code) {
+  const Grid grid = expand_grid(read_grid(o.grid), o.output);
+  size_t count = 0;
+  auto ended = [&](size_t run, const RunReport& report) {
+    if (o.json) {
+      write_standard_output(report.result_line.empty() ? failure_line(grid.runs[run], report)
+                                                       : report.result_line);
+      flush_standard_output();
+    }
+    say(o,
+        concat(
+            ++count, "/", grid.runs.size(), "  ", grid.runs[run].name, "  ", outcome_of(report),
+            report.kept ? ", there already" : concat(", ", format_fixed(report.seconds, 1), " s")));
+  };
+  auto told = [&](const std::string& line) { say(o, line); };
+  const SweepResult result = run_sweep(grid, o.settings, world(), {ended, told});
+  exit_code = int(result.code);
+  if (world().rank() > 0) return;
+  if (!result.others.empty()) {
+    say(o, concat("not of this grid, and left as they are: ", join_some(result.others, 10)));
+  }
+  const std::string comparison =
+      result.comparison ? comparison_json(*result.comparison, result.finished) : "";
+  write_standard_output(o.json ? sweep_line(grid, result.reports, comparison)
+                               : text_of(grid, result));
+}
+
+}  // namespace
+
+void add_sweep_command(Subcommand program, int& exit_code) {
+  const Subcommand command = program.add_subcommand(
+      "sweep", "Runs of train over a grid of options, and the table of their results");
+  auto o = std::make_shared<SweepCommand>();
+  command.add_option("grid", o->grid, "TOML file: train's options, and [sweep] with those to vary")
+      .required()
+      .type_name("GRID");
+  command
+      .add_option("--output", o->output,
+                  "directory of the sweep, a run's in each NAME=VALUE,... (default: the grid's)")
+      .type_name("DIR");
+  whole_number(command.add_option("--jobs", o->settings.jobs,
+                                  "runs at a time, each with its part of the cores"),
+               1, 1024)
+      .capture_default_str();
+  whole_number(
+      command.add_option("--halving", o->settings.halving,
+                         "successive halving: on the way only the best of every N settings "
+                         "go on (default: all do)"),
+      2, 1024);
+  command.add_flag("--json", o->json, "one JSON object a run, one line each, then the summary");
+  command.add_flag("--quiet", o->quiet, "no line a run on standard error");
+  command.footer(kSweepExamples);
+  command.callback([o, &exit_code] { sweep(*o, exit_code); });
+}
+
+}  // namespace finetune

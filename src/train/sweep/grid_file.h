@@ -1,0 +1,46 @@
+// grid.toml: the options that all runs of a sweep share, and in its table [sweep] those that
+// differ.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/options/config_file.h"
+
+namespace finetune {
+
+// { min = 1e-5, max = 1e-3, log = true, draws = 8, seed = 7 }
+struct SweptRange {
+  double least = 0, most = 0;    // both included
+  bool log = false;              // uniform in the logarithm
+  std::optional<int64_t> draws;  // none: drawn together with others, [sweep]'s draws times
+  std::optional<uint64_t> seed;  // none: [sweep]'s draw-seed
+};
+
+// A line of [sweep]: a list of values, each of one word or (of options that take several) more; or
+// a range.
+struct SweptOption {
+  std::string name;
+  int line = 0;
+  std::vector<std::vector<std::string>> values;
+  std::optional<SweptRange> range;
+};
+
+struct GridFile {
+  std::string name;  // for messages
+  std::vector<ConfigEntry> fixed;
+  std::vector<SweptOption> swept;
+  std::optional<int64_t> draws;
+  uint64_t draw_seed = 42;
+};
+
+// Error(usage) naming file and line: syntax, an option that train does not have, that occurs twice,
+// or that belongs to the whole sweep; an empty list, a range that is none; no table [sweep].
+GridFile read_grid(const std::filesystem::path& path);
+GridFile parse_grid(std::string_view text, const std::string& file_name);
+
+}  // namespace finetune

@@ -1,0 +1,124 @@
+// Checks, locks and describes a sweep's directory.
+#include "train/sweep/sweep_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+#include "core/files/files.h"
+#include "core/files/output_directory.h"
+#include "core/files/temporary_name.h"
+#include "train/resume.h"
+#include "train/run/run_directory.h"
+#include "train/sweep/sweep_tables.h"
+
+namespace finetune {
+namespace {
+
+// A sweep that was killed may have runs in processes of their own, which end at once.
+constexpr int kLockTries = 50;
+constexpr auto kLockInterval = std::chrono::milliseconds(100);
+
+bool is_sweep(const fs::path& directory) {
+  return read_beginning(directory / "sweep.json", kSweepMarker.size()) == kSweepMarker;
+}
+
+// Nothing there, but what a killed writer of sweep.json has left.
+bool holds_nothing(const fs::path& directory) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (without_temporary_suffix(it->path().filename().string()) != "sweep.json") return false;
+  }
+  return !error || error == std::errc::no_such_file_or_directory;
+}
+
+void check_directory(const fs::path& directory) {
+  check_writable(directory);
+  if (is_sweep(directory)) return;
+  if (output_state(directory) == OutputState::run) {
+    throw usage_error("--output ", directory.string(),
+                      ": is the directory of a single run; choose another");
+  }
+  if (holds_nothing(directory)) return;
+  throw usage_error("--output ", directory.string(),
+                    ": is not empty and not a sweep's directory; choose another");
+}
+
+void compare_runs(const Grid& grid) {
+  for (const SweepRun& run : grid.runs) {
+    const fs::path directory = run.options.output;
+    if (output_state(directory) != OutputState::run) continue;
+    const fs::path config = directory / "config.toml";
+    const auto differences =
+        option_differences(run.options, read_text_file(config, ExitCode::model), config.string());
+    if (differences.empty()) continue;
+    throw usage_error(grid.file, ": options differ from those of ", config.string(), ": ",
+                      join(differences, ", "), "; give the sweep's own, or another --output");
+  }
+}
+
+}  // namespace
+
+void check_sweep_directory(const Grid& grid) {
+  check_directory(grid.fixed.output);
+  compare_runs(grid);
+}
+
+SweepDirectory::SweepDirectory(const Grid& grid) : grid_(grid), path_(grid.fixed.output) {
+  check_sweep_directory(grid);
+  finetune::create_directories(path_);
+  lock();
+  try {
+    remove_abandoned_files(path_ / "sweep.json");
+    remove_abandoned_files(path_ / "sweep.csv");
+    if (!is_sweep(path_)) write_tables(std::vector<RunReport>(grid.runs.size()));
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+SweepDirectory::~SweepDirectory() {
+  ::close(lock_);
+}
+
+void SweepDirectory::lock() {
+  lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) throw model_error(path_.string(), ": ", std::strerror(errno));
+  for (int tries = 1; ::flock(lock_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK) break;  // a file system without locks
+    if (tries == kLockTries) {
+      ::close(lock_);
+      throw usage_error("--output ", path_.string(), ": another process is at work there");
+    }
+    std::this_thread::sleep_for(kLockInterval);
+  }
+}
+
+std::vector<std::string> SweepDirectory::other_runs() const {
+  std::vector<std::string> others;
+  std::error_code error;
+  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool known = std::any_of(grid_.runs.begin(), grid_.runs.end(),
+                                   [&](const SweepRun& run) { return run.name == name; });
+    if (!known && output_state(it->path()) == OutputState::run) others.push_back(name);
+  }
+  std::sort(others.begin(), others.end());
+  return others;
+}
+
+void SweepDirectory::write_tables(const std::vector<RunReport>& reports,
+                                  const std::string& comparison) const {
+  write_file(path_ / "sweep.json", sweep_json(grid_, reports, comparison));
+  write_file(path_ / "sweep.csv", sweep_csv(grid_, reports));
+}
+
+}  // namespace finetune
