@@ -106,6 +106,7 @@ void add_commands(Subcommand program, int& exit_code) {
   add_inspect_command(program, exit_code);
   add_convert_command(program, exit_code);
   add_compare_command(program, exit_code);
+  add_report_command(program, exit_code);
   add_score_command(program, exit_code);
   add_bench_command(program, exit_code);
   add_plan_command(program, exit_code);

@@ -1,4 +1,4 @@
-"""Every combination of task, memory option, layout of processes on hosts, and interruption: one result each.
+"""Every combination of task, memory option, layout and interruption: one result each.
 
 Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/matrix.sh, with
 PART/PARTS for some of the lines.

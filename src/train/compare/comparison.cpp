@@ -128,6 +128,12 @@ Estimate estimate_of(const std::vector<double>& values) {
   return out;
 }
 
+std::vector<std::string> differing_options(const std::vector<RunRecord>& runs) {
+  std::vector<size_t> all(runs.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return differing_options(runs, all);
+}
+
 RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector<std::string>& by,
                            const std::vector<std::string>& metrics) {
   RunComparison out;

@@ -50,6 +50,9 @@ struct RunComparison {
   const std::string& deciding() const { return metrics.front(); }
 };
 
+// Names of the options that differ, the seed apart, in the order of --help.
+std::vector<std::string> differing_options(const std::vector<RunRecord>& runs);
+
 // `by`: options to group by; empty: all that differ, but for the seed and what changes no result.
 // Data and models count by their content. `metrics`: empty: the runs' best-metric (else train_loss)
 // and all others of their evaluation. Error(usage) for an option or metric that is none, or that

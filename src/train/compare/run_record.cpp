@@ -51,10 +51,13 @@ RunRecord read_run(const fs::path& directory) {
   run.options = default_options();
   for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
     run.options[entry.name] = join(entry.values, ",");
+    if (entry.name == "train") run.train_files = {entry.values.begin(), entry.values.end()};
     if (entry.name == "eval") run.eval_files = {entry.values.begin(), entry.values.end()};
+    if (entry.name == "text-column") run.text_columns = entry.values;
   }
   if (path_exists(directory / "run.json", ExitCode::model)) {
-    for (const auto& [name, value] : read_facts(directory / "run.json")) {
+    run.facts = read_facts(directory / "run.json");
+    for (const auto& [name, value] : run.facts) {
       if (name == "data_sha256") run.data_sha256 = value;
       if (name == "model_sha256") run.model_sha256 = value;
     }
@@ -64,6 +67,16 @@ RunRecord read_run(const fs::path& directory) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run) {
+  const std::map<std::string, std::string> defaults = default_options();
+  std::vector<std::pair<std::string, std::string>> changed;
+  for (const std::string& name : all_option_names()) {
+    const std::string& value = run.option(name);
+    if (value != defaults.at(name)) changed.emplace_back(name, value);
+  }
+  return changed;
+}
 
 std::vector<RunRecord> read_runs(const std::vector<std::string>& directories) {
   std::vector<RunRecord> runs;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace finetune {
@@ -13,12 +14,17 @@ struct RunRecord {
   // By name, as config.toml has them; several values are joined by commas. What an older version
   // did not write has its default, or is empty.
   std::map<std::string, std::string> options;
-  std::vector<std::filesystem::path> eval_files;
-  std::string data_sha256, model_sha256;  // empty: not known
+  std::vector<std::filesystem::path> train_files, eval_files;
+  std::vector<std::string> text_columns;
+  std::vector<std::pair<std::string, std::string>> facts;  // of run.json, in its order
+  std::string data_sha256, model_sha256;                   // empty: not known
   std::map<std::string, double> metrics;
 
   const std::string& option(const std::string& name) const { return options.at(name); }
 };
+
+// The run's options that have another value than the default, in the order of --help.
+std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run);
 
 // The runs in these directories, in order; of a directory that is no run but holds some, those, by
 // name. One that has not come to its end is left out and named in the log. Error(model) for a

@@ -39,12 +39,13 @@ BatchSize training_size(const Session& s, const Backend& backend) {
 
 }  // namespace
 
+Layout layout_of(const TrainOptions& o, int processes) {
+  return Layout(processes, o.pp.value_or(1), o.tp.value_or(1), parse_placement(o.placement));
+}
+
 void make_groups(Session& s) {
   Layout layout;
-  agree_on_errors(s.comm, [&] {
-    layout = Layout(s.comm.size(), s.options.pp.value_or(1), s.options.tp.value_or(1),
-                    parse_placement(s.options.placement));
-  });
+  agree_on_errors(s.comm, [&] { layout = layout_of(s.options, s.comm.size()); });
   s.groups = std::make_unique<LayoutGroups>(s.comm, layout);
 }
 
@@ -175,8 +176,7 @@ LayoutRun layout_run(const Communicator& comm, const BertConfig& config, const T
   LayoutRun run;
   run.config = config;
   run.head = {HeadKind::sequence, 2};
-  run.layout =
-      Layout(comm.size(), o.pp.value_or(1), o.tp.value_or(1), parse_placement(o.placement));
+  run.layout = layout_of(o, comm.size());
   run.tensor_shards = run.layout.tp();
   run.split = stages_of(o, config, run.head.kind);
   run.first_rank = first_ranks(comm);

@@ -14,6 +14,9 @@ namespace finetune {
 // layout.
 void make_groups(Session& session);
 
+// Of so many processes. Error(usage), naming the numbers.
+Layout layout_of(const TrainOptions& options, int processes);
+
 // The model's layers cut into stages, the same on all processes. Error(usage) naming the numbers.
 StageSplit stages_of(const TrainOptions& options, const BertConfig& config, HeadKind head);
 // Of resolved options.

@@ -49,7 +49,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
-  p.layout = Layout(processes, o.pp.value_or(1), o.tp.value_or(1), parse_placement(o.placement));
+  p.layout = layout_of(o, processes);
   if (!p.backend->uses_host_memory() && processes > 1) {
     throw usage_error("--processes ", processes, ": plan forecasts one process of a GPU");
   }

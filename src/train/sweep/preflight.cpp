@@ -5,6 +5,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "engine/engine.h"
+#include "train/layout/stages.h"
 #include "train/resume.h"
 #include "train/run/run_setup.h"
 #include "train/signals.h"
@@ -19,7 +20,8 @@ void check_stop() {
   throw Error(exit_code_of(request), "stopped by a signal while reading data; nothing is written");
 }
 
-void read_and_check(const Grid& grid, const std::vector<size_t>& runs, SharedInputs& inputs) {
+void read_and_check(const Grid& grid, const std::vector<size_t>& runs, int processes,
+                    SharedInputs& inputs) {
   const TrainOptions& first = grid.runs[runs.front()].options;
   require_no_pipe(first.model);
   const ModelFiles model = open_model(first.model);
@@ -34,7 +36,7 @@ void read_and_check(const Grid& grid, const std::vector<size_t>& runs, SharedInp
       require_options_of(task->kind(), run.options);
       lowest_trained_layer(run.options, model.config);
       checked_best_metric(run.options, *task);
-      read_assertions(run.options, metrics_of_run(run.options, *task));
+      read_assertions(run.options, metrics_of_run(layout_of(run.options, processes), *task));
     } catch (const Error& error) {
       throw Error(error.code(), concat(grid.file, ": run ", run.name, ": ", error.what()));
     }
@@ -76,7 +78,7 @@ void check_runs(const Grid& grid, const std::vector<size_t>& runs, Communicator&
   if (runs.empty()) return;
   comm.note("reading data and model", -1);
   agree_on_errors(comm, [&] {
-    if (comm.local_rank() == 0) read_and_check(grid, runs, inputs);
+    if (comm.local_rank() == 0) read_and_check(grid, runs, comm.size(), inputs);
   });
   discard_held_lines();
 }

@@ -1,0 +1,86 @@
+// finetune report: what finished runs did, as one HTML file.
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/standard_output.h"
+#include "core/error.h"
+#include "core/files/files.h"
+#include "core/log.h"
+#include "core/text/printable.h"
+#include "train/report/report.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kReportExamples =
+    "Examples:\n"
+    "  finetune report runs/a\n"
+    "  finetune report runs --output sweep.html             all runs in a directory, laid over "
+    "each other\n"
+    "\n"
+    "The file needs no network and runs no script. It shows curves, confused labels, scores of "
+    "each\n"
+    "label, calibration, lengths, the worst errors with their texts, options and facts.";
+
+struct ReportOptions {
+  std::vector<std::string> directories;
+  std::string output = "report.html";
+  bool overwrite = false;
+};
+
+// Before anything slow. Only a report is replaced by one.
+void check_report_output(const ReportOptions& o) {
+  if (o.output == "-") return;
+  if (o.output.empty()) throw usage_error("--output names no file");
+  const fs::path path = o.output;
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(path, error))) {
+    throw usage_error("--output ", o.output, ": is a symbolic link; name a file");
+  }
+  const FileKind kind = kind_of(path, ExitCode::model);
+  if (kind == FileKind::absent) return;
+  if (kind == FileKind::directory) {
+    throw usage_error("--output ", o.output, ": is a directory, a file is needed");
+  }
+  if (!is_report(path)) {
+    throw usage_error("--output ", o.output,
+                      ": exists and is no report of finetune; choose another file");
+  }
+  if (!o.overwrite) throw usage_error("--output ", o.output, ": exists; --overwrite replaces it");
+}
+
+void report(const ReportOptions& o) {
+  check_report_output(o);
+  const std::vector<RunRecord> runs = read_runs(o.directories);
+  const std::string page = report_html(runs);
+  open_console(false);
+  if (o.output == "-") return write_standard_output(page);
+  remove_abandoned_files(o.output);
+  write_file(o.output, page);
+  write_standard_output(concat(printable(o.output), ": ", runs.size(),
+                               runs.size() == 1 ? " run, " : " runs, ", (page.size() + 1023) / 1024,
+                               " KiB\n"));
+}
+
+}  // namespace
+
+void add_report_command(Subcommand program, int&) {
+  const Subcommand command =
+      program.add_subcommand("report", "Finished runs as one HTML file: curves, errors, facts");
+  auto o = std::make_shared<ReportOptions>();
+  command.add_option("runs", o->directories, "directories of runs, or directories that hold runs")
+      .required()
+      .type_name("DIR...")
+      .expected(1, 1 << 20);
+  command.add_option("--output", o->output, "the HTML file; - is standard output")
+      .type_name("FILE|-")
+      .capture_default_str();
+  command.add_flag("--overwrite", o->overwrite, "replace an earlier report");
+  command.footer(kReportExamples);
+  command.callback([o] { report(*o); });
+}
+
+}  // namespace finetune

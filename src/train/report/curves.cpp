@@ -1,0 +1,112 @@
+// Curves over steps, from metrics.jsonl.
+#include <algorithm>
+#include <map>
+
+#include "core/text/text.h"
+#include "train/report/charts.h"
+#include "train/report/sections.h"
+#include "train/run/metrics_files.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kMostPoints = 1600;    // of a picture, over all runs
+constexpr size_t kMostRunPoints = 200;  // of one run
+constexpr size_t kLeastRunPoints = 10;
+
+using Points = std::vector<std::pair<double, double>>;
+using Curves = std::map<std::string, Points>;  // by metric
+
+bool is_drawn(const std::string& name) {
+  return name == "loss" || name == "lr" || name == "grad_norm" ||
+         (name.starts_with("eval_") && name != "eval_runtime" &&
+          name != "eval_samples_per_second" && !name.ends_with("_total"));
+}
+
+Curves read_curves(const RunRecord& run) {
+  Curves curves;
+  for (const NamedNumbers& line : read_metrics_log(run.directory / "metrics.jsonl")) {
+    const auto step =
+        std::find_if(line.begin(), line.end(), [](const auto& n) { return n.first == "step"; });
+    if (step == line.end()) continue;
+    for (const auto& [name, value] : line) {
+      if (is_drawn(name)) curves[name].emplace_back(step->second, value);
+    }
+  }
+  return curves;
+}
+
+// Means of runs of neighbours, at the last one's step.
+Points thinned(const Points& points, size_t most) {
+  const size_t each = (points.size() + most - 1) / most;
+  if (each <= 1) return points;
+  Points out;
+  for (size_t begin = 0; begin < points.size(); begin += each) {
+    const size_t end = std::min(points.size(), begin + each);
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += points[i].second;
+    out.emplace_back(points[end - 1].first, sum / double(end - begin));
+  }
+  return out;
+}
+
+std::string title_of(const std::string& name) {
+  if (name == "loss") return "Training loss";
+  if (name == "lr") return "Learning rate";
+  if (name == "grad_norm") return "Gradient norm, before clipping";
+  return name;
+}
+
+std::string curve_html(const std::string& metric, const std::vector<Curves>& runs,
+                       const std::vector<std::string>& names) {
+  const size_t most = std::clamp(kMostPoints / runs.size(), kLeastRunPoints, kMostRunPoints);
+  std::vector<LineSeries> series;
+  size_t thickest = 1;
+  HtmlTable table(title_of(metric), {"run", "step", metric});
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const auto found = runs[r].find(metric);
+    if (found == runs[r].end()) continue;
+    LineSeries one{names[r], r, thinned(found->second, most)};
+    thickest = std::max(thickest, (found->second.size() + most - 1) / most);
+    for (const auto& [step, value] : one.points) {
+      table.text(one.name).number(step).number(value).end_row();
+    }
+    series.push_back(std::move(one));
+  }
+  Picture picture = line_picture(title_of(metric), "step", series);
+  if (thickest > 1) picture.note = concat("Points are means of up to ", thickest, " neighbours.");
+  return figure_html(picture, table);
+}
+
+}  // namespace
+
+std::string curves_html(const std::vector<RunRecord>& runs) {
+  std::vector<Curves> curves;
+  std::vector<std::string> metrics{"loss", "lr", "grad_norm"};
+  for (const RunRecord& run : runs) {
+    curves.push_back(read_curves(run));
+    for (const auto& [name, points] : curves.back()) {
+      if (std::find(metrics.begin(), metrics.end(), name) == metrics.end()) metrics.push_back(name);
+    }
+  }
+  const std::vector<std::string> names = run_names(runs);
+  std::string out = "<ul class=\"legend\">\n";
+  for (size_t r = 0; r < runs.size(); ++r) {
+    out += concat(
+        "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><polyline "
+        "points=\"0,4 28,4\" class=\"",
+        line_style(r), "\"/></svg><bdi>", html_escaped(names[r], 300), "</bdi></li>\n");
+  }
+  out += "</ul>\n<div class=\"figures\">\n";
+  bool any = false;
+  for (const std::string& metric : metrics) {
+    const bool drawn = std::any_of(curves.begin(), curves.end(),
+                                   [&](const Curves& c) { return c.contains(metric); });
+    if (drawn) out += curve_html(metric, curves, names);
+    any = any || drawn;
+  }
+  if (!any) out += "<p class=\"note\">The runs have no metrics.jsonl.</p>\n";
+  return out + "</div>\n";
+}
+
+}  // namespace finetune

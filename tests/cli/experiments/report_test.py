@@ -1,0 +1,350 @@
+"""report: one page without network and script, whose tables are the numbers of the run's files."""
+import csv
+import json
+import math
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, write
+from harness import Skip, fail, facts_of, main, metrics_of, need, steps_of, succeed
+
+DATA = "golden/trajectory-classification-train.csv"
+HOSTILE = ['<script>alert(1)</script>', '"><img src=http://example.invalid/x onerror=alert(1)>', "a&b'c", "\u202eevil\u200f",
+           "tab\tand\x01bell\x07", "שלום עולם"]
+VOID = {"meta", "br", "img", "link"}
+
+
+class Page(HTMLParser):
+    """Elements, tables by caption, and whether tags are closed in their order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.tables, self.figures = [], [], {}, []
+        self.caption = self.rows = None
+        self.text_of = {}
+        self.feed(text)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag == "figure":
+            self.figures.append(Counter())
+        elif "figure" in self.open:
+            self.figures[-1][f"{self.open[-1]} {tag}"] += 1
+        if tag == "table":
+            self.rows, self.caption = [], ""
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+        if tag == "table":
+            self.tables.setdefault(self.caption, []).append(self.rows)
+
+    def handle_data(self, data):
+        if not self.open:
+            return
+        if self.open[-1] == "caption":
+            self.caption += data
+        elif "table" in self.open and ("td" in self.open or "th" in self.open):
+            self.rows[-1][-1] += data
+
+    def table(self, caption, which=0):
+        return self.tables[caption][which][1:]
+
+
+def report(directory, *runs):
+    """The page of runs, and what holds of every page."""
+    out = directory / "page.html"
+    result = succeed("report", *runs, "--output", out, "--overwrite")
+    assert str(out) in result.out and len(result.out.splitlines()) == 1, result
+    data = out.read_bytes()
+    again = succeed("report", *runs, "--output", "-").out
+    assert again.encode() == data, "the same bytes for the same runs"
+    text = data.decode()
+    page = Page(text)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\u200e\u200f]", text)
+    names = Counter(tag for tag, _ in page.elements)
+    assert not {"script", "img", "link", "iframe", "object", "embed", "base", "form"} & set(names), names
+    for tag, attributes in page.elements:
+        for name, value in attributes.items():
+            assert not name.startswith("on") and name not in ("src", "style", "xlink:href", "action"), (tag, name)
+            assert name != "href" or value.startswith("#"), (tag, value)
+    style = text[text.index("<style>"):text.index("</style>")]
+    assert "url(" not in style and "@import" not in style and "prefers-color-scheme: dark" in style
+    assert "default-src 'none'" in text
+    assert page.figures, "pictures"
+    for figure in page.figures:
+        assert figure["svg title"] == 1 and figure["svg desc"] == 1, figure
+        assert sum(count for name, count in figure.items() if name.endswith(" table")) == 1, figure
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    return page, text
+
+
+def near(shown, value):
+    return math.isclose(float(shown), value, rel_tol=1e-5, abs_tol=1e-12)
+
+
+def check_curves_and_facts(page, run):
+    steps = steps_of(run)
+    for caption, name in (("Training loss", "loss"), ("Learning rate", "lr")):
+        rows = page.table(caption)
+        assert len(rows) == len(steps) and all(row[0] == run.name for row in rows), caption
+        for row, step in zip(rows, steps):
+            assert int(row[1]) == step["step"] and near(row[2], step[name]), (row, step)
+    shown = {name: float(value) for name, value in page.table("Metrics")}
+    assert shown == metrics_of(run), "to the last digit"
+    facts = dict(page.table("Facts"))
+    assert facts == facts_of(run)
+    options = dict(page.table("Options other than the defaults"))
+    assert "max-steps" in options and "dropout" not in options and "no-shuffle" not in options, options
+
+
+def predictions_of(run):
+    with open(run / "predictions.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def train(out, *more, model=MODEL):
+    succeed("train", "--model", model, "--quiet", "--output", out, *more)
+    return out
+
+
+def labelled(out, *more):
+    return train(out, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--max-steps", 45, "--eval-every",
+                 15, "--lr", "3e-3", *more)
+
+
+def test_labels(directory):
+    need(DATA)
+    run = labelled(directory / "a")
+    page, _ = report(directory, run)
+    check_curves_and_facts(page, run)
+    rows = predictions_of(run)
+    with open(run / "confusion.csv", encoding="utf-8", newline="") as file:
+        confusion = list(csv.reader(file))
+    index = {name: i for i, name in enumerate(confusion[0])}
+    pairs = Counter((row["category"], row["label"]) for row in rows)
+    for truth, predicted, count, share in page.table("The most confused labels"):
+        assert pairs[truth, predicted] == int(count) and truth != predicted
+        assert near(share, int(count) / sum(row["category"] == truth for row in rows))
+    assert sum(int(row[2]) for row in page.table("The most confused labels")) == sum(
+        row["category"] != row["label"] for row in rows)
+    matrix = page.tables["Confusion matrix"][0]
+    for row in matrix[1:]:
+        for name, count in zip(matrix[0][1:], row[1:]):
+            assert int(confusion[index[row[0]]][index[name]]) == int(count) == pairs[row[0], name]
+    with open(run / "per_class.csv", encoding="utf-8", newline="") as file:
+        scores = {row["label"]: row for row in csv.DictReader(file)}
+    for label, precision, recall, f1, support in page.table("F1 of each label, the worst first"):
+        expected = scores[label]
+        assert near(precision, float(expected["precision"])) and near(recall, float(expected["recall"]))
+        assert near(f1, float(expected["f1"])) and support == expected["support"]
+    bins = page.table("Calibration")
+    for i, (_, _, count, right, mean, share) in enumerate(bins):
+        inside = [row for row in rows if min(9, int(float(row["probability"]) * 10)) == i]
+        assert int(count) == len(inside) and int(right) == sum(row["category"] == row["label"] for row in inside)
+        assert not inside or near(mean, sum(float(row["probability"]) for row in inside) / len(inside))
+    lengths = page.table("Length of the texts")
+    assert sum(int(row[2]) + int(row[3]) for row in lengths) == len(rows)
+    worst = page.table("The worst errors")
+    surest = sorted((float(row["probability"]) for row in rows if row["category"] != row["label"]), reverse=True)
+    assert near(worst[0][-1], surest[0]) and len(worst) <= 50
+    for number, _, text, truth, predicted, _ in worst:
+        row = rows[int(number) - 1]
+        assert (row["text"], row["category"], row["label"]) == (text, truth, predicted)
+
+
+def test_runs_laid_over_each_other(directory):
+    need(DATA)
+    for seed in (1, 2):
+        labelled(directory / "runs" / f"seed-{seed}", "--seed", seed)
+    page, text = report(directory, directory / "runs")
+    assert text.count("class=\"run\"") == 2 and {row[0] for row in page.table("Training loss")} == {"seed-1", "seed-2"}
+    overview = page.tables["Runs"][0]
+    assert [row[0] for row in overview[1:]] == ["seed-1", "seed-2"]
+    column = overview[0].index("eval_accuracy")
+    for row in overview[1:]:
+        assert near(row[column], metrics_of(directory / "runs" / row[0])["eval_accuracy"])
+
+
+def test_other_tasks(directory):
+    need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
+    draw = random.Random(3)
+    words = ["coffee", "rent", "fuel", "bread", "tax", "train"]
+    lines = ["text,number,tags"]
+    for _ in range(80):
+        chosen = [draw.choice(words) for _ in range(3)]
+        tags = ";".join(sorted({word[0] for word in chosen if word in ("coffee", "rent", "tax")}))
+        lines.append(f"{' '.join(chosen)},{len(set(chosen))}.5,{tags}")
+    data = write(directory / "d.csv", "\n".join(lines) + "\n")
+    rows = ["--train", data, "--eval", data, "--reinit-head", "--max-steps", 6, "--text-column", "text", "--lr", "1e-3"]
+    values = train(directory / "values", *rows, "--regression", "--label-column", "number")
+    page, _ = report(directory, values)
+    check_curves_and_facts(page, values)
+    errors = sorted((abs(float(row["label"]) - float(row["number"])) for row in predictions_of(values)), reverse=True)
+    assert near(abs(float(page.table("The largest errors")[0][-1])), errors[0])
+    assert sum(int(row[2]) for row in page.table("Predicted and true values")) == len(errors)
+    labels = train(directory / "labels", *rows, "--multi-label", ";", "--label-column", "tags")
+    page, text = report(directory, labels)
+    wrong = [row for row in predictions_of(labels) if set(row["tags"].split(";")) != set(row["label"].split(";"))]
+    assert f"{len(wrong)} of 80 rows are wrong" in text
+    with open(labels / "confusion.csv", encoding="utf-8", newline="") as file:
+        counts = {row["label"]: row for row in csv.DictReader(file)}
+    for label, true, predicted, both in page.table("How often each label occurs"):
+        assert int(counts[label]["true_positives"]) == int(both)
+        assert int(counts[label]["false_negatives"]) == int(true) - int(both)
+        assert int(counts[label]["false_positives"]) == int(predicted) - int(both)
+    answers = train(directory / "qa", "--train", SQUAD, "--eval", SQUAD, "--max-eval-samples", 40, "--max-steps", 4,
+                    "--batch-size", 8, "--lr", "1e-3", model=QA_MODEL)
+    page, text = report(directory, answers)
+    check_curves_and_facts(page, answers)
+    predicted = json.loads((answers / "predictions.json").read_text())
+    histogram = page.table("F1 of the answers")
+    assert sum(int(row[2]) for row in histogram) == round(metrics_of(answers)["eval_exact_match"] * 40 / 100)
+    assert sum(int(row[2]) + int(row[3]) for row in histogram) == len(predicted) == 40
+    for identity, _, gold, answer, _, probability, _ in page.table("The worst answers"):
+        assert predicted[identity] == answer and gold, identity
+        best = json.loads((answers / "nbest_predictions.json").read_text())[identity][0]
+        assert near(probability, best["probability"])
+    # Predictions of something else, or none: said, in place of pictures.
+    (answers / "predictions.json").write_text(json.dumps({key: "x" for key in predicted}))
+    assert "its predictions give eval_f1" in report(directory, answers)[1]
+    (answers / "predictions.json").unlink()
+    assert "predictions.json" in report(directory, answers)[1]
+
+
+def hostile_run(directory):
+    """A finished run whose files say whatever they like."""
+    run = labelled(directory / "<b>&run")
+    draw = random.Random(5)
+    with open(run / "predictions.csv", "w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "category", "label", "probability"])
+        right = 0
+        for i in range(300):
+            truth, predicted = draw.choice(HOSTILE), draw.choice(HOSTILE)
+            right += truth == predicted
+            rows.writerow([draw.choice(HOSTILE) * draw.randint(1, 300), truth, predicted, draw.random()])
+    metrics = metrics_of(run)
+    metrics["eval_accuracy"] = right / 300
+    metrics["<i>metric</i>"] = 1
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    (run / "run.json").write_text(json.dumps({**facts_of(run), "model": "<script>x</script>\u202e"}))
+    return run
+
+
+def test_hostile_texts(directory):
+    need(DATA)
+    run = hostile_run(directory)
+    page, text = report(directory, run)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text and "\\u202eevil" in text and "\\x07" in text and "שלום" in text
+    assert dict(page.table("Metrics"))["<i>metric</i>"] == "1"
+
+
+def test_many_labels(directory):
+    need(DATA)
+    run = labelled(directory / "a")
+    draw = random.Random(7)
+    right = 0
+    with open(run / "predictions.csv", "w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "category", "label", "probability"])
+        for i in range(100_000):
+            truth = draw.randrange(300)
+            predicted = truth if draw.random() < 0.8 else (truth + draw.randrange(3)) % 300
+            right += truth == predicted
+            rows.writerow([f"SHOP {draw.randrange(10**6)} PURCHASE", f"label {truth}", f"label {predicted}",
+                           draw.random()])
+    metrics = metrics_of(run)
+    metrics["eval_accuracy"] = right / 100_000
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    page, text = report(directory, run)
+    assert len(text.encode()) < 3_000_000
+    assert len(page.table("Confusion matrix of the 30 labels with the most errors")) == 30
+    counts = [int(row[2]) for row in page.table("The most confused labels")]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_where_it_writes(directory):
+    need(DATA)
+    run = labelled(directory / "a")
+    out = directory / "r.html"
+    out.write_text("mine")
+    fail(2, "report", run, "--output", out, words=["r.html", "no report of finetune"])
+    fail(2, "report", run, "--output", out, "--overwrite", words=["no report of finetune"])
+    assert out.read_text() == "mine"
+    fail(2, "report", run, "--output", run / "metrics.json", "--overwrite", words=["metrics.json"])
+    fail(2, "report", run, "--output", directory, words=["is a directory"])
+    fail(2, "report", run, "--output", "", words=["names no file"])
+    (directory / "link").symlink_to(directory / "absent")
+    fail(2, "report", run, "--output", directory / "link", "--overwrite", words=["symbolic link"])
+    fail(4, "report", run, "--output", directory / "absent" / "r.html", words=["absent"])
+    fail(4, "report", directory / "absent", "--output", out.with_suffix(".new"), words=["no such directory"])
+    fail(2, "report", run, run, "--output", out.with_suffix(".new"), words=["twice"])
+    fail(2, "report", words=["required"])
+    assert not list(directory.glob("*.new*"))
+    out.unlink()
+    succeed("report", run, "--output", out)
+    fail(2, "report", run, "--output", out, words=["--overwrite"])
+    succeed("report", run, "--output", out, "--overwrite")
+    # By default in the working directory.
+    succeed("report", run, cwd=directory)
+    assert (directory / "report.html").read_bytes() == out.read_bytes()
+    # Unfinished runs are left out; damage is an error.
+    unfinished = directory / "b"
+    shutil.copytree(run, unfinished)
+    (unfinished / "metrics.json").unlink()
+    assert "left out" in succeed("report", run, unfinished, "--output", out, "--overwrite").err
+    (run / "metrics.jsonl").unlink()
+    (run / "predictions.csv").write_text("text\n")
+    assert "not shown" in succeed("report", run, "--output", "-").out
+    (run / "run.json").write_text("[]")
+    fail(4, "report", run, "--output", "-", words=["run.json"])
+
+
+def png_size(path):
+    return struct.unpack(">II", path.read_bytes()[16:24])
+
+
+def test_in_a_browser(directory):
+    need(DATA)
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not browser:
+        raise Skip("there is no Chromium")
+    page = directory / "page.html"
+    succeed("report", hostile_run(directory), "--output", page)
+    pictures = set()
+    for scheme in (0, 1):  # dark, light
+        picture, log = directory / f"{scheme}.png", directory / f"{scheme}.json"
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                               "--hide-scrollbars", "--window-size=1280,2000", f"--user-data-dir={directory / 'profile'}",
+                               f"--blink-settings=preferredColorScheme={scheme}", "--enable-logging=stderr",
+                               f"--log-net-log={log}", f"--screenshot={picture}", page.as_uri()],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and png_size(picture) == (1280, 2000), done.stderr[-2000:]
+        assert "CONSOLE" not in done.stderr, done.stderr
+        # The page asks for nothing: of the addresses in the browser's own log none is one of its texts.
+        assert "example.invalid" not in log.read_text(errors="replace"), "a request"
+        pictures.add(picture.read_bytes())
+    assert len(pictures) == 2, "dark is another picture than light"
+
+
+main(globals())
