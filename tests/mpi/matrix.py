@@ -1,6 +1,7 @@
-"""Every combination of task, memory option, processes, hosts and interruption: one result each.
+"""Every combination of task, memory option, layout, hosts and interruption: one result each.
 
-Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/matrix.sh.
+Not part of scripts/test.sh, whose train_test.py has a selection: this takes minutes. Use scripts/matrix.sh, with
+PART/PARTS for some of the lines.
 """
 import itertools
 import shutil
@@ -10,17 +11,21 @@ from pathlib import Path
 
 from ranks import results_of, succeed_on
 from harness import succeed
-from training_jobs import QA, SMALL
+from training_jobs import MODEL, QA, QA_MODEL, SMALL
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "stages"))
+from deeper_model import deeper_model  # noqa: E402
 
 # Both say where to cut: what stages would choose for themselves depends on their number.
 TWO, TOKENS = ["--micro-batches", 2], ["--micro-batch-tokens", 160]
 WAYS = {"plain": TWO, "recompute": [*TWO, "--recompute"], "shard-optimizer": [*TWO, "--shard-optimizer"],
         "micro-batches": TOKENS}
 # Processes, hosts, layout.
-PLACES = [(1, 1), (2, 1), (3, 1), (2, 1, "--pp", 2), (4, 1), (8, 1), (4, 2, "--pp", 2, "--placement", "spread"), (2, 2),
-          (4, 2), (6, 1, "--pp", 2, "--pipeline-schedule", "gpipe"), (8, 3)]
-TASKS = {"classification": [*SMALL, "--virtual-shards", 8, "--save-every", 2, "--keep-checkpoints", 99],
-         "qa": [*QA, "--virtual-shards", 8, "--save-every", 1, "--keep-checkpoints", 99]}
+PLACES = [(1, 1), (2, 1), (3, 1), (2, 1, "--pp", 2), (4, 1), (2, 1, "--tp", 2), (8, 1),
+          (4, 2, "--pp", 2, "--placement", "spread"), (8, 1, "--pp", 2, "--tp", 2, "--placement", "TDP"), (2, 2), (4, 2),
+          (4, 2, "--tp", 2), (6, 1, "--pp", 2, "--pipeline-schedule", "gpipe"), (8, 2, "--pp", 4, "--tp", 2), (8, 3)]
+SHARDS = ["--virtual-shards", 8, "--tensor-shards", 2, "--keep-checkpoints", 99]
+TASKS = {"classification": (MODEL, [*SMALL, *SHARDS, "--save-every", 2]), "qa": (QA_MODEL, [*QA, *SHARDS, "--save-every", 1])}
 
 
 def train(places, *line):
@@ -41,15 +46,21 @@ def interrupt(out):
         checkpoint.unlink()
 
 
-def main():
+def main(part=0, parts=1):
     directory = Path(tempfile.mkdtemp(prefix="finetune-matrix-"))
     equal = compared = 0
+    lines = itertools.count()
     try:
-        for (task, line), (way, more) in itertools.product(TASKS.items(), WAYS.items()):
+        for (task, (source, line)), (way, more) in itertools.product(TASKS.items(), WAYS.items()):
+            model = directory / task
+            line = [*line, "--model", model if model.exists() else deeper_model(model, source)]
             # Saving memory changes no bits; other micro-batches do, and are compared among themselves.
             if way in ("plain", "micro-batches"):
                 expected = None
             for number, places in enumerate(PLACES):
+                # A part has every line of which the others are copies.
+                if next(lines) % parts != part and expected:
+                    continue
                 out = directory / "run"
                 train(places, *line, *more, "--output", out)
                 found = [results_of(out)]
@@ -69,4 +80,7 @@ def main():
     return 0 if equal == compared else 1
 
 
+if len(sys.argv) > 1:
+    which, _, of = sys.argv[1].partition("/")
+    sys.exit(main(int(which) - 1, int(of)))
 sys.exit(main())

@@ -125,3 +125,15 @@ TEST_CASE("directions of a run's own metrics") {
   CHECK(!larger_is_better("peak_memory_mb"));
   CHECK(!larger_is_better("startup_seconds"));
 }
+
+TEST_CASE("metrics of a layout are those of the axes that it has") {
+  using Names = std::vector<std::string>;
+  CHECK(layout_metric_names(Layout(1, 1, 1)) == Names{});
+  CHECK(layout_metric_names(Layout(3, 1, 1)) == Names{"dp_bytes"});
+  CHECK(layout_metric_names(Layout(2, 2, 1)) == Names{"pipeline_bubble", "pp_bytes"});
+  CHECK(layout_metric_names(Layout(8, 2, 2)) ==
+        Names{"pipeline_bubble", "pp_bytes", "tp_bytes", "dp_bytes"});
+  for (const std::string& name : layout_metric_names(Layout(8, 2, 2))) {
+    CHECK(!larger_is_better(name));
+  }
+}
