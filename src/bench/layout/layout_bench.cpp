@@ -29,8 +29,6 @@
 namespace finetune {
 namespace {
 
-constexpr double kLearningRate = 1e-5;
-
 int64_t bytes_of_mb(double mb) {
   return int64_t(mb * 1024 * 1024);
 }
@@ -59,6 +57,7 @@ class LayoutBench {
   std::vector<bool> words() const;
   MicroBatchLimits limits() const;
 
+  static constexpr double kLearningRate = 1e-5;
   const LayoutBenchOptions& o_;
   Communicator& comm_;
   Session s_;
