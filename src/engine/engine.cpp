@@ -214,9 +214,11 @@ const DeviceBatch& Engine::upload_for_inference(const PackedBatch& batch) {
 void Engine::infer_chunk(int64_t chunk, const DeviceBatch& batch) {
   float* arena = weights();
   const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length};
-  backend_->replay(key, [&] {
-    bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr);
-  });
+  replay(key, [&] { bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr); });
+}
+
+void Engine::replay(std::span<const int64_t> key, const std::function<void()>& work) {
+  bert_.may_be_replayed() ? backend_->replay(key, work) : work();
 }
 
 // What fills the micro-batch up lies behind its own sequences and tokens.

@@ -101,6 +101,9 @@ class Engine {
   // The most that reserve() has made room for, as it is computed.
   BatchSize inference_size() const { return inference_size_; }
 
+  // Backend::replay of work with passes of the model, where those may be.
+  void replay(std::span<const int64_t> key, const std::function<void()>& work);
+
   // Most sequences of one micro-batch without gradients; 0: the default.
   void set_evaluation_sequences(int64_t count);
   int64_t evaluation_sequences() const { return evaluation_sequences_; }

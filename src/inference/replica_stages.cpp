@@ -27,21 +27,20 @@ PipelineShape forward_only(int stages, int chunks, int micro_batches) {
   return shape;
 }
 
-size_t bytes_of(Tensor tensor) {
-  FINETUNE_CHECK(tensor.contiguous());
-  return size_t(tensor.rows * tensor.cols) * sizeof(float);
+size_t capacity_of(const Engine& engine) {
+  return size_t(engine.inference_size().tokens * engine.config().hidden_size) * sizeof(float);
 }
 
 }  // namespace
 
 ReplicaStages::ReplicaStages(Engine& engine, const LayoutGroups& groups)
-    : engine_(engine), groups_(groups) {
+    : engine_(engine),
+      groups_(groups),
+      tensors_(engine.backend(), groups.layout().pp() > 1 ? capacity_of(engine) : 0) {
   const int stages = layout().pp(), stage = groups.place().p;
   const ModelPart& part = engine.part();
   FINETUNE_CHECK(part.embeddings == (stage == 0) && part.head == (stage + 1 == stages));
-  const size_t capacity =
-      size_t(engine.inference_size().tokens * engine.config().hidden_size) * sizeof(float);
-  const std::vector<LinkEnds> ends = ends_of(stages, part.chunks.size() > 1, capacity);
+  const std::vector<LinkEnds> ends = ends_of(stages, part.chunks.size() > 1, capacity_of(engine));
   if (ends.empty()) return;
   std::vector<std::unique_ptr<Link>> links = groups.pipeline().make_links(ends);
   for (size_t i = 0; i < ends.size(); ++i) {
@@ -96,24 +95,12 @@ LinkMessage ReplicaStages::message(const PipelineAction& action) const {
 
 void ReplicaStages::receive(const PipelineAction& action, Tensor into) {
   FINETUNE_CHECK(from_previous_ != nullptr);
-  const size_t bytes = bytes_of(into);
-  if (engine_.backend().uses_host_memory()) {
-    return from_previous_->receive(into.data, bytes, message(action));
-  }
-  staged_.resize(bytes / sizeof(float));
-  from_previous_->receive(staged_.data(), bytes, message(action));
-  engine_.backend().upload(into.data, staged_.data(), bytes);
+  tensors_.receive(*from_previous_, into, message(action));
 }
 
 void ReplicaStages::send(const PipelineAction& action, Tensor from) {
   FINETUNE_CHECK(to_next_ != nullptr);
-  const size_t bytes = bytes_of(from);
-  if (engine_.backend().uses_host_memory()) {
-    return to_next_->send(from.data, bytes, message(action));
-  }
-  staged_.resize(bytes / sizeof(float));
-  engine_.backend().download(staged_.data(), from.data, bytes);
-  to_next_->send(staged_.data(), bytes, message(action));
+  tensors_.send(*to_next_, from, message(action));
 }
 
 }  // namespace finetune

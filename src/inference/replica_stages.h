@@ -7,6 +7,7 @@
 
 #include "comm/link.h"
 #include "core/numeric/packed_batch.h"
+#include "distributed/device/tensor_links.h"
 #include "distributed/layout/layout_groups.h"
 #include "distributed/pipeline/pipeline_action.h"
 #include "engine/engine.h"
@@ -38,8 +39,8 @@ class ReplicaStages {
   Engine& engine_;
   const LayoutGroups& groups_;
   std::unique_ptr<Link> from_previous_, to_next_;
-  std::vector<float> staged_;  // what a device sends or receives
-  int64_t before_ = 0;         // micro-batches of earlier calls
+  TensorLinks tensors_;
+  int64_t before_ = 0;  // micro-batches of earlier calls
 };
 
 }  // namespace finetune

@@ -221,6 +221,10 @@ Tensor Bert::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
   return gradient_of_output(at, batch);
 }
 
+bool Bert::may_be_replayed() const {
+  return !state_->sum || state_->sum->may_be_replayed();
+}
+
 bool Bert::has_head(int64_t chunk) const {
   return state_->chunk(chunk).head;
 }

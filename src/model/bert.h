@@ -96,6 +96,8 @@ class Bert {
   // Whether anything in the chunk is trained, and whether anything below it is.
   bool has_backward(int64_t chunk, int lowest_layer) const;
   bool passes_gradient_on(int64_t chunk, int lowest_layer) const;
+  // Whether passes may be part of work that is replayed (Backend::replay).
+  bool may_be_replayed() const;
   bool has_head(int64_t chunk) const;
   bool has_embeddings(int64_t chunk) const;
 

@@ -17,6 +17,7 @@ class SoloTensorSum final : public TensorSum {
     FINETUNE_CHECK(int64_t(partials.size()) == shards_);
     add_partials(backend, partials, order_);
   }
+  bool may_be_replayed() const override { return true; }
 
  private:
   int64_t shards_;

@@ -21,6 +21,8 @@ class TensorSum {
   // among the tensor ranks, which call it in the same order with the same sizes; Error if one of
   // them is lost.
   virtual void add(Backend& backend, std::span<const Tensor> partials) = 0;
+  // Whether add() may be part of work that is replayed (Backend::replay).
+  virtual bool may_be_replayed() const { return false; }
 };
 
 // Of these partials alone, in this order: by Backend::merge.

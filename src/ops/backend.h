@@ -110,6 +110,8 @@ class Backend {
   virtual std::shared_ptr<void> allocate(size_t bytes) = 0;
   // False: only upload() and download() reach that memory.
   virtual bool uses_host_memory() const { return true; }
+  // Memory of the host, zeroed, with which a device exchanges at full speed. Error(device).
+  virtual std::shared_ptr<void> allocate_on_host(size_t bytes) { return allocate(bytes); }
   virtual void upload(void* to, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* from, size_t bytes) = 0;
   // download() in two parts, between which work goes on: start_download() copies up to

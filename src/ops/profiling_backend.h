@@ -74,6 +74,9 @@ class ProfilingBackend : public Backend {
   DType activation_type() const override { return inner_->activation_type(); }
   bool uses_host_memory() const override { return inner_->uses_host_memory(); }
   std::shared_ptr<void> allocate(size_t bytes) override { return inner_->allocate(bytes); }
+  std::shared_ptr<void> allocate_on_host(size_t bytes) override {
+    return inner_->allocate_on_host(bytes);
+  }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
   void start_download(const void* from, size_t bytes) override {

@@ -16,7 +16,7 @@
 namespace finetune {
 
 Error Session::too_little_memory() const {
-  const ModelPart held = whole_model(options, model.config);
+  const ModelPart held = own_part(*this);
   const ParameterTable table(model.config, head, held);
   const SampleSet* eval = task ? task->eval_set() : nullptr;
   const DeviceRun run{model.config,
@@ -27,13 +27,14 @@ Error Session::too_little_memory() const {
                       *options.virtual_shards,
                       part(*options.virtual_shards, groups->data().size(), groups->data().rank()),
                       options.precision == "bf16" ? DType::bf16 : DType::f32,
-                      comm.size(),
+                      groups->data().size(),
                       lowest_trained_layer(options, model.config),
                       bucket_bytes(options),
                       wire_type(options),
                       engine && engine->backend().library_attention(),
                       options.micro_batches.value_or(0),
-                      held};
+                      held,
+                      activation_slots(*this)};
   return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
                                   engine ? engine->backend().device_memory() : device_at_start);
 }
@@ -108,6 +109,9 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
     describe_layout(s);
   }
   if (!s.step->route().empty()) log(s.step->route());
+  if (s.has_parts() && !s.engine->backend().uses_host_memory()) {
+    log("what stages and tensor ranks exchange goes through memory of the host");
+  }
   for (const std::string& line : warnings) {
     if (!line.empty()) log(line);
   }

@@ -176,7 +176,7 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
                          int64_t(reinterpret_cast<intptr_t>(gradients)),
                          backward && accumulate};
   advance();
-  backend.replay(key, work);
+  engine_.replay(key, work);
   advance();
   if (scores) {
     backend.add_losses(losses(batch.sequences()), accumulate, step_.losses + micro.shard);

@@ -41,8 +41,8 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       touched_(engine.backend(), partition_.row_count()),
       m_(engine.backend(), comm, partition_),
       v_(engine.backend(), comm, partition_),
-      totals_(engine.backend(), world_, peers_.get(), share(), options.virtual_shards,
-              options.max_grad_norm),
+      totals_(engine.backend(), world_, world_.size() == comm.size() ? peers_.get() : nullptr,
+              share(), options.virtual_shards, options.max_grad_norm),
       words_(word_embeddings(engine.table())),
       words_move_(words_ && words_->layer >= options.lowest_layer) {
   if (owns()) find_norm_runs();

@@ -6,11 +6,6 @@
 namespace finetune {
 namespace {
 
-size_t bytes_of(Tensor tensor) {
-  FINETUNE_CHECK(tensor.contiguous());
-  return size_t(tensor.size()) * sizeof(float);
-}
-
 LinkMessage message_of(const PipelineAction& action) {
   const bool upwards = action.kind == PipelineAction::Kind::send_activation ||
                        action.kind == PipelineAction::Kind::receive_activation;
@@ -19,7 +14,8 @@ LinkMessage message_of(const PipelineAction& action) {
 
 }  // namespace
 
-PipelineLinks::PipelineLinks(Communicator& stages, int chunks, size_t capacity) : stages_(stages) {
+PipelineLinks::PipelineLinks(Communicator& stages, Backend& backend, int chunks, size_t capacity)
+    : stages_(stages), tensors_(backend, capacity) {
   const int p = stages.size(), self = stages.rank();
   const int pairs = chunks > 1 ? p : p - 1;
   std::vector<LinkEnds> ends;
@@ -46,14 +42,14 @@ void PipelineLinks::send(const PipelineAction& action, Tensor from) {
   const bool upwards = action.kind == PipelineAction::Kind::send_activation;
   Link* link = (upwards ? activations_out_ : gradients_out_).get();
   FINETUNE_CHECK(link != nullptr);
-  link->send(from.data, bytes_of(from), message_of(action));
+  tensors_.send(*link, from, message_of(action));
 }
 
 void PipelineLinks::receive(const PipelineAction& action, Tensor into) {
   const bool upwards = action.kind == PipelineAction::Kind::receive_activation;
   Link* link = (upwards ? activations_in_ : gradients_in_).get();
   FINETUNE_CHECK(link != nullptr);
-  link->receive(into.data, bytes_of(into), message_of(action));
+  tensors_.receive(*link, into, message_of(action));
 }
 
 int64_t PipelineLinks::bytes_sent() const {

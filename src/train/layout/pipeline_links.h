@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/device/tensor_links.h"
 #include "train/stage_passes.h"
 
 namespace finetune {
 
-// For backends that compute in host memory.
 class PipelineLinks final : public StageLinks {
  public:
-  // Collective over the stages of one pipeline, of which rank p is stage p; `stages` must outlive
-  // this. `capacity`: bytes of the largest message. With several chunks the last stage goes on to
-  // the first one.
-  PipelineLinks(Communicator& stages, int chunks, size_t capacity);
+  // Collective over the stages of one pipeline, of which rank p is stage p; `stages` and the
+  // backend must outlive this. `capacity`: bytes of the largest message. With several chunks the
+  // last stage goes on to the first one.
+  PipelineLinks(Communicator& stages, Backend& backend, int chunks, size_t capacity);
 
   void send(const PipelineAction& action, Tensor from) override;
   void receive(const PipelineAction& action, Tensor into) override;
@@ -28,6 +28,7 @@ class PipelineLinks final : public StageLinks {
 
  private:
   Communicator& stages_;
+  TensorLinks tensors_;
   std::unique_ptr<Link> activations_out_, activations_in_, gradients_out_, gradients_in_;
 };
 

@@ -112,18 +112,22 @@ std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& s, const Backend& bac
       make_tensor_ranks_sum(ranks, *s.options.tensor_shards, tokens * s.model.config.hidden_size));
 }
 
-void reserve_buffers(Session& s, BatchSize evaluation) {
-  const BatchSize training = training_size(s, s.engine->backend());
+int64_t activation_slots(const Session& s) {
   const LayoutGroups& groups = *s.groups;
   const Coordinates place = groups.place();
   const int64_t shards = part(*s.options.virtual_shards, groups.layout().dp(), place.d).size();
-  const int slots = slots_of_stage(shape_of(s, most_micro_batches(s)), shards, place.p);
-  s.engine->reserve(training, evaluation, s.options.recompute, slots);
+  return slots_of_stage(shape_of(s, most_micro_batches(s)), shards, place.p);
+}
+
+void reserve_buffers(Session& s, BatchSize evaluation) {
+  const BatchSize training = training_size(s, s.engine->backend());
+  const LayoutGroups& groups = *s.groups;
+  s.engine->reserve(training, evaluation, s.options.recompute, activation_slots(s));
   s.objective->reserve(s.engine->backend(), training.sequences);
   if (groups.layout().pp() > 1) {
     const auto capacity = size_t(training.tokens * s.model.config.hidden_size) * sizeof(float);
-    s.links =
-        std::make_unique<PipelineLinks>(groups.pipeline(), s.split.chunks_of_a_stage(), capacity);
+    s.links = std::make_unique<PipelineLinks>(groups.pipeline(), s.engine->backend(),
+                                              s.split.chunks_of_a_stage(), capacity);
   }
   if (s.has_eval && s.has_parts())
     s.replica_stages = std::make_unique<ReplicaStages>(*s.engine, groups);

@@ -34,6 +34,8 @@ ModelPart own_part(const Session& session);
 std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& session, const Backend& backend,
                                                   BatchSize evaluation);
 
+// Micro-batches of which this process keeps activations at once.
+int64_t activation_slots(const Session& session);
 // Collective, with the engine there: buffers for the largest micro-batches of training and of
 // `evaluation` (zeros: none), and the links between stages for both.
 void reserve_buffers(Session& session, BatchSize evaluation);

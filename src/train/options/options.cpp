@@ -106,10 +106,6 @@ void validate(const TrainOptions& o) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }
   validate_pipeline(o);
-  for (const auto& [name, count] : {std::pair("--pp ", o.pp), std::pair("--tp ", o.tp)}) {
-    if (count.value_or(1) == 1 || o.device != "cuda") continue;
-    throw usage_error(name, *count, " is not built for --device cuda: leave one of them out");
-  }
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
   }

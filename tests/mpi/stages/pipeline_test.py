@@ -193,7 +193,6 @@ def test_what_is_impossible(directory):
             (["--pp", 2], ["1 process", "--pp 2"]), (["--stages", "2,2"], ["--stages", "--pp"]),
             (["--pp", 2, "--chunks", 2], ["--chunks 2", "interleaved"]),
             (["--pp", 2, "--placement", "DP"], ["--placement", "'DP'"]),
-            (["--pp", 2, "--device", "cuda"], ["--pp 2", "cuda"]),
             (["--pp", 2, "--micro-batches", 2, "--micro-batch-tokens", 99], ["--micro-batches 2", "99"])):
         fail(2, *line, *more, "--output", out, words=words)
         assert not out.exists(), more

@@ -164,7 +164,6 @@ def test_what_is_impossible(directory):
         one_error(run_on(processes, *line, *more, "--output", out, hosts=hosts), 2, *words)
         assert not out.exists(), more
     fail(2, *line, "--tp", 2, "--output", out, words=["1 process", "--tp 2"])
-    fail(2, *line, "--tp", 2, "--device", "cuda", "--output", out, words=["--tp 2", "not built", "cuda"])
 
 
 def test_processors_that_differ(directory):

@@ -72,6 +72,19 @@ std::shared_ptr<void> CudaBackend::allocate(size_t bytes) {
           }};
 }
 
+std::shared_ptr<void> CudaBackend::allocate_on_host(size_t bytes) {
+  void* memory = nullptr;
+  const int status = functions_.allocate_on_host(context_.get(), bytes, &memory);
+  if (status == cuda::kOutOfMemory) {
+    throw device_error("the host has no ", (bytes >> 20) + 1,
+                       " MiB of memory for copies of the GPU: use smaller micro-batches");
+  }
+  if (status != cuda::kDone) fail("allocating memory of the host", status);
+  return {memory, [context = context_, release = functions_.release_on_host](void* p) {
+            release(context.get(), p);
+          }};
+}
+
 void CudaBackend::upload(void* to, const void* host, size_t bytes) {
   call("upload", functions_.upload, to, host, bytes);
 }

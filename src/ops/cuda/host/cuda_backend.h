@@ -29,6 +29,7 @@ class CudaBackend : public Backend {
 
   std::shared_ptr<void> allocate(size_t bytes) override;
   bool uses_host_memory() const override { return false; }
+  std::shared_ptr<void> allocate_on_host(size_t bytes) override;
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
   void start_download(const void* from, size_t bytes) override;

@@ -149,6 +149,9 @@ struct Functions {
 
   int (*allocate)(Context*, size_t bytes, void** memory);  // zeroed, 256-byte aligned
   int (*release)(Context*, void* memory);
+  // Of the host, pinned, zeroed.
+  int (*allocate_on_host)(Context*, size_t bytes, void** memory);
+  int (*release_on_host)(Context*, void* memory);
   int (*memory_use)(Context*, MemoryUse* use);
   int (*upload)(Context*, void* to, const void* host, size_t bytes);  // `host` is free on return
   int (*download)(Context*, void* host, const void* from, size_t bytes);

@@ -75,6 +75,8 @@ const Functions& functions() {
       .device_name = device_name,
       .allocate = Call<allocate>::of,
       .release = Call<release>::of,
+      .allocate_on_host = Call<allocate_on_host>::of,
+      .release_on_host = Call<release_on_host>::of,
       .memory_use = Call<memory_use>::of,
       .upload = Call<upload>::of,
       .download = Call<download>::of,

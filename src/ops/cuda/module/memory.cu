@@ -1,4 +1,6 @@
 // The module's memory operations: allocate, copy, fill, start and finish downloads.
+#include <cstring>
+
 #include "ops/cuda/module/graphs.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/rounded.h"
@@ -17,6 +19,19 @@ void release(Context& context, void* memory) {
   context.wait("device memory");  // kernels may still use it
   if (memory) context.rounded_weights->drop(memory, context.memory.size_of(memory));
   context.memory.release(memory);
+}
+
+void allocate_on_host(Context&, size_t bytes, void** memory) {
+  *memory = nullptr;
+  bytes = std::max<size_t>(bytes, 1);
+  check(cudaMallocHost(memory, bytes), "pinned memory");
+  std::memset(*memory, 0, bytes);
+}
+
+void release_on_host(Context& context, void* memory) {
+  if (context.lost) return;
+  context.wait("pinned memory");  // copies may still use it
+  check(cudaFreeHost(memory), "pinned memory");
 }
 
 void memory_use(Context& context, MemoryUse* use) {

@@ -12,7 +12,7 @@ extern "C" {
 
 // The version: raised with every change of the structures below, in api.h and in ops/operands.h.
 // A change of ops/operations.inc gives another one by itself.
-constexpr uint32_t kFinetuneCudaAbi = finetune::cuda::version_of_operations(12);
+constexpr uint32_t kFinetuneCudaAbi = finetune::cuda::version_of_operations(13);
 
 struct FinetuneHostServices {
   uint32_t abi;

@@ -1,0 +1,141 @@
+"""Training in pipeline stages and on tensor ranks with a CUDA module whose kernels run on the host.
+
+Processes share a device, or have one each: the bits are those of one process on such a device."""
+import json
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import ranks
+from ranks import Job, kill_one, one_error, results_of, run_on, succeed_on
+from harness import main, succeed
+from cuda_jobs import EACH, EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, need_several_devices, prepared
+from cuda_on_host import counts_of
+from deeper_model import deeper_model
+
+# Batches of 8, the last of which has 5 samples; an evaluation between steps.
+ROWS = ["--train", TRAIN, "--label-column", "category", "--lr", "3e-3", "--max-train-samples", 21, "--epochs", 1,
+        "--batch-size", 8, "--eval", EVAL, "--max-eval-samples", 6, "--eval-every", 2]
+QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 96, "--doc-stride", 32,
+             "--max-train-samples", 7, "--batch-size", 4, "--max-steps", 2, "--eval", SQUAD, "--max-eval-samples", 1]
+
+
+def options_of(model, *more):
+    return ["train", "--model", model, *more, "--device", "cuda", "--dropout", "0.1", "--no-progress", "--quiet"]
+
+
+def model_of(directory, source=MODEL, **changes):
+    prepared(directory)
+    model = directory / "the-model"
+    if not model.exists():
+        deeper_model(model, source)
+        config = model / "config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), **changes}))
+    return model
+
+
+def comparable(results):
+    """Without what only several stages have."""
+    sha256, metrics, *rest = results
+    return sha256, {name: value for name, value in metrics.items() if not name.startswith(("pipeline_", "pp_"))}, *rest
+
+
+def same_on(directory, options, *cases):
+    """Each case: processes, hosts, environment, further options; all give the results of one process."""
+    expected = directory / "one"
+    succeed(*options, "--output", expected)
+    for processes, hosts, env, *more in cases:
+        out = directory / "case"
+        succeed_on(processes, *options, "--output", out, *more, hosts=hosts, env=env)
+        assert comparable(results_of(out)) == comparable(results_of(expected)), (processes, hosts, env, more)
+        log = (out / "log.txt").read_text()
+        assert "computing on CUDA" in log and ("--pp" not in more or "goes through memory of the host" in log), log
+        shutil.rmtree(out)
+    shutil.rmtree(expected)
+
+
+def test_rows_in_stages(directory):
+    line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 2, "--micro-batches", 3]
+    same_on(directory, line, (2, 1, None, "--pp", 2), (4, 2, None, "--pp", 2, "--recompute"),
+            (4, 1, None, "--pp", 4, "--pipeline-schedule", "gpipe"),
+            (4, 1, None, "--pp", 2, "--pipeline-schedule", "interleaved"))
+
+
+def test_questions_in_stages_in_bf16(directory):
+    line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "bf16", "--virtual-shards", 2,
+            "--micro-batches", 2]
+    same_on(directory, line, (2, 1, None, "--pp", 2, "--recompute"), (4, 1, None, "--pp", 2, "--placement", "spread"),
+            (4, 2, None, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute"))
+
+
+def test_stages_of_replicas_with_a_device_each(directory):
+    """Gradients and weights go from GPU to GPU between the replicas of each stage."""
+    need_several_devices()
+    line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 3, "--micro-batches", 2]
+    same_on(directory, [*line, "--bucket-mb", "0.1"], (4, 1, EACH, "--pp", 2), (6, 2, EACH, "--pp", 2, "--recompute"))
+    same_on(directory, [*line, "--freeze", 2], (4, 1, EACH, "--pp", 2, "--pipeline-schedule", "gpipe"))
+
+
+def graphs_of(directory, processes, *line, env=None):
+    """Runs; how many graphs each rank has launched."""
+    report = directory / "report"
+    succeed_on(processes, *line, "--output", directory / "run", "--overwrite",
+               env={**(env or {}), "HOST_CUDA_REPORT": str(report)})
+    return [counts_of(f"{report}{rank}")["graphs"] for rank in range(processes)]
+
+
+def test_graphs(directory):
+    """Passes of stages are replayed once their shapes have come twice, with the bits of single launches. Those of
+    tensor ranks, which exchange in every layer, are launched one by one."""
+    need_several_devices()
+    line = [*options_of(model_of(directory), *ROWS[:-6]), "--max-train-samples", 8, "--max-steps", 6, "--no-shuffle",
+            "--virtual-shards", 1, "--micro-batches", 2, "--tensor-shards", 2]
+    succeed(*line, "--output", directory / "one")
+    expected = comparable(results_of(directory / "one"))
+    for graphs, layout, replayed in (("256", ["--pp", 2], True), ("0", ["--pp", 2], False), ("256", ["--tp", 2], False)):
+        counts = graphs_of(directory, 2, *line, *layout, env={"FINETUNE_CUDA_GRAPHS": graphs})
+        assert all((count >= 8) if replayed else (count == 0) for count in counts), (layout, counts)
+        assert comparable(results_of(directory / "run")) == expected, (graphs, layout)
+
+
+def test_too_little_memory(directory):
+    """Of one stage: what it needs, which is what it takes."""
+    need_several_devices()
+    line = [*options_of(model_of(directory), *ROWS[:-6]), "--pp", 2, "--precision", "fp32", "--output", directory / "run"]
+    for rank in (0, 1):
+        memory = [1000, 1000]
+        memory[rank] = 42
+        result = run_on(2, *line, env={"HOST_CUDA_MEMORY_MB": "{} {}".format(*memory)})
+        error = one_error(result, 5, f"rank {rank} ", "too little memory", "2 MiB are free", "more --micro-batches")
+        memory[rank] = 40 + int(error.split("needs ")[1].split()[0])
+        succeed_on(2, *line, "--overwrite", env={"HOST_CUDA_MEMORY_MB": "{} {}".format(*memory)})
+        shutil.rmtree(directory / "run")
+
+
+def test_a_killed_stage_ends_the_job(directory):
+    line = [*options_of(model_of(directory), *ROWS), "--epochs", 200, "--pp", 2, "--tp", 2]
+    kill_one(Job("-n", 4, ranks.BINARY, *line, "--output", directory / "run"), directory / "run", 3, 3)
+
+
+def test_rows_on_tensor_ranks(directory):
+    line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 2, "--micro-batches", 2,
+            "--tensor-shards", 2]
+    same_on(directory, line, (4, 1, None, "--tp", 2, "--recompute"),
+            (4, 1, None, "--tp", 2, "--pp", 2, "--placement", "spread"))
+
+
+def test_tensor_ranks_of_replicas_with_a_device_each(directory):
+    need_several_devices()
+    line = [*options_of(model_of(directory), *ROWS), "--precision", "fp32", "--virtual-shards", 2, "--micro-batches", 1,
+            "--tensor-shards", 2, "--bucket-mb", "0.1"]
+    same_on(directory, line, (4, 1, EACH, "--tp", 2))
+
+
+def test_questions_on_tensor_ranks_in_bf16(directory):
+    line = [*options_of(model_of(directory, QA_MODEL, num_attention_heads=4), *QUESTIONS), "--precision", "bf16",
+            "--virtual-shards", 2, "--micro-batches", 2, "--tensor-shards", 4]
+    same_on(directory, line, (2, 1, None, "--tp", 2, "--recompute"), (4, 1, None, "--tp", 4))
+
+
+main(globals())
