@@ -245,12 +245,15 @@ void LayoutBench::simulate_passes() {
     if (!passes.empty()) std::memcpy(passes.data(), of.data(), of.size());
     for (const PassTime& p : passes) seconds[{stage, p.backward, p.chunk, p.micro}] = p.seconds;
   }
-  const PipelineTimes times =
-      simulate(result_.run.pipeline(), [&](int stage, const PipelineAction& action) {
-        using enum PipelineAction::Kind;
-        if (action.kind != forward && action.kind != backward) return 0.0;
-        return seconds.at({stage, action.kind == backward, action.chunk, action.micro});
-      });
+  // Shards may have fewer samples than micro-batches.
+  PipelineShape shape = result_.run.pipeline();
+  shape.micro_batches = 0;
+  while (seconds.contains({0, 0, 0, shape.micro_batches})) ++shape.micro_batches;
+  const PipelineTimes times = simulate(shape, [&](int stage, const PipelineAction& action) {
+    using enum PipelineAction::Kind;
+    if (action.kind != forward && action.kind != backward) return 0.0;
+    return seconds.at({stage, action.kind == backward, action.chunk, action.micro});
+  });
   result_.recorded_bubble = times.bubble;
 }
 

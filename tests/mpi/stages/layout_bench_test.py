@@ -56,6 +56,9 @@ def test_bubble(_):
     """With passes as long as they were it is near that of equal stages, and never nothing."""
     found = measured(2, "--pp", 2, "--batch-size", 16, "--stages", "3,3", "--task", "qa")
     assert abs(found["formula_bubble"] - 1 / 9) < 1e-12 and 0.05 < found["recorded_bubble"] < 0.6, found
+    # Shards without samples, or with fewer than micro-batches.
+    for more in (["--batch-size", 1, "--virtual-shards", 4], ["--batch-size", 3, "--virtual-shards", 2, "--micro-batches", 3]):
+        check_bytes(measured(2, "--pp", 2, "--length", 8, *more))
     assert "recorded_bubble" not in measured(1, "--batch-size", 2, "--length", 8)
 
 
