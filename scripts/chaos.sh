@@ -130,9 +130,6 @@ choose() {
   if [ $((RANDOM % 2)) -eq 0 ]; then layout+=(--recompute); fi
   if [ "$tp" -gt 1 ]; then
     layout+=(--tp "$tp")
-    if [ "$h" -gt 1 ]; then  # tensor ranks are on one host
-      if [ $((p / h % tp)) -ne 0 ]; then h=1; else placements=(DPT PDT cluster); fi
-    fi
   fi
   if [ "$pp" -gt 1 ]; then
     if [ "$pp" -eq 2 ] && [ $((p / pp / tp)) -gt 1 ]; then schedules+=(interleaved interleaved); fi

@@ -19,7 +19,7 @@ constexpr int64_t kTriesOfADraw = 1000;
 using Words = std::vector<std::string>;
 
 // What runs of one axis have in common: values of some options together.
-struct Axis {
+struct GridAxis {
   std::vector<size_t> options;             // places in GridFile::swept
   std::vector<std::vector<Words>> points;  // of each point a value an option
 };
@@ -57,8 +57,8 @@ std::string escaped(const std::string& value) {
   return concat(out.substr(0, kLongestValue - 13), "~", sha256_of(value).substr(0, 12));
 }
 
-std::vector<Axis> axes_of(const GridFile& file) {
-  std::vector<Axis> axes;
+std::vector<GridAxis> axes_of(const GridFile& file) {
+  std::vector<GridAxis> axes;
   std::optional<size_t> joint;
   for (size_t i = 0; i < file.swept.size(); ++i) {
     const SweptOption& option = file.swept[i];
@@ -75,7 +75,7 @@ std::vector<Axis> axes_of(const GridFile& file) {
   return axes;
 }
 
-void draw(const GridFile& file, Axis& axis) {
+void draw(const GridFile& file, GridAxis& axis) {
   const SweptOption& first = file.swept[axis.options.front()];
   const int64_t count = first.range->draws.value_or(file.draws.value_or(0));
   std::set<std::vector<Words>> seen;
@@ -99,7 +99,7 @@ void draw(const GridFile& file, Axis& axis) {
 }
 
 // Each value by itself, so that what is wrong names its line.
-void check_values(const GridFile& file, const Axis& axis) {
+void check_values(const GridFile& file, const GridAxis& axis) {
   for (size_t o = 0; o < axis.options.size(); ++o) {
     const SweptOption& option = file.swept[axis.options[o]];
     const OptionKind kind = kind_of_option(option.name);
@@ -133,7 +133,7 @@ TrainOptions fixed_options(const GridFile& file, const std::string& output) {
 }
 
 // The run at these places of the axes.
-SweepRun run_at(const GridFile& file, const Grid& grid, const std::vector<Axis>& axes,
+SweepRun run_at(const GridFile& file, const Grid& grid, const std::vector<GridAxis>& axes,
                 const std::vector<size_t>& places) {
   std::vector<const Words*> words(file.swept.size());
   for (size_t a = 0; a < axes.size(); ++a) {
@@ -170,9 +170,9 @@ Grid expand_grid(const GridFile& file, const std::string& output) {
   grid.file = file.name;
   grid.fixed = fixed_options(file, output);
   for (const SweptOption& option : file.swept) grid.options.push_back(option.name);
-  std::vector<Axis> axes = axes_of(file);
+  std::vector<GridAxis> axes = axes_of(file);
   size_t count = 1;
-  for (Axis& axis : axes) {
+  for (GridAxis& axis : axes) {
     if (axis.points.empty()) draw(file, axis);
     check_values(file, axis);
     count *= axis.points.size();
