@@ -12,22 +12,22 @@
 namespace finetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string text_of(const Json& json) {
-  return printable_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string text_of(const OrderedJson& json) {
+  return printable_json(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
-Json json_of(const Grid& grid, const SweepRun& run, const RunReport& report) {
-  Json out{{"name", run.name},
-           {"output", run.options.output},
-           {"status", name_of(report.status)},
-           {"exit_code", int(report.code)},
-           {"options", Json::object()}};
+OrderedJson json_of(const Grid& grid, const SweepRun& run, const RunReport& report) {
+  OrderedJson out{{"name", run.name},
+                  {"output", run.options.output},
+                  {"status", name_of(report.status)},
+                  {"exit_code", int(report.code)},
+                  {"options", OrderedJson::object()}};
   for (size_t i = 0; i < grid.options.size(); ++i) out["options"][grid.options[i]] = run.values[i];
   if (!report.error.empty()) out["error"] = report.error;
   if (report.metrics.empty()) return out;
-  out["metrics"] = Json::object();
+  out["metrics"] = OrderedJson::object();
   for (const auto& [name, value] : report.metrics) out["metrics"][name] = value;
   return out;
 }
@@ -36,8 +36,8 @@ Json json_of(const Grid& grid, const SweepRun& run, const RunReport& report) {
 
 std::string sweep_json(const Grid& grid, const std::vector<RunReport>& reports,
                        const std::string& comparison) {
-  std::string out = concat(kSweepMarker, Json(FINETUNE_VERSION).dump(),
-                           ",\n\"grid\":", text_of(Json(grid.file)), ",\n\"runs\":[");
+  std::string out = concat(kSweepMarker, OrderedJson(FINETUNE_VERSION).dump(),
+                           ",\n\"grid\":", text_of(OrderedJson(grid.file)), ",\n\"runs\":[");
   for (size_t r = 0; r < reports.size(); ++r) {
     out += concat(r == 0 ? "\n" : ",\n", text_of(json_of(grid, grid.runs[r], reports[r])));
   }
@@ -76,19 +76,19 @@ std::string sweep_line(const Grid& grid, const std::vector<RunReport>& reports,
     return std::count_if(reports.begin(), reports.end(),
                          [&](const RunReport& report) { return report.status == status; });
   };
-  std::string line = text_of(Json{{"sweep", grid.fixed.output},
-                                  {"runs", reports.size()},
-                                  {"finished", count(RunStatus::finished)},
-                                  {"failed", count(RunStatus::failed)}});
+  std::string line = text_of(OrderedJson{{"sweep", grid.fixed.output},
+                                         {"runs", reports.size()},
+                                         {"finished", count(RunStatus::finished)},
+                                         {"failed", count(RunStatus::failed)}});
   line.pop_back();
   return concat(line, ",\"comparison\":", comparison.empty() ? "null" : trim(comparison), "}\n");
 }
 
 std::string failure_line(const SweepRun& run, const RunReport& report) {
-  return text_of(Json{{"output", run.options.output},
-                      {"status", name_of(report.status)},
-                      {"exit_code", int(report.code)},
-                      {"error", report.error}}) +
+  return text_of(OrderedJson{{"output", run.options.output},
+                             {"status", name_of(report.status)},
+                             {"exit_code", int(report.code)},
+                             {"error", report.error}}) +
          "\n";
 }
 
