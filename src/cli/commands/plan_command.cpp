@@ -10,6 +10,7 @@
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"
+#include "train/options/duration.h"
 #include "train/plan/layout_report.h"
 #include "train/plan/plan.h"
 #include "train/run/metrics_files.h"
@@ -136,13 +137,6 @@ NamedNumbers numbers_of(const RunPlan& plan) {
   out.emplace_back("evaluation_seconds", plan.time.evaluation);
   out.emplace_back("total_seconds", plan.time.total);
   return out;
-}
-
-std::string duration(double seconds) {
-  if (seconds < 60) return format_fixed(seconds, seconds < 10 ? 1 : 0) + " s";
-  const int64_t minutes = int64_t(seconds / 60 + 0.5);
-  if (minutes < 60) return concat(minutes, " min");
-  return concat(minutes / 60, " h ", minutes % 60, " min");
 }
 
 // "  name      value  remark"
@@ -285,12 +279,12 @@ std::string text_of(const RunPlan& plan) {
     out += "\nNo time is measured: the run does not fit into the memory available.\n";
   if (!plan.timed) return out;
   out += "\ntime\n";
-  out += line("start", duration(plan.time.startup), "");
+  out += line("start", format_duration(plan.time.startup), "");
   out += line("step", format_fixed(1000 * plan.time.step, 1) + " ms",
               concat(format_fixed(work.step_tokens / plan.time.step, 0), " tokens/s, ",
                      format_fixed(work.step_samples / plan.time.step, 1), " samples/s"));
-  if (plan.eval_samples > 0) out += line("evaluation", duration(plan.time.evaluation), "");
-  out += line("in all", duration(plan.time.total), "without writing checkpoints");
+  if (plan.eval_samples > 0) out += line("evaluation", format_duration(plan.time.evaluation), "");
+  out += line("in all", format_duration(plan.time.total), "without writing checkpoints");
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "core/text/printable.h"
 #include "train/compare/comparison_output.h"
 #include "train/sweep/sweep.h"
+#include "train/sweep/sweep_plan.h"
 #include "train/sweep/sweep_tables.h"
 
 namespace finetune {
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* kSweepExamples =
     "Examples:\n"
     "  finetune sweep grid.toml --output runs/sweep           again: goes on where it was\n"
+    "  finetune sweep grid.toml --dry-run                     its runs, their time and disk\n"
     "  finetune sweep grid.toml --jobs 4                      four runs at a time\n"
     "  finetune sweep grid.toml --halving 3                   a third goes on after the first "
     "epochs\n"
@@ -39,7 +41,7 @@ constexpr const char* kSweepExamples =
 struct SweepCommand {
   std::string grid, output;
   SweepSettings settings;
-  bool json = false, quiet = false;
+  bool dry_run = false, json = false, quiet = false;
 };
 
 // A line for people while the sweep goes on.
@@ -73,8 +75,16 @@ std::string text_of(const Grid& grid, const SweepResult& result) {
   return concat(text, text.empty() || rest.empty() ? "" : "\n", rest);
 }
 
+void forecast(const SweepCommand& o, const Grid& grid) {
+  if (world().rank() > 0) return;  // one process is forecast
+  const SweepPlan plan = plan_sweep(grid, o.settings);
+  write_standard_output(o.json ? sweep_plan_json(grid, plan)
+                               : sweep_plan_text(grid, o.settings, plan));
+}
+
 void sweep(const SweepCommand& o, int& exit_code) {
   const Grid grid = expand_grid(read_grid(o.grid), o.output);
+  if (o.dry_run) return forecast(o, grid);
   size_t count = 0;
   auto ended = [&](size_t run, const RunReport& report) {
     if (o.json) {
@@ -122,6 +132,7 @@ void add_sweep_command(Subcommand program, int& exit_code) {
                          "successive halving: on the way only the best of every N settings "
                          "go on (default: all do)"),
       2, 1024);
+  command.add_flag("--dry-run", o->dry_run, "the list of runs, with time and disk; runs nothing");
   command.add_flag("--json", o->json, "one JSON object a run, one line each, then the summary");
   command.add_flag("--quiet", o->quiet, "no line a run on standard error");
   command.footer(kSweepExamples);

@@ -33,4 +33,11 @@ double parse_duration(std::string_view text, std::string_view option, bool zero)
   return seconds;
 }
 
+std::string format_duration(double seconds) {
+  if (seconds < 60) return format_fixed(seconds, seconds < 10 ? 1 : 0) + " s";
+  const int64_t minutes = int64_t(seconds / 60 + 0.5);
+  if (minutes < 60) return concat(minutes, " min");
+  return concat(minutes / 60, " h ", minutes % 60, " min");
+}
+
 }  // namespace finetune

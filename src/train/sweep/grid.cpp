@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "train/options/option_words.h"
-#include "train/sweep/draws.h"
+#include "train/sweep/grid/draws.h"
 
 namespace finetune {
 namespace {

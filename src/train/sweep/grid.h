@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "train/options/options.h"
-#include "train/sweep/grid_file.h"
+#include "train/sweep/grid/grid_file.h"
 
 namespace finetune {
 

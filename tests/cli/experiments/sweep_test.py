@@ -249,6 +249,24 @@ def test_halving(directory):
     assert not (directory / "none").exists()
 
 
+def test_dry_run(directory):
+    need(DATA)
+    out = directory / "out"
+    text = succeed("sweep", grid(directory), "--output", out, "--dry-run").out
+    assert not out.exists() and text.startswith("6 runs, 6 to do, 1 at a time\n"), text
+    assert [line.split()[:2] for line in text.splitlines()[1:7]] == [[name, "new"] for name in NAMES], text
+    succeed("sweep", grid(directory, "[sweep]\nlr = [1e-3]\nseed = [1, 2]\n"), "--output", out)
+    line = json.loads(succeed("sweep", grid(directory), "--output", out, "--dry-run", "--jobs", 2, "--json").out)
+    assert [run["state"] for run in line["runs"]] == ["finished"] * 2 + ["new"] * 4, line
+    each = line["runs"][2]
+    plan = json.loads(succeed("plan", "--config", out / NAMES[0] / "config.toml", "--json", "--no-time").out)
+    assert (each["peak_disk_mb"], each["final_disk_mb"]) == (plan["peak_disk_mb"], plan["final_disk_mb"]), (each, plan)
+    assert math.isclose(line["total_seconds"], 2 * each["total_seconds"]) and each["total_seconds"] > 0, line
+    assert math.isclose(line["final_disk_mb"], 4 * each["final_disk_mb"]), line
+    assert math.isclose(line["peak_disk_mb"], 2 * each["final_disk_mb"] + 2 * each["peak_disk_mb"]), line
+    fail(2, "sweep", grid(directory, "[sweep]\nlrr = [1]\n"), "--output", out, "--dry-run", words=["'lrr'"])
+
+
 def test_a_changed_grid(directory):
     need(DATA)
     out = directory / "out"

@@ -6,8 +6,8 @@
 
 #include "../../contains.h"
 #include "core/error.h"
-#include "train/sweep/draws.h"
 #include "train/sweep/grid.h"
+#include "train/sweep/grid/draws.h"
 
 using namespace finetune;
 using finetune::test::contains;

@@ -1,5 +1,5 @@
 // Parses a grid's file: fixed options as config.toml has them, then lists and ranges.
-#include "train/sweep/grid_file.h"
+#include "train/sweep/grid/grid_file.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Turns counter-based random numbers into values of a range.
-#include "train/sweep/draws.h"
+#include "train/sweep/grid/draws.h"
 
 #include <algorithm>
 #include <cmath>

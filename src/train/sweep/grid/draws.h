@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/sweep/grid_file.h"
+#include "train/sweep/grid/grid_file.h"
 
 namespace finetune {
 
