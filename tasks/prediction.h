@@ -22,6 +22,8 @@ struct PredictionRequest {
   std::optional<int64_t> top_k;
   bool all_probabilities = false;
   RowOptions rows;
+  bool stream = false;        // rows are answered as they come
+  bool json_lines = false;    // of rows: in place of CSV
   std::string column_option;  // an option given that names a column, or empty
 };
 
@@ -31,6 +33,7 @@ class PredictionOutput {
  public:
   virtual ~PredictionOutput() = default;
   virtual void write(std::string_view text) = 0;
+  virtual void flush() = 0;  // what is written reaches who reads it now
   virtual void complete() = 0;
   virtual void commit() = 0;
 };

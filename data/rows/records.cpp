@@ -138,6 +138,10 @@ bool RowReader::next(Row& row) {
   return true;
 }
 
+bool RowReader::ready() {
+  return state_->stream.ready();
+}
+
 RowFormat RowReader::format() const {
   return state_->stream.format();
 }

@@ -80,6 +80,7 @@ class RowReader {
   RowReader& operator=(RowReader&&) noexcept;
 
   bool next(Row& row);  // false at the end; its values live until the next call
+  bool ready();         // whether another row is there without waiting; ends the last row's values
   RowFormat format() const;
   const std::vector<std::string>& columns() const;
   size_t column(std::string_view name) const;  // as Table::column

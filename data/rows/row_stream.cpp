@@ -234,6 +234,10 @@ void RowStream::step_over_line() {
   ++next_line_;
 }
 
+bool RowStream::ready() {
+  return !window_.bytes().empty() && scan().state != RowScan::State::incomplete;
+}
+
 bool RowStream::next() {
   RowScan row;
   while (find_row(row)) {

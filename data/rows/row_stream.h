@@ -44,7 +44,8 @@ class RowStream {
   // Reads the header. `arena` takes the values that have to be unescaped.
   RowStream(const fs::path& path, ByteWindow window, Options options, TextArena& arena);
 
-  bool next();  // false at the end
+  bool next();   // false at the end
+  bool ready();  // a whole row is in memory; values() die
   const Values& values() const { return values_; }
   uint32_t line() const { return line_; }  // where the row begins
   const std::vector<std::string>& columns() const { return columns_; }

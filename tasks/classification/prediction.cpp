@@ -51,12 +51,13 @@ class LabelPrediction final : public Prediction {
                   const TaskModel& model)
       : output_(request.output),
         from_pipe_(is_pipe(request.input)),
+        stream_(request.stream),
         predictor_(options, model.tokenizer, model.config, request.top_k.value_or(1),
                    request.all_probabilities),
         reader_(request.input, reading(request, options)) {
     const bool plain = reader_.format() == RowFormat::plain_text;
     if (plain) check_plain_text(request);
-    header_ = predictor_.begin(reader_.columns(), request.input, plain);
+    header_ = predictor_.begin(reader_.columns(), request.input, plain, request.json_lines);
   }
 
   Head head() const override { return predictor_.head(); }
@@ -65,7 +66,7 @@ class LabelPrediction final : public Prediction {
 
  private:
   std::string output_;
-  bool from_pipe_;
+  bool from_pipe_, stream_;
   ClassificationPredictor predictor_;
   RowReader reader_;
   std::string header_;
@@ -80,7 +81,7 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   // The header goes with the first rows, so that a fault in these leaves no output at all.
   const auto read = [&] {
     const double begin = seconds_now();
-    const bool more = chunk.read(reader_, kPredictionChunk);
+    const bool more = chunk.read(reader_, kPredictionChunk, RowChunk::kMostBytes, stream_);
     if (from_pipe_) waiting += seconds_now() - begin;
     return more;
   };
@@ -90,6 +91,7 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
     model.evaluate(set, logits);
     text += predictor_.format(chunk.rows(), logits.values);
     output->write(text);
+    if (stream_) output->flush();
     text.clear();
   }
   if (predictor_.rows() == 0 && reader_.skipped_rows() > 0) {
@@ -119,8 +121,9 @@ std::unique_ptr<Prediction> make_label_prediction(const PredictionRequest& reque
   }
   require_form_of(TaskKind::classification, std::filesystem::path(request.input));
   const std::string suffix = std::filesystem::path(request.output).extension();
-  if (suffix == ".tsv" || suffix == ".jsonl" || suffix == ".json") {
-    throw usage_error("--output ", request.output, ": labels are written as CSV; name it .csv");
+  if (suffix == ".tsv" || suffix == ".json") {
+    throw usage_error("--output ", request.output,
+                      ": labels are written as CSV or JSON Lines; name it .csv or .jsonl");
   }
   return std::make_unique<LabelPrediction>(request, options, model);
 }

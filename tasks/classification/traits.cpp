@@ -22,7 +22,9 @@ constexpr std::string_view kOptions[] = {"text-column",
                                          "all-probabilities",
                                          "delimiter",
                                          "encoding",
-                                         "input-format"};
+                                         "input-format",
+                                         "stream",
+                                         "json-lines"};
 
 std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
   return std::make_unique<ClassificationTask>(options, model.tokenizer, model.config,

@@ -95,7 +95,7 @@ def test_predict_outputs(directory):
     fail(2, "predict", "--model", run, "--input", one, "--output", run / "model" / "vocab.txt", "--overwrite",
          words=["vocab.txt", "one of the model's files"])
     fail(2, *base, directory, words=["directory"])
-    fail(2, *base, directory / "labels.jsonl", words=["labels.jsonl", ".csv"])
+    fail(2, *base, directory / "labels.tsv", words=["labels.tsv", ".csv"])
     unfinished = directory / "run"
     unfinished.mkdir()
     write(unfinished / "config.toml", "")

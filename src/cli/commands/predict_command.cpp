@@ -32,6 +32,8 @@ struct PredictOptions {
   bool all_probabilities = false;
   RowWords rows;
   std::string input_format = "auto";
+  bool json_lines = false;
+  bool stream = false;
   bool quiet = false;
   bool overwrite = false;
 };
@@ -80,6 +82,9 @@ class Output final : public PredictionOutput {
     else
       write_standard_output(text);
   }
+  void flush() override {
+    if (!file_ && !stream_) flush_standard_output();
+  }
   void complete() override {
     if (file_) file_->complete();
   }
@@ -126,6 +131,15 @@ PredictionRequest request_of(const PredictOptions& o, TaskKind kind) {
   request.rows = row_options(o.rows, kind, o.inference.model);
   if (o.input_format != "auto") require_option_of(kind, "input-format", o.inference.model);
   request.rows.format = parse_row_format(o.input_format);
+  if (o.stream) require_option_of(kind, "stream", o.inference.model);
+  if (o.stream && o.output != "-" && !is_pipe(o.output)) {
+    throw usage_error("--stream writes to standard output or a pipe; ", o.output,
+                      " is a file, which appears whole");
+  }
+  // Who types texts sees each one's label at once.
+  request.stream = o.stream || (o.output == "-" && ::isatty(STDOUT_FILENO) == 1);
+  if (o.json_lines) require_option_of(kind, "json-lines", o.inference.model);
+  request.json_lines = o.json_lines || fs::path(o.output).extension() == ".jsonl";
   if (o.inference.text_columns) {
     request.column_option = "--text-column";
   } else if (o.inference.text_pair_column) {
@@ -220,7 +234,8 @@ void add_predict_command(Subcommand program, int&) {
       .default_str("auto");
   bind_row_options(command, o->rows);
   command
-      .add_option("--output", o->output, "CSV, or for qa JSON {id: answer}; - is standard output")
+      .add_option("--output", o->output,
+                  "CSV or .jsonl, for qa JSON {id: answer}; - is standard output")
       .required()
       .type_name("FILE|-")
       .group("Output");
@@ -232,6 +247,14 @@ void add_predict_command(Subcommand program, int&) {
   command
       .add_flag("--all-probabilities", o->all_probabilities,
                 "classification: a column for every label")
+      .group("Output");
+  command
+      .add_flag("--json-lines", o->json_lines,
+                "an object a line in place of CSV, as for an --output that ends with .jsonl")
+      .group("Output");
+  command
+      .add_flag("--stream", o->stream,
+                "answer rows as they come (default: if standard output is a terminal)")
       .group("Output");
   command.add_option("--nbest", o->n_best, "qa: write the n-best lists here")
       .type_name("FILE")

@@ -91,6 +91,17 @@ std::vector<std::string> prediction_columns(const PredictionFormat& format,
   return names;
 }
 
+std::vector<float> probabilities_of(const PredictionFormat& format, const float* logits) {
+  const auto classes = int64_t(format.labels.size());
+  const bool one_of_many = format.problem == ProblemType::single_label;
+  const Softmax softmax(logits, classes);
+  std::vector<float> out;
+  for (int64_t c = 0; c < classes; ++c) {
+    out.push_back(one_of_many ? softmax.probability(c) : sigmoid(logits[c]));
+  }
+  return out;
+}
+
 void append_csv_value(std::string_view value, std::string& line) {
   if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
     line += value;
@@ -145,11 +156,9 @@ void append_prediction(const PredictionFormat& format, const float* logits, std:
       break;
   }
   if (!format.all_probabilities) return;
-  bool one_of_many = format.problem == ProblemType::single_label;
-  Softmax softmax(logits, classes);
-  for (int64_t c = 0; c < classes; ++c) {
+  for (float probability : probabilities_of(format, logits)) {
     line += ',';
-    line += format_number(one_of_many ? softmax.probability(c) : sigmoid(logits[c]));
+    line += format_number(probability);
   }
 }
 

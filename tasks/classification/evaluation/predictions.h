@@ -55,6 +55,14 @@ void append_csv_row(const Values& values, std::string& out) {
   out += '\n';
 }
 
+// Of every class, by softmax or, of several labels, by sigmoid.
+std::vector<float> probabilities_of(const PredictionFormat& format, const float* logits);
+
+// One object with its line end. names: of the row's own columns and of prediction_columns(). Own
+// values are strings, as they were read; several labels and their probabilities are arrays.
+void append_json_row(const std::vector<std::string>& names, std::span<const std::string_view> row,
+                     const PredictionFormat& format, const float* logits, std::string& out);
+
 // ",label,probability": what follows a row's own values.
 void append_prediction(const PredictionFormat& format, const float* logits, std::string& line);
 // The same from labels that were kept (single-label: one or top_k of them).

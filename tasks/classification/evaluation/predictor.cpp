@@ -35,17 +35,19 @@ ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
 }
 
 std::string ClassificationPredictor::begin(const std::vector<std::string>& columns,
-                                           const std::filesystem::path& file, bool plain_text) {
+                                           const std::filesystem::path& file, bool plain_text,
+                                           bool json_lines) {
   columns_ = columns;
   if (plain_text) {
     text_ = {{0}, std::nullopt};
   } else {
     text_ = find_text_columns(columns, file, options_);
   }
-  std::vector<std::string> names = columns;
-  for (std::string& name : prediction_columns(format_, columns)) names.push_back(std::move(name));
+  names_ = columns;
+  for (std::string& name : prediction_columns(format_, columns)) names_.push_back(std::move(name));
+  json_lines_ = json_lines;
   std::string header;
-  append_csv_row(names, header);
+  if (!json_lines) append_csv_row(names_, header);
   return header;
 }
 
@@ -63,10 +65,14 @@ std::string ClassificationPredictor::format(std::span<const RowValues> rows,
   std::string out;
   const float* row_logits = logits.data();
   for (RowValues row : rows) {
-    append_csv_row(row, out);
-    out.pop_back();
-    append_prediction(format_, row_logits, out);
-    out += '\n';
+    if (json_lines_) {
+      append_json_row(names_, row, format_, row_logits, out);
+    } else {
+      append_csv_row(row, out);
+      out.pop_back();
+      append_prediction(format_, row_logits, out);
+      out += '\n';
+    }
     row_logits += outputs_;
   }
   return out;

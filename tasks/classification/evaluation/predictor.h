@@ -37,10 +37,11 @@ class ClassificationPredictor {
   Head head() const { return {HeadKind::sequence, outputs_}; }
   int64_t max_length() const { return max_length_; }
 
-  // Finds the text columns of the input and returns the output's header line. Plain text: its one
-  // column is the text, whatever columns the options name. Once, before the first rows.
+  // Finds the text columns of the input and returns the output's header line (JSON Lines: none).
+  // Plain text: its one column is the text, whatever columns the options name. Once, before the
+  // first rows.
   std::string begin(const std::vector<std::string>& columns, const std::filesystem::path& file,
-                    bool plain_text);
+                    bool plain_text, bool json_lines = false);
   // The rows in order. An empty text is a text (a line in, a line out); it is counted.
   SampleSet tokenize(std::span<const RowValues> rows);
   // Output rows, a line each. logits (rows, outputs) row-major.
@@ -57,6 +58,8 @@ class ClassificationPredictor {
   int64_t outputs_ = 0;
   int64_t max_length_ = 0;
   std::vector<std::string> columns_;
+  std::vector<std::string> names_;  // of the output
+  bool json_lines_ = false;
   TextColumns text_;
   int64_t rows_ = 0, truncated_ = 0, empty_ = 0;
 };

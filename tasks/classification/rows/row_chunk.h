@@ -14,8 +14,11 @@ namespace finetune {
 
 class RowChunk {
  public:
-  // Reads up to max_rows rows, fewer where their text exceeds max_bytes. False if none is left.
-  bool read(RowReader& reader, int64_t max_rows, size_t max_bytes = size_t{8} << 20);
+  static constexpr size_t kMostBytes = size_t{8} << 20;
+  // Reads up to max_rows rows, fewer where their text exceeds max_bytes or, `as_they_come`, where
+  // more would have to be waited for. False if none is left.
+  bool read(RowReader& reader, int64_t max_rows, size_t max_bytes = kMostBytes,
+            bool as_they_come = false);
   void clear();
   void add(RowValues values);  // a copy
   int64_t size() const { return count_; }

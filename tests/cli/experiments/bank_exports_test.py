@@ -1,12 +1,16 @@
 """Files as banks export them: delimiters, encodings, packed files, standard input with a header."""
 import csv
 import gzip
+import io
+import json
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, TRAIN, evaluate, predict, rows_of, write
-from harness import facts_of, fail, main, need, succeed
+from harness import BINARY, facts_of, fail, main, need, succeed
 
 
 def converted(source, target, delimiter, encoding):
@@ -48,6 +52,45 @@ def test_standard_input_with_a_header(directory):
     assert predict("-", "--input-format", "json", stdin=array).out == expected
     assert len(rows_of(predict("-", "--input-format", "text", stdin=file.read_text()).out)) == 4
     assert len(rows_of(predict("-", stdin="no text here, alas\nPIZZA\n").out)) == 3  # no such column: texts
+
+
+def test_json_lines(directory):
+    need(*MODELS)
+    line = ("--top-k", 2, "--all-probabilities")
+    data = write(directory / "rows.csv", 'text,label\n"a ""b"",\u00e9",x\nPIZZA,\n')
+    table = list(csv.DictReader(io.StringIO(predict(data, *line).out)))
+    objects = [json.loads(text) for text in predict(data, *line, "--json-lines").out.splitlines()]
+    assert [list(row) for row in objects] == [list(table[0])] * 2, objects
+    for row, expected in zip(objects, table):
+        assert {name: value if isinstance(value, str) else float(value) for name, value in row.items()} == {
+            name: value if isinstance(row[name], str) else float(value) for name, value in expected.items()}
+        assert isinstance(row["probability"], float) and row["text"] == expected["text"]
+    out = directory / "labels.jsonl"
+    succeed("predict", "--model", MODEL, "--input", data, "--output", out, *line)
+    assert out.read_text() == predict(data, *line, "--json-lines").out
+    fail(2, "predict", "--model", MODEL, "--input", data, "--output", directory / "x.json", words=[".jsonl"])
+    fail(2, "predict", "--model", MODEL, "--input", data, "--output", out, "--overwrite", "--stream",
+         words=["--stream", "is a file"])
+
+
+def test_rows_are_answered_as_they_come(directory):
+    need(*MODELS)
+    texts = ["RONA BRACKETS", "PIZZA PIZZA"]
+    expected = predict("-", stdin="\n".join(texts) + "\n").out.splitlines()
+    command = [BINARY, "predict", "--model", MODEL, "--input", "-", "--output", "-", "--stream"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        timer = threading.Timer(60, process.kill)
+        timer.start()
+        answers = []
+        for text in texts:
+            process.stdin.write(text + "\n")
+            process.stdin.flush()
+            answers += [process.stdout.readline().rstrip("\n") for _ in range(1 if answers else 2)]  # a header first
+        process.stdin.close()
+        assert answers == expected and process.stdout.read() == "", (answers, expected)
+        assert process.wait() == 0
+        timer.cancel()
 
 
 def test_faults(directory):

@@ -11,7 +11,7 @@ using namespace finetune;
 
 namespace {
 
-Grid grid_of(const std::string& sweep) {
+Grid halving_grid(const std::string& sweep) {
   return expand_grid(parse_grid("model = 'm'\ntrain = 't'\n[sweep]\n" + sweep, "grid.toml"), "out");
 }
 
@@ -20,11 +20,11 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 TEST_CASE("runs that differ in their seed alone are one setting") {
-  const auto settings = settings_of(grid_of("seed = [1, 2]\nlr = [1, 2, 3]\n"));
+  const auto settings = settings_of(halving_grid("seed = [1, 2]\nlr = [1, 2, 3]\n"));
   REQUIRE(settings.size() == 3);
   CHECK(settings[0].runs == std::vector<size_t>{0, 3});
   CHECK(settings[2].runs == std::vector<size_t>{2, 5});
-  CHECK(settings_of(grid_of("seed = [1, 2, 3]\n")).size() == 1);
+  CHECK(settings_of(halving_grid("seed = [1, 2, 3]\n")).size() == 1);
 }
 
 TEST_CASE("rungs are as many as settings and evaluations allow") {
