@@ -79,6 +79,7 @@ struct TrainOptions {
   std::string device = "auto";
   std::optional<int64_t> threads;
   bool recompute = false;
+  std::optional<int64_t> offload_activations;  // the horizon in layers; none: they stay
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
   bool no_deterministic = false;
@@ -133,14 +134,15 @@ constexpr OptionRange kPositiveFloat{.least = 0, .above_least = true, .as_float 
 struct OptionInfo {
   constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
                        OptionRange range_, std::string_view help_, std::string_view choices_ = "",
-                       std::string_view value_ = "")
+                       std::string_view value_ = "", int64_t bare_ = 0)
       : name(name_),
         group(group_),
         role(role_),
         help(help_),
         choices(choices_),
         value(value_),
-        range(range_) {}
+        range(range_),
+        bare(bare_) {}
   constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
                        std::string_view help_, std::string_view choices_ = "",
                        std::string_view value_ = "")
@@ -154,7 +156,7 @@ struct OptionInfo {
   std::string_view choices;
   std::string_view value;  // what --help calls the value; of a number: N or X if empty
   OptionRange range;       // of a number
-  int64_t bare = 0;        // of a number: what the option means without a value; 0: it needs one
+  int64_t bare;            // of a number: what the option means without a value; 0: it needs one
 };
 
 constexpr int64_t kMostVirtualShards = 65536;
@@ -302,6 +304,10 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"recompute", machine, run,
          "compute activations again in the backward pass: less memory, same result"},
         o.recompute);
+  visit({"offload-activations", machine, run, between(1, 4096),
+         "GPU, with --recompute: inputs of layers wait on the host, back N layers ahead (alone: 4)",
+         "", "[N]", 4},
+        o.offload_activations);
   visit({"shard-optimizer", machine, run,
          "each process keeps a part of the optimizer's state (always so on the CPU)"},
         o.shard_optimizer);

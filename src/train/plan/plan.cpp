@@ -144,6 +144,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       p.backend->library_attention(),
       plan.micro_batches,
       held};
+  on_device.horizon = options.offload_activations.value_or(0);
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }
@@ -170,8 +171,12 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
                        bytes_of_mb(resident_file_mb()),
                        p.data_bytes};
   auto forecast = [&](const Workload& work, bool recompute) {
-    return plan.device ? forecast_memory_beside_device(shape)
-                       : forecast_memory(shape, work, recompute);
+    if (!plan.device) return forecast_memory(shape, work, recompute);
+    MemoryForecast m = forecast_memory_beside_device(shape);
+    m.activations = plan.device->memory.offloaded;
+    m.peak += m.activations;
+    m.host += m.activations;
+    return m;
   };
   plan.memory = forecast(plan.work, options.recompute);
 
