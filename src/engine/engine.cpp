@@ -165,10 +165,11 @@ void Engine::share_weights(Communicator& comm) {
   }
 }
 
-void Engine::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots) {
+void Engine::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots,
+                     int64_t horizon) {
   if (inference.tokens > 0) inference = reserved_size(*backend_, inference);
   inference_size_ = inference;
-  bert_.reserve(training, inference, recompute, slots);
+  bert_.reserve(training, inference, recompute, slots, horizon);
   batches_.clear();
   batches_.emplace_back(*backend_, std::max(training.tokens, inference.tokens),
                         std::max(training.sequences, inference.sequences));
@@ -214,11 +215,13 @@ const DeviceBatch& Engine::upload_for_inference(const PackedBatch& batch) {
 void Engine::infer_chunk(int64_t chunk, const DeviceBatch& batch) {
   float* arena = weights();
   const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length};
-  replay(key, [&] { bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr); });
+  replay(ChunkSlot::kInference, key, [&] {
+    bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr);
+  });
 }
 
-void Engine::replay(std::span<const int64_t> key, const std::function<void()>& work) {
-  bert_.may_be_replayed() ? backend_->replay(key, work) : work();
+void Engine::replay(int64_t slot, std::span<const int64_t> key, const std::function<void()>& work) {
+  bert_.may_be_replayed(slot) ? backend_->replay(key, work) : work();
 }
 
 // What fills the micro-batch up lies behind its own sequences and tokens.

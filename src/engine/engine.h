@@ -82,7 +82,9 @@ class Engine {
   // Buffers for micro-batches of up to these sizes. Once. Those of training are as they are
   // computed (reserved_size), those of inference as infer() gets them. `slots`: of training
   // micro-batches between their forward and their backward pass (Bert::reserve).
-  void reserve(BatchSize training, BatchSize inference, bool recompute = false, int64_t slots = 1);
+  // `horizon`: of inputs that wait in memory of the host; 0: none.
+  void reserve(BatchSize training, BatchSize inference, bool recompute = false, int64_t slots = 1,
+               int64_t horizon = 0);
   int64_t slots() const { return int64_t(batches_.size()); }
   // To the batch of a slot, which has it until the next upload there.
   DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1, int64_t slot = 0);
@@ -101,8 +103,8 @@ class Engine {
   // The most that reserve() has made room for, as it is computed.
   BatchSize inference_size() const { return inference_size_; }
 
-  // Backend::replay of work with passes of the model, where those may be.
-  void replay(std::span<const int64_t> key, const std::function<void()>& work);
+  // Backend::replay of work with passes of the model in a slot, where those may be.
+  void replay(int64_t slot, std::span<const int64_t> key, const std::function<void()>& work);
 
   // Most sequences of one micro-batch without gradients; 0: the default.
   void set_evaluation_sequences(int64_t count);

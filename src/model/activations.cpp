@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace finetune {
 namespace {
 
@@ -38,6 +40,11 @@ void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
     plan.pooled = memory.take(sequences * config.hidden_size);
   }
   plan.logits = memory.take((sequence ? sequences : tokens) * head.outputs);
+}
+
+int64_t ring_tensors_of(const ModelChunk& chunk, Head head) {
+  const bool output = chunk.head && head.kind == HeadKind::token;
+  return chunk.embeddings + chunk.layers.size() + output;
 }
 
 // What a layer computes between its input and its output, of first tokens apart.
@@ -121,20 +128,38 @@ ModelChunk ModelChunk::of(const ModelPart& part, int64_t chunk) {
           part.shards.size()};
 }
 
+InputRing InputRing::make(const BertConfig& config, Head head, const ModelPart& part,
+                          int64_t tokens, int64_t slots, int64_t horizon) {
+  InputRing ring;
+  if (horizon == 0) return ring;
+  for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
+    ring.tensors = std::max(ring.tensors, ring_tensors_of(ModelChunk::of(part, c), head));
+  }
+  if (slots == 1 && horizon + 1 >= ring.tensors) return {};
+  ring.places = std::min(horizon + 1, ring.tensors);
+  ring.stride = (tokens * config.hidden_size + 15) / 16 * 16;
+  return ring;
+}
+
 ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
                                         const ModelChunk& chunk, DType type, int64_t tokens,
                                         int64_t sequences, bool recompute, int64_t slot_at,
-                                        int64_t working_at) {
+                                        int64_t working_at, const InputRing& ring) {
+  FINETUNE_CHECK(recompute || !ring.on());
   const int64_t h = config.hidden_size, count = chunk.layers.size();
   const bool sequence_head = chunk.head && head.kind == HeadKind::sequence;
   ActivationPlan plan;
   Allocator slot(type, slot_at);
+  auto take_input = [&] {
+    return ring.on() ? ring.of(plan.ring_tensors++) : slot.take(tokens * h);
+  };
   if (chunk.embeddings) {
-    plan.embedding_sum = slot.take(tokens * h);
+    plan.embedding_sum = take_input();
     plan.embedding_stats = slot.take(tokens * 2);
   }
+  plan.first_input = plan.ring_tensors;
   // The first layer's input is rounded where it is read.
-  int64_t input = slot.take(tokens * h), input_rounded = kAbsent;
+  int64_t input = take_input(), input_rounded = kAbsent;
   for (int64_t l = 0; l < count; ++l) {
     const bool last = l + 1 == count, first_only = sequence_head && last;
     LayerOffsets offsets;
@@ -144,7 +169,11 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
     }
     offsets.input = input;
     offsets.input_rounded = input_rounded;
-    if (!last || chunk.head) offsets.output = slot.take((first_only ? sequences : tokens) * h);
+    if (first_only) {
+      offsets.output = slot.take(sequences * h);
+    } else if (!last || chunk.head) {
+      offsets.output = take_input();
+    }
     if (!last && !recompute) offsets.output_rounded = slot.take_rounded(tokens * h);
     input = offsets.output;
     input_rounded = offsets.output_rounded;
@@ -162,6 +191,7 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
   }
   if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
   take_gradients(plan, working, config, chunk, tokens, sequences, sequence_head, all_first_only);
+  plan.spare_output = chunk.tensor_shards > 1 ? plan.partials.all[0] : plan.wide_gradient;
   // The backward pass computes it again.
   for (LayerOffsets& layer : plan.layers) layer.activated = plan.wide_gradient;
   plan.working = working.used();
@@ -171,16 +201,17 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
 
 int64_t ActivationPlan::training_floats(const BertConfig& config, Head head, const ModelPart& part,
                                         DType type, int64_t tokens, int64_t sequences,
-                                        bool recompute, int64_t slots) {
+                                        bool recompute, int64_t slots, int64_t horizon) {
   int64_t one = 0, kept = 0, working = 0;
+  const InputRing ring = InputRing::make(config, head, part, tokens, slots, horizon);
   for (int64_t c = 0; c < int64_t(part.chunks.size()); ++c) {
-    const ActivationPlan plan =
-        training(config, head, ModelChunk::of(part, c), type, tokens, sequences, recompute);
+    const ActivationPlan plan = training(config, head, ModelChunk::of(part, c), type, tokens,
+                                         sequences, recompute, 0, kAbsent, ring);
     one = std::max(one, plan.floats);
     kept = std::max(kept, plan.kept);
     working = std::max(working, plan.working);
   }
-  return slots == 1 ? one : slots * kept + working;
+  return slots == 1 && !ring.on() ? one : slots * kept + ring.floats() + working;
 }
 
 int64_t ActivationPlan::inference_floats(const BertConfig& config, Head head, const ModelPart& part,

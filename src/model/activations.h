@@ -66,6 +66,25 @@ struct ModelChunk {
   static ModelChunk of(const ModelPart& part, int64_t chunk);
 };
 
+// Tensors (T, H) that wait in memory of the host for the backward pass (passes/offloaded_inputs.h):
+// number i of a pass, in the order in which its forward pass writes them, is at place i % places of
+// the block. They are the sum of the embeddings where the chunk has them, each layer's input, and
+// the output under a token head. No places: none waits there.
+struct InputRing {
+  int64_t places = 0;
+  int64_t at = 0, stride = 0;  // floats: where the ring begins; of a place
+  int64_t tensors = 0;         // the most of a chunk
+
+  bool on() const { return places > 0; }
+  int64_t floats() const { return places * stride; }
+  int64_t host_floats(int64_t slots) const { return slots * tensors * stride; }
+  int64_t of(int64_t tensor) const { return at + tensor % places * stride; }
+  // For micro-batches of up to T tokens. `horizon` + 1 layers' inputs are in the block; 0, or so
+  // many that all are: no ring.
+  static InputRing make(const BertConfig& config, Head head, const ModelPart& part, int64_t tokens,
+                        int64_t slots, int64_t horizon);
+};
+
 struct ActivationPlan {
   int64_t embedding_sum = kAbsent;    // (T, H)
   int64_t embedding_stats = kAbsent;  // (T, 2)
@@ -83,20 +102,26 @@ struct ActivationPlan {
   int64_t wide_gradient = kAbsent;     // (R, I/V)*, then (T, 3H/V)* or (T, 2H/V)*
   PartialOffsets partials;
 
+  // Of a ring: the number of the first layer's input, and how many tensors the pass has there.
+  // spare_output: (T, H) of working memory, free while a layer is computed again.
+  int64_t first_input = 0, ring_tensors = 0, spare_output = kAbsent;
+
   // Floats of the slot and of working memory, and where the later of them ends in the block.
   int64_t kept = 0, working = 0, floats = 0;
 
   // Training keeps a layer's results for its backward pass; with `recompute` it keeps each layer's
   // input, and all layers share the offsets of the rest, in working memory. The slot begins at
   // float `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both
-  // are multiples of 16.
+  // are multiples of 16. What a ring has is no part of the slot.
   static ActivationPlan training(const BertConfig& config, Head head, const ModelChunk& chunk,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
-                                 int64_t slot_at = 0, int64_t working_at = kAbsent);
-  // Of the block of a part of the model, with its largest chunk in each of the slots.
+                                 int64_t slot_at = 0, int64_t working_at = kAbsent,
+                                 const InputRing& ring = {});
+  // Of the block of a part of the model, with its largest chunk in each of the slots; `horizon`: of
+  // the ring.
   static int64_t training_floats(const BertConfig& config, Head head, const ModelPart& part,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
-                                 int64_t slots);
+                                 int64_t slots, int64_t horizon = 0);
   // Inference has a handful of buffers for all layers, two where the backend computes whole layers
   // (Backend::has_layer): all are working memory, from the block's start.
   static ActivationPlan inference(const BertConfig& config, Head head, const ModelChunk& chunk,

@@ -6,6 +6,7 @@
 
 #include "model/encoder_layer.h"
 #include "model/passes/ends.h"
+#include "model/passes/offloaded_inputs.h"
 #include "model/tensor_sum.h"
 
 namespace finetune {
@@ -36,8 +37,10 @@ struct Bert::State {
   bool can_train = false, recompute = false;
   int64_t slots = 1;
   int64_t slot_floats = 0;  // of each
+  InputRing ring;           // behind the slots
   std::shared_ptr<void> memory;
-  int64_t reserved = 0;  // bytes
+  int64_t reserved = 0;                        // bytes
+  std::unique_ptr<OffloadedInputs> offloaded;  // null: they stay in the block
   // The last kept forward of a whole model; kept_tokens 0: none.
   ActivationPlan kept;
   int64_t kept_tokens = 0, kept_sequences = 0;
@@ -63,7 +66,7 @@ struct Bert::State {
                                bool recomputes, int64_t slot_at = 0,
                                int64_t working_at = kAbsent) const {
     return ActivationPlan::training(config, head, of, backend.activation_type(), tokens, sequences,
-                                    recomputes, slot_at, working_at);
+                                    recomputes, slot_at, working_at, ring);
   }
   ActivationPlan inference_plan(const ModelChunk& of, int64_t tokens, int64_t sequences,
                                 bool whole) const {
@@ -122,8 +125,8 @@ Bert::State::State(Backend& b, const BertConfig& c, const ParameterTable& table,
   }
 }
 
-// With one slot working memory lies behind what the micro-batch keeps. With several both have fixed
-// places: micro-batches of other sizes are in the others.
+// With one slot working memory lies behind what the micro-batch keeps. With several, or a ring
+// between, all have fixed places: micro-batches of other sizes are in the others.
 ActivationPlan Bert::State::plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const {
   const ModelChunk& of = chunk(at.chunk);
   const int64_t t = batch.tokens(), b = batch.sequences();
@@ -132,9 +135,9 @@ ActivationPlan Bert::State::plan(ChunkSlot at, const DeviceBatch& batch, bool wh
     made = inference_plan(of, t, b, whole);
   } else {
     FINETUNE_CHECK(can_train && at.slot >= 0 && at.slot < slots);
-    made = slots == 1
-               ? training_plan(of, t, b, recompute)
-               : training_plan(of, t, b, recompute, at.slot * slot_floats, slots * slot_floats);
+    made = slots == 1 && !ring.on() ? training_plan(of, t, b, recompute)
+                                    : training_plan(of, t, b, recompute, at.slot * slot_floats,
+                                                    slots * slot_floats + ring.floats());
     FINETUNE_CHECK(made.kept <= slot_floats);
   }
   FINETUNE_CHECK(made.floats * int64_t(sizeof(float)) <= reserved);
@@ -146,10 +149,18 @@ void Bert::State::forward(ChunkSlot at, const ActivationPlan& plan, const Device
   const ModelChunk& of = chunk(at.chunk);
   const DropoutSites sites(dropout);
   const EndPass ends{backend, config, batch, plan, sites, block(), weights};
+  OffloadedInputs* waiting = at.slot == ChunkSlot::kInference ? nullptr : offloaded.get();
+  const int64_t floats = batch.tokens() * config.hidden_size;
+  for (int64_t i = 0; waiting && of.embeddings && i <= plan.first_input; ++i) waiting->make_room(i);
   if (of.embeddings) embedding_end.forward(ends, at.slot != ChunkSlot::kInference);
+  for (int64_t i = 0; waiting && i <= plan.first_input; ++i) waiting->written(at.slot, i, floats);
   for (int64_t l = of.layers.begin; l < of.layers.end; ++l) {
     const LayerPass layer = pass(chunks[size_t(at.chunk)], l, batch, plan, sites);
+    const int64_t next = plan.first_input + (l + 1 - of.layers.begin);
+    const bool waits = waiting && next < plan.ring_tensors;
+    if (waits) waiting->make_room(next);
     whole ? whole_layer_forward(layer, weights) : layer_forward(layer, weights);
+    if (waits) waiting->written(at.slot, next, floats);
   }
   if (of.head) head_end.forward(ends);
 }
@@ -164,31 +175,36 @@ Bert::Bert(Backend& backend, const BertConfig& config, const ParameterTable& tab
 Bert::~Bert() = default;
 
 int64_t Bert::activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute,
-                               int64_t slots) const {
+                               int64_t slots, int64_t horizon) const {
   const State& s = *state_;
   const DType type = s.backend.activation_type();
   int64_t floats = ActivationPlan::inference_floats(s.config, s.head, s.part, type, tokens,
                                                     sequences, s.whole_layers);
   if (training) {
-    floats = std::max(floats, ActivationPlan::training_floats(s.config, s.head, s.part, type,
-                                                              tokens, sequences, recompute, slots));
+    floats =
+        std::max(floats, ActivationPlan::training_floats(s.config, s.head, s.part, type, tokens,
+                                                         sequences, recompute, slots, horizon));
   }
   return floats * int64_t(sizeof(float));
 }
 
-void Bert::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots) {
+void Bert::reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots,
+                   int64_t horizon) {
   State& s = *state_;
-  FINETUNE_CHECK(slots >= 1);
+  FINETUNE_CHECK(slots >= 1 && (horizon == 0 || recompute));
   s.can_train = training.tokens > 0;
   s.recompute = recompute;
   s.slots = slots;
   s.slot_floats = 0;
   s.kept_tokens = s.kept_sequences = 0;
+  s.offloaded.reset();
   s.memory.reset();
+  s.ring = s.can_train ? InputRing::make(s.config, s.head, s.part, training.tokens, slots, horizon)
+                       : InputRing{};
   s.reserved = activation_bytes(inference.tokens, inference.sequences, false);
   if (s.can_train) {
-    s.reserved = std::max(
-        s.reserved, activation_bytes(training.tokens, training.sequences, true, recompute, slots));
+    s.reserved = std::max(s.reserved, activation_bytes(training.tokens, training.sequences, true,
+                                                       recompute, slots, horizon));
     for (const ChunkLayers& of : s.chunks) {
       s.slot_floats =
           std::max(s.slot_floats,
@@ -196,6 +212,19 @@ void Bert::reserve(BatchSize training, BatchSize inference, bool recompute, int6
     }
   }
   s.memory = s.backend.allocate(size_t(s.reserved));
+  if (!s.ring.on()) return;
+  s.ring.at = slots * s.slot_floats;
+  s.offloaded = std::make_unique<OffloadedInputs>(s.backend, s.ring, slots, s.block());
+}
+
+int64_t Bert::offloaded_bytes() const {
+  const State& s = *state_;
+  return s.ring.on() ? s.ring.host_floats(s.slots) * int64_t(sizeof(float)) : 0;
+}
+
+void Bert::make_room_for_input(ChunkSlot at, const DeviceBatch& batch) {
+  const State& s = *state_;
+  if (s.offloaded) s.offloaded->make_room(s.plan(at, batch, false).first_input);
 }
 
 Tensor Bert::input_of(ChunkSlot at, const DeviceBatch& batch) const {
@@ -221,8 +250,10 @@ Tensor Bert::gradient_of_input(ChunkSlot at, const DeviceBatch& batch) const {
   return gradient_of_output(at, batch);
 }
 
-bool Bert::may_be_replayed() const {
-  return !state_->sum || state_->sum->may_be_replayed();
+bool Bert::may_be_replayed(int64_t slot) const {
+  const State& s = *state_;
+  if (s.sum && !s.sum->may_be_replayed()) return false;
+  return slot == ChunkSlot::kInference || !s.offloaded;
 }
 
 bool Bert::has_head(int64_t chunk) const {
@@ -286,12 +317,30 @@ void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, floa
   auto is_ready = [&](int64_t layer) {
     if (ready && layer >= lowest_layer) ready(int(layer));
   };
+  OffloadedInputs* waiting = s.offloaded.get();
+  const int64_t lowest =
+      lowest_layer > 0 || !of.embeddings
+          ? plan.first_input + std::max<int64_t>(0, lowest_layer - 1 - of.layers.begin)
+          : 0;
+  if (waiting) {
+    waiting->begin(at.slot, {std::min(lowest, plan.ring_tensors), plan.ring_tensors},
+                   batch.tokens() * s.config.hidden_size);
+  }
+  auto need = [&](int64_t tensor) {
+    if (waiting && tensor < plan.ring_tensors) waiting->need(tensor);
+  };
+  auto done = [&](int64_t tensor) {
+    if (waiting && tensor < plan.ring_tensors) waiting->done(tensor);
+  };
   if (of.head) {
+    const int64_t output = plan.first_input + of.layers.size();
+    need(output);
     const int64_t top = plan.first_gradient == kAbsent ? plan.gradient : plan.first_gradient;
     const bool goes_on = lowest_layer <= of.layers.end;
     s.head_end.backward(ends, gradients, dlogits,
                         goes_on ? s.at(top, dlogits.rows, s.config.hidden_size) : Tensor{},
                         accumulate);
+    done(output);
     is_ready(of.layers.end + 1);
   }
   for (int64_t l = of.layers.end; l-- > of.layers.begin && l + 1 >= lowest_layer;) {
@@ -305,11 +354,20 @@ void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, floa
     pass.accumulate = accumulate;
     // The last layer's results are those of the forward pass still, where no other can have come
     // between.
-    if (s.recompute && (l + 1 < of.layers.end || s.slots > 1)) layer_forward(pass, weights);
+    const int64_t input = plan.first_input + (l - of.layers.begin);
+    need(input);
+    if (s.recompute && (l + 1 < of.layers.end || s.slots > 1)) {
+      // Nobody reads its output again, whose place in the ring another has by now.
+      LayerOffsets again = pass.offsets;
+      if (waiting && input + 1 < plan.ring_tensors) again.output = plan.spare_output;
+      layer_forward(pass.with(again), weights);
+    }
     layer_backward(pass, offsets, weights, gradients, l >= lowest_layer);
+    done(input);
     is_ready(l + 1);
   }
   if (lowest_layer > 0 || !of.embeddings) return;
+  need(0);
   s.embedding_end.backward(ends, gradients, accumulate);
   is_ready(0);
 }

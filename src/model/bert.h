@@ -48,8 +48,11 @@ class Bert {
   // Training keeps what the backward pass needs, for `slots` micro-batches, and has room for
   // inference as well; with `recompute` it keeps the layers' inputs, and the backward pass computes
   // the rest again: the same bits, since dropout has no state.
+  // With `horizon`, on a device and with `recompute` alone, these inputs wait in memory of the
+  // host: in a backward pass they are back so many layers before they are needed. The same bits;
+  // then no pass of training may be replayed.
   int64_t activation_bytes(int64_t tokens, int64_t sequences, bool training, bool recompute = false,
-                           int64_t slots = 1) const;
+                           int64_t slots = 1, int64_t horizon = 0) const;
   // Allocates for micro-batches up to this size, in place of what was reserved before.
   void reserve(int64_t max_tokens, int64_t max_sequences, bool training, bool recompute = false,
                int64_t slots = 1) {
@@ -57,7 +60,9 @@ class Bert {
             {max_tokens, max_sequences}, recompute, slots);
   }
   // The same with a size of its own for inference, besides that of training.
-  void reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots = 1);
+  void reserve(BatchSize training, BatchSize inference, bool recompute, int64_t slots = 1,
+               int64_t horizon = 0);
+  int64_t offloaded_bytes() const;  // of the host, where inputs wait there
 
   // The whole model's passes, in slot 0.
   //
@@ -78,12 +83,14 @@ class Bert {
                 const std::function<void(int)>& ready = {});
 
   // A part's passes, chunk by chunk. Between chunks go (T, H) of f32. Before forward() the chunk's
-  // input lies in input_of(), unless the chunk has the embeddings; afterwards output_of() has its
+  // input lies in input_of(), unless the chunk has the embeddings; make_room_for_input() comes
+  // before it is written there, but for inference. Afterwards output_of() has its
   // output, which for a chunk with the head is the logits. An output without a head is valid until
   // the next pass, the rest until another pass takes the slot.
   // Before backward() of a chunk without head the gradient of its output lies in
   // gradient_of_output(); afterwards gradient_of_input() has that of its input, where
   // passes_gradient_on() says so. Both are one place, valid until the next backward().
+  void make_room_for_input(ChunkSlot at, const DeviceBatch& batch);
   Tensor input_of(ChunkSlot at, const DeviceBatch& batch) const;
   Tensor output_of(ChunkSlot at, const DeviceBatch& batch) const;
   Tensor gradient_of_output(ChunkSlot at, const DeviceBatch& batch) const;
@@ -96,8 +103,8 @@ class Bert {
   // Whether anything in the chunk is trained, and whether anything below it is.
   bool has_backward(int64_t chunk, int lowest_layer) const;
   bool passes_gradient_on(int64_t chunk, int lowest_layer) const;
-  // Whether passes may be part of work that is replayed (Backend::replay).
-  bool may_be_replayed() const;
+  // Whether passes in the slot may be part of work that is replayed (Backend::replay).
+  bool may_be_replayed(int64_t slot) const;
   bool has_head(int64_t chunk) const;
   bool has_embeddings(int64_t chunk) const;
 

@@ -66,6 +66,10 @@ struct LayerPass {
   float* memory = nullptr;  // the activation block
   bool accumulate = true;   // backward: gradients are added to what is there, else written
 
+  LayerPass with(const LayerOffsets& others) const {
+    return {backend,       config,      batch, shards,     others, partials,  dropout,
+            tensor_shards, first_shard, sum,   first_only, memory, accumulate};
+  }
   bool cut() const { return tensor_shards > 1; }
   int64_t shard_heads() const { return config.num_attention_heads / tensor_shards; }
   int64_t shard_width() const { return config.hidden_size / tensor_shards; }

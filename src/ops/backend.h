@@ -25,6 +25,7 @@
 #include "core/numeric/step_outcome.h"
 #include "core/numeric/tensor.h"
 #include "ops/device_peers.h"
+#include "ops/host_copies.h"
 #include "ops/operands.h"
 
 namespace finetune {
@@ -112,6 +113,9 @@ class Backend {
   virtual bool uses_host_memory() const { return true; }
   // Memory of the host, zeroed, with which a device exchanges at full speed. Error(device).
   virtual std::shared_ptr<void> allocate_on_host(size_t bytes) { return allocate(bytes); }
+  // Copies of so many numbers, which live no longer than the backend and are no part of work that
+  // is replayed; null where all memory is the host's.
+  virtual std::unique_ptr<HostCopies> make_host_copies(int /*numbers*/) { return nullptr; }
   virtual void upload(void* to, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* from, size_t bytes) = 0;
   // download() in two parts, between which work goes on: start_download() copies up to

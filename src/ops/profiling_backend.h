@@ -77,6 +77,9 @@ class ProfilingBackend : public Backend {
   std::shared_ptr<void> allocate_on_host(size_t bytes) override {
     return inner_->allocate_on_host(bytes);
   }
+  std::unique_ptr<HostCopies> make_host_copies(int numbers) override {
+    return inner_->make_host_copies(numbers);
+  }
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
   void start_download(const void* from, size_t bytes) override {

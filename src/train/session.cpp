@@ -34,7 +34,8 @@ Error Session::too_little_memory() const {
                       engine && engine->backend().library_attention(),
                       options.micro_batches.value_or(0),
                       held,
-                      activation_slots(*this)};
+                      activation_slots(*this),
+                      options.offload_activations.value_or(0)};
   return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
                                   engine ? engine->backend().device_memory() : device_at_start);
 }
@@ -109,6 +110,10 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
     describe_layout(s);
   }
   if (!s.step->route().empty()) log(s.step->route());
+  if (const int64_t bytes = s.engine->bert().offloaded_bytes(); bytes > 0) {
+    log("inputs of layers wait in ", (bytes + (1 << 20) - 1) >> 20,
+        " MiB of the host's memory, loading horizon ", *s.options.offload_activations);
+  }
   if (s.has_parts() && !s.engine->backend().uses_host_memory()) {
     log("what stages and tensor ranks exchange goes through memory of the host");
   }

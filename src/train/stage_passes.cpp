@@ -105,11 +105,12 @@ void StagePasses::take(const PipelineAction& action) {
     return;
   }
   FINETUNE_CHECK(plan_.links != nullptr);
-  const Bert& bert = engine_.bert();
+  Bert& bert = engine_.bert();
   const DeviceBatch& batch = batch_in_slot(action);
   const ChunkSlot at{action.chunk, action.slot};
   switch (action.kind) {
     case receive_activation:
+      bert.make_room_for_input(at, batch);
       return plan_.links->receive(action, bert.input_of(at, batch));
     case send_activation:
       return plan_.links->send(action, bert.output_of(at, batch));
@@ -176,7 +177,7 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
                          int64_t(reinterpret_cast<intptr_t>(gradients)),
                          backward && accumulate};
   advance();
-  engine_.replay(key, work);
+  engine_.replay(at.slot, key, work);
   advance();
   if (scores) {
     backend.add_losses(losses(batch.sequences()), accumulate, step_.losses + micro.shard);

@@ -39,8 +39,8 @@ constexpr const char* kPlanExamples =
     "With --world a layout of replicas, pipeline stages and tensor ranks is forecast by formula\n"
     "alone, without data, weights or mpirun, for devices of one process each; without --tp and "
     "--pp\n"
-    "all layouts are compared. train has them on the CPU. What is said of time follows from the\n"
-    "rates above, which nobody has measured here.\n"
+    "all layouts are compared. What is said of time follows from the rates above, which nobody\n"
+    "has measured here.\n"
     "1f1b goes backward as soon as it can: SageMaker calls that interleaved. gpipe does all "
     "forward\n"
     "passes first: simple. interleaved has several chunks of layers a stage, as Megatron's. A "
@@ -49,7 +49,6 @@ constexpr const char* kPlanExamples =
 
 struct PlanOptions {
   TrainOptions train;
-  LayoutOptions layout;
   FormulaOptions formula;
   std::string config;
   int64_t processes = 0;  // not given
@@ -204,6 +203,7 @@ std::string host_text(const RunPlan& plan) {
   const MemoryForecast& m = plan.memory;
   std::string out = "\nmemory of the host, MiB\n";
   out += line("weights", megabytes(m.weights), "while they are read and written");
+  if (m.activations > 0) out += line("activations", megabytes(m.activations), "inputs of layers");
   out += line("data", megabytes(m.data), "vocabulary, texts and tokens, as measured here");
   out += line("program", megabytes(m.program), "and its libraries, as measured here");
   out += line("peak", megabytes(m.peak), "with the weights' file; forecast of peak_memory_mb");
@@ -297,7 +297,6 @@ void add_plan_command(Subcommand program, int&) {
   OptionBinder bind(command);
   for_each_option(options->train, bind);
   for_each_formula_option(options->formula, bind);
-  for_each_layout_option(options->layout, bind);
   command
       .add_option("--config", options->config,
                   "TOML file with the same names; the command line wins")
@@ -317,11 +316,11 @@ void add_plan_command(Subcommand program, int&) {
         throw usage_error("--processes ", options->processes, " and --world ",
                           *options->formula.world, " exclude each other");
       }
-      const LayoutPlan layout = plan_layout(options->train, options->layout, options->formula);
+      const LayoutPlan layout = plan_layout(options->train, options->formula);
       write_standard_output(options->train.json ? layout_plan_json(layout) : layout_text(layout));
       return;
     }
-    refuse_without_world(options->layout, options->formula);
+    refuse_without_world(options->formula);
     const RunPlan plan = plan_run(options->train, options->resolved_processes(), !options->no_time);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });

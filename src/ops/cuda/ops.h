@@ -31,6 +31,15 @@ void begin_replay(Context& context, const int64_t* key, int64_t count, Replay* r
 void end_replay(Context& context, bool* done);
 void give_up_replay(Context& context, const char* why);
 
+// host_copies.cu
+void make_host_copies(Context& context, int numbers, HostCopies** copies);
+void drop_host_copies(HostCopies* copies);
+void store_copy(Context& context, HostCopies* copies, int number, void* host, const void* from,
+                size_t bytes);
+void load_copy(Context& context, HostCopies* copies, int number, void* to, const void* host,
+               size_t bytes);
+void wait_for_copy(Context& context, HostCopies* copies, int number);
+
 // comm/nccl/peers.cu
 void device_id(Context& context, char* id);
 void make_peer_id(Context& context, PeerId* id);

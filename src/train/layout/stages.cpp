@@ -122,7 +122,8 @@ int64_t activation_slots(const Session& s) {
 void reserve_buffers(Session& s, BatchSize evaluation) {
   const BatchSize training = training_size(s, s.engine->backend());
   const LayoutGroups& groups = *s.groups;
-  s.engine->reserve(training, evaluation, s.options.recompute, activation_slots(s));
+  s.engine->reserve(training, evaluation, s.options.recompute, activation_slots(s),
+                    s.options.offload_activations.value_or(0));
   s.objective->reserve(s.engine->backend(), training.sequences);
   if (groups.layout().pp() > 1) {
     const auto capacity = size_t(training.tokens * s.model.config.hidden_size) * sizeof(float);
@@ -169,6 +170,7 @@ LayoutRun layout_run(const Session& s) {
       divided_up(samples_of_a_shard(s.options), run.micro_batches) * run.length;
   run.compute = s.options.precision == "bf16" ? DType::bf16 : DType::f32;
   run.recompute = s.options.recompute;
+  run.horizon = s.options.offload_activations.value_or(0);
   return run;
 }
 

@@ -1,5 +1,7 @@
-// Checks the options of a layout against each other.
+// Checks the options of a layout and of offload against each other.
 #include "train/options/layout_options.h"
+
+#include <string>
 
 #include "core/error.h"
 #include "distributed/layout/layout.h"
@@ -22,19 +24,15 @@ void validate_pipeline(const TrainOptions& o) {
   }
 }
 
-void validate(const LayoutOptions& o, const TrainOptions& train) {
-  for_each_layout_option(o, [](const OptionInfo& info, const std::optional<int64_t>& value) {
-    if (value) require_inside(info, *value);
-  });
-  validate_pipeline(train);
+void validate_offload(const TrainOptions& o, bool may_be_gpu) {
   if (!o.offload_activations) return;
-  if (!train.recompute) {
-    throw usage_error("--offload-activations ", *o.offload_activations,
-                      " needs --recompute: inputs of layers are what is moved");
+  const std::string name = concat("--offload-activations ", *o.offload_activations);
+  if (!o.recompute) {
+    throw usage_error(name, " needs --recompute: inputs of layers are what is moved");
   }
-  if (train.device == "cpu") {
-    throw usage_error("--offload-activations ", *o.offload_activations,
-                      " is for GPUs: with --device cpu activations are in the host's memory");
+  if (o.device == "cpu" || (o.device == "auto" && !may_be_gpu)) {
+    throw usage_error(name, " needs --device cuda: with --device ", o.device,
+                      " activations are in the host's memory");
   }
 }
 

@@ -38,14 +38,15 @@ constexpr OptionRange kPositiveFloat{.least = 0, .above_least = true, .as_float 
 struct OptionInfo {
   constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
                        OptionRange range_, std::string_view help_, std::string_view choices_ = "",
-                       std::string_view value_ = "")
+                       std::string_view value_ = "", int64_t bare_ = 0)
       : name(name_),
         group(group_),
         role(role_),
         help(help_),
         choices(choices_),
         value(value_),
-        range(range_) {}
+        range(range_),
+        bare(bare_) {}
   constexpr OptionInfo(std::string_view name_, std::string_view group_, OptionRole role_,
                        std::string_view help_, std::string_view choices_ = "",
                        std::string_view value_ = "")
@@ -59,7 +60,7 @@ struct OptionInfo {
   std::string_view choices;
   std::string_view value;  // what --help calls the value; of a number: N or X if empty
   OptionRange range;       // of a number
-  int64_t bare = 0;        // of a number: what the option means without a value; 0: it needs one
+  int64_t bare;            // of a number: what the option means without a value; 0: it needs one
 };
 
 }  // namespace finetune

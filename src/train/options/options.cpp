@@ -106,6 +106,7 @@ void validate(const TrainOptions& o) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }
   validate_pipeline(o);
+  validate_offload(o, false);
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");
   }

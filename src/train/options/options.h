@@ -81,6 +81,7 @@ struct TrainOptions {
   std::string device = "auto";
   std::optional<int64_t> threads;
   bool recompute = false;
+  std::optional<int64_t> offload_activations;  // the horizon in layers; none: they stay
   std::optional<int64_t> virtual_shards;
   bool shard_optimizer = false;
   bool no_deterministic = false;
@@ -257,6 +258,10 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"recompute", machine, run,
          "compute activations again in the backward pass: less memory, same result"},
         o.recompute);
+  visit({"offload-activations", machine, run, between(1, 4096),
+         "GPU, with --recompute: inputs of layers wait on the host, back N layers ahead (alone: 4)",
+         "", "[N]", 4},
+        o.offload_activations);
   visit({"shard-optimizer", machine, run,
          "each process keeps a part of the optimizer's state (always so on the CPU)"},
         o.shard_optimizer);

@@ -44,9 +44,9 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
 int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recompute) {
   const Head head = run.table.head();
   const ModelPart part = run.part ? *run.part : ModelPart::whole(run.config);
-  const int64_t training =
-      ActivationPlan::training_floats(run.config, head, part, run.compute, sizes.training.tokens,
-                                      sizes.training.sequences, recompute, run.slots);
+  const int64_t training = ActivationPlan::training_floats(
+      run.config, head, part, run.compute, sizes.training.tokens, sizes.training.sequences,
+      recompute, run.slots, recompute ? run.horizon : 0);
   const int64_t evaluation =
       ActivationPlan::inference_floats(run.config, head, part, run.compute, sizes.evaluation.tokens,
                                        sizes.evaluation.sequences, false);
@@ -164,6 +164,11 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
   m.optimizer = shared.moments * kFloatBytes;
   m.activations = activation_bytes(run, sizes, recompute);
   m.scratch = scratch_bytes(run, sizes);
+  const ModelPart part = run.part ? *run.part : ModelPart::whole(run.config);
+  m.offloaded = InputRing::make(run.config, run.table.head(), part, sizes.training.tokens,
+                                run.slots, recompute ? run.horizon : 0)
+                    .host_floats(run.slots) *
+                kFloatBytes;
   return m;
 }
 

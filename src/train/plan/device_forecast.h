@@ -33,6 +33,7 @@ struct DeviceRun {
   int64_t micro_batches = 0;        // of a shard in training; 0: by their tokens
   std::optional<ModelPart> part{};  // of a pipeline's stage; without: the whole model
   int64_t slots = 1;                // of its activations (Bert::reserve)
+  int64_t horizon = 0;              // of inputs that wait on the host, with recomputation alone
 };
 
 // Bytes.
@@ -42,6 +43,7 @@ struct DeviceForecast {
   int64_t optimizer = 0;    // m and v
   int64_t activations = 0;  // and the micro-batch
   int64_t scratch = 0;      // of the operations: rounded operands, partial sums, masks
+  int64_t offloaded = 0;    // in memory of the host, and no part of total()
 
   int64_t total() const { return weights + gradients + optimizer + activations + scratch; }
 };

@@ -215,8 +215,11 @@ StageMemory stage_memory(const LayoutRun& run, int stage) {
   } else if (run.horizon == 0) {
     m.kept = slots * tokens * (layers * 4 * h + inputs) + tokens * again;
   } else {
-    m.offloaded = slots * tokens * (layers * 4 * h + inputs);
-    m.kept = std::min((run.horizon + 1) * tokens * 4 * h, m.offloaded) + tokens * again;
+    // What one slot has at the most, where nothing is left for another slot.
+    const int64_t slot = tokens * (layers * 4 * h + inputs);
+    const int64_t ring = std::min((run.horizon + 1) * tokens * 4 * h, slot);
+    if (slots > 1 || ring < slot) m.offloaded = slots * slot;
+    m.kept = ring + tokens * again;
   }
   const int64_t wide = std::max(c.intermediate_size, 3 * h);
   // Of one tensor shard after the other; and a partial of each, where there are several.

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "distributed/layout/layout.h"
 #include "engine/engine.h"
+#include "train/options/layout_options.h"
 
 namespace finetune {
 namespace {
@@ -61,8 +62,9 @@ Rates rates_of(const FormulaOptions& o) {
           .offload_bandwidth = o.offload_bandwidth * giga};
 }
 
-void check(const TrainOptions& train, const LayoutOptions& layout, const FormulaOptions& formula) {
-  validate(layout, train);
+void check(const TrainOptions& train, const FormulaOptions& formula) {
+  validate_pipeline(train);
+  validate_offload(train, true);
   for_each_formula_option(formula, [](const OptionInfo& info, const auto& value) {
     if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>&>) {
       if (value) require_inside(info, *value);
@@ -88,7 +90,7 @@ struct GivenOption {
   std::string value;  // as text; of a number that was not given empty
 };
 
-std::vector<GivenOption> values_of(const LayoutOptions& layout, const FormulaOptions& formula) {
+std::vector<GivenOption> values_of(const FormulaOptions& formula) {
   std::vector<GivenOption> values;
   auto take = [&](const OptionInfo& info, const auto& value) {
     if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>&>) {
@@ -98,7 +100,6 @@ std::vector<GivenOption> values_of(const LayoutOptions& layout, const FormulaOpt
       values.push_back({info.name, concat(value)});
     }
   };
-  for_each_layout_option(layout, take);
   for_each_formula_option(formula, take);
   return values;
 }
@@ -106,9 +107,9 @@ std::vector<GivenOption> values_of(const LayoutOptions& layout, const FormulaOpt
 // Everything but the layout itself.
 class Planner {
  public:
-  Planner(const TrainOptions& train, const LayoutOptions& layout, const FormulaOptions& formula)
-      : train_(train), layout_(layout), world_(*formula.world) {
-    check(train, layout, formula);
+  Planner(const TrainOptions& train, const FormulaOptions& formula)
+      : train_(train), world_(*formula.world) {
+    check(train, formula);
     config_ = config_of(train, formula);
     const TaskKind task = task_named(train.task).value_or(TaskKind::classification);
     head_ = {traits_of(task).head, 2};
@@ -200,7 +201,7 @@ class Planner {
     // The device's fastest type where nothing else is asked for.
     run.compute = train_.precision == "fp32" ? DType::f32 : DType::bf16;
     run.recompute = train_.recompute;
-    run.horizon = layout_.offload_activations.value_or(0);
+    run.horizon = train_.offload_activations.value_or(0);
     cut_into_micro_batches(run);
     for (int s = 0; s < layout.pp(); ++s) {
       out.stages.push_back(stage_memory(run, s));
@@ -233,7 +234,6 @@ class Planner {
   }
 
   const TrainOptions& train_;
-  const LayoutOptions& layout_;
   int64_t world_;
   BertConfig config_;
   Head head_;
@@ -245,10 +245,9 @@ class Planner {
 
 }  // namespace
 
-LayoutPlan plan_layout(const TrainOptions& train, const LayoutOptions& layout,
-                       const FormulaOptions& formula) {
+LayoutPlan plan_layout(const TrainOptions& train, const FormulaOptions& formula) {
   FINETUNE_CHECK(formula.world);
-  return Planner(train, layout, formula).plan();
+  return Planner(train, formula).plan();
 }
 
 int64_t parse_size(std::string_view text, std::string_view option) {
@@ -271,8 +270,8 @@ int64_t parse_size(std::string_view text, std::string_view option) {
   return int64_t(*number * factor);
 }
 
-void refuse_without_world(const LayoutOptions& layout, const FormulaOptions& formula) {
-  const std::vector<GivenOption> given = values_of(layout, formula), defaults = values_of({}, {});
+void refuse_without_world(const FormulaOptions& formula) {
+  const std::vector<GivenOption> given = values_of(formula), defaults = values_of({});
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].value == defaults[i].value) continue;
     throw usage_error("--", given[i].name, " ", in_quotes(given[i].value),

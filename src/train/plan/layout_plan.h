@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "train/options/layout_options.h"
+#include "train/options/options.h"
 #include "train/plan/layout_forecast.h"
 
 namespace finetune {
 
-// What `plan --world` asks for beside train's options and those of the layout.
+// What `plan --world` asks for beside train's options.
 struct FormulaOptions {
   std::optional<int64_t> world;  // given: by formula
   int64_t hosts = 1;
@@ -85,14 +85,13 @@ struct LayoutPlan {
 };
 
 // Error(usage) for whatever is impossible, naming the numbers; Error(model) for a bad config.
-LayoutPlan plan_layout(const TrainOptions& train, const LayoutOptions& layout,
-                       const FormulaOptions& formula);
+LayoutPlan plan_layout(const TrainOptions& train, const FormulaOptions& formula);
 
 // "40G", "1.5T": powers of 1000; "40GiB": of 1024. Error(usage) naming `option`.
 int64_t parse_size(std::string_view text, std::string_view option);
 
 // Error(usage) naming the first of these options that has another value than its default: without
 // --world none of them has a meaning.
-void refuse_without_world(const LayoutOptions& layout, const FormulaOptions& formula);
+void refuse_without_world(const FormulaOptions& formula);
 
 }  // namespace finetune

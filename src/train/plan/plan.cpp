@@ -151,6 +151,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       p.backend->library_attention(),
       plan.micro_batches,
       held};
+  on_device.horizon = options.offload_activations.value_or(0);
   if (!p.backend->uses_host_memory()) {
     plan.device = plan_device(p, on_device, plan.micro_batch_tokens);
   }
@@ -173,8 +174,12 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       bytes_of_mb(resident_file_mb()),
       p.data_bytes};
   auto forecast = [&](const Workload& work, int64_t runs, int64_t tokens, bool recompute) {
-    return plan.device ? parts.forecast_beside_device(common)
-                       : parts.forecast(common, work, runs, tokens, recompute);
+    if (!plan.device) return parts.forecast(common, work, runs, tokens, recompute);
+    MemoryForecast m = parts.forecast_beside_device(common);
+    m.activations = plan.device->memory.offloaded;
+    m.peak += m.activations;
+    m.host += m.activations;
+    return m;
   };
   plan.memory = forecast(plan.work, plan.micro_batches, plan.micro_batch_tokens, options.recompute);
 

@@ -99,7 +99,8 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   const BatchSize largest =
       reserved_size(engine.backend(),
                     micro_batch_limits(objective->samples(), micro_batching(run.options), shard));
-  engine.reserve(largest, work.evaluation, run.options.recompute);
+  engine.reserve(largest, work.evaluation, run.options.recompute, 1,
+                 run.options.offload_activations.value_or(0));
   objective->reserve(engine.backend(), largest.sequences);
   TimeForecast time;
   {

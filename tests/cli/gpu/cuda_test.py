@@ -249,6 +249,37 @@ def test_default_micro_batches(directory):
     assert facts_of(out)["weights_sha256"] == bits
 
 
+def test_offload(directory):
+    """Inputs of layers wait on the host: the same bits, as much less memory as plan says, and a clear end where the host
+    has too little or a copy fails."""
+    prepared()
+    line = [*LABELS, "--device", "cuda", "--recompute", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 3]
+    bits, peaks = set(), []
+    for precision in ("fp32", "bf16"):
+        for offload in ([], ["--offload-activations=1"], ["--offload-activations"]):
+            run = directory / "run"
+            options = [*line, *offload, "--precision", precision]
+            succeed(*options, "--output", run, "--overwrite")
+            log = (run / "log.txt").read_text()
+            assert ("loading horizon" in log) == (offload == ["--offload-activations=1"]), log
+            bits.add((precision, facts_of(run)["weights_sha256"]))
+            peaks.append(metrics_of(run)["device_peak_memory_mb"])
+            plan = json.loads(succeed("plan", *options[1:], "--no-time", "--json").out)
+            assert -0.01 < plan["device_peak_memory_mb"] - peaks[-1] < plan["device_scratch_mb"], (plan, peaks)
+    assert len(bits) == 2, bits
+    # Of the tiny model's two layers all inputs are within the default horizon.
+    assert peaks[1] < peaks[0] == peaks[2] and peaks[4] < peaks[3] == peaks[5], peaks
+    line += ["--offload-activations", 1, "--output", directory / "failing"]
+    if HOST_MODULE:
+        for call, words in (("cudaMallocHost 3", ["MiB of memory for copies of the GPU"]),
+                            ("download 2", ["the GPU failed at copying to the host"])):
+            fail(5, *line, env={"HOST_CUDA_FAILS": call}, words=words)
+    line = line[:line.index("--recompute")] + line[line.index("--recompute") + 1:]
+    fail(2, *line, words=["--offload-activations 1", "--recompute"])
+    fail(2, *line, "--recompute", "--device", "cpu", words=["--offload-activations 1", "--device cuda"])
+    assert not (directory / "failing" / "model").exists()
+
+
 def test_plan(directory):
     prepared()
     plan = json.loads(succeed("plan", *LABELS[1:], "--device", "cuda", "--json").out)

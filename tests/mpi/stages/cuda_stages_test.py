@@ -77,6 +77,16 @@ def test_stages_of_replicas_with_a_device_each(directory):
     same_on(directory, [*line, "--freeze", 2], (4, 1, EACH, "--pp", 2, "--pipeline-schedule", "gpipe"))
 
 
+def test_inputs_of_layers_on_the_host(directory):
+    """Of several micro-batches at once, of whole stages and chunks of them."""
+    offload = ["--recompute", "--offload-activations=1"]
+    line = [*options_of(model_of(directory, QA_MODEL), *QUESTIONS), "--precision", "fp32", "--virtual-shards", 1,
+            "--micro-batches", 4]
+    same_on(directory, line, (1, 1, None, *offload), (2, 1, None, "--pp", 2, *offload),
+            (2, 1, None, "--pp", 2, "--pipeline-schedule", "gpipe", *offload),
+            (2, 1, None, "--pp", 2, "--pipeline-schedule", "interleaved", *offload))
+
+
 def graphs_of(directory, processes, *line, env=None):
     """Runs; how many graphs each rank has launched."""
     report = directory / "report"

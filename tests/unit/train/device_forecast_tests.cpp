@@ -144,6 +144,21 @@ TEST_CASE("a GPU's memory: a number of micro-batches decides in place of their t
   CHECK(contains(error.what(), "more --micro-batches need less"));
 }
 
+TEST_CASE("a GPU's memory: a horizon of inputs, the others are on the host") {
+  Case c;
+  c.run.evaluation.reset();
+  const DeviceForecast kept = forecast_device_memory(c.run, 2048, true);
+  CHECK(kept.offloaded == 0);
+  c.run.horizon = 4;
+  const DeviceForecast moved = forecast_device_memory(c.run, 2048, true);
+  const int64_t tensors = 1 + c.config.num_hidden_layers, tensor = moved.offloaded / tensors;
+  CHECK(tensor % (16 * c.config.hidden_size) == 0);  // of the largest micro-batch, in fp32
+  CHECK(kept.activations - moved.activations == (tensors - 5) * tensor);
+  CHECK(forecast_device_memory(c.run, 2048, false).offloaded == 0);
+  c.run.horizon = tensors;
+  CHECK(forecast_device_memory(c.run, 2048, true).activations == kept.activations);
+}
+
 TEST_CASE("micro-batches by default: from the model's shape and the size of the device's memory") {
   const BertConfig base = named_shape("base"), large = named_shape("large");
   constexpr int64_t kGiB = int64_t{1} << 30;

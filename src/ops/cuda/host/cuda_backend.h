@@ -30,6 +30,7 @@ class CudaBackend : public Backend {
   std::shared_ptr<void> allocate(size_t bytes) override;
   bool uses_host_memory() const override { return false; }
   std::shared_ptr<void> allocate_on_host(size_t bytes) override;
+  std::unique_ptr<HostCopies> make_host_copies(int numbers) override;
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
   void start_download(const void* from, size_t bytes) override;
@@ -51,6 +52,7 @@ class CudaBackend : public Backend {
 
  private:
   class Connected;  // its DevicePeers
+  class Copies;     // its HostCopies
   // An argument as a function of the table takes it: a tensor as f32, as bf16, or as what it is.
   template <typename To, typename From>
   To crossed(const From& argument) const {

@@ -76,6 +76,8 @@ enum Replay : int {
 
 struct Context;  // one device: its stream, libraries and scratch memory
 
+struct HostCopies;  // host_copies.cu
+
 // Processes that each have a device of their own: comm/nccl.
 struct Peers;
 struct PeerId {
@@ -202,6 +204,15 @@ struct Functions {
   int (*mark)(Context*, Peers*, int place);
   int (*begin_beside)(Context*, Peers*, int place);
   int (*end_beside)(Context*, Peers*);
+
+  // Copies beside the context's stream, in their order, each behind what the stream has so far.
+  // wait_for_copy: what the stream gets from then on is behind the last copy of this number. They
+  // live no longer than the context.
+  int (*make_host_copies)(Context*, int numbers, HostCopies** copies);
+  void (*drop_host_copies)(HostCopies*);
+  int (*store_copy)(Context*, HostCopies*, int number, void* host, const void* from, size_t bytes);
+  int (*load_copy)(Context*, HostCopies*, int number, void* to, const void* host, size_t bytes);
+  int (*wait_for_copy)(Context*, HostCopies*, int number);
 
   // "cuDNN 9.19.0": whose attention of long sequences it is (fused.h); "": the module's own
   const char* (*attention_library)(const Context* context);

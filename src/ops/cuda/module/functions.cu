@@ -99,6 +99,11 @@ const Functions& functions() {
       .mark = Call<mark>::of,
       .begin_beside = Call<begin_beside>::of,
       .end_beside = Call<end_beside>::of,
+      .make_host_copies = Call<make_host_copies>::of,
+      .drop_host_copies = drop_host_copies,
+      .store_copy = Call<store_copy>::of,
+      .load_copy = Call<load_copy>::of,
+      .wait_for_copy = Call<wait_for_copy>::of,
       .attention_library = attention_library,
   };
   return table;

@@ -352,6 +352,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  if (host_cuda::fails("cudaMallocHost")) return cudaErrorMemoryAllocation;
   *memory = std::malloc(bytes);
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }

@@ -230,6 +230,12 @@ TEST_CASE("offload leaves a horizon of inputs on the device, recompute the input
   run.horizon = 4;
   CHECK(stage_memory(run, 0).kept == 5 * input + layer);
   CHECK(stage_memory(run, 0).offloaded == 2 * slot);
+  // A horizon of all that a slot has: nothing of one slot is moved, of two all is.
+  run.horizon = 9;
+  CHECK(stage_memory(run, 0).kept == slot + layer);
+  CHECK(stage_memory(run, 0).offloaded == 2 * slot);
+  CHECK(stage_memory(run, 1).kept == 7 * input + layer);
+  CHECK(stage_memory(run, 1).offloaded == 0);
   // One of two processes' four shards: a sum of two, and one that is computed.
   const int64_t gradients = stage_memory(run, 0).gradients;
   CHECK(gradients == 4 * stage_memory(run, 0).parameters);
