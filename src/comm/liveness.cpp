@@ -264,9 +264,10 @@ int Wait::late_and_running() const {
   return -1;
 }
 
-int Wait::late_and_stopped() const {
+int Wait::stopped(bool late_alone) const {
   for (int i : awaited_.processes) {
-    if (is_late(i) && process_status(liveness_.control_.slot(i).pid).stopped()) return i;
+    if (i == liveness_.local_rank_ || (late_alone && !is_late(i))) continue;
+    if (process_status(liveness_.control_.slot(i).pid).stopped()) return i;
   }
   return -1;
 }
@@ -287,7 +288,9 @@ void Wait::look() {
   }
   const double quiet = quiet_.look();
   if (limit <= 0 || waited < limit) return;
-  const int stopped = late_and_stopped(), late = stopped < 0 && ran >= limit ? running : stopped;
+  // One may be stopped after it has come and before it has told the others.
+  const int stopped = this->stopped(quiet < limit);
+  const int late = stopped < 0 && ran >= limit ? running : stopped;
   const std::string time = concat(" has not come for ", limit, " s");
   if (late >= 0) {
     liveness_.give_up(concat("finetune: error: ", liveness_.name(late), time, " (",

@@ -106,8 +106,8 @@ class Wait {
 
  private:
   bool is_late(int local_rank) const;
-  int late_and_running() const;  // a local rank, or -1
-  int late_and_stopped() const;
+  int late_and_running() const;        // a local rank, or -1
+  int stopped(bool late_alone) const;  // the same
   void mark(bool waiting);
 
   Liveness& liveness_;
