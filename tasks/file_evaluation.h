@@ -10,7 +10,8 @@ namespace finetune {
 class FileEvaluation : public Evaluation {
  public:
   virtual Head head() const = 0;
-  virtual int64_t max_length() const = 0;  // of a sample, in tokens
+  virtual int64_t max_length() const = 0;                     // of a sample, in tokens
+  virtual std::vector<std::string> metric_names() const = 0;  // all that metrics() can give
   // Lines for the log: sizes and labels; after all samples what only tokenizing tells.
   virtual std::vector<std::string> describe() const = 0;
   virtual std::vector<std::string> describe_samples() const = 0;

@@ -16,6 +16,7 @@
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/record/result_line.h"
+#include "train/run/junit.h"
 
 namespace finetune {
 namespace {
@@ -51,6 +52,9 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
         concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
   }
   AssertionReport report = evaluate_assertions(session.assertions, metrics);
+  if (const std::string& junit = session.given.junit; !junit.empty()) {
+    write_junit(junit, junit_xml("train", session.given.output, report, metrics));
+  }
   outcome.gate_table = report.table;
   outcome.code = report.passed ? ExitCode::done : ExitCode::assertion;
   return outcome;

@@ -25,6 +25,7 @@
 #include "train/options/option_values.h"
 #include "train/plan/disk_forecast.h"
 #include "train/resume.h"
+#include "train/run/junit.h"
 #include "train/run/metrics_files.h"
 #include "train/run/process_check.h"
 #include "train/run/run_setup.h"
@@ -119,6 +120,7 @@ void Preparation::look_at_output() {
   agree_on_errors(comm_, [&] {
     if (!s_.leads()) return;
     check_output(options.output, output_mode(options));
+    if (!options.junit.empty()) check_junit_output(options.junit);
     if (!options.resume || output_state(options.output) != OutputState::run) return;
     s_.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
     if ((s_.finished = is_finished(*s_.directory))) {
@@ -225,7 +227,7 @@ void Preparation::read_data_and_model(int own_threads) {
   if (s_.leads() && options.overwrite) {
     std::vector<fs::path> inputs = data_files(options);
     for (auto& file : model_files(s_.model, *source_)) inputs.push_back(std::move(file));
-    if (!options.baseline.empty()) inputs.emplace_back(options.baseline);
+    inputs.insert(inputs.end(), options.baselines.begin(), options.baselines.end());
     check_inputs_survive(options.output, inputs);
   }
   open_data_files();

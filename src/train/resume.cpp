@@ -187,14 +187,7 @@ void take_finished_sums(const RunDirectory& directory, CheckpointState& state) {
 
 std::vector<Assertion> read_assertions(const TrainOptions& options,
                                        const std::vector<std::string>& available) {
-  std::vector<Assertion> assertions;
-  for (const std::string& text : options.assertions) assertions.push_back(parse_assertion(text));
-  for (auto& assertion :
-       baseline_assertions(options.baseline, options.tolerances, larger_is_better)) {
-    assertions.push_back(std::move(assertion));
-  }
-  check_assertions(assertions, available);
-  return assertions;
+  return gates_of(options.assertions, options.baselines, options.tolerances, available);
 }
 
 void describe_continuation(const fs::path* checkpoint, const CheckpointState& state,

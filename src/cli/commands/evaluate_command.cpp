@@ -19,6 +19,8 @@
 #include "tasks/registry.h"
 #include "train/record/result_line.h"
 #include "train/run/evaluation_directory.h"
+#include "train/run/gates.h"
+#include "train/run/junit.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"
@@ -31,6 +33,8 @@ struct EvaluateOptions {
   InferenceOptions inference;
   std::vector<std::string> data;
   std::string output;
+  std::vector<std::string> assertions, baselines, tolerances;
+  std::string junit;
   int64_t max_samples = 0;
   RowWords rows;
   bool ignore_unknown_labels = false;
@@ -59,10 +63,12 @@ void check_output(const EvaluateOptions& o) {
 struct Subject {
   FineTuned model;
   std::unique_ptr<FileEvaluation> evaluation;
+  std::vector<Assertion> gates;
 };
 
 std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   check_output(o);
+  if (!o.junit.empty()) check_junit_output(o.junit);
   auto subject = std::make_unique<Subject>();
   FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
@@ -78,6 +84,8 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.rows = row_options(o.rows, model.kind, o.inference.model);
   options.ignore_unknown_labels = o.ignore_unknown_labels;
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
+  subject->gates =
+      gates_of(o.assertions, o.baselines, o.tolerances, subject->evaluation->metric_names());
   return subject;
 }
 
@@ -128,7 +136,21 @@ RunIdentity identity_of(const EvaluateOptions& o, const FineTuned& model) {
           model.weights_sha256};
 }
 
-void run(const EvaluateOptions& o) {
+// Of the process that has the metrics.
+ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gates,
+                     const Metrics& metrics) {
+  const AssertionReport report = evaluate_assertions(gates, metrics);
+  if (!o.junit.empty()) {
+    write_junit(o.junit, junit_xml("evaluate", o.inference.model, report, metrics));
+  }
+  if (o.json)
+    std::fputs(report.table.c_str(), stderr);
+  else
+    write_standard_output(report.table);
+  return report.passed ? ExitCode::done : ExitCode::assertion;
+}
+
+void run(const EvaluateOptions& o, int& exit_code) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
   agree_on_errors(comm, [&] {
@@ -137,7 +159,14 @@ void run(const EvaluateOptions& o) {
   });
   InferenceOptions inference = o.inference;
   inference.sum_weights = o.json;
-  if (comm.rank() != 0) return serve_inference(inference, comm);
+  // One exit code of all.
+  int64_t code = 0;
+  if (comm.rank() != 0) {
+    serve_inference(inference, comm);
+    comm.broadcast(&code, sizeof code, 0);
+    exit_code = int(code);
+    return;
+  }
   FineTuned& model = subject->model;
   FileEvaluation* evaluation = subject->evaluation.get();
   load_fine_tuned(model, inference, evaluation->head(), evaluation->max_length(), comm);
@@ -170,17 +199,19 @@ void run(const EvaluateOptions& o) {
   }
   if (o.json) {
     write_standard_output(result_line(identity_of(o, model), metrics));
-    return;
   }
-  for (const auto& [name, value] : metrics) {
+  for (const auto& [name, value] : o.json ? Metrics() : metrics) {
     std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');
     write_standard_output(concat(name, padding, " ", format_number(value), "\n"));
   }
+  code = int64_t(check_gates(o, subject->gates, metrics));
+  comm.broadcast(&code, sizeof code, 0);
+  exit_code = int(code);
 }
 
 }  // namespace
 
-void add_evaluate_command(Subcommand program, int&) {
+void add_evaluate_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
       "evaluate", "Metrics of a fine-tuned model on data with labels or answers");
   auto o = std::make_shared<EvaluateOptions>();
@@ -199,6 +230,31 @@ void add_evaluate_command(Subcommand program, int&) {
       .add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
                 "count labels the model lacks as wrong")
       .group("Data");
+  command
+      .add_option("--assert", o->assertions,
+                  "fail with exit 7 unless a metric holds: \"eval_f1>=88\"; repeatable")
+      .type_name("METRIC>=X")
+      .expected(1)
+      .take_all()
+      .group("Regression gates");
+  command
+      .add_option("--baseline", o->baselines,
+                  "metrics.json, or the directory, of earlier runs or evaluations; of several the "
+                  "mean and its noise")
+      .type_name("FILE...")
+      .expected(1, 1 << 20)
+      .group("Regression gates");
+  command
+      .add_option("--tolerance", o->tolerances,
+                  "metric=how much worse than the baseline it may be, or eval_f1=1%; repeatable")
+      .type_name("METRIC=X")
+      .expected(1)
+      .take_all()
+      .group("Regression gates");
+  command
+      .add_option("--junit", o->junit, "write the gates as a JUnit file, whether they hold or not")
+      .type_name("FILE")
+      .group("Regression gates");
   command.add_option("--output", o->output, "directory for metrics.json and the predictions")
       .type_name("DIR")
       .group("Output");
@@ -211,8 +267,10 @@ void add_evaluate_command(Subcommand program, int&) {
   command.footer(
       "Examples:\n"
       "  finetune evaluate --model runs/a/model --data test.csv\n"
-      "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json");
-  command.callback([o] { run(*o); });
+      "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json\n"
+      "  finetune evaluate --model runs/a --data test.csv --assert \"eval_accuracy>=0.9\" --junit "
+      "gates.xml");
+  command.callback([o, &exit_code] { run(*o, exit_code); });
 }
 
 }  // namespace finetune

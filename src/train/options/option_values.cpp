@@ -35,10 +35,10 @@ void make_absolute(std::string& path) {
 }  // namespace
 
 TrainOptions with_absolute_paths(TrainOptions options) {
-  for (std::string* path : {&options.model, &options.output, &options.baseline}) {
+  for (std::string* path : {&options.model, &options.output}) {
     make_absolute(*path);
   }
-  for (auto* paths : {&options.train, &options.eval}) {
+  for (auto* paths : {&options.train, &options.eval, &options.baselines}) {
     for (std::string& path : *paths) make_absolute(path);
   }
   return options;

@@ -121,11 +121,14 @@ void validate(const TrainOptions& o) {
     throw usage_error(o.early_stopping > 0 ? "--early-stopping" : "--best-metric",
                       " needs evaluation data: give --eval or --eval-fraction");
   }
-  if (!o.tolerances.empty() && o.baseline.empty()) {
+  if (!o.tolerances.empty() && o.baselines.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
   }
   if (!o.time_limit.empty()) parse_duration(o.time_limit, "--time-limit");
   comm_timeout_seconds(o);
+  for (const std::string& path : o.baselines) {
+    if (path.empty()) throw usage_error("--baseline: its value is empty");
+  }
   for (const std::string& text : o.assertions) parse_assertion(text);
 }
 

@@ -98,8 +98,9 @@ struct TrainOptions {
 
   std::string time_limit;
   std::vector<std::string> assertions;
-  std::string baseline;
+  std::vector<std::string> baselines;
   std::vector<std::string> tolerances;
+  std::string junit;
   bool json = false;
   bool quiet = false;
   bool no_progress = false;
@@ -313,11 +314,18 @@ void for_each_option(Options& o, Visit&& visit) {
          "fail with exit 7 unless a final metric holds: \"eval_f1>=88\"; repeatable", "",
          "METRIC>=X"},
         o.assertions);
-  visit({"baseline", gate, run, "metrics.json of an earlier run to compare with", "", "FILE"},
-        o.baseline);
-  visit({"tolerance", gate, run, "metric=how much worse than the baseline it may be; repeatable",
-         "", "METRIC=X"},
+  visit({"baseline", gate, run,
+         "metrics.json, or the directory, of earlier runs to compare with; of several the mean and "
+         "its noise",
+         "", "FILE..."},
+        o.baselines);
+  visit({"tolerance", gate, run,
+         "metric=how much worse than the baseline it may be, or eval_f1=1%; repeatable", "",
+         "METRIC=X"},
         o.tolerances);
+  visit({"junit", gate, session, "write the gates as a JUnit file, whether they hold or not", "",
+         "FILE"},
+        o.junit);
 
   visit({"output", output, run, "required: directory of the run; must not exist or be empty", "",
          "DIR"},

@@ -47,7 +47,7 @@ void Canvas::close(std::string_view element, std::string_view tooltip) {
   if (tooltip.empty())
     svg_ += "/>\n";
   else
-    svg_ += concat("><title>", html_escaped(tooltip), "</title></", element, ">\n");
+    svg_ += concat("><title>", markup_escaped(tooltip), "</title></", element, ">\n");
 }
 
 void Canvas::line(double x1, double y1, double x2, double y2, std::string_view style) {
@@ -84,12 +84,12 @@ void Canvas::text(double x, double y, Anchor anchor, std::string_view text,
                   std::string_view style) {
   svg_ += concat("<text x=\"", coordinate(x), "\" y=\"", coordinate(y), "\" text-anchor=\"",
                  anchor_name(anchor), "\"", style.empty() ? "" : concat(" class=\"", style, "\""),
-                 ">", html_escaped(text), "</text>\n");
+                 ">", markup_escaped(text), "</text>\n");
 }
 
 void Canvas::upward_text(double x, double y, std::string_view text) {
   svg_ += concat("<text transform=\"translate(", coordinate(x), " ", coordinate(y),
-                 ") rotate(-90)\" text-anchor=\"start\">", html_escaped(text), "</text>\n");
+                 ") rotate(-90)\" text-anchor=\"start\">", markup_escaped(text), "</text>\n");
 }
 
 PlotArea::PlotArea(double left, double top, double right, double bottom, Interval x, Interval y)

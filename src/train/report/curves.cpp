@@ -95,7 +95,7 @@ std::string curves_html(const std::vector<RunRecord>& runs) {
     out += concat(
         "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><polyline "
         "points=\"0,4 28,4\" class=\"",
-        line_style(r), "\"/></svg><bdi>", html_escaped(names[r], 300), "</bdi></li>\n");
+        line_style(r), "\"/></svg><bdi>", markup_escaped(names[r], 300), "</bdi></li>\n");
   }
   out += "</ul>\n<div class=\"figures\">\n";
   bool any = false;

@@ -112,7 +112,7 @@ std::string evaluation_html(const RunRecord& run) {
     throw;
   } catch (const std::exception& error) {
     return concat("<p class=\"note\">The predictions of this run are not shown: ",
-                  html_escaped(error.what(), 1000), ".</p>\n");
+                  markup_escaped(error.what(), 1000), ".</p>\n");
   }
 }
 

@@ -1,43 +1,16 @@
 // Escapes text and writes tables and figures.
 #include "train/report/html.h"
 
-#include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/report/scale.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
 
-std::string html_escaped(std::string_view text, size_t limit) {
-  std::string out;
-  for (char c : printable(text, limit)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& header) {
-  html_ = concat("<table>\n<caption>", html_escaped(caption), "</caption>\n<thead><tr>");
+  html_ = concat("<table>\n<caption>", markup_escaped(caption), "</caption>\n<thead><tr>");
   for (const std::string& name : header) {
-    html_ += concat("<th scope=\"col\">", html_escaped(name, 200), "</th>");
+    html_ += concat("<th scope=\"col\">", markup_escaped(name, 200), "</th>");
   }
   html_ += "</tr></thead>\n<tbody>\n";
 }
@@ -52,7 +25,7 @@ HtmlTable& HtmlTable::cell(const std::string& content) {
 
 // Text of any writing direction does not disturb what stands beside it.
 HtmlTable& HtmlTable::text(std::string_view text, size_t limit) {
-  return cell(concat("<td dir=\"auto\">", html_escaped(text, limit)));
+  return cell(concat("<td dir=\"auto\">", markup_escaped(text, limit)));
 }
 
 HtmlTable& HtmlTable::number(double value) {
@@ -70,7 +43,7 @@ void HtmlTable::end_row() {
 }
 
 void HtmlTable::note(std::string_view text) {
-  note_ = concat("<p class=\"note\">", html_escaped(text), "</p>\n");
+  note_ = concat("<p class=\"note\">", markup_escaped(text), "</p>\n");
 }
 
 std::string HtmlTable::html() const {
@@ -78,7 +51,7 @@ std::string HtmlTable::html() const {
 }
 
 std::string figure_html(const Picture& picture, const HtmlTable& table) {
-  const std::string title = html_escaped(picture.title);
+  const std::string title = markup_escaped(picture.title);
   std::string out = concat("<figure", picture.own_width ? " class=\"wide\"" : "", ">\n<figcaption>",
                            title, "</figcaption>\n");
   if (picture.own_width) {
@@ -88,11 +61,11 @@ std::string figure_html(const Picture& picture, const HtmlTable& table) {
   const std::string width = report_number(picture.width), height = report_number(picture.height);
   out += concat("<svg role=\"img\" viewBox=\"0 0 ", width, " ", height, "\"",
                 picture.own_width ? concat(" width=\"", width, "\" height=\"", height, "\"") : "",
-                ">\n<title>", title, "</title>\n<desc>", html_escaped(picture.description),
+                ">\n<title>", title, "</title>\n<desc>", markup_escaped(picture.description),
                 "</desc>\n", picture.svg, "</svg>\n");
   if (picture.own_width) out += "</div>\n";
   if (!picture.note.empty()) {
-    out += concat("<p class=\"note\">", html_escaped(picture.note), "</p>\n");
+    out += concat("<p class=\"note\">", markup_escaped(picture.note), "</p>\n");
   }
   return concat(out,
                 "<details><summary>The numbers</summary>\n<div class=\"scroll\" tabindex=\"0\" ",

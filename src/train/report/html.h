@@ -6,11 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace finetune {
+#include "core/text/markup.h"
 
-// What printable() shows of `text`, and of that at most `limit` bytes, for a place between tags or
-// in a quoted attribute.
-std::string html_escaped(std::string_view text, size_t limit = std::string_view::npos);
+namespace finetune {
 
 // A table of text and numbers, row by row.
 class HtmlTable {

@@ -24,7 +24,7 @@ constexpr std::string_view kPolicy =
 
 std::string run_html(const RunRecord& run, const std::string& name, size_t number, bool open) {
   return concat("<section id=\"run-", number, "\">\n<details class=\"run\"", open ? " open" : "",
-                "><summary><h2><bdi>", html_escaped(name, 300), "</bdi></h2></summary>\n",
+                "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi></h2></summary>\n",
                 facts_html(run), "<h3>Evaluation</h3>\n", evaluation_html(run),
                 "</details>\n</section>\n");
 }
@@ -36,13 +36,13 @@ std::string report_html(const std::vector<RunRecord>& runs) {
   const std::string title = runs.size() == 1 ? names[0] : concat(runs.size(), " runs");
   std::string out =
       concat(kPageBegin, FINETUNE_VERSION, "\">\n", kPolicy,
-             "<title>finetune report: ", html_escaped(title, 300), "</title>\n<style>\n",
+             "<title>finetune report: ", markup_escaped(title, 300), "</title>\n<style>\n",
              kPageStyle, "</style>\n</head>\n<body>\n<main>\n<h1>finetune report: <bdi>",
-             html_escaped(title, 300), "</bdi></h1>\n");
+             markup_escaped(title, 300), "</bdi></h1>\n");
   if (runs.size() > 1) {
     out += "<nav aria-label=\"Runs\"><ul>\n";
     for (size_t r = 0; r < runs.size(); ++r) {
-      out += concat("<li><a href=\"#run-", r + 1, "\"><bdi>", html_escaped(names[r], 300),
+      out += concat("<li><a href=\"#run-", r + 1, "\"><bdi>", markup_escaped(names[r], 300),
                     "</bdi></a></li>\n");
     }
     out += "</ul></nav>\n";

@@ -5,9 +5,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/error.h"
+#include "core/files/files.h"
 #include "core/text/printable.h"
+#include "train/compare/comparison.h"
+#include "train/compare/noise.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -57,6 +61,72 @@ std::string shown(double value) {
   return format_number(value);
 }
 
+struct Baseline {
+  fs::path file;
+  std::map<std::string, double> metrics;
+};
+
+// A run or an evaluation stands for its metrics.json.
+std::vector<Baseline> read_baselines(const std::vector<std::string>& paths) {
+  std::vector<Baseline> baselines;
+  for (const std::string& path : paths) {
+    const bool is_directory = directory_exists(path, ExitCode::usage);
+    Baseline one{is_directory ? fs::path(path) / "metrics.json" : fs::path(path), {}};
+    for (const Baseline& other : baselines) {
+      std::error_code error;
+      if (other.file == one.file || fs::equivalent(other.file, one.file, error)) {
+        throw usage_error("--baseline ", path, ": is given twice");
+      }
+    }
+    one.metrics = read_metrics(one.file);
+    baselines.push_back(std::move(one));
+  }
+  return baselines;
+}
+
+struct Tolerance {
+  std::string metric;
+  double value = 0;
+  bool is_relative = false;  // in percent
+};
+
+Tolerance parse_tolerance(const std::string& text) {
+  const size_t at = text.find('=');
+  Tolerance out{std::string(trim(std::string_view(text).substr(0, at))), 0, false};
+  std::optional<double> value;
+  if (at != std::string::npos) {
+    std::string_view number = trim(std::string_view(text).substr(at + 1));
+    out.is_relative = number.ends_with('%');
+    if (out.is_relative) number = trim(number.substr(0, number.size() - 1));
+    value = parse_double(number);
+  }
+  if (!is_metric_name(out.metric) || !value || !(*value >= 0) || !std::isfinite(*value)) {
+    throw usage_error("--tolerance ", in_quotes(text),
+                      ": write METRIC=NUMBER or METRIC=NUMBER% (not negative), as in --tolerance "
+                      "eval_f1=0.3");
+  }
+  out.value = *value;
+  return out;
+}
+
+double value_in(const Baseline& baseline, const Tolerance& tolerance, const std::string& text) {
+  const auto found = baseline.metrics.find(tolerance.metric);
+  if (found != baseline.metrics.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& entry : baseline.metrics) {
+    names.push_back(printable(entry.first, kLongestMetricName));
+  }
+  throw usage_error("--tolerance ", in_quotes(text), ": ", baseline.file.string(), " has no ",
+                    tolerance.metric, "; it has ", join_some(names, kMostMetricNames));
+}
+
+// How far from the mean of some runs one more may lie (95 %, both sides).
+double noise_of_one_more(const Estimate& estimate) {
+  if (estimate.runs < 2) return 0;
+  const double n = double(estimate.runs);
+  return student_95(n - 1) * estimate.sd * std::sqrt(1 + 1 / n);
+}
+
 }  // namespace
 
 bool Assertion::holds(double value) const {
@@ -90,44 +160,50 @@ Assertion parse_assertion(std::string_view text) {
 }
 
 std::vector<Assertion> baseline_assertions(
-    const std::filesystem::path& baseline, const std::vector<std::string>& tolerances,
+    const std::vector<std::string>& baselines, const std::vector<std::string>& tolerances,
     const std::function<bool(const std::string&)>& larger_is_better) {
-  if (baseline.empty() && tolerances.empty()) return {};
-  if (baseline.empty())
+  if (baselines.empty() && tolerances.empty()) return {};
+  if (baselines.empty())
     throw usage_error("--tolerance needs --baseline FILE (an earlier metrics.json)");
   if (tolerances.empty()) {
     throw usage_error("--baseline needs at least one --tolerance, as in --tolerance eval_f1=0.3");
   }
-  std::map<std::string, double> earlier = read_metrics(baseline);
+  const std::vector<Baseline> earlier = read_baselines(baselines);
   std::vector<Assertion> assertions;
   for (const std::string& text : tolerances) {
-    size_t at = text.find('=');
-    std::string name(trim(std::string_view(text).substr(0, at)));
-    auto tolerance = at == std::string::npos
-                         ? std::nullopt
-                         : parse_double(trim(std::string_view(text).substr(at + 1)));
-    if (!is_metric_name(name) || !tolerance || !(*tolerance >= 0) || !std::isfinite(*tolerance)) {
-      throw usage_error("--tolerance ", in_quotes(text),
-                        ": write METRIC=NUMBER (absolute, not negative), as in --tolerance "
-                        "eval_f1=0.3");
-    }
-    auto found = earlier.find(name);
-    if (found == earlier.end()) {
-      std::vector<std::string> names;
-      for (const auto& entry : earlier) names.push_back(printable(entry.first, kLongestMetricName));
-      throw usage_error("--tolerance ", in_quotes(text), ": ", baseline.string(), " has no ", name,
-                        "; it has ", join_some(names, kMostMetricNames));
-    }
-    bool larger = larger_is_better(name);
-    double bound = larger ? found->second - *tolerance : found->second + *tolerance;
+    const Tolerance tolerance = parse_tolerance(text);
+    std::vector<double> values;
+    for (const Baseline& one : earlier) values.push_back(value_in(one, tolerance, text));
+    const Estimate estimate = estimate_of(values);
+    const double worse =
+        tolerance.is_relative ? tolerance.value / 100 * std::abs(estimate.mean) : tolerance.value;
+    const double noise = noise_of_one_more(estimate);
+    const bool larger = larger_is_better(tolerance.metric);
+    const double bound = larger ? estimate.mean - worse - noise : estimate.mean + worse + noise;
     // 88.3 - 0.3 is not quite 88 in binary: a value on the bound must pass.
-    double slack = 1e-12 * std::max(std::abs(found->second), *tolerance);
-    assertions.push_back(
-        {name, larger ? Comparison::at_least : Comparison::at_most,
-         larger ? bound - slack : bound + slack,
-         concat("baseline ", shown(found->second), larger ? " - " : " + ", shown(*tolerance))});
+    const double slack = 1e-12 * std::max(std::abs(estimate.mean), worse);
+    const char* sign = larger ? " - " : " + ";
+    std::string note =
+        concat(estimate.runs == 1 ? "baseline " : concat(estimate.runs, " baselines "),
+               shown(estimate.mean), sign, shown(worse));
+    if (estimate.runs > 1) note += concat(sign, "noise ", shown(noise));
+    assertions.push_back({tolerance.metric, larger ? Comparison::at_least : Comparison::at_most,
+                          larger ? bound - slack : bound + slack, std::move(note)});
   }
   return assertions;
+}
+
+std::vector<Assertion> gates_of(const std::vector<std::string>& assertions,
+                                const std::vector<std::string>& baselines,
+                                const std::vector<std::string>& tolerances,
+                                const std::vector<std::string>& available) {
+  std::vector<Assertion> gates;
+  for (const std::string& text : assertions) gates.push_back(parse_assertion(text));
+  for (auto& gate : baseline_assertions(baselines, tolerances, larger_is_better)) {
+    gates.push_back(std::move(gate));
+  }
+  check_assertions(gates, available);
+  return gates;
 }
 
 void check_assertions(const std::vector<Assertion>& assertions,
@@ -186,6 +262,7 @@ AssertionReport evaluate_assertions(const std::vector<Assertion>& assertions,
     std::string bound = concat(symbol(assertion.comparison), " ", shown(assertion.bound));
     if (!assertion.note.empty()) bound += concat(" (", assertion.note, ")");
     rows.push_back({assertion.metric, shown(value), bound, passed ? "PASS" : "FAIL"});
+    report.checks.push_back({assertion.metric, shown(value), std::move(bound), passed});
   }
   std::array<size_t, 3> widths{};
   for (const auto& row : rows) {

@@ -1,6 +1,6 @@
 // Gates: bounds that a run's final metrics must keep.
-// They are --assert "eval_f1>=88", and --baseline FILE --tolerance eval_f1=0.3 against an earlier
-// metrics.json. Parsed and checked before training.
+// They are --assert "eval_f1>=88", and --baseline FILE --tolerance eval_f1=0.3 against earlier
+// runs. Parsed and checked before training or evaluation.
 #pragma once
 
 #include <filesystem>
@@ -28,11 +28,15 @@ struct Assertion {
 // "eval_f1>=88", spaces allowed around the operator. Error(usage) that shows the syntax.
 Assertion parse_assertion(std::string_view text);
 
-// Tolerances "name=0.3" (absolute) against the metrics in `baseline`: worse by more than the
-// tolerance fails. Error(usage): bad syntax, an unreadable baseline or one without that metric, a
-// tolerance without a baseline or a baseline without a tolerance.
+// Tolerances "name=0.3", or of the baseline's value "name=1%", against metrics.json files or the
+// directories that hold them: worse than their mean by more than the tolerance fails. Of several
+// baselines (two at least), runs with other seeds, the tolerance is on top of what one more such
+// run may differ from their mean by chance: student_95(n - 1) * sd * sqrt(1 + 1/n), so that of 40
+// runs as good as they are one fails. Error(usage): bad syntax, an unreadable baseline or one
+// without that metric, a baseline given twice, a tolerance without a baseline or a baseline without
+// a tolerance.
 std::vector<Assertion> baseline_assertions(
-    const std::filesystem::path& baseline, const std::vector<std::string>& tolerances,
+    const std::vector<std::string>& baselines, const std::vector<std::string>& tolerances,
     const std::function<bool(const std::string& metric)>& larger_is_better);
 
 // Error(usage) naming the first metric that is not in `available`, and those that are.
@@ -48,7 +52,18 @@ const std::vector<std::string>& evaluation_metric_names();
 // False for losses and errors, seconds, memory and bytes; true for rates, shares and scores.
 bool larger_is_better(const std::string& metric);
 
+// --assert, then --baseline with --tolerance, checked against the metrics there will be.
+std::vector<Assertion> gates_of(const std::vector<std::string>& assertions,
+                                const std::vector<std::string>& baselines,
+                                const std::vector<std::string>& tolerances,
+                                const std::vector<std::string>& available);
+
+struct GateCheck {
+  std::string metric, value, bound;  // for people: "eval_f1", "87.5", ">= 88"
+  bool passed = true;
+};
 struct AssertionReport {
+  std::vector<GateCheck> checks;
   std::string table;  // metric, value, bound, PASS or FAIL; empty without assertions
   bool passed = true;
 };

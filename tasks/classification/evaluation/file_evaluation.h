@@ -12,6 +12,7 @@
 
 #include "core/files/files.h"
 #include "data/rows/row_files.h"
+#include "tasks/classification/evaluation/evaluation.h"
 #include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/evaluation/tally.h"
 #include "tasks/classification/rows/dataset.h"
@@ -29,6 +30,9 @@ class ClassificationFileEvaluation final : public FileEvaluation {
 
   Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
   int64_t max_length() const override { return data_.max_length; }
+  std::vector<std::string> metric_names() const override {
+    return classification_metric_names(data_.problem);
+  }
   std::vector<std::string> describe() const override;
   std::vector<std::string> describe_samples() const override;
 

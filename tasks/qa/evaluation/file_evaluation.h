@@ -27,6 +27,9 @@ class QaFileEvaluation final : public FileEvaluation {
 
   Head head() const override { return {HeadKind::token, 2}; }
   int64_t max_length() const override { return window_options_.max_length; }
+  std::vector<std::string> metric_names() const override {
+    return qa_metric_names(answer_options_.squad_version);
+  }
   std::vector<std::string> describe() const override;
   std::vector<std::string> describe_samples() const override;
   int64_t questions() const { return int64_t(data_.questions.size()); }

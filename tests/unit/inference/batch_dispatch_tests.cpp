@@ -86,6 +86,7 @@ struct Came {
 
 class Listener final : public FileEvaluation {
  public:
+  std::vector<std::string> metric_names() const override { return {}; }
   explicit Listener(Head head, std::vector<int64_t> pieces = {}, TokenizedSamples samples = {})
       : head_(head), pieces_(std::move(pieces)), samples_(std::move(samples)) {}
   void add(const PackedBatch& batch, const float* logits) override {

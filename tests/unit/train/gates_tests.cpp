@@ -1,6 +1,7 @@
 // Assertions and baselines: syntax, directions, the table.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "../contains.h"
@@ -8,6 +9,7 @@
 #include "core/files/files.h"
 #include "temporary_directory.h"
 #include "train/run/gates.h"
+#include "train/run/junit.h"
 #include "train/run/metrics_files.h"
 
 using namespace finetune;
@@ -70,10 +72,10 @@ TEST_CASE("a metric that the run cannot produce") {
 
 TEST_CASE("against a baseline, in the direction of each metric") {
   test::TemporaryDirectory directory;
-  fs::path file = directory / "metrics.json";
+  const std::string file = directory / "metrics.json";
   write_metrics(file, {{"eval_f1", 88.3}, {"eval_loss", 0.5}, {"peak_memory_mb", 600}});
   auto larger = [](const std::string& name) { return name == "eval_f1"; };
-  auto bounds = baseline_assertions(file, {"eval_f1=0.3", " eval_loss = 0.01"}, larger);
+  auto bounds = baseline_assertions({file}, {"eval_f1=0.3", " eval_loss = 0.01"}, larger);
   REQUIRE(bounds.size() == 2);
   CHECK(bounds[0].holds(88.0));
   CHECK(bounds[0].holds(95.0));
@@ -81,24 +83,81 @@ TEST_CASE("against a baseline, in the direction of each metric") {
   CHECK(bounds[1].holds(0.51));
   CHECK(bounds[1].holds(0.1));
   CHECK(!bounds[1].holds(0.5100001));
-  CHECK(baseline_assertions("", {}, larger).empty());
+  CHECK(baseline_assertions({}, {}, larger).empty());
 
-  CHECK(contains(usage_message([&] { baseline_assertions("", {"a=1"}, larger); }), "--baseline"));
-  CHECK(contains(usage_message([&] { baseline_assertions(file, {}, larger); }), "--tolerance"));
-  std::string unknown = usage_message([&] { baseline_assertions(file, {"eval_em=1"}, larger); });
+  CHECK(contains(usage_message([&] { baseline_assertions({}, {"a=1"}, larger); }), "--baseline"));
+  CHECK(contains(usage_message([&] { baseline_assertions({file}, {}, larger); }), "--tolerance"));
+  std::string unknown = usage_message([&] { baseline_assertions({file}, {"eval_em=1"}, larger); });
   CHECK(contains(unknown, "has no eval_em"));
   CHECK(contains(unknown, "eval_f1, eval_loss, peak_memory_mb"));
-  for (const char* text :
-       {"eval_f1", "eval_f1=", "eval_f1=-1", "eval_f1=1%", "=1", "eval_f1=nan"}) {
+  for (const char* text : {"eval_f1", "eval_f1=", "eval_f1=-1", "eval_f1=%", "eval_f1=1%%",
+                           "eval_f1=-1%", "=1", "eval_f1=nan"}) {
     CAPTURE(text);
-    CHECK(contains(usage_message([&] { baseline_assertions(file, {text}, larger); }),
+    CHECK(contains(usage_message([&] { baseline_assertions({file}, {text}, larger); }),
                    "METRIC=NUMBER"));
   }
-  usage_message([&] { baseline_assertions(directory / "absent.json", {"a=1"}, larger); });
+  usage_message([&] { baseline_assertions({directory / "absent.json"}, {"a=1"}, larger); });
   write_file(directory / "bad.json", "[1]");
+  CHECK(contains(
+      usage_message([&] { baseline_assertions({directory / "bad.json"}, {"a=1"}, larger); }),
+      "bad.json"));
+}
+
+TEST_CASE("a tolerance in percent of the baseline") {
+  test::TemporaryDirectory directory;
+  write_metrics(directory / "metrics.json", {{"eval_f1", 80}, {"eval_loss", 0.5}, {"below", -4}});
+  // The directory stands for its metrics.json.
+  const std::string run = directory.path();
+  auto bounds =
+      baseline_assertions({run}, {"eval_f1=1%", "eval_loss=10 %", "below=50%"}, larger_is_better);
+  REQUIRE(bounds.size() == 3);
+  CHECK(bounds[0].holds(79.2));
+  CHECK(!bounds[0].holds(79.199));
+  CHECK(bounds[1].holds(0.55));
+  CHECK(!bounds[1].holds(0.5501));
+  CHECK(bounds[2].holds(-6));
+  CHECK(!bounds[2].holds(-6.01));
+  CHECK(bounds[0].note == "baseline 80 - 0.8");
+}
+
+TEST_CASE("several baselines are a mean and its noise") {
+  test::TemporaryDirectory directory;
+  std::vector<std::string> files;
+  for (double f1 : {87.0, 88.0, 89.0}) {  // mean 88, sd 1
+    files.push_back(directory / concat(f1, ".json"));
+    write_metrics(files.back(), {{"eval_f1", f1}, {"eval_loss", f1 - 80}});
+  }
+  auto bounds = baseline_assertions(files, {"eval_f1=0.5", "eval_loss=0"}, larger_is_better);
+  REQUIRE(bounds.size() == 2);
+  const double noise = 4.303 * std::sqrt(1 + 1.0 / 3);  // Student, 2 degrees of freedom
+  CHECK(bounds[0].bound == doctest::Approx(88 - 0.5 - noise).epsilon(1e-3));
+  CHECK(bounds[1].bound == doctest::Approx(8 + noise).epsilon(1e-3));
+  CHECK(bounds[0].holds(87));
+  CHECK(!bounds[0].holds(80));
+  CHECK(contains(bounds[0].note, "3 baselines 88 - 0.5 - noise 4.9"));
+  files.push_back(files[0]);
   CHECK(
-      contains(usage_message([&] { baseline_assertions(directory / "bad.json", {"a=1"}, larger); }),
-               "bad.json"));
+      contains(usage_message([&] { baseline_assertions(files, {"eval_f1=1"}, larger_is_better); }),
+               "twice"));
+}
+
+TEST_CASE("gates as JUnit") {
+  test::TemporaryDirectory directory;
+  const std::map<std::string, double> metrics{{"eval_f1", 87.5}, {"eval_loss", 0.25}};
+  auto report = evaluate_assertions(
+      {parse_assertion("eval_f1>=88"), parse_assertion("eval_loss<1")}, metrics);
+  const std::string xml = junit_xml("train", "runs/<a>\x1b", report, metrics);
+  CHECK(contains(xml, "tests=\"2\" failures=\"1\""));
+  CHECK(contains(xml, "runs/&lt;a&gt;\\x1b"));
+  CHECK(contains(xml, "<failure type=\"gate\" message=\"eval_f1 is 87.5, not &gt;= 88\""));
+  const fs::path file = directory / "new/gates.xml";
+  write_junit(file, xml);
+  CHECK(read_text_file(file) == xml);
+  check_junit_output(file);  // our own is replaced
+  write_file(directory / "other.xml", "<testsuites>");
+  CHECK(contains(usage_message([&] { check_junit_output(directory / "other.xml"); }),
+                 "no JUnit file"));
+  CHECK(contains(usage_message([&] { check_junit_output(directory.path()); }), "directory"));
 }
 
 TEST_CASE("the table") {

@@ -76,10 +76,10 @@ TEST_CASE("numbers of a report") {
 }
 
 TEST_CASE("text is never markup") {
-  CHECK(html_escaped("<a href=\"x\" b='y'>&amp;") ==
+  CHECK(markup_escaped("<a href=\"x\" b='y'>&amp;") ==
         "&lt;a href=&quot;x&quot; b=&#39;y&#39;&gt;&amp;amp;");
-  CHECK(html_escaped(std::string("a\0b\x1b\xff", 5)) == "a\\x00b\\x1b\\xff");
-  CHECK(html_escaped("\u202ex\n") == "\\u202ex\\n");
+  CHECK(markup_escaped(std::string("a\0b\x1b\xff", 5)) == "a\\x00b\\x1b\\xff");
+  CHECK(markup_escaped("\u202ex\n") == "\\u202ex\\n");
   HtmlTable table("<c>", {"<h>"});
   table.text("<t>").end_row();
   CHECK(table.html().find("<t>") == std::string::npos);
