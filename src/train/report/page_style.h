@@ -60,6 +60,7 @@ caption { text-align: start; font-weight: 600; padding-bottom: 4px; }
 th, td { padding: 3px 10px 3px 0; text-align: start; vertical-align: top; border-bottom: 1px solid var(--grid); }
 th { color: var(--soft); font-weight: 600; white-space: nowrap; }
 td { overflow-wrap: anywhere; min-width: 3em; max-width: 34em; }
+.scroll td { overflow-wrap: break-word; }
 td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 @media print { details.run > summary { list-style: none; } }
