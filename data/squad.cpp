@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/counted.h"
 #include "data/json_cursor.h"
 #include "data/source/byte_source.h"
 
@@ -71,9 +72,10 @@ class SquadReader {
 
   SquadData finish() {
     if (need_answers_ && 2 * data_.misplaced_answers > with_answers_) {
-      throw data_error(file_, ": ", data_.misplaced_answers, " of ", with_answers_,
-                       " answers are not at their answer_start, the first for question ",
-                       in_quotes(first_misplaced_),
+      throw data_error(file_, ": ", data_.misplaced_answers, " of ",
+                       counted(with_answers_, "answer"),
+                       data_.misplaced_answers == 1 ? " is not at its" : " are not at their",
+                       " answer_start, the first for question ", in_quotes(first_misplaced_),
                        "; answer_start counts Unicode code points from the context's beginning");
     }
     return std::move(data_);

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text/counted.h"
 #include "core/text/printable.h"
 
 namespace finetune {
@@ -198,7 +199,8 @@ std::string RowStream::problem_in(const RowScan& row) const {
     return concat(name_, ":", line_, ": a NUL byte; this is not a text file");
   }
   if (!in_header_ && !values_.empty() && values_.size() != columns_.size()) {
-    return concat(name_, ":", line_, ": ", columns_.size(), " values are expected (",
+    return concat(name_, ":", line_, ": ",
+                  counted(columns_.size(), "value is expected", "values are expected"), " (",
                   listed_columns(columns_), "), found: ", values_.size(), advice_for_width());
   }
   return {};

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 
 namespace finetune {
 namespace {
@@ -46,8 +47,8 @@ nlohmann::ordered_json to_json(const Bandwidth& result) {
 }
 
 std::string to_text(const Bandwidth& result) {
-  std::string out = concat(result.processes, " processes on ", result.hosts,
-                           result.hosts == 1 ? " host" : " hosts", "\n");
+  std::string out = concat(counted(result.processes, "process", "processes"), " on ",
+                           counted(result.hosts, "host"), "\n");
   out += line("barrier", 1e6 * result.barrier_seconds, "us");
   out += line("all-gather of 64 bytes", 1e6 * result.all_gather_seconds, "us");
   out += line(concat("ordered sum of ", result.megabytes, " MiB, a host"),

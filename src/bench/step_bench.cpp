@@ -162,7 +162,7 @@ BertConfig shape_config(const std::string& shape) {
     throw usage_error("--shape ", in_quotes(shape),
                       ": must be tiny, minilm, base, large or a model directory");
   }
-  const ModelDirectory directory = find_model(shape, false);
+  const ModelDirectory directory = find_model(path, false);
   return parse_config(read_text_file(directory.config, ExitCode::model), directory.config);
 }
 

@@ -11,6 +11,7 @@
 #include "bench/step_bench.h"
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
 #include "data/input_file.h"
@@ -98,11 +99,11 @@ nlohmann::ordered_json to_json(const TokenizerBenchResult& result) {
 }
 
 std::string to_text(const TokenizerBenchResult& result) {
-  return concat(result.input, ": ", result.lines, " lines, ",
-                format_fixed(double(result.bytes) / 1e6, 2), " MB, ", result.tokens, " tokens, ",
-                result.threads, result.threads == 1 ? " thread\n" : " threads\n",
+  return concat(result.input, ": ", counted(result.lines, "line"), ", ",
+                format_fixed(double(result.bytes) / 1e6, 2), " MB, ",
+                counted(result.tokens, "token"), ", ", counted(result.threads, "thread"), "\n",
                 format_fixed(double(result.bytes) / 1e6 / result.best_seconds, 2),
-                " MB/s, ids and offsets (median of ", result.passes, " passes ",
+                " MB/s, ids and offsets (median of ", counted(result.passes, "pass", "passes"), " ",
                 format_fixed(double(result.bytes) / 1e6 / result.median_seconds, 2), "; ",
                 format_fixed(double(result.tokens) / 1e6 / result.best_seconds, 2),
                 " M tokens/s)\n");

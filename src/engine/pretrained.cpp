@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "weights/stored_tensor.h"
@@ -91,7 +92,7 @@ std::string pooler_module(const ParameterTable& table) {
 
 void describe(const ParameterTable& table, const WeightSource& source, PretrainedReport& report) {
   report.lines.push_back(concat("weights: ", file_of(source), " (", source.format(), "), ",
-                                report.loaded.size(), " tensors"));
+                                counted(report.loaded.size(), "tensor")));
   if (report.pooler_initialized) {
     report.lines.push_back("the weights have no pooler: newly initialised");
   }
@@ -104,7 +105,7 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
     if (shown.size() > kNamesShown) break;  // that there are more is seen
     shown.push_back(printable(name, kLongestTensorName));
   }
-  report.lines.push_back(concat("not needed: ", report.unused.size(), " other tensors (",
+  report.lines.push_back(concat("not needed: ", counted(report.unused.size(), "other tensor"), " (",
                                 join_some(shown, kNamesShown), ")"));
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "data/packing.h"
 
 namespace finetune {
@@ -79,7 +80,8 @@ void LogitsCache::give(Evaluation& evaluation) {
 }
 
 std::string describe_cache_hits(int64_t count) {
-  return concat(count, " of them have the tokens of an earlier one and were not computed again");
+  return concat(counted(count, "of them has", "of them have"), " the tokens of an earlier one and ",
+                count == 1 ? "was" : "were", " not computed again");
 }
 
 }  // namespace finetune

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "core/process_stats.h"
+#include "core/text/counted.h"
 #include "core/threads/parallel.h"
 #include "inference/batch_dispatch.h"
 #include "train/layout/stages.h"
@@ -84,9 +85,9 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
 namespace {
 
 void describe_layout(const Session& s) {
-  log(s.comm.size(), " processes on ", s.comm.hosts(), s.comm.hosts() == 1 ? " host, " : " hosts, ",
-      threads(), threads() == 1 ? " thread" : " threads", " each; --virtual-shards ",
-      *s.options.virtual_shards, s.step->order());
+  log(counted(s.comm.size(), "process", "processes"), " on ", counted(s.comm.hosts(), "host"), ", ",
+      counted(threads(), "thread"), " each; --virtual-shards ", *s.options.virtual_shards,
+      s.step->order());
   const LayoutRun run = layout_run(s);
   for (const auto& line : layout_lines({run, host_names(s.comm)})) log(line);
   for (const auto& line : layout_warnings(run)) log("warning: ", line);
@@ -120,8 +121,8 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   for (const std::string& line : warnings) {
     if (!line.empty()) log(line);
   }
-  log(s.schedule.total_steps, " steps of ", s.options.batch_size, " samples, ",
-      s.schedule.warmup_steps, " of them warm-up");
+  log(counted(s.schedule.total_steps, "step"), " of ", counted(s.options.batch_size, "sample"),
+      ", ", s.schedule.warmup_steps, " of them warm-up");
 }
 
 }  // namespace finetune

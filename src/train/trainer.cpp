@@ -11,7 +11,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/process_stats.h"
-#include "core/threads/parallel.h"
+#include "core/text/counted.h"
 #include "data/plan.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
@@ -349,7 +349,7 @@ TrainOutcome Trainer::run() {
   if (code != 0) return stop(code);
   if (stop_early_ && s_.leads()) {
     log("stopped early at step ", state_.step, ": ", s_.best_metric, " has not improved for ",
-        s_.options.early_stopping, " evaluations");
+        counted(s_.options.early_stopping, "evaluation"));
   }
   return finish();
 }

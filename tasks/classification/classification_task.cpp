@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/evaluation/evaluation.h"
 #include "tasks/classification/model_options.h"
@@ -25,10 +26,10 @@ std::vector<float> balanced_weights(const std::vector<int32_t>& labels, int64_t 
 }
 
 std::string describe_side(const char* name, const ClassificationSide& side, int64_t max_length) {
-  std::string line = concat(name, ": ", side.set.examples, " rows, ",
+  std::string line = concat(name, ": ", counted(side.set.examples, "row"), ", ",
                             describe_tokens(side.set.examples, int64_t(side.set.samples.ids.size()),
                                             side.set.truncated, max_length));
-  if (side.dropped > 0) line += concat(", ", side.dropped, " unusable rows dropped");
+  if (side.dropped > 0) line += concat(", ", counted(side.dropped, "unusable row"), " dropped");
   return line;
 }
 

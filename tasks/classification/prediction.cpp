@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text/counted.h"
 #include "data/rows/records.h"
 #include "tasks/classification/evaluation/predictor.h"
 #include "tasks/classification/rows/row_chunk.h"
@@ -102,12 +103,16 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
   if (predictor_.truncated() > 0) {
-    log(predictor_.truncated(), " of ", predictor_.rows(), " texts were cut at ",
-        predictor_.max_length(), " tokens");
+    log(predictor_.truncated(), " of ", counted(predictor_.rows(), "text"),
+        predictor_.truncated() == 1 ? " was" : " were", " cut at ",
+        counted(predictor_.max_length(), "token"));
   }
-  if (predictor_.empty() > 0) log("warning: ", predictor_.empty(), " texts are empty");
+  if (predictor_.empty() > 0) {
+    log("warning: ", counted(predictor_.empty(), "text is empty", "texts are empty"));
+  }
   if (reader_.skipped_rows() > 0) {
-    log("warning: ", reader_.skipped_rows(), " unusable rows were dropped");
+    log("warning: ", counted(reader_.skipped_rows(), "unusable row was", "unusable rows were"),
+        " dropped");
   }
 }
 

@@ -106,7 +106,7 @@ def test_predict_outputs(directory):
     assert not Path("/dev/null").is_file()
     out = directory / "out.csv"
     result = succeed(*base, out)
-    assert result.out == "" and "1 rows" in result.err and len(result.err.splitlines()) == 1, result
+    assert result.out == "" and "1 row in" in result.err and len(result.err.splitlines()) == 1, result
     fail(2, *base, out, words=["out.csv", "--overwrite"])
     assert succeed(*base, out, "--overwrite", "--quiet").err == ""
     assert out.read_text() == predict(one).out

@@ -39,7 +39,7 @@ def test_score_bad_inputs(directory):
     predictions = write(directory / "p.json", '{"1": "cat"}')
     result = succeed("score", "--data", data, "--predictions", predictions)
     assert "eval_exact_match  100" in result.out and result.err == "", result
-    assert "1 ids are not questions" in succeed("score", "--data", data, "--predictions",
+    assert "1 id is not a question" in succeed("score", "--data", data, "--predictions",
                                             write(directory / "e.json", '{"2": "x", "1": "cat"}')).err
     fail(3, "score", "--data", data, "--predictions", directory / "no.json", words=["no.json"])
     fail(3, "score", "--data", data, "--predictions", write(directory / "l.json", "[1]"), words=["l.json"])

@@ -10,6 +10,7 @@
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "train/options/duration.h"
 #include "train/plan/layout_report.h"
 #include "train/plan/plan.h"
@@ -252,14 +253,16 @@ std::string disk_text(const DiskForecast& disk) {
 
 std::string text_of(const RunPlan& plan) {
   const Workload& work = plan.work;
-  std::string out = concat(plan.task, ": ", plan.samples, " samples, ", plan.train_tokens,
-                           " tokens; ", plan.parameters, " parameters on ", plan.backend, "\n");
+  std::string out = concat(plan.task, ": ", counted(plan.samples, "sample"), ", ",
+                           counted(plan.train_tokens, "token"), "; ", plan.parameters,
+                           " parameters on ", plan.backend, "\n");
   out += concat(
-      work.steps, " steps of ",
+      counted(work.steps, "step"), " of ",
       format_fixed(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),
-      " samples, ", format_fixed(work.step_tokens, 0), " tokens each; ",
+      work.step_samples == 1 ? " sample, " : " samples, ", format_fixed(work.step_tokens, 0),
+      " tokens each; ",
       plan.micro_batches > 0
-          ? concat(plan.micro_batches, " micro-batches a virtual shard")
+          ? concat(counted(plan.micro_batches, "micro-batch", "micro-batches"), " a virtual shard")
           : concat("micro-batches of up to ", plan.micro_batch_tokens, " tokens"),
       ", the largest has ", work.training.tokens, "\n");
   if (plan.layout) {
@@ -267,9 +270,9 @@ std::string text_of(const RunPlan& plan) {
                   plan.layout->dp(), " x ", plan.layout->pp(), " x ", plan.layout->tp(), "\n");
   }
   if (plan.eval_samples > 0) {
-    out += concat(work.evaluations, work.evaluations == 1 ? " evaluation of " : " evaluations of ",
-                  plan.eval_samples, " samples, ", plan.eval_tokens, " tokens, up to ",
-                  work.evaluation.tokens, " at once\n");
+    out += concat(counted(work.evaluations, "evaluation"), " of ",
+                  counted(plan.eval_samples, "sample"), ", ", counted(plan.eval_tokens, "token"),
+                  ", up to ", work.evaluation.tokens, " at once\n");
   }
   out += "\n" + memory_text(plan) + disk_text(plan.disk);
   if (plan.layout && plan.time_wanted) {

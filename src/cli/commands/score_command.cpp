@@ -8,6 +8,7 @@
 #include "cli/usage.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text/counted.h"
 #include "data/squad.h"
 #include "tasks/qa/evaluation/prediction_files.h"
 #include "tasks/qa/evaluation/squad_metrics.h"
@@ -69,13 +70,16 @@ void score(const ScoreOptions& options) {
   open_console(false);
   if (predictions.missing > 0) {
     log("warning: ", options.predictions, " has no prediction for ", predictions.missing, " of ",
-        data.questions.size(), " questions; they ",
-        version_2 ? "are left out, as in the official script of version 2"
-                  : "count as wrong, as in the official script");
+        counted(data.questions.size(), "question"), predictions.missing == 1 ? "; it " : "; they ",
+        version_2 ? concat(predictions.missing == 1 ? "is" : "are",
+                           " left out, as in the official script of version 2")
+                  : concat(predictions.missing == 1 ? "counts" : "count",
+                           " as wrong, as in the official script"));
   }
   if (predictions.unknown > 0) {
-    log("warning: ", options.predictions, ": ", predictions.unknown, " ids are not questions of ",
-        options.data, " and are ignored");
+    log("warning: ", options.predictions, ": ",
+        counted(predictions.unknown, "id is not a question", "ids are not questions"), " of ",
+        options.data, predictions.unknown == 1 ? " and is ignored" : " and are ignored");
   }
   print(metrics, options.json);
 }

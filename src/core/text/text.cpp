@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/text/counted.h"
 #include "core/text/printable.h"
 
 namespace finetune {
@@ -56,7 +57,8 @@ std::string format_fixed(double value, int digits) {
 }
 
 std::string format_rate(int64_t count, std::string_view what, double seconds) {
-  std::string text = concat(count, " ", what, " in ", format_fixed(seconds, 2), " s");
+  const std::string_view one = what.ends_with('s') ? what.substr(0, what.size() - 1) : what;
+  std::string text = concat(counted(count, one, what), " in ", format_fixed(seconds, 2), " s");
   if (seconds > 0) text += concat(" (", format_fixed(double(count) / seconds, 0), " a second)");
   return text;
 }

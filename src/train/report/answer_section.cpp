@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/json_cursor.h"
 #include "train/report/row_texts.h"
@@ -145,8 +146,9 @@ std::string worst_answers_html(const SavedAnswers& saved,
       table.text("");
     table.text(context_of(saved, question), 2 * kMostTextBytes).end_row();
   }
-  table.note(concat(wrong, " of ", saved.scores.size(),
-                    " answers are not exact; the lowest F1 first, then the surest."));
+  table.note(concat(wrong, " of ", counted(saved.scores.size(), "answer"),
+                    wrong == 1 ? " is" : " are",
+                    " not exact; the lowest F1 first, then the surest."));
   return concat("<h3>The worst answers</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" ",
                 "aria-label=\"The worst answers\">\n", table.html(), "</div>\n");
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "train/report/charts.h"
 
@@ -157,18 +158,19 @@ Picture density_picture(const std::string& title, const std::string& x_name,
       if (count == 0) continue;
       ++cells;
       const double left = area.x(grid.x.edge(x)), top = area.y(grid.y.edge(y + 1));
-      canvas.rectangle(left, top, area.x(grid.x.edge(x + 1)) - left, area.y(grid.y.edge(y)) - top,
-                       "right",
-                       concat(count, " rows: ", x_name, " from ", report_number(grid.x.edge(x)),
-                              ", ", y_name, " from ", report_number(grid.y.edge(y))),
-                       0.15 + 0.85 * std::sqrt(double(count) / double(most)));
+      canvas.rectangle(
+          left, top, area.x(grid.x.edge(x + 1)) - left, area.y(grid.y.edge(y)) - top, "right",
+          concat(counted(count, "row"), ": ", x_name, " from ", report_number(grid.x.edge(x)), ", ",
+                 y_name, " from ", report_number(grid.y.edge(y))),
+          0.15 + 0.85 * std::sqrt(double(count) / double(most)));
     }
   }
   const double low = std::max(area.x.domain.low, area.y.domain.low);
   const double high = std::min(area.x.domain.high, area.y.domain.high);
   if (low < high) canvas.line(area.x(low), area.y(low), area.x(high), area.y(high), "diagonal");
   return {title,
-          concat("On the dashed line the two are equal. The darkest cell holds ", most, " rows."),
+          concat("On the dashed line the two are equal. The darkest cell holds ",
+                 counted(most, "row"), "."),
           concat(cells, " cells of ", x_name, " and ", y_name, " hold rows"),
           kSide,
           height,

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/labels.h"
 #include "tasks/classification/rows/dataset.h"
@@ -170,7 +171,7 @@ class LabelReport {
         // Both names have a place, whatever their lengths.
         bars.push_back({concat(fitting_text(truth, 88), " → ", fitting_text(predicted, 88)),
                         {double(pair.rows)},
-                        concat(truth, " taken for ", predicted, ": ", pair.rows, " rows")});
+                        concat(truth, " taken for ", predicted, ": ", counted(pair.rows, "row"))});
       }
       table.text(truth, kMostLabelBytes).text(predicted, kMostLabelBytes).number(double(pair.rows));
       table.number(double(pair.rows) / double(classes_[size_t(pair.truth)].support)).end_row();
@@ -195,7 +196,7 @@ class LabelReport {
                         {c.f1},
                         concat(name(id), ": F1 ", report_number(c.f1), ", precision ",
                                report_number(c.precision), ", recall ", report_number(c.recall),
-                               ", ", c.support, " rows")});
+                               ", ", counted(c.support, "row"))});
       }
       table.text(name(id), kMostLabelBytes).number(c.precision).number(c.recall).number(c.f1);
       table.number(double(c.support)).end_row();
@@ -217,7 +218,7 @@ class LabelReport {
       if (bars.size() < kMostBars) {
         bars.push_back({name(id),
                         {double(c.support), double(c.predicted)},
-                        concat(name(id), ": true in ", c.support, " rows, predicted in ",
+                        concat(name(id), ": true in ", counted(c.support, "row"), ", predicted in ",
                                c.predicted, ", both in ", c.correct)});
       }
       table.text(name(id), kMostLabelBytes).number(double(c.support)).number(double(c.predicted));
@@ -302,11 +303,12 @@ class LabelReport {
         table.text(values.back(), kMostLabelBytes);
       table.end_row();
     }
-    table.note(
-        concat(wrong_.size(), " of ", rows(), " rows are wrong",
-               times.size() < wrong_.size() ? concat(", ", times.size(), " different ones") : "",
-               "; ", single() ? "the surest" : "those with the most wrong labels, then the surest,",
-               " first. A row's number counts from 1, as in predictions.csv."));
+    table.note(concat(
+        wrong_.size(), " of ", counted(rows(), "row"),
+        wrong_.size() == 1 ? " is wrong" : " are wrong",
+        times.size() < wrong_.size() ? concat(", ", counted(times.size(), "different one")) : "",
+        "; ", single() ? "the surest" : "those with the most wrong labels, then the surest,",
+        " first. A row's number counts from 1, as in predictions.csv."));
     return concat(
         "<h3>The worst errors</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
         "aria-label=\"The worst errors\">\n",

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/files.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -21,10 +22,6 @@ std::string right(const std::string& text, size_t width) {
 
 std::string range_words(IndexRange range) {
   return range.size() == 1 ? concat(range.begin) : concat(range.begin, "-", range.end - 1);
-}
-
-std::string counted(int64_t count, const std::string& one, const std::string& many) {
-  return concat(count, " ", count == 1 ? one : many);
 }
 
 std::string millions(int64_t parameters) {

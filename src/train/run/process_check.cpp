@@ -8,6 +8,7 @@
 #include "comm/agreement.h"
 #include "core/error.h"
 #include "core/sha256.h"
+#include "core/text/counted.h"
 #include "core/threads/parallel.h"
 #include "train/options/option_transfer.h"
 
@@ -117,14 +118,14 @@ std::vector<std::string> describe_processes(Communicator& comm, int64_t shards,
                                             std::string_view order) {
   std::vector<std::string> lines;
   if (comm.size() == 1 && shards == 1) return lines;
-  lines.push_back(concat(comm.size(), comm.size() == 1 ? " process" : " processes", " on ",
-                         comm.hosts(), comm.hosts() == 1 ? " host" : " hosts", ", ", threads(),
-                         threads() == 1 ? " thread" : " threads", " each; --virtual-shards ",
-                         shards, order));
+  lines.push_back(concat(counted(comm.size(), "process", "processes"), " on ",
+                         counted(comm.hosts(), "host"), ", ", counted(threads(), "thread"),
+                         " each; --virtual-shards ", shards, order));
   if (comm.size() > shards) {
     lines.push_back(concat("warning: ", comm.size() - shards, " of ", comm.size(),
-                           " processes have no shard of the batch to compute; --virtual-shards ",
-                           comm.size(), " (another result) or fewer processes use all"));
+                           comm.size() - shards == 1 ? " processes has" : " processes have",
+                           " no shard of the batch to compute; --virtual-shards ", comm.size(),
+                           " (another result) or fewer processes use all"));
   }
   return lines;
 }

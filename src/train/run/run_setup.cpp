@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/text.h"
+#include "core/text/counted.h"
 #include "data/plan.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"
@@ -118,10 +119,11 @@ ModelPart whole_model(const TrainOptions& options, const BertConfig& config) {
 
 std::string describe_micro_batches(const TrainOptions& o) {
   const int64_t v = o.tensor_shards.value_or(1);
-  return concat(o.micro_batches
-                    ? concat(*o.micro_batches, " micro-batches a virtual shard")
-                    : concat("micro-batches of up to ", *o.micro_batch_tokens, " tokens"),
-                v > 1 ? concat(", layers in ", v, " tensor shards") : "");
+  return concat(
+      o.micro_batches
+          ? concat(counted(*o.micro_batches, "micro-batch", "micro-batches"), " a virtual shard")
+          : concat("micro-batches of up to ", counted(*o.micro_batch_tokens, "token")),
+      v > 1 ? concat(", layers in ", counted(v, "tensor shard")) : "");
 }
 
 StepOptions step_options(const TrainOptions& o, const BertConfig& config) {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/sha256.h"
+#include "core/text/counted.h"
 #include "train/options/option_words.h"
 #include "train/sweep/grid/draws.h"
 
@@ -82,7 +83,8 @@ void draw(const GridFile& file, GridAxis& axis) {
   for (uint32_t number = 0; int64_t(axis.points.size()) < count; ++number) {
     if (int64_t(number) > count * kTriesOfADraw) {
       throw at(file, first,
-               concat("its range has only ", axis.points.size(), " values for ", count, " draws"));
+               concat("its range has only ", counted(axis.points.size(), "value"), " for ",
+                      counted(count, "draw")));
     }
     std::vector<Words> point;
     for (size_t place : axis.options) {

@@ -9,6 +9,7 @@
 
 #include "comm/agreement.h"
 #include "core/failure.h"
+#include "core/text/counted.h"
 #include "core/files/files.h"
 #include "train/compare/comparison_output.h"
 #include "train/compare/noise.h"
@@ -222,7 +223,8 @@ std::vector<Setting> Sweep::cut(const std::vector<Setting>& settings, double sha
     const auto best = survivors(means, larger_is_better(metric), settings_.halving);
     for (size_t s : best) goes_on[s] = 1;
     listener_.told(concat("after 1/", std::llround(1 / share), " of the evaluations: ", best.size(),
-                          " of ", settings.size(), " settings go on, by ", metric));
+                          " of ", counted(settings.size(), "setting goes on", "settings go on"),
+                          ", by ", metric));
     for (size_t s = 0; s < settings.size(); ++s) {
       for (size_t run : settings[s].runs) {
         if (!goes_on[s] && reports_[run].status == RunStatus::waiting) drop(run, values[run]);

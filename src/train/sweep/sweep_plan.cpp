@@ -8,6 +8,7 @@
 
 #include "core/files/files.h"
 #include "core/log.h"
+#include "core/text/counted.h"
 #include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "train/options/duration.h"
@@ -130,8 +131,8 @@ std::string sweep_plan_text(const Grid& grid, const SweepSettings& settings,
     }
     out += "\n";
   }
-  out = concat(plan.runs.size(), plan.runs.size() == 1 ? " run, " : " runs, ", to_run, " to do, ",
-               settings.jobs, " at a time\n", out);
+  out = concat(counted(plan.runs.size(), "run"), ", ", to_run, " to do, ", settings.jobs,
+               " at a time\n", out);
   return concat(out, "time  ", format_duration(plan.seconds),
                 settings.halving > 0 ? " with --halving, about" : "",
                 ", runs that have begun counted whole\ndisk  ",

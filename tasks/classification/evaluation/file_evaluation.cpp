@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/evaluation/predictor.h"
 #include "tasks/classification/model_options.h"
@@ -98,8 +99,9 @@ void ClassificationFileEvaluation::survey() {
 
 std::vector<std::string> ClassificationFileEvaluation::describe() const {
   std::vector<std::string> lines;
-  lines.push_back(concat("eval: ", rows_, " rows",
-                         dropped_ > 0 ? concat(", ", dropped_, " unusable rows dropped") : ""));
+  lines.push_back(
+      concat("eval: ", counted(rows_, "row"),
+             dropped_ > 0 ? concat(", ", counted(dropped_, "unusable row"), " dropped") : ""));
   lines.push_back(describe_labels(data_, options_));
   if (rows_with_unknown_ > 0) {
     lines.push_back(describe_unknown_labels(data_, rows_with_unknown_, rows_));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/plan.h"
 #include "tasks/classification/rows/row_labels.h"
@@ -243,8 +244,8 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   } else if (options.eval_fraction > 0 && train) {
     HoldOut parts = hold_out(int64_t(train->rows.size()), options.eval_fraction, options.seed);
     if (parts.train.empty()) {
-      throw usage_error("--eval-fraction ", options.eval_fraction, " of ", train->rows.size(),
-                        " rows leaves none for training");
+      throw usage_error("--eval-fraction ", options.eval_fraction, " of ",
+                        counted(train->rows.size(), "row"), " leaves none for training");
     }
     eval = train;
     eval->dropped = 0;  // counted with the training data
@@ -277,8 +278,8 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
 
 std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length) {
   double count = double(std::max<int64_t>(1, rows));
-  return concat(tokens, " tokens (", format_fixed(double(tokens) / count, 1), " a row), ",
-                truncated, " cut at ", max_length, " tokens (",
+  return concat(counted(tokens, "token"), " (", format_fixed(double(tokens) / count, 1),
+                " a row), ", truncated, " cut at ", max_length, " tokens (",
                 format_fixed(100.0 * double(truncated) / count, 1), " %)");
 }
 
@@ -286,15 +287,16 @@ std::string describe_labels(const ClassificationData& data, const TaskOptions& o
   if (data.problem == ProblemType::regression) {
     return concat("regression on column ", in_quotes(options.label_column));
   }
-  return concat(data.labels.size(), " labels",
+  return concat(counted(data.labels.size(), "label"),
                 data.problem == ProblemType::multi_label ? ", any number a row" : "");
 }
 
 std::string describe_unknown_labels(const ClassificationData& data, int64_t rows_with_unknown,
                                     int64_t rows) {
-  return concat("eval: ", rows_with_unknown, " of ", rows,
-                " rows have labels unknown to the model (", data.unknown_labels.size(),
-                " distinct); they count as wrong");
+  return concat("eval: ", rows_with_unknown, " of ", counted(rows, "row"),
+                rows_with_unknown == 1 ? " has a label" : " have labels", " unknown to the model (",
+                data.unknown_labels.size(), " distinct); ",
+                rows_with_unknown == 1 ? "it counts" : "they count", " as wrong");
 }
 
 }  // namespace finetune

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -46,8 +47,8 @@ Error unknown_labels_error(const std::string& where, const std::vector<std::stri
   std::string more =
       unknown.size() > named.size() ? concat(" and ", unknown.size() - named.size(), " more") : "";
   return data_error(
-      where, ": column ", in_quotes(options.label_column), " has ", unknown.size(),
-      unknown.size() == 1 ? " label" : " labels", " that ",
+      where, ": column ", in_quotes(options.label_column), " has ",
+      counted(unknown.size(), "label"), " that ",
       options.train_files.empty() ? "the model does not know: " : "the training data lacks: ",
       join(named, ", "), more, " (to count them as wrong: --ignore-unknown-labels)");
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/text/counted.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -25,14 +26,18 @@ std::vector<std::string> describe_questions(std::string_view name, const SquadDa
     asked_about[question.context] = true;
     unanswerable += question.answers.empty();
   }
-  line(data.questions.size(), " questions on ",
-       std::count(asked_about.begin(), asked_about.end(), true), " contexts");
+  line(counted(data.questions.size(), "question"), " on ",
+       counted(std::count(asked_about.begin(), asked_about.end(), true), "context"));
   if (unanswerable > 0) {
-    line(unanswerable, " questions have no answer; version ", squad_version, " rules apply");
+    line(counted(unanswerable, "question has", "questions have"), " no answer; version ",
+         squad_version, " rules apply");
   }
   if (data.misplaced_answers > 0) {
-    line("warning: ", data.misplaced_answers,
-         " first answers are not at their answer_start in the context; they count as not there");
+    line("warning: ",
+         counted(data.misplaced_answers, "first answer is not at its",
+                 "first answers are not at their"),
+         " answer_start in the context and ", data.misplaced_answers == 1 ? "counts" : "count",
+         " as not there");
   }
   return lines;
 }
@@ -41,16 +46,20 @@ std::vector<std::string> describe_windows(std::string_view name, const WindowTot
                                           const WindowOptions& options) {
   std::vector<std::string> lines;
   auto line = [&](const auto&... parts) { lines.push_back(concat(name, ": ", parts...)); };
-  line(totals.windows, " windows of at most ", options.max_length, " tokens (mean ",
+  line(counted(totals.windows, "window"), " of at most ", options.max_length, " tokens (mean ",
        format_fixed(double(totals.tokens) / double(totals.windows), 1), "); ",
-       totals.split_questions, " questions need more than one window");
+       counted(totals.split_questions, "question needs", "questions need"),
+       " more than one window");
   if (totals.cut_questions > 0) {
-    line("warning: ", totals.cut_questions,
-         " questions are too long to stand beside their context and are cut at the end; a larger "
-         "--max-length avoids it");
+    line(
+        "warning: ",
+        counted(totals.cut_questions, "question is too long to stand beside its context and is cut",
+                "questions are too long to stand beside their context and are cut"),
+        " at the end; a larger --max-length avoids it");
   }
   if (totals.reduced_strides > 0) {
-    line("warning: for ", totals.reduced_strides, " questions --doc-stride ", options.doc_stride,
+    line("warning: for ", counted(totals.reduced_strides, "question"), " --doc-stride ",
+         options.doc_stride,
          " does not fit into what the question leaves for the context; their windows overlap by "
          "half of it");
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/text/counted.h"
 #include "core/text/text.h"
 
 using namespace finetune;
@@ -32,6 +33,15 @@ TEST_CASE("only whole numbers parse") {
   CHECK(parse_int("-42") == -42);
   CHECK_FALSE(parse_int("42.0"));
   CHECK_FALSE(parse_int("9223372036854775808"));
+}
+
+TEST_CASE("counts go with their nouns") {
+  CHECK(counted(1, "row") == "1 row");
+  CHECK(counted(0, "row") == "0 rows");
+  CHECK(counted(size_t{2}, "text is empty", "texts are empty") == "2 texts are empty");
+  CHECK(counted(1, "text is empty", "texts are empty") == "1 text is empty");
+  CHECK(format_rate(1, "questions", 0.5) == "1 question in 0.50 s (2 a second)");
+  CHECK(format_rate(3, "rows", 0) == "3 rows in 0.00 s");
 }
 
 TEST_CASE("concat, split, trim, join") {

@@ -237,12 +237,11 @@ TEST_CASE("single-label: metrics and files, unknown labels counted as wrong") {
   CHECK(folder.read("per_class.csv") ==
         "label,precision,recall,f1,support\na,0.5,0.5,0.5,2\n\"b, b\",0,0,0,0\n"
         "c,0.5,1,0.6666666666666666,1\nz,0,0,0,1\n");
-  CHECK(
-      task.describe() ==
-      std::vector<std::string>{
-          "train: 3 rows, 9 tokens (3.0 a row), 0 cut at 128 tokens (0.0 %)",
-          "eval: 4 rows, 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)", "3 labels",
-          "eval: 1 of 4 rows have labels unknown to the model (1 distinct); they count as wrong"});
+  CHECK(task.describe() ==
+        std::vector<std::string>{
+            "train: 3 rows, 9 tokens (3.0 a row), 0 cut at 128 tokens (0.0 %)",
+            "eval: 4 rows, 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)", "3 labels",
+            "eval: 1 of 4 rows has a label unknown to the model (1 distinct); it counts as wrong"});
 }
 
 namespace {
@@ -299,7 +298,7 @@ TEST_CASE("evaluation of files gives the metrics and files of the whole") {
   CHECK(both.lines ==
         std::vector<std::string>{
             "eval: 4 rows, 3 unusable rows dropped", "3 labels",
-            "eval: 1 of 4 rows have labels unknown to the model (1 distinct); they count as wrong",
+            "eval: 1 of 4 rows has a label unknown to the model (1 distinct); it counts as wrong",
             "eval: 13 tokens (3.2 a row), 0 cut at 128 tokens (0.0 %)"});
 
   options = {};
