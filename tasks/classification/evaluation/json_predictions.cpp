@@ -1,4 +1,5 @@
 // Predictions as JSON Lines: a row's own values and what was predicted, an object a line.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -14,8 +15,9 @@ void append_json_row(const std::vector<std::string>& names, std::span<const std:
     FINETUNE_CHECK(column < names.size());
     object[names[column++]] = std::forward<decltype(value)>(value);
   };
-  // As the shortest number that reads back to the same float.
-  const auto number = [](float value) {
+  // As the shortest number that reads back to the same float; JSON has none that is not finite.
+  const auto number = [](float value) -> nlohmann::ordered_json {
+    if (!std::isfinite(value)) return nullptr;
     return nlohmann::ordered_json::parse(format_number(value));
   };
   for (std::string_view value : row) add(std::string(value));

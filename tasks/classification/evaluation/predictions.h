@@ -59,7 +59,8 @@ void append_csv_row(const Values& values, std::string& out) {
 std::vector<float> probabilities_of(const PredictionFormat& format, const float* logits);
 
 // One object with its line end. names: of the row's own columns and of prediction_columns(). Own
-// values are strings, as they were read; several labels and their probabilities are arrays.
+// values are strings, as they were read; several labels and their probabilities are arrays. A
+// number that is not finite is null.
 void append_json_row(const std::vector<std::string>& names, std::span<const std::string_view> row,
                      const PredictionFormat& format, const float* logits, std::string& out);
 
