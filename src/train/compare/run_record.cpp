@@ -8,6 +8,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "train/options/option_values.h"
+#include "train/options/option_words.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 
@@ -35,12 +36,20 @@ std::vector<fs::path> runs_in(const fs::path& directory) {
                     "; give the --output of runs");
 }
 
+// Equal for equal numbers, however they are written.
+std::string value_of(const ConfigEntry& entry, const std::vector<std::string>& known) {
+  const bool is_option = std::find(known.begin(), known.end(), entry.name) != known.end();
+  if (!is_option || entry.values.size() != 1) return join(entry.values, ",");
+  return spelled_value(kind_of_option(entry.name), entry.values[0]);
+}
+
 std::map<std::string, std::string> default_options() {
   std::map<std::string, std::string> options;
-  for (const std::string& name : all_option_names()) options[name];
+  const std::vector<std::string> names = all_option_names();
+  for (const std::string& name : names) options[name];
   const std::string text = write_config(config_items(TrainOptions()), "");
   for (const ConfigEntry& entry : parse_config_text(text, "defaults")) {
-    options[entry.name] = join(entry.values, ",");
+    options[entry.name] = value_of(entry, names);
   }
   return options;
 }
@@ -49,8 +58,9 @@ RunRecord read_run(const fs::path& directory) {
   RunRecord run;
   run.directory = directory;
   run.options = default_options();
+  const std::vector<std::string> names = all_option_names();
   for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
-    run.options[entry.name] = join(entry.values, ",");
+    run.options[entry.name] = value_of(entry, names);
     if (entry.name == "train") run.train_files = {entry.values.begin(), entry.values.end()};
     if (entry.name == "eval") run.eval_files = {entry.values.begin(), entry.values.end()};
     if (entry.name == "text-column") run.text_columns = entry.values;

@@ -94,6 +94,26 @@ OptionKind kind_of_option(std::string_view name) {
   return *kind;
 }
 
+std::string number_word(double value) {
+  std::string text = format_number(value);
+  const size_t e = text.find('e');
+  if (e == std::string::npos) return text;
+  size_t digits = e + 1;
+  if (text[digits] == '+') text.erase(digits, 1);
+  if (text[digits] == '-') ++digits;
+  while (text[digits] == '0' && digits + 1 < text.size()) text.erase(digits, 1);
+  return text;
+}
+
+std::string spelled_value(OptionKind kind, const std::string& word) {
+  if (kind == OptionKind::whole_number) {
+    const auto value = parse_int(word);
+    return value ? concat(*value) : word;
+  }
+  const auto value = kind == OptionKind::number ? parse_double(word) : std::nullopt;
+  return value ? number_word(*value) : word;
+}
+
 std::string fault_of_word(const OptionInfo& info, const std::string& word) {
   if (info.choices.empty()) return word.empty() ? "its value is empty" : "";
   const auto choices = split(info.choices, '|');

@@ -64,6 +64,12 @@ enum class OptionKind { flag, number, whole_number, text, list };
 // Of an option of train.
 OptionKind kind_of_option(std::string_view name);
 
+// A number as short as it reads back, with an exponent as people write it: 1e-4, 0.001, 3e6.
+std::string number_word(double value);
+// One spelling of a number, for names and for telling values apart: 0.0001, 1e-04 and 1e-4 are
+// "1e-4". Any other word stays as it is.
+std::string spelled_value(OptionKind kind, const std::string& word);
+
 // Sets the option of that name as the command line would with these words; of an option of one
 // value there is one. What is wrong with them, ranges included, or empty.
 std::string set_option(TrainOptions& options, std::string_view name,

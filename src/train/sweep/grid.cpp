@@ -29,19 +29,10 @@ Error at(const GridFile& file, const SweptOption& option, const std::string& fau
   return usage_error(file.name, ":", option.line, ": ", option.name, ": ", fault);
 }
 
-// One spelling of a number: 0.0001 and 1e-4 are the same run.
-std::string spelled(OptionKind kind, const std::string& word) {
-  if (kind == OptionKind::whole_number) {
-    const auto value = parse_int(word);
-    return value ? concat(*value) : word;
-  }
-  const auto value = kind == OptionKind::number ? parse_double(word) : std::nullopt;
-  return value ? number_word(*value) : word;
-}
-
+// 0.0001 and 1e-4 are the same run.
 std::string spelled(OptionKind kind, const Words& words) {
   Words out;
-  for (const std::string& word : words) out.push_back(spelled(kind, word));
+  for (const std::string& word : words) out.push_back(spelled_value(kind, word));
   return join(out, ",");
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/numeric/philox.h"
 #include "core/text/text.h"
+#include "train/options/option_words.h"
 
 namespace finetune {
 namespace {
@@ -45,17 +46,6 @@ std::string drawn_value(const std::string& option, const SweptRange& range, bool
   const double at = range.log ? std::exp(std::log(least) + u * (std::log(most) - std::log(least)))
                               : least + u * (most - least);
   return number_word(std::clamp(rounded(at), least, most));
-}
-
-std::string number_word(double value) {
-  std::string text = format_number(value);
-  const size_t e = text.find('e');
-  if (e == std::string::npos) return text;
-  size_t digits = e + 1;
-  if (text[digits] == '+') text.erase(digits, 1);
-  if (text[digits] == '-') ++digits;
-  while (text[digits] == '0' && digits + 1 < text.size()) text.erase(digits, 1);
-  return text;
 }
 
 }  // namespace finetune

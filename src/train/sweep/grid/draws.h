@@ -14,7 +14,4 @@ namespace finetune {
 std::string drawn_value(const std::string& option, const SweptRange& range, bool whole,
                         uint64_t seed, uint32_t number);
 
-// A number as short as it reads back, with an exponent as people write it: 1e-4, 0.001, 3e6.
-std::string number_word(double value);
-
 }  // namespace finetune

@@ -58,6 +58,25 @@ TEST_CASE("runs that differ in the seed alone are a group") {
   CHECK(!by_seed.larger_is_better);
 }
 
+TEST_CASE("a number is the same however it is written") {
+  test::TemporaryDirectory directory;
+  std::vector<std::string> runs;
+  for (const char* lr : {"2e-4", "2e-04", "0.0002", "2.0E-4", "3e-4"}) {
+    const fs::path run = directory / concat("run", runs.size());
+    fs::create_directory(run);
+    write_file(run / "config.toml", concat("# finetune 0.1.0: the options of this run\nlr = ", lr,
+                                           "\nseed = ", runs.size(), "\nbest-metric = \"x\"\n"));
+    write_file(run / "metrics.json", "{\"train_loss\": 1, \"x\": 0.5}");
+    runs.push_back(run.string());
+  }
+  const RunComparison all = compare_runs(read_runs(runs), {}, {});
+  CHECK(all.options == std::vector<std::string>{"lr"});
+  REQUIRE(all.groups.size() == 2);
+  CHECK(all.groups[0].runs.size() == 4);
+  CHECK(all.groups[0].values == std::vector<std::string>{"2e-4"});
+  CHECK(all.groups[1].values == std::vector<std::string>{"3e-4"});
+}
+
 TEST_CASE("without predictions the seeds alone tell of noise") {
   std::vector<RunRecord> runs = {run_of("0.01", "1", 0.50), run_of("0.01", "2", 0.51),
                                  run_of("0.1", "1", 0.70), run_of("0.1", "2", 0.71)};

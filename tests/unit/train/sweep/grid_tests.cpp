@@ -6,6 +6,7 @@
 
 #include "../../contains.h"
 #include "core/error.h"
+#include "train/options/option_words.h"
 #include "train/sweep/grid.h"
 #include "train/sweep/grid/draws.h"
 
