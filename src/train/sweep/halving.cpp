@@ -48,6 +48,19 @@ std::vector<double> rung_shares(int64_t settings, int64_t evaluations, int64_t e
   return shares;
 }
 
+std::vector<double> rungs_of(const Grid& grid, const std::vector<RunLength>& lengths, int64_t eta) {
+  int64_t evaluations = INT64_MAX;
+  for (const RunLength& length : lengths) {
+    evaluations = std::min(evaluations, length.evaluations());
+  }
+  const auto settings = int64_t(settings_of(grid).size());
+  const std::vector<double> shares = rung_shares(settings, evaluations, eta);
+  if (!shares.empty()) return shares;
+  throw usage_error("--halving ", eta, " needs ", eta, " settings (seeds apart) and ", eta,
+                    " evaluations a run; there ", settings == 1 ? "is " : "are ", settings, " and ",
+                    evaluations, settings < eta ? "" : "; eval-every gives more");
+}
+
 std::vector<size_t> survivors(const std::vector<std::optional<double>>& values,
                               bool larger_is_better, int64_t eta) {
   std::vector<size_t> order;

@@ -1,6 +1,9 @@
 // Reads what runs share and checks their options against it.
 #include "train/sweep/preflight.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "comm/agreement.h"
 #include "core/files/files.h"
 #include "core/log.h"
@@ -67,10 +70,54 @@ void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
   read_data(options, inputs, true);
 }
 
+InputSums input_sums(const TrainOptions& options, SharedInputs& inputs) {
+  const ModelFiles model = open_model(options.model);
+  const auto source = open_weights(model.directory.weights, model.config.architecture->base_prefix);
+  const std::vector<fs::path> files = model_files(model, *source);
+  const auto data = inputs.sum(inputs.open(options, check_stop).all(), ExitCode::data);
+  return {data->result(), inputs.sum({files.begin(), files.end()}, ExitCode::model)->result()};
+}
+
+std::vector<size_t> in_order_of_data(const Grid& grid, std::vector<size_t> runs) {
+  std::vector<std::string> keys;
+  auto place = [&](size_t run) {
+    const std::string key = SharedInputs::key(grid.runs[run].options);
+    const auto found = std::find(keys.begin(), keys.end(), key);
+    if (found != keys.end()) return found - keys.begin();
+    keys.push_back(key);
+    return ptrdiff_t(keys.size()) - 1;
+  };
+  std::vector<std::pair<ptrdiff_t, size_t>> order;
+  for (size_t run : runs) order.emplace_back(place(run), run);
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < runs.size(); ++i) runs[i] = order[i].second;
+  return runs;
+}
+
+namespace {
+
 int64_t count_samples(const TrainOptions& options, SharedInputs& inputs) {
   const std::shared_ptr<Task> task = read_data(options, inputs, false);
   if (task->eval_set()) return task->train_set().samples.size();
   throw usage_error("--halving needs evaluation data: give eval or eval-fraction");
+}
+
+}  // namespace
+
+std::vector<RunLength> lengths_of(const Grid& grid, SharedInputs& inputs) {
+  std::vector<RunLength> lengths(grid.runs.size());
+  std::vector<size_t> all(lengths.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  std::string key;
+  int64_t samples = 0;
+  for (size_t run : in_order_of_data(grid, all)) {
+    const TrainOptions& options = grid.runs[run].options;
+    const std::string own = SharedInputs::key(options);
+    if (own != key) samples = count_samples(options, inputs);
+    key = own;
+    lengths[run] = length_of(options, samples);
+  }
+  return lengths;
 }
 
 void check_runs(const Grid& grid, const std::vector<size_t>& runs, Communicator& comm,

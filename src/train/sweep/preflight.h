@@ -4,6 +4,7 @@
 #include "comm/communicator.h"
 #include "train/run/shared_inputs.h"
 #include "train/sweep/grid.h"
+#include "train/sweep/halving.h"
 
 namespace finetune {
 
@@ -13,7 +14,7 @@ void read_inputs(const TrainOptions& options, SharedInputs& inputs);
 
 // The training samples of runs that are to be evaluated on the way. Error(usage) without evaluation
 // data.
-int64_t count_samples(const TrainOptions& options, SharedInputs& inputs);
+std::vector<RunLength> lengths_of(const Grid& grid, SharedInputs& inputs);
 
 // Reads data and model of the first of these runs into `inputs`, and looks at the options of all
 // that read the same. `runs`: places in the grid. Errors as train has them. Collective.

@@ -5,12 +5,11 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <numeric>
 
 #include "comm/agreement.h"
 #include "core/failure.h"
-#include "core/text/counted.h"
 #include "core/files/files.h"
+#include "core/text/counted.h"
 #include "train/compare/comparison_output.h"
 #include "train/compare/noise.h"
 #include "train/run/gates.h"
@@ -18,6 +17,7 @@
 #include "train/run/shared_inputs.h"
 #include "train/schedule.h"
 #include "train/signals.h"
+#include "train/sweep/diverged_runs.h"
 #include "train/sweep/halving.h"
 #include "train/sweep/preflight.h"
 #include "train/sweep/run_in_turn.h"
@@ -45,7 +45,7 @@ class Sweep {
 
  private:
   void find_finished();
-  std::vector<size_t> in_order_of_data(std::vector<size_t> runs) const;
+  void keep_diverged();
   void take(size_t run, RunReport report);
   void perform(const std::vector<size_t>& runs, double pause_share);
   void perform_in_processes(const std::vector<size_t>& runs, double pause_share);
@@ -90,24 +90,25 @@ void Sweep::find_finished() {
     kept_.push_back(marks[r] == 'x');
     (kept_[r] ? finished_ : others_).push_back(r);
   }
-  others_ = in_order_of_data(others_);
+  others_ = in_order_of_data(grid_, others_);
 }
 
-// Those that read the same one after the other, so that it is read once.
-std::vector<size_t> Sweep::in_order_of_data(std::vector<size_t> runs) const {
-  std::vector<std::string> keys;
-  auto place = [&](size_t run) {
-    const std::string key = SharedInputs::key(grid_.runs[run].options);
-    const auto found = std::find(keys.begin(), keys.end(), key);
-    if (found != keys.end()) return found - keys.begin();
-    keys.push_back(key);
-    return ptrdiff_t(keys.size()) - 1;
-  };
-  std::vector<std::pair<ptrdiff_t, size_t>> order;
-  for (size_t run : runs) order.emplace_back(place(run), run);
-  std::sort(order.begin(), order.end());
-  for (size_t i = 0; i < runs.size(); ++i) runs[i] = order[i].second;
-  return runs;
+// Collective: those that diverged, and would again, are reported and not run.
+void Sweep::keep_diverged() {
+  std::map<size_t, RunReport> found;
+  agree_on_errors(comm_, [&] {
+    if (comm_.rank() == 0) found = diverged_before(grid_, others_, inputs_);
+    for (const auto& [run, report] : found) {
+      kept_[run] = true;
+      reports_[run] = report;
+    }
+    if (!found.empty()) directory_->write_tables(reports_);
+    for (const auto& [run, report] : found) listener_.ended(run, report);
+  });
+  std::vector<uint8_t> kept(grid_.runs.size());
+  for (const auto& [run, report] : found) kept[run] = 1;
+  comm_.broadcast(kept.data(), kept.size(), 0);
+  std::erase_if(others_, [&](size_t run) { return kept[run] != 0; });
 }
 
 // Collective. Where it pauses on the way it has not ended.
@@ -122,6 +123,9 @@ void Sweep::take(size_t run, RunReport report) {
     if (taken.kept && taken.status == RunStatus::failed) {
       // Its data or model are others now: the table would be of two kinds.
       throw Error(taken.code, concat(grid_.runs[run].options.output, ": ", taken.error));
+    }
+    if (taken.status == RunStatus::failed && taken.code == ExitCode::diverged) {
+      reports_[run].diverged_with = divergence_key(grid_.runs[run], inputs_);
     }
     directory_->write_tables(reports_);
     listener_.ended(run, taken);
@@ -170,33 +174,11 @@ void Sweep::perform_in_processes(const std::vector<size_t>& runs, double pause_s
 void Sweep::plan_halving() {
   if (settings_.halving == 0) return;
   lengths_.resize(grid_.runs.size());
-  std::vector<size_t> all(lengths_.size());
-  std::iota(all.begin(), all.end(), size_t{0});
   agree_on_errors(comm_, [&] {
-    if (comm_.rank() > 0) return;
-    std::string key;
-    int64_t samples = 0;
-    for (size_t run : in_order_of_data(all)) {
-      const TrainOptions& options = grid_.runs[run].options;
-      const std::string own = SharedInputs::key(options);
-      if (own != key) samples = count_samples(options, inputs_);
-      key = own;
-      lengths_[run] = length_of(options, samples);
-    }
+    if (comm_.rank() == 0) lengths_ = lengths_of(grid_, inputs_);
   });
   comm_.broadcast(lengths_.data(), lengths_.size() * sizeof(RunLength), 0);
-  const auto shortest = std::min_element(
-      lengths_.begin(), lengths_.end(),
-      [](const auto& a, const auto& b) { return a.evaluations() < b.evaluations(); });
-  const int64_t eta = settings_.halving, evaluations = shortest->evaluations();
-  const auto settings = int64_t(settings_of(grid_).size());
-  shares_ = rung_shares(settings, evaluations, eta);
-  agree_on_errors(comm_, [&] {
-    if (!shares_.empty()) return;
-    throw usage_error("--halving ", eta, " needs ", eta, " settings (seeds apart) and ", eta,
-                      " evaluations a run; there are ", settings, " and ", evaluations,
-                      settings < eta ? "" : "; eval-every gives more");
-  });
+  agree_on_errors(comm_, [&] { shares_ = rungs_of(grid_, lengths_, settings_.halving); });
 }
 
 // Those of these settings that go on after a rung; the others' runs are dropped, their checkpoints
@@ -270,7 +252,7 @@ std::vector<size_t> Sweep::runs_before(const std::vector<Setting>& settings, dou
   for (size_t run = 0; run < needed.size(); ++run) {
     if (needed[run]) runs.push_back(run);
   }
-  return in_order_of_data(std::move(runs));
+  return in_order_of_data(grid_, std::move(runs));
 }
 
 void Sweep::halve() {
@@ -329,6 +311,7 @@ SweepResult Sweep::run() {
   agree_on_errors(comm_, [&] {
     if (comm_.rank() == 0) directory_ = std::make_unique<SweepDirectory>(grid_);
   });
+  keep_diverged();  // by sweep.json, which each run that ends replaces
   for (size_t run : finished_) {
     if (stop_ == ExitCode::done) take(run, run_in_turn(grid_.runs[run], comm_, inputs_));
   }

@@ -31,9 +31,10 @@ struct RunReport {
   std::string error;               // one line
   std::string result_line;         // of a finished run, as train --json prints it
   std::map<std::string, double> metrics;
-  std::string best_metric;  // that chose its model; empty without evaluation data
-  bool kept = false;        // it had ended before this call
-  double seconds = 0;       // that it took in this call
+  std::string best_metric;    // that chose its model; empty without evaluation data
+  bool kept = false;          // it had ended before this call
+  std::string diverged_with;  // of one that diverged: divergence_key()
+  double seconds = 0;         // that it took in this call
 };
 
 struct SweepSettings {

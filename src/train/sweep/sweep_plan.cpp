@@ -15,7 +15,9 @@
 #include "train/options/option_values.h"
 #include "train/plan/plan.h"
 #include "train/run/run_directory.h"
+#include "train/sweep/diverged_runs.h"
 #include "train/sweep/halving.h"
+#include "train/sweep/preflight.h"
 #include "train/sweep/sweep_directory.h"
 
 namespace finetune {
@@ -67,7 +69,36 @@ double halved_share(int64_t settings, int64_t evaluations, int64_t eta) {
 }
 
 std::string_view name_of(PlannedState state) {
-  return state == PlannedState::fresh ? "new" : state == PlannedState::begun ? "begun" : "finished";
+  switch (state) {
+    case PlannedState::fresh:
+      return "new";
+    case PlannedState::begun:
+      return "begun";
+    case PlannedState::finished:
+      return "finished";
+    case PlannedState::diverged:
+      return "diverged";
+  }
+  return "";
+}
+
+// Nothing of it is left to do.
+bool is_over(PlannedState state) {
+  return state == PlannedState::finished || state == PlannedState::diverged;
+}
+
+// Of all runs; those that diverged and would again are found as a sweep finds them.
+std::vector<PlannedState> states_of(const Grid& grid, SharedInputs& inputs) {
+  std::vector<PlannedState> states;
+  std::vector<size_t> begun;
+  for (size_t r = 0; r < grid.runs.size(); ++r) {
+    states.push_back(state_of(grid.runs[r].options.output));
+    if (states[r] == PlannedState::begun) begun.push_back(r);
+  }
+  for (const auto& [run, report] : diverged_before(grid, begun, inputs)) {
+    states[run] = PlannedState::diverged;
+  }
+  return states;
 }
 
 double mebibytes(uint64_t bytes) {
@@ -83,11 +114,13 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
   int64_t evaluations = INT64_MAX;
   double startup = -1;
   uint64_t most_on_the_way = 0;
-  for (const SweepRun& run : grid.runs) {
+  SharedInputs inputs;
+  if (settings.halving > 0) rungs_of(grid, lengths_of(grid, inputs), settings.halving);
+  for (PlannedState state : states_of(grid, inputs)) {
+    TrainOptions options = grid.runs[plan.runs.size()].options;
     PlannedRun& planned = plan.runs.emplace_back();
-    planned.state = state_of(run.options.output);
-    if (planned.state == PlannedState::finished) continue;
-    TrainOptions options = run.options;
+    planned.state = state;
+    if (is_over(state)) continue;
     if (!options.threads && settings.jobs > 1) {
       options.threads = std::max<int64_t>(1, available_cores() / settings.jobs);
     }
@@ -125,7 +158,7 @@ std::string sweep_plan_text(const Grid& grid, const SweepSettings& settings,
     const PlannedRun& run = plan.runs[r];
     const std::string& name = grid.runs[r].name;
     out += concat("  ", name, std::string(width - name.size() + 2, ' '), name_of(run.state));
-    if (run.state != PlannedState::finished) {
+    if (!is_over(run.state)) {
       ++to_run;
       out += concat(run.state == PlannedState::fresh ? "    " : "  ", format_duration(run.seconds));
     }

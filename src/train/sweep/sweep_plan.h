@@ -9,11 +9,11 @@
 
 namespace finetune {
 
-enum class PlannedState { fresh, begun, finished };
+enum class PlannedState { fresh, begun, finished, diverged };
 
 struct PlannedRun {
   PlannedState state = PlannedState::fresh;
-  double seconds = 0;           // of the whole run, also where it has begun; 0 where it has ended
+  double seconds = 0;           // of the whole run, also where it has begun; 0 where it is over
   uint64_t peak = 0, left = 0;  // bytes of disk, at most while it goes on and in the end
 };
 

@@ -26,6 +26,7 @@ OrderedJson json_of(const Grid& grid, const SweepRun& run, const RunReport& repo
                   {"options", OrderedJson::object()}};
   for (size_t i = 0; i < grid.options.size(); ++i) out["options"][grid.options[i]] = run.values[i];
   if (!report.error.empty()) out["error"] = report.error;
+  if (!report.diverged_with.empty()) out["diverged_with"] = report.diverged_with;
   if (report.metrics.empty()) return out;
   out["metrics"] = OrderedJson::object();
   for (const auto& [name, value] : report.metrics) out["metrics"][name] = value;

@@ -145,8 +145,33 @@ def test_a_failing_run_does_not_end_the_sweep(directory):
     assert all("diverged at step" in rows[name]["error"] and rows[name]["status"] == "failed" for name in failed), rows
     assert all(f"{name}  failed  exit 6: diverged" in result.out for name in failed), result
     assert "finetune: error: diverged" in (out / failed[0] / "log.txt").read_text()
-    # The code is the same again, and a gate's comes after it.
-    assert run(*line).code == 6
+    # The code is the same again, of runs that are not tried again: their end follows from what they are run with.
+    def logs():
+        return {name: (out / name / "log.txt").read_bytes() for name in rows}
+
+    before = logs()
+    again = run(*line)
+    assert again.code == 6 and logs() == before and again.err.count("there already") == len(rows), again
+    assert table_of(out) == rows and again.out == result.out
+    plan = succeed(*line, "--dry-run").out
+    assert f"{len(rows)} runs, 0 to do" in plan and plan.count("  diverged") == len(failed), plan
+    # Without its directory, or with another option, one is run again.
+    shutil.rmtree(out / failed[0])
+    assert run(*line).code == 6 and {name for name, log in logs().items() if log != before[name]} == {failed[0]}
+    before = logs()
+    assert run(*line[:1], grid(directory, sweep, FIXED + "max-grad-norm = 0\nadam-beta2 = 0\nthreads = 1\n"), *line[2:]).code == 6
+    assert {name for name, log in logs().items() if log != before[name]} == set(failed)
+    # With other data too; finished runs are then refused, as ever.
+    data = write(directory / "train.csv", TRAIN.read_bytes())
+    other = FIXED.replace(str(TRAIN), str(data)) + "max-grad-norm = 0\nadam-beta2 = 0\n"
+    only = grid(directory, "[sweep]\nlr = [900]\nadam-epsilon = [1e-30]\n", other)
+    line = ["sweep", only, "--output", directory / "data"]
+    log = directory / "data/lr=900,adam-epsilon=1e-30/log.txt"
+    assert run(*line).code == 6 and run(*line).code == 6
+    size = log.stat().st_size
+    write(data, TRAIN.read_bytes() + TRAIN.read_bytes().splitlines(True)[1])
+    assert run(*line).code == 6 and log.stat().st_size > size
+    # A gate's code comes after it.
     out = directory / "gate"
     gate = run("sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", FIXED + "assert = ['eval_accuracy>=0.99']\n"),
                "--output", out)
@@ -242,10 +267,12 @@ def test_halving(directory):
     for words, change in ((["2 evaluations", "2 and 4"], lambda text: text.replace("-9, 1e-4, 3e-3, 1e-3", "-9, 1e-4")),
                           (["8 settings", "4 and 4"], lambda text: text)):
         count = 3 if "2 and 4" in words else 8
-        fail(2, "sweep", grid(directory, change(sweep), fixed), "--halving", count, "--output", directory / "none",
-             words=["--halving", words[1]])
-    fail(2, "sweep", grid(directory, sweep, FIXED.replace(f"eval = '{EVAL}'\n", "")), "--halving", 2, "--output",
-         directory / "none", words=["--halving", "evaluation data"])
+        for more in ([], ["--dry-run"]):
+            fail(2, "sweep", grid(directory, change(sweep), fixed), "--halving", count, "--output", directory / "none", *more,
+                 words=["--halving", words[1]])
+    for more in ([], ["--dry-run"]):
+        fail(2, "sweep", grid(directory, sweep, FIXED.replace(f"eval = '{EVAL}'\n", "")), "--halving", 2, "--output",
+             directory / "none", *more, words=["--halving", "evaluation data"])
     assert not (directory / "none").exists()
 
 
