@@ -107,6 +107,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   const int64_t shards = *s.options.virtual_shards;
   if (!s.has_parts()) {
     for (const auto& line : describe_processes(s.comm, shards, s.step->order())) log(line);
+  for (const auto& line : repeated_data(s.data)) log("warning: ", line);
   } else {
     describe_layout(s);
   }

@@ -50,6 +50,7 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   if (trains) lines.push_back(describe_side("train", data.train, data.max_length));
   if (data.has_eval) lines.push_back(describe_side("eval", data.eval, data.max_length));
   lines.push_back(describe_labels(data, options));
+  if (!data.label_warning.empty()) lines.push_back(concat("warning: ", data.label_warning));
   if (trains && data.keeps_head) {
     lines.push_back(
         "the model's head fits and is kept, with its label order (--reinit-head "

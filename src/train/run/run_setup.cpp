@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "core/text/text.h"
 #include "core/text/counted.h"
+#include "core/text/text.h"
 #include "data/plan.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"
@@ -36,6 +37,45 @@ std::vector<InputFile> DataFiles::all() const {
   std::vector<InputFile> files = train;
   files.insert(files.end(), eval.begin(), eval.end());
   return files;
+}
+
+namespace {
+
+bool has_same_bytes(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (fs::file_size(a, error) != fs::file_size(b, error) || error) return false;
+  constexpr size_t kBlock = 1 << 18;
+  std::ifstream one(a, std::ios::binary), other(b, std::ios::binary);
+  std::string x(kBlock, 0), y(kBlock, 0);
+  while (one && other) {
+    one.read(x.data(), kBlock);
+    other.read(y.data(), kBlock);
+    if (one.gcount() != other.gcount() ||
+        x.compare(0, size_t(one.gcount()), y, 0, size_t(one.gcount())) != 0) {
+      return false;
+    }
+  }
+  return one.eof() && other.eof();
+}
+
+}  // namespace
+
+std::vector<std::string> repeated_data(const DataFiles& data) {
+  std::vector<std::string> lines;
+  for (const InputFile& train : data.train) {
+    for (const InputFile& eval : data.eval) {
+      std::error_code error;
+      const bool same = fs::equivalent(train.content, eval.content, error);
+      if (!same && !has_same_bytes(train.content, eval.content)) continue;
+      lines.push_back(concat(train.name.string(),
+                             same ? " is training and evaluation data"
+                                  : concat(" and ", eval.name.string(),
+                                           " hold the same, one for training, one for evaluation"),
+                             ": eval_* metrics tell nothing of new data; --eval-fraction holds out "
+                             "some of the rows"));
+    }
+  }
+  return lines;
 }
 
 DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop) {

@@ -28,6 +28,9 @@ struct DataFiles {
 
   std::vector<InputFile> all() const;  // those of training first
 };
+// What is training and evaluation data at once: a file that is both, or two with the same bytes. A
+// sentence each, for the log.
+std::vector<std::string> repeated_data(const DataFiles& data);
 // Error(data) for a file that is missing. `check_stop` is called while a pipe brings nothing.
 DataFiles open_data(const TrainOptions& options, const std::function<void()>& check_stop = nullptr);
 

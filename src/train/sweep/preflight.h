@@ -12,7 +12,16 @@ namespace finetune {
 // to look. For who forks. Errors as train has them.
 void read_inputs(const TrainOptions& options, SharedInputs& inputs);
 
-// The training samples of runs that are to be evaluated on the way. Error(usage) without evaluation
+// SHA-256 of the run's data and of its model, as run.json has them.
+struct InputSums {
+  std::string data, model;
+};
+InputSums input_sums(const TrainOptions& options, SharedInputs& inputs);
+
+// Runs (places in the grid) that read the same data one after the other, so that it is read once.
+std::vector<size_t> in_order_of_data(const Grid& grid, std::vector<size_t> runs);
+
+// Of all runs of the grid, which are to be evaluated on the way. Error(usage) without evaluation
 // data.
 std::vector<RunLength> lengths_of(const Grid& grid, SharedInputs& inputs);
 

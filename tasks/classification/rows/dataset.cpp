@@ -9,6 +9,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/plan.h"
+#include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/text_columns.h"
 
@@ -87,6 +88,18 @@ LabelMap labels_of(const Source& source, const TaskOptions& options, ProblemType
                      labels.size(), " labels; ", kMostLabels, " are possible");
   }
   return labels;
+}
+
+// A warning on what the labels look like, or none. Error(data) where they cannot be meant, in a run
+// that begins: one that goes on has them already.
+std::string checked_labels(const Source& source, const LabelMap& labels,
+                           const TaskOptions& options) {
+  const LabelFinding finding = look_at_labels(labels.names(), int64_t(source.rows.size()));
+  if (finding.text.empty()) return "";
+  const std::string text = concat(source.file().string(), ": column ",
+                                  in_quotes(options.label_column), " ", finding.text);
+  if (finding.is_error && options.label_order.empty()) throw data_error(text);
+  return text;
 }
 
 // Whether the model's head has this problem type and knows all of `labels`.
@@ -228,6 +241,9 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     LabelMap labels;
     if (data.problem != ProblemType::regression) labels = labels_of(*train, options, data.problem);
     data.keeps_head = model_head && head_fits(config, data.problem, labels);
+    if (data.problem == ProblemType::single_label && !data.keeps_head) {
+      data.label_warning = checked_labels(*train, labels, options);
+    }
     data.labels = data.keeps_head && data.problem != ProblemType::regression
                       ? LabelMap(config.labels)
                       : std::move(labels);

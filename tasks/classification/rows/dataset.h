@@ -40,6 +40,7 @@ struct ClassificationData {
   LabelMap labels;                          // of the model's outputs; empty for regression
   bool keeps_head = false;                  // the model's own head and label map fit and are kept
   std::vector<std::string> unknown_labels;  // id LabelMap::size() + i, sorted; never predicted
+  std::string label_warning;                // what is odd about the label column, or empty
   int64_t max_length = 0;
   std::vector<std::string> text_columns;  // as resolved
   ClassificationSide train;
@@ -70,7 +71,8 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 // Error(data) with file and line for an empty text or label (multi-label: a row without labels is
 // legal) and a regression value that is not a finite number, unless options.rows.skip_bad_rows; for
 // fewer than two classes, no usable row, and evaluation labels unknown to training, unless
-// options.ignore_unknown_labels.
+// options.ignore_unknown_labels; and for a label column of amounts (label_column.h), unless the
+// model's head or options.label_order knows these labels.
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const BertConfig& config, bool model_head);
 
