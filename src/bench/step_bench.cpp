@@ -24,6 +24,7 @@
 #include "tasks/objective.h"
 #include "train/options/options.h"
 #include "train/training_step.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -155,12 +156,14 @@ void check(const StepBenchOptions& o) {
 }
 
 BertConfig shape_config(const std::string& shape) {
-  if (!directory_exists(shape, ExitCode::model)) {
-    for (const char* name : {"tiny", "minilm", "base", "large"}) {
-      if (shape == name) return named_shape(shape);
-    }
+  for (const char* name : {"tiny", "minilm", "base", "large"}) {
+    if (shape == name && !directory_exists(shape, ExitCode::model)) return named_shape(shape);
+  }
+  const std::string path = model_path(shape);
+  if (!directory_exists(path, ExitCode::model)) {
     throw usage_error("--shape ", in_quotes(shape),
-                      ": must be tiny, minilm, base, large or a model directory");
+                      ": must be tiny, minilm, base, large, a model directory or a model's id in "
+                      "the Hugging Face cache");
   }
   const ModelDirectory directory = find_model(path, false);
   return parse_config(read_text_file(directory.config, ExitCode::model), directory.config);

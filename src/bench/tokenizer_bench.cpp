@@ -16,6 +16,7 @@
 #include "core/threads/parallel.h"
 #include "data/input_file.h"
 #include "tokenizer/tokenizer.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -54,7 +55,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
     result.bytes += int64_t(line.size());
   }
   if (lines.empty()) throw data_error(input, ": holds no text");
-  const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(model);
+  const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(existing_model_path(model));
   set_threads(thread_count > 0 ? int(thread_count) : available_cores());
   result.threads = threads();
   result.lines = int64_t(lines.size());

@@ -14,9 +14,10 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
     return command.add_option(name, value, help).group(group);
   };
   add("Model", "--model", o.model,
-      "fine-tuned model: a run, its model/, any such directory, or a weight file in it")
+      "fine-tuned model: a run, its model/, any such directory or file, or an id in the Hugging "
+      "Face cache")
       .required()
-      .type_name("DIR|FILE");
+      .type_name("DIR|FILE|ID");
   add("Data", "--text-column", o.text_columns,
       "columns of the text, joined by a space (default: as trained)")
       .delimiter(',')

@@ -13,6 +13,7 @@
 #include "data/packing.h"
 #include "engine/host_memory.h"
 #include "ops/cuda/host/cuda_backend.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -76,7 +77,13 @@ ModelFiles open_model_config(const std::string& path, bool need_weights) {
 
 ModelFiles open_model(const std::string& path) {
   ModelFiles files = open_model_config(path, true);
-  files.tokenizer = Tokenizer::load(files.directory.directory);
+  const std::filesystem::path& directory = files.directory.directory;
+  if (find_tokenizer_files(directory).empty()) {
+    if (const std::string advice = hub_advice(directory); !advice.empty()) {
+      throw model_error(directory.string(), ": has no vocabulary", advice);
+    }
+  }
+  files.tokenizer = Tokenizer::load(directory);
   if (files.tokenizer->vocabulary_size() > files.config.vocab_size) {
     throw model_error(files.directory.directory.string(), ": the vocabulary has ",
                       files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",

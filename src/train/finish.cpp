@@ -17,6 +17,7 @@
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/record/result_line.h"
 #include "train/run/junit.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -73,6 +74,10 @@ void write_run_facts(const Session& session, const std::string& weights_sha256) 
       {"processes", concat(session.comm.size())},
       {"hosts", concat(session.comm.hosts())},
   };
+  if (const auto origin = hub_origin(session.options.model)) {
+    facts.emplace_back("model_id", origin->id);
+    facts.emplace_back("model_revision", origin->revision);
+  }
   for (auto& fact : host_facts()) facts.push_back(std::move(fact));
   facts.emplace_back("data_sha256", session.state.data_sha256);
   facts.emplace_back("model_sha256", session.state.model_sha256);

@@ -13,6 +13,7 @@
 #include "train/plan/device_forecast.h"
 #include "train/run/layout_table.h"
 #include "train/run/process_check.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 
@@ -98,16 +99,19 @@ void describe_layout(const Session& s) {
 void describe_session(const Session& s, const std::vector<std::string>& loaded,
                       const std::vector<std::string>& warnings) {
   const Engine& engine = *s.engine;
-  log("model: ", s.model.directory.directory.string(), ", ", engine.config().num_hidden_layers,
-      " layers, hidden ", engine.config().hidden_size, ", ",
-      ParameterTable(engine.config(), s.head).count(), " parameters");
+  log("model: ", s.model.directory.directory.string(), ", ",
+      counted(engine.config().num_hidden_layers, "layer"), ", hidden ", engine.config().hidden_size,
+      ", ", ParameterTable(engine.config(), s.head).count(), " parameters");
+  if (const auto origin = hub_origin(s.model.directory.directory)) {
+    log("of the Hugging Face cache: ", origin->id, ", commit ", origin->revision);
+  }
   for (const auto& line : loaded) log(line);
   for (const auto& line : s.task->describe()) log(line);
+  for (const auto& line : repeated_data(s.data)) log("warning: ", line);
   log("computing on ", s.engine->backend().description(), ", ", describe_micro_batches(s.options));
   const int64_t shards = *s.options.virtual_shards;
   if (!s.has_parts()) {
     for (const auto& line : describe_processes(s.comm, shards, s.step->order())) log(line);
-  for (const auto& line : repeated_data(s.data)) log("warning: ", line);
   } else {
     describe_layout(s);
   }

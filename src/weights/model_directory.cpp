@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/files/file_kind.h"
 #include "core/files/text_file.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -125,9 +126,7 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
     } else if (have_file(fs::path(path) += ".index")) {
       model.weights = fs::path(path) += ".index";
     } else {
-      throw model_error(path.string(),
-                        ": no such directory or file; a model is a directory with config.json, a "
-                        "vocabulary and weights");
+      throw absent_model(path);
     }
     model.directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
   }
@@ -140,7 +139,8 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
     }
     const std::string advice = advice_on_directory(model.directory);
     if (!advice.empty()) throw model_error(advice);
-    throw model_error(model.directory.string(), ": has neither config.json nor bert_config.json");
+    throw model_error(model.directory.string(), ": has neither config.json nor bert_config.json",
+                      hub_advice(model.directory));
   }
   model.config = *config;
   if (need_weights && model.weights.empty()) {
@@ -150,7 +150,8 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
       if (!advice.empty()) throw model_error(advice);
       throw model_error(model.directory.string(),
                         ": has no weights; one of model.safetensors, model.safetensors.index.json, "
-                        "pytorch_model.bin, tf_model.h5, bert_model.ckpt.index is needed");
+                        "pytorch_model.bin, tf_model.h5, bert_model.ckpt.index is needed",
+                        hub_advice(model.directory));
     }
     model.weights = *weights;
   }

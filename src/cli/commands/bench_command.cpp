@@ -101,8 +101,8 @@ void add_machine_options(Subcommand command, BenchOptions& options) {
 }
 
 void add_shape_options(Subcommand command, BenchOptions& options) {
-  command.add_option("--shape", options.step.shape, "model shape, or a model directory")
-      .type_name("tiny|minilm|base|large|DIR")
+  command.add_option("--shape", options.step.shape, "model shape, or a model (directory or id)")
+      .type_name("tiny|minilm|base|large|DIR|ID")
       .capture_default_str()
       .take_last();
   command.add_option("--lengths", options.step.lengths, "of the samples, in tokens")
@@ -176,9 +176,11 @@ void add_bench_command(Subcommand program, int&) {
   ops.callback([options] { print(bench_ops(resolved(*options)), options->json); });
 
   const Subcommand tokenizer = bench.add_subcommand("tokenizer", "Text to ids and offsets");
-  tokenizer.add_option("--model", options->model, "directory with the tokenizer's files")
+  tokenizer
+      .add_option("--model", options->model,
+                  "directory with the tokenizer's files, or an id in the Hugging Face cache")
       .required()
-      .type_name("DIR");
+      .type_name("DIR|ID");
   tokenizer.add_option("--input", options->input, "text file, a text a line")
       .required()
       .type_name("FILE");

@@ -38,8 +38,8 @@ void add_bench_layout(Subcommand bench) {
   const Subcommand layout =
       bench.add_subcommand("layout", "Processes of mpirun: bytes, memory and bubble of a layout");
   LayoutBenchOptions& o = options->bench;
-  layout.add_option("--shape", o.shape, "model shape, or a model directory")
-      .type_name("tiny|minilm|base|large|DIR")
+  layout.add_option("--shape", o.shape, "model shape, or a model (directory or id)")
+      .type_name("tiny|minilm|base|large|DIR|ID")
       .capture_default_str()
       .take_last();
   layout.add_option("--length", o.length, "tokens of every sample")

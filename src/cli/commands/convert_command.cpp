@@ -14,6 +14,7 @@
 #include "model/head.h"
 #include "model/parameters.h"
 #include "train/run/run_directory.h"
+#include "weights/hub_cache.h"
 #include "weights/model_directory.h"
 #include "weights/stored_tensor.h"
 #include "weights/weights.h"
@@ -174,7 +175,7 @@ std::string converted_config(const BertConfig& config, const fs::path& path, con
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
   if (output.empty()) throw usage_error("--output names no directory");
-  const ModelDirectory source = find_model(options.model);
+  const ModelDirectory source = find_model(model_path(options.model));
   std::error_code absent;
   if (fs::equivalent(source.directory, output, absent)) {
     throw usage_error("--output ", output.string(),
@@ -209,9 +210,11 @@ void add_convert_command(Subcommand program, int&) {
   auto options = std::make_shared<ConvertOptions>();
   const Subcommand command = program.add_subcommand(
       "convert", "Weights of any format to a Hugging Face directory with safetensors");
-  command.add_option("--model", options->model, "model directory, or a weight file in it")
+  command
+      .add_option("--model", options->model,
+                  "model directory, a weight file in it, or an id in the Hugging Face cache")
       .required()
-      .type_name("DIR|FILE");
+      .type_name("DIR|FILE|ID");
   command.add_option("--output", options->output, "directory to write").required().type_name("DIR");
   one_of(command.add_option("--dtype", options->dtype, "type of the numbers written"),
          {"f32", "f16", "bf16"})

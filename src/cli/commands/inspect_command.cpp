@@ -11,6 +11,7 @@
 #include "core/text/printable.h"
 #include "model/config.h"
 #include "train/run/run_directory.h"
+#include "weights/hub_cache.h"
 #include "weights/model_directory.h"
 #include "weights/weights.h"
 
@@ -201,13 +202,17 @@ void add_inspect_command(Subcommand program, int&) {
   auto options = std::make_shared<Options>();
   const Subcommand command = program.add_subcommand(
       "inspect", "What weights, a checkpoint, a model or a run's directory hold");
-  command.add_option("path", options->path, "weight file of any format, checkpoint, model or run")
+  command
+      .add_option(
+          "path", options->path,
+          "weight file of any format, checkpoint, model (directory, or id in the Hugging Face "
+          "cache) or run")
       .required()
-      .type_name("FILE|DIR");
+      .type_name("FILE|DIR|ID");
   command.add_flag("--json", options->json, "one JSON object");
   command.footer(kInspectExamples);
   command.callback([options] {
-    ordered_json result = describe(options->path);
+    ordered_json result = describe(existing_model_path(options->path));
     open_console(false);
     if (options->json) {
       const std::string text = result.dump(2, ' ', false, ordered_json::error_handler_t::replace);

@@ -23,6 +23,7 @@
 #include "core/text/text.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -60,7 +61,7 @@ struct Part {
 class Command {
  public:
   explicit Command(const TokenizeOptions& options)
-      : options_(options), tokenizer_(Tokenizer::load(options.model)) {}
+      : options_(options), tokenizer_(Tokenizer::load(existing_model_path(options.model))) {}
 
   void run() {
     if (options_.input == "-") {
@@ -266,7 +267,9 @@ void add_tokenize_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<TokenizeOptions>();
   const Subcommand command = program.add_subcommand(
       "tokenize", "Token ids and offsets of text, one JSON line for each line");
-  command.add_option("--model", options->model, "directory with the tokenizer's files")
+  command
+      .add_option("--model", options->model,
+                  "directory with the tokenizer's files, or an id in the Hugging Face cache")
       .required()
       .type_name("DIR");
   command.add_option("input", options->input, "text file, or - for standard input")

@@ -13,6 +13,7 @@
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
 #include "train/trainer.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -28,7 +29,8 @@ constexpr const char* kTrainExamples =
     "  mpirun -n 4 finetune train ... --pp 2                two replicas of two pipeline stages\n"
     "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse";
 
-void run(const TrainOptions& options, int& exit_code) {
+void run(TrainOptions options, int& exit_code) {
+  options.model = model_path(options.model);
   TrainOutcome outcome = run_training(options, world());
   exit_code = int(outcome.code);
   std::fputs(options.json ? outcome.result_line.c_str() : outcome.summary.c_str(), stdout);

@@ -96,7 +96,8 @@ void require_inside(const OptionInfo& info, int64_t value) {
 }
 
 void validate(const TrainOptions& o) {
-  if (o.model.empty()) throw usage_error("--model is required: a model directory");
+  if (o.model.empty())
+    throw usage_error("--model is required: a model directory, or an id in the Hugging Face cache");
   if (o.train.empty()) throw usage_error("--train is required: one or more data files");
   if (o.output.empty()) throw usage_error("--output is required: the directory of the run");
   for_each_option(o, ValueCheck());

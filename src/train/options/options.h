@@ -122,8 +122,9 @@ void for_each_option(Options& o, Visit&& visit) {
                              gate = "Regression gates", output = "Output", task = "Task";
   visit({"task", task, result, "what to learn (default: from the data)", task_words()}, o.task);
   visit({"model", model, run,
-         "required: a model directory, a run's model/, or a weight file beside its config.json", "",
-         "DIR|FILE"},
+         "required: a model's directory, a run's, a weight file there, or an id in the Hugging "
+         "Face cache",
+         "", "DIR|FILE|ID"},
         o.model);
   visit({"reinit-head", model, result, "replace a head that --model already has"}, o.reinit_head);
   visit({"train", data, run, "required: training files: CSV, TSV, JSONL, or SQuAD JSON", "",

@@ -9,6 +9,7 @@
 #include "core/text/counted.h"
 #include "train/options/option_words.h"
 #include "train/sweep/grid/draws.h"
+#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -147,6 +148,7 @@ SweepRun run_at(const GridFile& file, const Grid& grid, const std::vector<GridAx
     run.name = concat(run.name.substr(0, kLongestName - 13), "~",
                       sha256_of(join(run.values, "\n")).substr(0, 12));
   }
+  run.options.model = model_path(run.options.model);
   run.options.output = concat(grid.fixed.output, "/", run.name);
   try {
     validate(run.options);
