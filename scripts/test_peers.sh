@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests beside Hugging Face (tests/peers).
 # Exported models in transformers, training step by step beside torch, tokens beside the package
-# tokenizers. Its last line is "N passed, N failed, N skipped". The packages go into a virtual
+# tokenizers, a run as TensorBoard, pandas, DVC and JUnit readers see it. Its last line is "N passed, N failed, N skipped". The packages go into a virtual
 # environment, made once (2 GB).
 #   scripts/test_peers.sh [NAME...]          only tests/peers/NAME_test.py
 #   PEER_PYTHON=python3 scripts/test_peers.sh     an interpreter that has them; nothing is installed
@@ -10,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(torch transformers==4.57.1 tokenizers==0.22.2 accelerate numpy)
+readers=(tensorboard pandas dvc junitparser lxml)  # of readers_test.py, whose tests are skips without them
 check='import sys, torch, numpy, accelerate, transformers, tokenizers
 sys.exit((transformers.__version__, tokenizers.__version__) != ("4.57.1", "0.22.2"))'
 
@@ -24,7 +25,7 @@ else
     echo "test_peers: installing ${packages[*]} into $venv"
     python3 -m venv "$venv" || {
       echo "test_peers: error: python3 -m venv failed (apt-get install python3-venv)" >&2; exit 1; }
-    "$python" -m pip install -q --disable-pip-version-check "${packages[@]}"
+    "$python" -m pip install -q --disable-pip-version-check "${packages[@]}" "${readers[@]}"
     "$python" -c "$check"
   fi
 fi
