@@ -1,14 +1,25 @@
-"""What people bring along: option names of other programs, numbers as labels, other models."""
+"""What people bring along: option names of other programs, numbers as labels, other models.
+
+The table of first_contact_table.py is tried line by line, and docs/first-contact.md repeats it with the answers as
+they are: `FINETUNE_WRITE_PAGE=1 python3 tests/cli/experiments/first_contact_test.py test_the_table` writes it anew.
+"""
 import json
+import os
+import re
+import shlex
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostile"))
+from first_contact_table import GROUPS, lay_out
 from fixtures import MODEL, TRAIN, write
-from harness import facts_of, fail, main, need, succeed
+from harness import BINARY, facts_of, fail, main, need, run, succeed
 from hostile_files import replace_in_checkpoint
+from terminal import Terminal
 
 DATA = "golden/trajectory-classification-train.csv"
 
@@ -109,6 +120,110 @@ def test_models_of_other_kinds(directory):
                      ["predict", "--input", TRAIN, "--output", "-"]):
             fail(4, *line, "--model", model, words=words)
     assert not (directory / "out").exists()
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/first-contact.md"
+COMMON = "--label-column category --reinit-head --max-steps 1 --output run"
+HEAD = """# First contact
+
+What people try first, and what each try gets. The answers are the program's own, in a directory with some small files
+(`tests/cli/experiments/first_contact_table.py` makes them), and `first_contact_test.py` compares this page with
+them. `...` stands for options that do not matter here.
+
+Exit code 2 is a mistake in the command, 3 one of the data, 4 one of the model or a file; where it is 0 the command
+goes on and says the line that is shown. A figure of the machine is `N`.
+"""
+
+
+def answer_to(entry, directory):
+    """What the program says: the one line of an error, or the line of the log that has the first word."""
+    environment = {"HOME": str(directory), "HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HF_HOME": "",
+                   "XDG_CACHE_HOME": ""}
+    shutil.rmtree(directory / "run", ignore_errors=True)
+    result = run(*shlex.split(entry.command), stdin=entry.stdin, env=environment, cwd=directory)
+    lines = result.err.splitlines()
+    assert result.code == entry.code, (entry, result)
+    if entry.code == 0:
+        said = [line for line in lines if entry.words[0] in line]
+        assert len(said) == 1, (entry, result)
+    else:
+        assert len(lines) == 1 and lines[0].startswith("finetune: error: ") and result.out == "", (entry, result)
+        said = lines
+        assert not (directory / "run").exists(), entry
+    for word in entry.words:
+        assert word in said[0], (word, entry, result)
+    return said[0].replace(str(directory), "/home/you")
+
+
+def page_of(answers):
+    lines = [HEAD]
+    for title, entries in GROUPS:
+        lines += [f"## {title}", "", "| tried | command | code | answer |", "|---|---|---|---|"]
+        for entry in entries:
+            shown = entry.command.replace(COMMON, "...")
+            said = re.sub(r"\d+(\.\d+)?", "N", answers[entry.command]) if entry.volatile else answers[entry.command]
+            said = said.removeprefix("finetune: error: ").replace("|", "\\|")
+            lines.append(f"| {entry.what} | `finetune {shown}` | {entry.code} | `{said}` |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def test_the_table(directory):
+    need("golden/tiny-bert-classification")
+    lay_out(directory)
+    entries = [entry for _, group in GROUPS for entry in group]
+    assert len({entry.command for entry in entries}) == len(entries) >= 40
+    answers = {entry.command: answer_to(entry, directory) for entry in entries}
+    # Those of the trial that no line shows are below: the progress line, and waiting for input.
+    assert {entry.bug for entry in entries if entry.bug} == set(range(1, 15)) - {1, 10}
+    page = page_of(answers)
+    if os.environ.get("FINETUNE_WRITE_PAGE"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page, "docs/first-contact.md is not what the program says"
+
+
+def test_progress_fits_the_terminal(directory):
+    """The trial's first: at 80 columns each drawing became a row."""
+    need("golden/tiny-bert-classification")
+    lay_out(directory)
+    line = ["train", "--model", directory / "model", "--train", directory / "train.csv", "--label-column", "category",
+            "--reinit-head", "--max-steps", 60, "--output", directory / "run"]
+    terminal = Terminal([BINARY, *map(str, line)], 80)
+    assert terminal.end() == 0, terminal.text
+    assert "step 60/60" in terminal.text
+    rows = [row for row in terminal.screen.rows if row.startswith("step ")]
+    assert len(rows) <= 1 and not any(row.strip() == "remaining 0" for row in terminal.screen.rows), terminal.screen.rows
+
+
+def test_waiting_for_input_is_no_work(directory):
+    """The trial's tenth: two rows in 3.88 s, of which the program had waited nearly all."""
+    need("golden/tiny-bert-classification")
+    command = [BINARY, "predict", "--model", MODEL, "--input", "-", "--output", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        time.sleep(1.5)
+        _, log = process.communicate("text\nPIZZA\nTAXI\n", timeout=60)
+    assert process.returncode == 0 and float(re.search(r"predicted 2 rows in ([\d.]+) s", log)[1]) < 1.4, log
+
+
+def test_amounts_as_labels(directory):
+    need("golden/tiny-bert-classification")
+    lay_out(directory)
+    line = ["train", "--model", MODEL, "--reinit-head", "--max-steps", 2, "--save-every", 1, "--quiet"]
+    amounts = ["--train", directory / "train.csv", "--label-column", "amount"]
+    # As numbers they are learnt; a few different ones may be grades.
+    succeed(*line, *amounts, "--regression", "--output", directory / "numbers")
+    grades = write(directory / "grades.csv", "text,label\n" + "".join(f"word {i},{i % 11 / 2:.1f}\n" for i in range(44)))
+    assert "warning" not in succeed(*line[:-1], "--train", grades, "--output", directory / "grades").err
+    # Some hundred prices, each of several rows, are odd, but may be meant.
+    prices = write(directory / "prices.csv", "text,label\n" + "".join(f"word {i},{i % 120 + 0.99}\n" for i in range(600)))
+    log = succeed(*line[:-1], "--train", prices, "--output", directory / "prices").err
+    assert "120 different values in 600 rows" in log and "warning: " in log and "--regression" in log, log
+    # Euros, thousands, currencies.
+    for form in ("{},99", "{} 000.50", "${}.10", "-{}.05", "{}.00 EUR"):
+        euros = write(directory / "euros.csv", "text;label\n" + "".join(f"word {i};{form.format(i)}\n" for i in range(30)))
+        fail(3, *line, "--train", euros, "--output", directory / "euros", words=["'label'", "amounts are no classes"])
+    assert not (directory / "euros").exists()
 
 
 main(globals())
