@@ -27,7 +27,12 @@ constexpr const char* kTrainExamples =
     "  finetune train --config runs/a/config.toml --seed 43 --output runs/c\n"
     "  finetune train ... --output runs/a --resume          continue after a stop or a kill\n"
     "  mpirun -n 4 finetune train ... --pp 2                two replicas of two pipeline stages\n"
-    "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse";
+    "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse\n"
+    "\n"
+    "--offload-activations N is a horizon: what a layer's backward pass needs comes back from the\n"
+    "host N layers before it (without a number 4). A larger N hides slower copies, and keeps N + "
+    "1\n"
+    "inputs of layers on the GPU; a smaller one saves memory until the GPU waits for copies.";
 
 void run(TrainOptions options, int& exit_code) {
   options.model = model_path(options.model);
