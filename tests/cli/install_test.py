@@ -1,4 +1,4 @@
-"""`meson install`: what is installed runs where it lies; the CUDA module, completion, manual page."""
+"""`meson install`: what is installed runs where it lies; its module, completion, manual page."""
 import os
 import shutil
 import subprocess
