@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import BINARY, Skip, fail, main, succeed
 
 SCRIPTS = {"bash": "finetune", "zsh": "_finetune", "fish": "finetune.fish"}
+PROMPT = "ready>"
 FILES, FOLDERS = {"FILE", "GRID"}, {"DIR"}
 
 
@@ -133,25 +134,30 @@ def test_bash_knows_where_it_is(directory):
         assert bash.offers([line])[0] == expected, (line, bash.offers([line]))
 
 
-def typed(command, keys, wanted, env=None, prompt="%%"):
-    """What a shell in a terminal shows once `keys` are typed after its prompt."""
+def typed(command, lines, env=None):
+    """A shell in a terminal: whatever `keys` are typed after its prompt, what is `wanted` must be shown. The line is
+    then cleared (Ctrl-U)."""
     child, terminal = pty.fork()
     if child == 0:
-        os.execvpe(command[0], command, {**os.environ, "TERM": "dumb", "PS1": prompt, "PROMPT": prompt, **(env or {})})
-    text, sent, until = "", False, time.monotonic() + 20
+        os.execvpe(command[0], command, {**os.environ, "TERM": "dumb", **(env or {})})
+
+    def read_until(wanted):
+        text, until = "", time.monotonic() + 60
+        while not re.search(wanted, text, re.S):
+            assert time.monotonic() < until and select.select([terminal], [], [], 20)[0], (wanted, text)
+            text += os.read(terminal, 65536).decode("utf-8", "replace")
+
     try:
-        while time.monotonic() < until and not (sent and wanted in text):
-            if select.select([terminal], [], [], 0.1)[0]:
-                text += os.read(terminal, 65536).decode("utf-8", "replace")
-            if not sent and prompt in text:
-                os.write(terminal, keys.encode())
-                text, sent = "", True
-    except OSError:
-        pass
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    os.close(terminal)
-    return text
+        read_until(PROMPT)
+        for keys, wanted in lines:
+            os.write(terminal, keys.encode())
+            read_until(re.escape(wanted))
+            os.write(terminal, b"\x15echo x$((1+1))x\r")  # an answer that was not typed: all before it has been read
+            read_until("x2x.*" + PROMPT)
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        os.close(terminal)
 
 
 def test_bash_in_a_terminal(directory):
@@ -159,12 +165,10 @@ def test_bash_in_a_terminal(directory):
     (directory / "rows of May.csv").touch()
     (directory / "somewhere").mkdir()
     start = directory / "start"
-    start.write_text(f"PS1=%%\nsource {path}\nbind 'set bell-style none'\ncd {directory}\n")
-    shell = ["bash", "--noprofile", "--rcfile", str(start), "-i"]
-    for keys, wanted in (("finetune train --train ro\t", "rows\\ of\\ May.csv"), ("finetune train --sched\t", "--schedule "),
-                         ("finetune train --output some\t", "somewhere/"),
-                         ("finetune train --schedule=co\ts\t", "--schedule=cosine")):
-        assert wanted in typed(shell, keys, wanted), (keys, typed(shell, keys, wanted))
+    start.write_text(f"PS1='{PROMPT}'\nsource {path}\nbind 'set bell-style none'\ncd {directory}\n")
+    typed(["bash", "--noprofile", "--rcfile", str(start), "-i"],
+          [("finetune train --train ro\t", "rows\\ of\\ May.csv"), ("finetune train --sched\t", "--schedule "),
+           ("finetune train --output some\t", "somewhere/"), ("finetune train --schedule=co\ts\t", "--schedule=cosine")])
 
 
 def test_zsh(directory):
@@ -180,22 +184,17 @@ def test_zsh(directory):
     (directory / "somewhere").mkdir()
     # Once found by its name in $fpath, once read.
     (directory / ".zshrc").write_text(f"fpath=({directory} $fpath)\nautoload -U compinit; compinit -u -D\n"
-                                      f"PS1=%%%%\nunsetopt prompt_cr prompt_sp\ncd {directory}\n")
-    for read in (False, True):
-        if read:
-            with open(directory / ".zshrc", "a") as out:
-                out.write(f"unset '_comps[finetune]'\nsource {path}\n")
-        for keys, wanted in (("finetune train --sched\t", "--schedule="), ("finetune train --task c\t", "classification"),
-                             ("finetune tr\t", "train "), ("finetune train --train some-\t", "some-rows.csv"),
-                             ("finetune train --train a some-\t", "some-rows.csv"),
-                             ("finetune bench st\t--cl\tc\t", "=cpu"), ("finetune help tok\t", "tokenize"),
-                             ("finetune train --output some\t", "somewhere/"),
-                             ("finetune bench step --shape min\t", "minilm"), ("finetune compare somew\t", "somewhere/"),
-                             ("finetune completion f\t", "fish")):
-            if read and "tok" not in keys:
-                continue  # the same functions: once is enough
-            seen = typed(["zsh", "-i"], keys, wanted, {"ZDOTDIR": str(directory)})
-            assert wanted in seen, (read, keys, seen)
+                                      f"PS1='{PROMPT}'\nunsetopt prompt_cr prompt_sp\ncd {directory}\n")
+    typed(["zsh", "-i"], [
+        ("finetune train --sched\t", "--schedule="), ("finetune train --task c\t", "classification"),
+        ("finetune tr\t", "train "), ("finetune train --train some-\t", "some-rows.csv"),
+        ("finetune train --train a some-\t", "some-rows.csv"), ("finetune bench st\t--cl\tc\t", "=cpu"),
+        ("finetune help tok\t", "tokenize"), ("finetune train --output some\t", "somewhere/"),
+        ("finetune bench step --shape min\t", "minilm"), ("finetune compare somew\t", "somewhere/"),
+        ("finetune completion f\t", "fish")], {"ZDOTDIR": str(directory)})
+    with open(directory / ".zshrc", "a") as out:
+        out.write(f"unset '_comps[finetune]'\nsource {path}\n")
+    typed(["zsh", "-i"], [("finetune help tok\t", "tokenize")], {"ZDOTDIR": str(directory)})
 
 
 def test_fish(directory):
