@@ -42,7 +42,7 @@ Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: finetune
 
 Files: *
-Copyright: the authors of finetune
+Copyright: 2026 The finetune authors
 License: Apache-2.0
  On Debian systems the text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-IN_ROOT = ('mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && cp /etc/resolv.conf "$0/etc/" && '
+IN_ROOT = ('mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && cp /etc/resolv.conf "$0/etc/" && '
            'exec chroot "$0" /bin/sh -c "cd \'$1\' && $2"')
 
 

@@ -42,7 +42,7 @@ make_root() {
 }
 # Runs a line in the system $1. What is mounted for it goes away with its namespace.
 within() {
-  unshare --mount sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && cp /etc/resolv.conf "$0/etc/" &&
+  unshare --mount sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && cp /etc/resolv.conf "$0/etc/" &&
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
       DEBIAN_FRONTEND=noninteractive chroot "$0" /bin/bash -euc "cd /trial; $1"' "$1" "$2"
 }
