@@ -2,7 +2,7 @@
 # Builds the packages: a wheel and a .deb of the program, without CUDA, into dist/.
 # One build folder, build-package: what differs between the programs is how they are linked, and the layer of MPI.
 #   scripts/package/build_packages.sh [wheel|deb]...     both, unless one is named
-# Needs what scripts/install_deps.sh --program installs, patchelf and dpkg-dev. $PACKAGE_BUILD is another build folder.
+# Needs what scripts/install_deps.sh --program installs, patchelf and dpkg-dev. $PACKAGE_BUILD is another build folder, $JOBS limits compilers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,11 +22,12 @@ options=(-Dunity=on -Dcuda=disabled -Dtests=false -Donednn=disabled -Dprefix=/us
 # The program linked in one of the ways.
 compile() {
   if [ -f "$build/build.ninja" ]; then
-    meson configure --clearcache "$build" "${options[@]}" "$@"
+    meson configure --clearcache "$build"  # alone: with options it is not heeded
+    meson configure "$build" "${options[@]}" "$@"
   else
     meson setup "$build" "${options[@]}" "$@" > /dev/null
   fi
-  meson compile -C "$build" > "$build/package.log" 2>&1 || { cat "$build/package.log" >&2; exit 1; }
+  meson compile -C "$build" ${JOBS:+-j "$JOBS"} > "$build/package.log" 2>&1 || { cat "$build/package.log" >&2; exit 1; }
 }
 
 mkdir -p dist

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NAME = "finetune_bert"
 # Of every system that the tag names, or of its Open MPI.
 OF_THE_SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|mpi))\.so")
+# Packages whose code is in the programs themselves.
+LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev", "nlohmann-json3-dev"]
 # Of Debian 12's GCC 12; later ones are not on every system whose glibc is as new.
 NEWEST = {"GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 
@@ -73,16 +75,15 @@ def check_versions(files):
 
 
 def licences_of(files):
-    """The packages that libraries are of, each with the file that says under which licence it is."""
+    """The packages whose code the wheel has, each with the file that says under which licence it is."""
     done = subprocess.run(["dpkg-query", "-S", *(f"*/{file.name}" for file in files)], capture_output=True, text=True)
     packages = {Path(path).name: package
                 for package, path in re.findall(r"^([^:\s]+)(?::\S+)?: (\S+)$", done.stdout, re.M)}
     found = {}
-    for file in files:
-        text = Path("/usr/share/doc") / packages.get(file.name, "no package") / "copyright"
-        if not text.exists():
-            sys.exit(f"make_wheel: error: no package says under which licence {file} is")
-        found[packages[file.name]] = text
+    for package in [*(packages.get(file.name, f"of {file}") for file in files), *LINKED_IN]:
+        found[package] = Path("/usr/share/doc") / package / "copyright"
+        if not found[package].exists():
+            sys.exit(f"make_wheel: error: no licence is found for the package {package}")
     return sorted(found.items())
 
 
