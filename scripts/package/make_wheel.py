@@ -146,7 +146,8 @@ def main():
             os.chmod(home / library, 0o755)
         for file in [*programs, *(home / library for library in carried)]:
             subprocess.run(["strip", "--strip-unneeded", file], check=True)
-            rpath = "$ORIGIN/../lib/finetune" if file == program else "$ORIGIN"
+            # The second folder is for an Open MPI that is installed in the same environment.
+            rpath = "$ORIGIN/../lib/finetune:$ORIGIN/../lib" if file == program else "$ORIGIN:$ORIGIN/.."
             subprocess.run(["patchelf", "--set-rpath", rpath, file], check=True)
         glibc = check_versions([*programs, *(home / library for library in carried)])
         tag = f"py3-none-manylinux_{glibc}_x86_64"
