@@ -22,7 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "guide").glob("[1-9]-*.md"))
 SAMPLES = ("toronto-train.csv", "toronto-dev.csv")
-BLOCK = re.compile(r"(?:<!-- (?P<key>show|elsewhere): (?P<value>.*?) -->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:<!-- (?P<key>show|elsewhere): (?P<value>.*?) -->\n)?"
+                   r"```(?P<kind>console|sh)\n(?P<text>.*?)^```$", re.M | re.S)
 GOES_ON = re.compile(r"(\\|\||&&)$")
 MARK = "\x1e"
 

@@ -2,7 +2,8 @@
 # Builds the packages: a wheel and a .deb of the program, without CUDA, into dist/.
 # One build folder, build-package: what differs between the programs is how they are linked, and the layer of MPI.
 #   scripts/package/build_packages.sh [wheel|deb]...     both, unless one is named
-# Needs what scripts/install_deps.sh --program installs, patchelf and dpkg-dev. $PACKAGE_BUILD is another build folder, $JOBS limits compilers.
+# Needs what scripts/install_deps.sh --program installs, patchelf and dpkg-dev. $PACKAGE_BUILD names another build
+# folder, $JOBS limits the compilers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -27,7 +27,8 @@ NAME = "finetune_bert"
 # Of every system that the tag names, or of its Open MPI.
 OF_THE_SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|mpi))\.so")
 # Packages whose code is in the programs themselves.
-LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev", "nlohmann-json3-dev"]
+LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev",
+             "nlohmann-json3-dev"]
 # Of Debian 12's GCC 12; later ones are not on every system whose glibc is as new.
 NEWEST = {"GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 
@@ -161,7 +162,8 @@ def main():
         for package, text in licences_of(carried.values()):
             wheel.add(f"{dist_info}/licenses/{package}", text.read_bytes())
         wheel.add(f"{dist_info}/METADATA", metadata(version).encode())
-        wheel.add(f"{dist_info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: finetune\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
+        form = f"Wheel-Version: 1.0\nGenerator: finetune\nRoot-Is-Purelib: false\nTag: {tag}\n"
+        wheel.add(f"{dist_info}/WHEEL", form.encode())
         wheel.close()
         path.with_suffix(".partial").rename(path)
     print(f"{path} carries {', '.join(sorted(carried))}")

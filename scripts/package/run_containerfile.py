@@ -4,8 +4,8 @@
 usage: run_containerfile.py CONTAINERFILE CONTEXT BASE_TAR FOLDER
 
 Every FROM is BASE_TAR unpacked to FOLDER/NUMBER, whatever image it names: a minimal Debian 12 of debootstrap. It knows
-FROM, WORKDIR, COPY, RUN and ENTRYPOINT as scripts/package/Containerfile has them, and nothing of layers or caches. The
-last line printed is the folder of the last stage. Mounts are made in a namespace of their own and go away by themselves.
+FROM, WORKDIR, COPY, RUN and ENTRYPOINT as scripts/package/Containerfile has them, and nothing of layers or caches.
+The last line printed is the folder of the last stage. Mounts are in a namespace of their own and go away with it.
 """
 import os
 import shutil
@@ -13,8 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-IN_ROOT = ('mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && cp /etc/resolv.conf "$0/etc/" && '
-           'exec chroot "$0" /bin/sh -c "cd \'$1\' && $2"')
+IN_ROOT = ('mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && '
+           'cp /etc/resolv.conf "$0/etc/" && exec chroot "$0" /bin/sh -c "cd \'$1\' && $2"')
 
 
 def run_in(root, folder, command):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries the packages in dist/ in clean Debian 12 systems: .deb, wheel, the container's steps.
-# Each is a minimal system that debootstrap makes, entered by chroot: it has no compiler and none of the libraries that the
-# build has. No container engine is needed; that the image builds with one is not shown, its steps are.
+# Each is a minimal system that debootstrap makes, entered by chroot: it has no compiler and none of the libraries
+# that the build has. No container engine is needed; that one builds the image is not shown, but its steps are.
 #   scripts/package/test_packages.sh [deb|wheel|container]...    deb and wheel, unless some are named
 # Needs root, debootstrap, Debian's archive, and what build_packages.sh has made; container compiles everything anew.
 # $PACKAGE_MODEL is a directory with a BERT (MiniLM, fetched once, unless given). A skip is said and exits with 77.
@@ -42,7 +42,8 @@ make_root() {
 }
 # Runs a line in the system $1. What is mounted for it goes away with its namespace.
 within() {
-  unshare --mount sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && cp /etc/resolv.conf "$0/etc/" &&
+  unshare --mount sh -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" &&
+    mount --rbind /sys "$0/sys" && cp /etc/resolv.conf "$0/etc/" &&
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
       DEBIAN_FRONTEND=noninteractive chroot "$0" /bin/bash -euc "cd /trial; $1"' "$1" "$2"
 }

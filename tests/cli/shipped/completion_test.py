@@ -168,7 +168,8 @@ def test_bash_in_a_terminal(directory):
     start.write_text(f"PS1='{PROMPT}'\nsource {path}\nbind 'set bell-style none'\ncd {directory}\n")
     typed(["bash", "--noprofile", "--rcfile", str(start), "-i"],
           [("finetune train --train ro\t", "rows\\ of\\ May.csv"), ("finetune train --sched\t", "--schedule "),
-           ("finetune train --output some\t", "somewhere/"), ("finetune train --schedule=co\ts\t", "--schedule=cosine")])
+           ("finetune train --output some\t", "somewhere/"),
+           ("finetune train --schedule=co\ts\t", "--schedule=cosine")])
 
 
 def test_zsh(directory):

@@ -43,7 +43,8 @@ def test_it_can_fail(directory):
         page.write_text(text)
         done = guide(script=directory / "scripts" / "guide.py")
         assert done.returncode == found, (text, done)
-    page.write_text("<!-- show: 1 ... 1 -->\n```console\n$ seq 5\nx\n$ printf '%s\\n' one |\n      cat\nx\n```\nwords\n")
+    page.write_text("<!-- show: 1 ... 1 -->\n```console\n$ seq 5\nx\n$ printf '%s\\n' one |\n"
+                    "      cat\nx\n```\nwords\n")
     assert guide("--write", script=directory / "scripts" / "guide.py").returncode == 0
     assert page.read_text() == ("<!-- show: 1 ... 1 -->\n```console\n$ seq 5\n1\n...\n5\n$ printf '%s\\n' one |\n"
                                 "      cat\none\n```\nwords\n"), page.read_text()

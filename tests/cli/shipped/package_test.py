@@ -65,7 +65,7 @@ def test_wheel(directory):
     program = directory / "installed" / "bin" / "finetune"
     assert run(program, "--version", LD_LIBRARY_PATH="").stdout.strip() == version
     places = run("ldd", program).stdout
-    assert str(directory / "installed") in places and re.search(r"libsentencepiece\S+ => " + str(directory), places), places
+    assert re.search(rf"libsentencepiece\S+ => {directory / 'installed'}", places), places
 
 
 def test_old_processors(directory):
