@@ -12,7 +12,7 @@ packages=(
   libcli11-dev libsimdjson-dev nlohmann-json3-dev zlib1g-dev libzstd-dev libssl-dev
 )
 case "${1:-}" in
-  '') packages+=(doctest-dev iproute2 clang-format) ;;
+  '') packages+=(doctest-dev iproute2 clang-format patchelf) ;;
   --program) ;;
   --quickstart) command -v pip3 > /dev/null || packages+=(python3-pip) ;;
   *) echo "install_deps: error: unknown option $1 (known: --program, --quickstart)" >&2; exit 2 ;;

@@ -21,6 +21,8 @@ void add_report_command(Subcommand program, int& exit_code);
 void add_score_command(Subcommand program, int& exit_code);
 void add_plan_command(Subcommand program, int& exit_code);
 void add_doctor_command(Subcommand program, int& exit_code);
+void add_completion_command(Subcommand program, int& exit_code);
+void add_help_command(Subcommand program, int& exit_code);
 
 // Arguments of `train` and `plan` with the values of its --config file added where they are not
 // given.

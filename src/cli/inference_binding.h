@@ -68,7 +68,7 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
       1, kMostParts);
   add("Machine", "--placement", o.placement,
       "cluster (DPT), spread (TPD) or another order of D, P and T, the last fastest")
-      .type_name("WORD")
+      .type_name("cluster|spread|ORDER")
       .default_str("cluster");
   add("Machine", "--stages", o.stages,
       "layers of each stage, or auto: such that the slowest is as fast as can be")

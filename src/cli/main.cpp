@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/exit_code_table.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -82,15 +83,24 @@ std::vector<std::string> normalized_arguments(int argc, char** argv) {
   return arguments;
 }
 
-constexpr const char* kFooter =
+constexpr const char* kExamples =
     "Examples:\n"
     "  finetune train --model bert-base-uncased --train train.csv --eval dev.csv --output runs/a\n"
     "  finetune evaluate --model runs/a/model --data test.csv\n"
     "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
     "\n"
-    "finetune COMMAND --help shows a command's options and more examples.\n"
-    "Exit codes: 0 done, 2 usage, 3 data, 4 model or output, 5 device or memory, 6 diverged,\n"
-    "7 an --assert failed, 8 time limit, 85 checkpointed on a signal, 130 interrupted, 1 internal.";
+    "finetune COMMAND --help shows a command's options and more examples.\n";
+
+// Two lines.
+std::string exit_codes() {
+  std::string text = "Exit codes:";
+  for (const finetune::ExitCodeEntry& each : finetune::kExitCodes) {
+    const bool first = each.code == ExitCode::done, breaks = each.code == ExitCode::assertion;
+    text +=
+        finetune::concat(first ? "" : ",", breaks ? "\n" : " ", int(each.code), " ", each.meaning);
+  }
+  return text + ".";
+}
 
 }  // namespace
 
@@ -111,12 +121,14 @@ void add_commands(Subcommand program, int& exit_code) {
   add_bench_command(program, exit_code);
   add_plan_command(program, exit_code);
   add_doctor_command(program, exit_code);
-  program.add_subcommand("help", "The same as COMMAND --help");
+  add_completion_command(program, exit_code);
+  add_help_command(program, exit_code);
 }
 
 // `help COMMAND` in the words of the option.
 std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments[0] != "help") return arguments;
+  if (arguments == std::vector<std::string>{"help", "--man"}) return arguments;
   arguments.erase(arguments.begin());
   arguments.push_back("--help");
   return arguments;
@@ -128,7 +140,7 @@ int run(std::vector<std::string> arguments, Communicator& world) {
                 FINETUNE_VERSION);
   int exit_code = 0;
   add_commands(parser.root(), exit_code);
-  parser.root().footer(kFooter);
+  parser.root().footer(kExamples + exit_codes());
   arguments = with_help_as_option(std::move(arguments));
   parser.check_names(arguments);
   const auto text = parser.parse(with_config_file(std::move(arguments)));

@@ -17,10 +17,8 @@ struct RowWords {
 };
 
 inline void bind_row_options(Subcommand command, RowWords& words) {
-  command
-      .add_option("--delimiter", words.delimiter,
-                  "between the values of CSV: auto, comma, semicolon, tab, bar or one character")
-      .type_name("WORD")
+  command.add_option("--delimiter", words.delimiter, "between the values of CSV; C: one character")
+      .type_name("auto|comma|semicolon|tab|bar|C")
       .group("Data")
       .default_str("auto");
   command

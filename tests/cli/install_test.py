@@ -1,12 +1,17 @@
-"""`meson install`: the installed program runs where it lies and finds its CUDA module."""
+"""`meson install`: what is installed runs where it lies; its module, completion, manual page."""
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
-from harness import BINARY, Skip, main
+from harness import BINARY, Skip, main, succeed
 
 BUILD = Path(BINARY).resolve().parent
+# What the program prints for shells and man, and where that lies in share/.
+PRINTED = {"finetune": (["completion", "bash"], "bash-completion/completions"),
+           "_finetune": (["completion", "zsh"], "zsh/site-functions"),
+           "finetune.fish": (["completion", "fish"], "fish/vendor_completions.d"),
+           "finetune.1": (["help", "--man"], "man/man1")}
 
 
 def doctor(program):
@@ -24,7 +29,10 @@ def test_install(directory):
     assert done.returncode == 0, done.stdout + done.stderr
     files = sorted(p.name for p in (directory / "stage").rglob("*") if p.is_file())
     module = (BUILD / "finetune_cuda.so").exists()
-    assert files == (["finetune", "finetune_cuda.so"] if module else ["finetune"]), files
+    assert files == sorted([*PRINTED, "finetune", *(["finetune_cuda.so"] if module else [])]), files
+    for name, (words, place) in PRINTED.items():
+        path, = (directory / "stage").rglob(f"share/{place}/{name}")
+        assert path.read_text() == succeed(*words).out, name
     (directory / "stage").rename(directory / "moved")
     program, = (directory / "moved").rglob("bin/finetune")
     version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)

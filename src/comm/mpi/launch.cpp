@@ -20,11 +20,6 @@
 namespace finetune {
 namespace {
 
-std::optional<int64_t> number_in_environment(const char* name) {
-  const char* text = std::getenv(name);
-  return text ? parse_int(text) : std::nullopt;
-}
-
 // What the others must know of a process.
 struct Introduction {
   char host[512];
@@ -129,16 +124,6 @@ ParallelCommunicator::Parts whole_run(Topology topology, std::vector<std::string
 
 }  // namespace
 
-bool launched_in_parallel() {
-  if (auto size = number_in_environment("OMPI_COMM_WORLD_SIZE")) return *size > 1;
-  if (auto size = number_in_environment("PMI_SIZE")) return *size > 1;
-  // Slurm's variables alone say nothing: a batch script's shell has them too.
-  if (!std::getenv("PMIX_RANK") && !std::getenv("PMI_RANK")) return false;
-  if (auto size = number_in_environment("SLURM_STEP_NUM_TASKS")) return *size > 1;
-  if (auto size = number_in_environment("SLURM_NTASKS")) return *size > 1;
-  return true;
-}
-
 std::unique_ptr<Communicator> make_communicator() {
   if (!launched_in_parallel()) return make_solo_communicator();
   start_mpi();
@@ -148,7 +133,8 @@ std::unique_ptr<Communicator> make_communicator() {
   const auto everybody = gather_from_all(introduce(), size);
   std::vector<std::string> hosts;
   for (const Introduction& each : everybody) hosts.emplace_back(each.host);
-  if (auto groups = number_in_environment(kHostsSwitch.name); groups && *groups > 0) {
+  const char* const words = kHostsSwitch.value();
+  if (const auto groups = parse_int(words ? words : ""); groups && *groups > 0) {
     hosts = cut_hosts(std::move(hosts), int(std::min<int64_t>(*groups, size)));
   }
   Topology topology = number_processes(hosts, launcher_rank);

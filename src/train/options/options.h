@@ -163,10 +163,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"max-eval-samples", data, result, at_least(1),
          "use the first N evaluation examples (qa: questions)"},
         o.max_eval_samples);
-  visit(
-      {"delimiter", data, result,
-       "between the values of CSV: auto, comma, semicolon, tab, bar or one character", "", "WORD"},
-      o.delimiter);
+  visit({"delimiter", data, result, "between the values of CSV; C: one character", "",
+         "auto|comma|semicolon|tab|bar|C"},
+        o.delimiter);
   visit(
       {"encoding", data, result,
        "of the rows: auto (UTF-8 or UTF-16), windows-1252 or another that iconv knows", "", "NAME"},
@@ -298,7 +297,7 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"placement", kLayoutGroup, run,
          "cluster (DPT), spread (TPD) or another order of D, P and T over processes, the last "
          "fastest",
-         "", "WORD"},
+         "", "cluster|spread|ORDER"},
         o.placement);
   visit({"pipeline-schedule", kLayoutGroup, run, "order of a stage's forward and backward passes",
          kPipelineWords},

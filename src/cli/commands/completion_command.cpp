@@ -1,0 +1,49 @@
+// finetune completion and help --man: scripts for shells, and the manual page.
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/completion/completion_scripts.h"
+#include "cli/standard_output.h"
+#include "cli/usage.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kCompletionExamples =
+    "Examples:\n"
+    "  source <(finetune completion bash)                     in ~/.bashrc\n"
+    "  finetune completion bash > ~/.local/share/bash-completion/completions/finetune\n"
+    "  finetune completion zsh > ~/.zfunc/_finetune           a folder of $fpath\n"
+    "  finetune completion fish > ~/.config/fish/completions/finetune.fish\n"
+    "\n"
+    "`meson install` and the Debian package have them where the shells look for them.";
+
+std::string script_for(const std::string& shell, const CommandEntry& program) {
+  if (shell == "bash") return bash_script(program);
+  if (shell == "zsh") return zsh_script(program);
+  return fish_script(program);
+}
+
+}  // namespace
+
+void add_completion_command(Subcommand program, int&) {
+  const Subcommand command = program.add_subcommand(
+      "completion", "The script with which a shell completes commands and options");
+  auto shell = std::make_shared<std::string>();
+  one_of(command.add_option("shell", *shell, "whose completion is printed").required(),
+         {"bash", "zsh", "fish"});
+  command.footer(kCompletionExamples);
+  command.callback(
+      [program, shell] { write_standard_output(script_for(*shell, describe(program))); });
+}
+
+void add_help_command(Subcommand program, int&) {
+  const Subcommand command = program.add_subcommand("help", "The same as COMMAND --help");
+  auto man = std::make_shared<bool>(false);
+  command.add_flag("--man", *man, "the manual page instead, for man -l");
+  command.callback([program, man] {
+    if (*man) write_standard_output(man_page(describe(program), FINETUNE_VERSION));
+  });
+}
+
+}  // namespace finetune

@@ -1,0 +1,87 @@
+// Reads commands and options out of the parser.
+#include "cli/completion/command_table.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+// Of "tiny|minilm|DIR" tiny and minilm, of "auto|7,5" auto: what is written as it is meant.
+bool is_word(std::string_view piece) {
+  auto fits = [](char c) { return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '_'; };
+  return !piece.empty() && std::all_of(piece.begin(), piece.end(), fits);
+}
+
+OptionEntry describe_option(const CLI::Option& option) {
+  OptionEntry entry;
+  entry.type = option.get_type_name();
+  entry.name = option.get_positional() ? entry.type : option.get_name();
+  if (!option.get_snames().empty()) entry.short_name = "-" + option.get_snames().front();
+  if (!option.get_lnames().empty()) entry.name = "--" + option.get_lnames().front();
+  entry.help = option.get_description();
+  entry.standard = option.get_expected_max() > 0 ? option.get_default_str() : "";
+  entry.group = option.get_group();
+  entry.required = option.get_required();
+  entry.is_flag = option.get_expected_max() == 0;
+  entry.may_be_bare = !entry.is_flag && option.get_expected_min() == 0;
+  entry.takes_several = option.get_expected_max() > 1;
+  entry.may_repeat = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  entry.kind = kind_of_type(entry.type);
+  return entry;
+}
+
+CommandEntry describe_command(const CLI::App& app, const std::string& name) {
+  CommandEntry entry{name, app.get_description(), app.get_footer(), {}, {}, {}};
+  for (const CLI::Option* option : app.get_options()) {
+    (option->get_positional() ? entry.arguments : entry.options)
+        .push_back(describe_option(*option));
+  }
+  for (const CLI::App* inner : app.get_subcommands([](const CLI::App*) { return true; })) {
+    entry.commands.push_back(
+        describe_command(*inner, concat(name, name.empty() ? "" : " ", inner->get_name())));
+  }
+  return entry;
+}
+
+void append_commands(const CommandEntry& outer, std::vector<CommandEntry>& all) {
+  for (const CommandEntry& command : outer.commands) {
+    all.push_back(command);
+    append_commands(command, all);
+  }
+}
+
+}  // namespace
+
+ValueKind kind_of_type(const std::string& type) {
+  ValueKind kind;
+  for (std::string_view piece : split(type, '|')) {
+    if (piece.ends_with("...")) piece.remove_suffix(3);
+    if (piece == "FILE" || piece == "GRID") kind.files = true;
+    if (piece == "DIR") kind.directories = true;
+    if (is_word(piece)) kind.words.emplace_back(piece);
+  }
+  return kind;
+}
+
+CommandEntry describe(const Subcommand& program) {
+  CommandEntry entry = describe_command(program.app(), "");
+  OptionEntry command;
+  command.name = command.type = "COMMAND";
+  command.help = "whose options are shown";
+  for (const CommandEntry& each : entry.commands) command.kind.words.push_back(each.name);
+  for (CommandEntry& each : entry.commands) {
+    if (each.name == "help") each.arguments = {command};  // main.cpp reads it
+  }
+  return entry;
+}
+
+std::vector<CommandEntry> all_commands(const CommandEntry& program) {
+  std::vector<CommandEntry> all;
+  append_commands(program, all);
+  return all;
+}
+
+}  // namespace finetune

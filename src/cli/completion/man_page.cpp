@@ -1,0 +1,139 @@
+// The manual page, in the macros of man(7).
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+#include "cli/completion/completion_scripts.h"
+#include "cli/exit_code_table.h"
+#include "core/switches.h"
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+// A character of UTF-8 that begins at `at`, in ASCII; `at` is moved to its last byte.
+std::string troff_character(std::string_view text, size_t& at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  const size_t more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+  uint32_t code = lead & (0x3f >> more);
+  for (size_t i = 0; i < more; ++i) code = code << 6 | (uint8_t(text[++at]) & 0x3f);
+  std::array<char, 16> name{};
+  std::snprintf(name.data(), name.size(), "\\[u%04X]", unsigned(code));
+  return name.data();
+}
+
+// Text as troff takes it: no escapes, no control lines, and a hyphen that can be searched for.
+std::string troff(std::string_view text) {
+  std::string out;
+  bool at_start = true;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (at_start && (c == '.' || c == '\'')) out += "\\&";
+    if (static_cast<unsigned char>(c) >= 0x80)
+      out += troff_character(text, at);
+    else if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
+    at_start = c == '\n';
+  }
+  return out;
+}
+
+std::string bold(std::string_view text) {
+  return concat("\\fB", troff(text), "\\fR");
+}
+
+std::string italic(std::string_view text) {
+  return concat("\\fI", troff(text), "\\fR");
+}
+
+std::string man_item(const std::string& head, std::string_view text) {
+  return concat(".TP\n", head, "\n", troff(text), "\n");
+}
+
+std::string man_lines(std::string_view text) {
+  if (text.empty()) return "";
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return concat(".PP\n.EX\n", troff(text), "\n.EE\n");
+}
+
+std::string man_option(const OptionEntry& option) {
+  std::string head = bold(option.name);
+  if (!option.short_name.empty()) head = concat(bold(option.short_name), ", ", head);
+  if (!option.is_flag) head += " " + italic(option.type);
+  if (option.required) head += " (required)";
+  std::string help = option.help;
+  if (!option.standard.empty()) help += concat(" [", option.standard, "]");
+  return man_item(head, help);
+}
+
+std::string man_options(const CommandEntry& command) {
+  std::string text, group = "Options", plain;
+  for (const OptionEntry& option : command.options) {
+    if (option.name == "--help" && !command.name.empty()) continue;  // said once
+    if (option.group == "Options") {
+      plain += man_option(option);
+      continue;
+    }
+    if (option.group != group) text += concat(".PP\n", italic(option.group), "\n");
+    group = option.group;
+    text += man_option(option);
+  }
+  if (!text.empty() && !plain.empty()) plain = concat(".PP\n", italic("Options"), "\n", plain);
+  return plain + text;
+}
+
+std::string man_command(const CommandEntry& command) {
+  std::string line = bold(concat("finetune ", command.name));
+  if (!command.commands.empty()) line += " [" + italic("COMMAND") + "]";
+  for (const OptionEntry& argument : command.arguments) {
+    line += argument.required ? " " + italic(argument.type) : " [" + italic(argument.type) + "]";
+  }
+  for (const OptionEntry& option : command.options) {
+    if (option.required) line += concat(" ", bold(option.name), " ", italic(option.type));
+  }
+  std::string text = concat(".SS ", troff(command.name), "\n", troff(command.help), ".\n", ".PP\n",
+                            line, " [", italic("OPTIONS"), "]\n");
+  for (const OptionEntry& argument : command.arguments) {
+    if (!argument.help.empty()) text += man_item(italic(argument.type), argument.help);
+  }
+  return concat(text, man_options(command), man_lines(command.footer));
+}
+
+std::string man_environment() {
+  std::string text = ".SH ENVIRONMENT\n";
+  for (const Switch& each : kSwitches) {
+    text += man_item(bold(each.name), concat(each.meaning, " (", each.values, ")"));
+  }
+  return text;
+}
+
+std::string man_exit_status() {
+  std::string text = ".SH \"EXIT STATUS\"\n";
+  for (const ExitCodeEntry& each : kExitCodes) {
+    text += man_item(bold(concat(int(each.code))), each.meaning);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string man_page(const CommandEntry& program, std::string_view version) {
+  std::string text = concat(
+      ".\\\" Printed by `finetune help --man`.\n.TH FINETUNE 1 \"\" \"finetune ", version,
+      "\" \"User Commands\"\n.SH NAME\nfinetune \\- fine\\-tunes BERT on your data\n.SH SYNOPSIS\n",
+      bold("finetune"), " ", italic("COMMAND"), " [", italic("OPTIONS"), "]\n.SH DESCRIPTION\n",
+      troff(program.help),
+      "\nLong options take their value as the next word or after\n.BR = .\n"
+      "Results go to standard output, everything else to standard error.\nA default is in "
+      "[brackets].\nEvery command takes\n.BR \\-\\-help .\n",
+      man_options(program), ".SH COMMANDS\n");
+  for (const CommandEntry& command : all_commands(program)) text += man_command(command);
+  return concat(text, man_environment(), man_exit_status(), ".SH EXAMPLES\n",
+                man_lines(program.footer));
+}
+
+}  // namespace finetune

@@ -1,0 +1,28 @@
+// Whether a launcher started this process as one of several: what its environment says.
+#include <cstdlib>
+#include <optional>
+
+#include "comm/communicator.h"
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+std::optional<int64_t> number_of_variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? parse_int(text) : std::nullopt;
+}
+
+}  // namespace
+
+bool launched_in_parallel() {
+  if (auto size = number_of_variable("OMPI_COMM_WORLD_SIZE")) return *size > 1;
+  if (auto size = number_of_variable("PMI_SIZE")) return *size > 1;
+  // Slurm's variables alone say nothing: a batch script's shell has them too.
+  if (!std::getenv("PMIX_RANK") && !std::getenv("PMI_RANK")) return false;
+  if (auto size = number_of_variable("SLURM_STEP_NUM_TASKS")) return *size > 1;
+  if (auto size = number_of_variable("SLURM_NTASKS")) return *size > 1;
+  return true;
+}
+
+}  // namespace finetune

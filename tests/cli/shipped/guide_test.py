@@ -1,0 +1,53 @@
+"""docs/guide: every command of its pages runs, on a part of the samples and with a tiny model."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import QA_MODEL
+from harness import BINARY, main, need
+
+ROOT = Path(__file__).resolve().parents[3]
+GUIDE = ROOT / "scripts" / "guide.py"
+
+
+def guide(*arguments, script=GUIDE):
+    return subprocess.run([sys.executable, script, *arguments, BINARY, QA_MODEL], capture_output=True, text=True,
+                          timeout=280, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def test_every_command(directory):
+    need("golden/tiny-bert-qa")  # its head is of another task: each run begins a new one
+    done = guide("--rows", "900")
+    assert done.returncode == 0, done.stdout + done.stderr
+    count = re.search(r"^(\d+) commands of (\d+) pages, 0 of", done.stdout, re.M)
+    shown = sum(page.read_text().count("\n$ ") for page in (ROOT / "docs" / "guide").glob("*.md"))
+    assert int(count[2]) == 4 and int(count[1]) >= shown > 35, (done.stdout, shown)
+
+
+def test_it_can_fail(directory):
+    """A page whose command fails, whose exit code is another, or that shows what is not printed."""
+    need("golden/tiny-bert-qa")
+    for folder in ("scripts", "docs/guide"):
+        (directory / folder).mkdir(parents=True)
+    (directory / "scripts" / "guide.py").write_text(GUIDE.read_text())
+    (directory / "data").symlink_to(ROOT / "data")
+    page = directory / "docs" / "guide" / "1-page.md"
+    for text, found in (("```console\n$ finetune --version\n0.1.0\n```\n", 0), ("```sh\nfalse\n```\n", 1),
+                        ("```console\n$ finetune trian\n```\n", 1), ("```console\n$ true\nsome words\n```\n", 1),
+                        ('```console\n$ finetune trian; echo "exit code $?"\nexit code 3\n```\n', 1),
+                        ('```console\n$ finetune trian; echo "exit code $?"\nexit code 2\n```\n', 0),
+                        ("```console\n$ exit 3\n$ true\n```\n", 1), ("no command\n", 1)):
+        page.write_text(text)
+        done = guide(script=directory / "scripts" / "guide.py")
+        assert done.returncode == found, (text, done)
+    page.write_text("<!-- show: 1 ... 1 -->\n```console\n$ seq 5\nx\n$ printf '%s\\n' one |\n"
+                    "      cat\nx\n```\nwords\n")
+    assert guide("--write", script=directory / "scripts" / "guide.py").returncode == 0
+    assert page.read_text() == ("<!-- show: 1 ... 1 -->\n```console\n$ seq 5\n1\n...\n5\n$ printf '%s\\n' one |\n"
+                                "      cat\none\n```\nwords\n"), page.read_text()
+
+
+main(globals())
