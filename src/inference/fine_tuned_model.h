@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/device/layout_peers.h"
 #include "distributed/layout/layout_groups.h"
 #include "engine/engine.h"
 #include "inference/replica_stages.h"
@@ -52,6 +53,7 @@ struct FineTuned {
   std::unique_ptr<LayoutGroups> groups;
   std::unique_ptr<TensorSum> tensor_sum;  // with other tensor ranks; null where there are none
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<LayoutPeers> peers;  // with devices of their own; null: replicas alone
   std::unique_ptr<ReplicaStages> stages;
   int64_t micro_batch_tokens = 0;
   std::vector<std::string> layout;  // for the log; empty where replicas are single processes
