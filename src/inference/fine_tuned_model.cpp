@@ -223,6 +223,12 @@ void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head hea
   load(model, options, loading);
 }
 
+// GPUs part together, at once: rank 0 has other things to do before its end.
+void end_inference(FineTuned& model) {
+  model.stages.reset();
+  model.peers.reset();
+}
+
 void serve_inference(const InferenceOptions& options, Communicator& comm) {
   comm.note("waiting for the data", -1);
   Loading loading;
@@ -233,6 +239,7 @@ void serve_inference(const InferenceOptions& options, Communicator& comm) {
                   [&] { model.model = open_model_config(options.model, reads(*model.groups)); });
   load(model, options, loading);
   BatchDispatcher(*model.engine, *model.stages).serve();
+  end_inference(model);
 }
 
 }  // namespace finetune

@@ -68,11 +68,12 @@ void require_option_of(TaskKind kind, std::string_view option, const std::string
 FineTuned open_fine_tuned(const InferenceOptions& options);
 // Loads the weights for `head` and makes room; after the data have been checked. Collective: rank 0
 // calls load_fine_tuned, computes with a BatchDispatcher of engine and stages and ends with its
-// done(); the others are served by serve_inference until then. Of the processes of a host that have
-// one part of the model one reads it from the file. Error(usage) for a layout that does not fit the
-// model.
+// done() and end_inference(); the others are served by serve_inference until then. Of the processes
+// of a host that have one part of the model one reads it from the file. Error(usage) for a layout
+// that does not fit the model.
 void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
                      int64_t max_length, Communicator& comm);
+void end_inference(FineTuned& model);  // nothing is computed any more
 void serve_inference(const InferenceOptions& options, Communicator& comm);
 
 }  // namespace finetune

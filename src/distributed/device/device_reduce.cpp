@@ -107,6 +107,7 @@ class DeviceReduce final : public GradientReduce {
       }
     }
     peers_.exchange(out, in, options_.wire);
+    comm_.count_sent(bytes_to_others(out, comm_.rank(), options_.wire));
     std::vector<Addition> additions;
     for (const TreeAddition& a : additions_) {
       additions.push_back({all[size_t(a.to)], all[size_t(a.from)]});
@@ -271,6 +272,12 @@ DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int 
     memory.wire = (processes * int64_t(subtrees_of(own).size()) + subtrees) * slice / 2;
   }
   return memory;
+}
+
+int64_t bytes_to_others(std::span<const DevicePeers::Part> out, int own_rank, DType wire) {
+  int64_t count = 0;
+  for (const DevicePeers::Part& part : out) count += part.rank == own_rank ? 0 : part.count;
+  return count * int64_t(size_of(wire));
 }
 
 DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator& comm,

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/numeric/index_range.h"
 #include "distributed/device/device_copy.h"
+#include "distributed/device/device_exchange.h"
 #include "distributed/reduce/tensor_ranks_sum.h"
 
 namespace finetune {
@@ -26,9 +27,9 @@ TreeCombination combined(int rank, int ranks, int64_t shards) {
 
 class DeviceTensorSum final : public TensorSum {
  public:
-  DeviceTensorSum(Backend& backend, GroupPeers& peers, const Communicator& comm, int64_t shards,
+  DeviceTensorSum(Backend& backend, GroupPeers& peers, Communicator& comm, int64_t shards,
                   int64_t most_floats)
-      : peers_(peers), rank_(comm.rank()), ranks_(comm.size()), copy_(backend) {
+      : peers_(peers), comm_(comm), rank_(comm.rank()), ranks_(comm.size()), copy_(backend) {
     FINETUNE_CHECK(shards % ranks_ == 0);
     std::vector<Subtree> all;
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -82,7 +83,7 @@ class DeviceTensorSum final : public TensorSum {
         terms.push_back(to);
       }
     }
-    peers_.exchange(out, in, DType::f32);
+    exchange(out, in);
     return terms;
   }
 
@@ -95,10 +96,16 @@ class DeviceTensorSum final : public TensorSum {
       out.push_back({rank, sum + own.begin, own.size()});
       in.push_back({rank, sum + theirs.begin, theirs.size()});
     }
+    exchange(out, in);
+  }
+
+  void exchange(const Parts& out, const Parts& in) {
     peers_.exchange(out, in, DType::f32);
+    comm_.count_sent(bytes_to_others(out, rank_));
   }
 
   GroupPeers& peers_;
+  Communicator& comm_;
   const int rank_, ranks_;
   const DeviceCopy copy_;
   int64_t most_floats_ = 0;

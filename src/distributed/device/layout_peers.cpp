@@ -10,27 +10,17 @@
 
 namespace finetune {
 
-GroupPeers::GroupPeers(DevicePeers& all, Communicator& group, std::vector<int> ranks,
-                       int first_place, bool is_all)
-    : all_(all),
-      group_(group),
-      ranks_(std::move(ranks)),
-      first_place_(first_place),
-      is_all_(is_all) {
-  FINETUNE_CHECK(int(ranks_.size()) == group.size());
-}
+GroupPeers::GroupPeers(DevicePeers& all, std::vector<int> ranks, int first_place, bool is_all)
+    : all_(all), ranks_(std::move(ranks)), first_place_(first_place), is_all_(is_all) {}
 
 std::vector<DevicePeers::Part> GroupPeers::among_all(std::span<const Part> parts) const {
   std::vector<Part> out(parts.begin(), parts.end());
-  for (Part& part : out) part.rank = ranks_[size_t(part.rank)];
+  for (Part& part : out) part.rank = ranks_.at(size_t(part.rank));
   return out;
 }
 
 void GroupPeers::exchange(std::span<const Part> out, std::span<const Part> in, DType wire) {
   all_.exchange(among_all(out), among_all(in), wire);
-  int64_t sent = 0;
-  for (const Part& part : out) sent += part.rank == group_.rank() ? 0 : part.count;
-  group_.count_sent(sent * int64_t(size_of(wire)));
 }
 
 void GroupPeers::reduce(std::span<const Part> parts) {
@@ -56,8 +46,8 @@ int first_place(Axis axis) {
 LayoutPeers::LayoutPeers(Backend& backend, Communicator& replicas, double timeout)
     : all_(connect_devices(backend, replicas, timeout)) {
   if (!all_) return;
-  axes_[size_t(Axis::data)] = std::make_unique<GroupPeers>(*all_, replicas, all_ranks(replicas),
-                                                           first_place(Axis::data), true);
+  axes_[size_t(Axis::data)] =
+      std::make_unique<GroupPeers>(*all_, all_ranks(replicas), first_place(Axis::data), true);
 }
 
 LayoutPeers::LayoutPeers(Backend& backend, const LayoutGroups& groups, double timeout)
@@ -67,9 +57,8 @@ LayoutPeers::LayoutPeers(Backend& backend, const LayoutGroups& groups, double ti
   if (all_) {
     for (Axis axis : kAxes) {
       if (layout.size(axis) == 1) continue;
-      axes_[size_t(axis)] =
-          std::make_unique<GroupPeers>(*all_, groups.along(axis), layout.group(axis, rank),
-                                       first_place(axis), layout.size(axis) == layout.world());
+      axes_[size_t(axis)] = std::make_unique<GroupPeers>(
+          *all_, layout.group(axis, rank), first_place(axis), layout.size(axis) == layout.world());
     }
     return;
   }

@@ -14,14 +14,12 @@
 
 namespace finetune {
 
-// Some of the processes that are connected, under their numbers in a group. What goes out is
-// counted as sent by the group (Communicator::bytes_sent), but for reduce().
+// Some of the processes that are connected, under their numbers in a group.
 class GroupPeers final : public DevicePeers {
  public:
-  // ranks: the group's among the connected; places are counted from `first_place` on. `all` and
-  // `group` must outlive this.
-  GroupPeers(DevicePeers& all, Communicator& group, std::vector<int> ranks, int first_place,
-             bool is_all);
+  // ranks: the group's among the connected; places are counted from `first_place` on. `all`
+  // must outlive this.
+  GroupPeers(DevicePeers& all, std::vector<int> ranks, int first_place, bool is_all);
 
   // Without parts it makes the backend's other work wait for all that is beside it.
   void exchange(std::span<const Part> out, std::span<const Part> in, DType wire) override;
@@ -38,7 +36,6 @@ class GroupPeers final : public DevicePeers {
   std::vector<Part> among_all(std::span<const Part> parts) const;
 
   DevicePeers& all_;
-  Communicator& group_;
   std::vector<int> ranks_;
   int first_place_;
   bool is_all_;
