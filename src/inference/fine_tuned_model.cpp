@@ -186,6 +186,10 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   std::unique_ptr<LayoutPeers> peers = connect(*backend, groups);
   GroupPeers* const stages = peers ? peers->along(Axis::pipeline) : nullptr;
   GroupPeers* const ranks = peers ? peers->along(Axis::tensor) : nullptr;
+  if (!model.layout.empty() && !backend->uses_host_memory()) {
+    model.layout.push_back(
+        concat("what stages and tensor ranks exchange goes ", route_of(peers.get())));
+  }
   if (groups.layout().tp() > 1) {
     const BatchSize most =
         reserved_size(*backend, {model.micro_batch_tokens, model.micro_batch_tokens});

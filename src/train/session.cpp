@@ -126,10 +126,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
         " MiB of the host's memory, loading horizon ", *s.options.offload_activations);
   }
   if (s.has_parts() && !s.engine->backend().uses_host_memory()) {
-    log("what stages and tensor ranks exchange goes ",
-        s.peers_along(Axis::pipeline) || s.peers_along(Axis::tensor)
-            ? "from GPU to GPU (NCCL)"
-            : "through memory of the host");
+    log("what stages and tensor ranks exchange goes ", route_of(s.peers.get()));
   }
   for (const std::string& line : warnings) {
     if (!line.empty()) log(line);

@@ -66,4 +66,9 @@ LayoutPeers::LayoutPeers(Backend& backend, const LayoutGroups& groups, double ti
   *this = LayoutPeers(backend, groups.data(), timeout);
 }
 
+std::string_view route_of(const LayoutPeers* peers) {
+  const bool direct = peers && (peers->along(Axis::pipeline) || peers->along(Axis::tensor));
+  return direct ? "from GPU to GPU (NCCL)" : "through memory of the host";
+}
+
 }  // namespace finetune

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -57,5 +58,8 @@ class LayoutPeers {
   std::unique_ptr<DevicePeers> all_;
   std::array<std::unique_ptr<GroupPeers>, 3> axes_;  // in the order of Axis
 };
+
+// For the log: how what stages and tensor ranks exchange goes.
+std::string_view route_of(const LayoutPeers* peers);
 
 }  // namespace finetune
