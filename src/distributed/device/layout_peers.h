@@ -1,5 +1,5 @@
-// Ways from device to device along the axes of a layout, where each process has a device of its
-// own. All processes are connected once, and whatever goes between them is in one order: that in
+// Ways from device to device along a layout's axes, where each process has a device of its own.
+// All processes are connected once, and whatever goes between them is in one order: that in
 // which each process asks for it. So no two exchanges ever hold a device against each other,
 // provided that all processes ask for them in orders that fit together (device_messages.h).
 #pragma once

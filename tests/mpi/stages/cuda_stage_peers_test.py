@@ -1,4 +1,4 @@
-"""Pipeline stages and tensor ranks that have a device each, on a CUDA module whose kernels run on the host.
+"""Stages and tensor ranks that have a device each, on a CUDA module whose kernels run on the host.
 
 What they exchange goes from device to device, through an NCCL made for these tests in which who sends waits for the
 other end (tests/unit/ops/host_cuda). The bits are those of one process on such a device."""
