@@ -219,7 +219,10 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
       micro_batch_limits(objective->samples(), step_options.micro_batches, result.batch_size));
   engine.reserve(limits, {}, options.recompute);
   objective->reserve(engine.backend(), limits.sequences);
-  TrainingStep step(engine, *objective, comm, step_options, result.batch_size);
+  const LayoutPeers peers(engine.backend(), comm, 0);
+  StagePlan plan;
+  plan.replicas = peers.along(Axis::data);
+  TrainingStep step(engine, *objective, comm, step_options, result.batch_size, std::move(plan));
 
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);

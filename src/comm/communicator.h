@@ -113,7 +113,7 @@ class Communicator {
   // and what count_sent() adds. Barriers, memory, split() and make_links() are nothing. Groups
   // count for themselves.
   virtual int64_t bytes_sent() const = 0;
-  // Of data that this process has written to shared memory for others to read.
+  // Of data that others have got otherwise: through shared memory, or from device to device.
   virtual void count_sent(int64_t bytes) = 0;
 
   // ---- the end ------------------------------------------------------------------------------

@@ -8,9 +8,9 @@
 #include "comm/agreement.h"
 #include "comm/placement.h"
 #include "core/error.h"
+#include "distributed/device/device_tensor_sum.h"
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
-#include "distributed/reduce/tensor_ranks_sum.h"
 #include "distributed/tensors/whole_tensors.h"
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
@@ -81,9 +81,6 @@ Layout layout_of(const InferenceOptions& options, int processes) {
     throw usage_error("--stages ", in_quotes(options.stages), " needs --pp, the number of stages");
   }
   const int64_t tp = options.tp.value_or(1);
-  if (tp > 1 && options.device == "cuda") {
-    throw usage_error("--tp ", tp, " is not built for --device cuda: leave one of them out");
-  }
   check_tensor_shards(tensor_shards_of(options), tp);
   return Layout(processes, options.pp.value_or(1), tp, parse_placement(options.placement));
 }
@@ -93,6 +90,9 @@ int64_t tensor_shards_of(const InferenceOptions& options) {
 }
 
 namespace {
+
+// Seconds, as Communicator::set_timeout() has it at first.
+constexpr double kTimeout = 600;
 
 struct Loading {
   Head head;
@@ -146,6 +146,12 @@ void sum_weights(FineTuned& model, const ParameterTable& whole) {
       [&](ModelTensors& tensors) { model.weights_sha256 = weights_sha256(tensors); });
 }
 
+// Replicas alone hand nothing to each other.
+std::unique_ptr<LayoutPeers> connect(Backend& backend, const LayoutGroups& groups) {
+  if (groups.layout().dp() == groups.layout().world()) return nullptr;
+  return std::make_unique<LayoutPeers>(backend, groups, kTimeout);
+}
+
 // What every process does once rank 0 knows what to load.
 void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   const LayoutGroups& groups = *model.groups;
@@ -176,13 +182,24 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
                                                 least_device_bytes(comm, *backend)),
                         shards);
   comm.broadcast(&model.micro_batch_tokens, sizeof model.micro_batch_tokens, 0);
+  // Destroyed before the backend, wherever that is.
+  std::unique_ptr<LayoutPeers> peers = connect(*backend, groups);
+  GroupPeers* const stages = peers ? peers->along(Axis::pipeline) : nullptr;
+  GroupPeers* const ranks = peers ? peers->along(Axis::tensor) : nullptr;
+  if (!model.layout.empty() && !backend->uses_host_memory()) {
+    model.layout.push_back(
+        concat("what stages and tensor ranks exchange goes ", route_of(peers.get())));
+  }
   if (groups.layout().tp() > 1) {
-    model.tensor_sum = make_tensor_ranks_sum(
-        groups.tensor(), shards, model.micro_batch_tokens * model.model.config.hidden_size);
+    const BatchSize most =
+        reserved_size(*backend, {model.micro_batch_tokens, model.micro_batch_tokens});
+    model.tensor_sum = make_tensor_sum(*backend, groups.tensor(), ranks, shards,
+                                       most.tokens * model.model.config.hidden_size);
   }
   model.engine = std::make_unique<Engine>(
       std::move(backend), model.model.config, loading.head, groups.data(),
       part_of(split, groups.layout(), shards, comm.rank()), model.tensor_sum.get());
+  model.peers = std::move(peers);
   agree_on_errors(comm, [&] {
     if (!reads(groups)) return;
     model.engine->set_weights([&](float* arena) {
@@ -195,7 +212,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   // No micro-batch has more sequences than tokens: there is no need of room for them.
   model.engine->set_evaluation_sequences(std::min(options.batch_size, model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});
-  model.stages = std::make_unique<ReplicaStages>(*model.engine, groups);
+  model.stages = std::make_unique<ReplicaStages>(*model.engine, groups, stages);
   if (options.sum_weights) sum_weights(model, whole);
 }
 
@@ -210,6 +227,12 @@ void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head hea
   load(model, options, loading);
 }
 
+// GPUs part together, at once: rank 0 has other things to do before its end.
+void end_inference(FineTuned& model) {
+  model.stages.reset();
+  model.peers.reset();
+}
+
 void serve_inference(const InferenceOptions& options, Communicator& comm) {
   comm.note("waiting for the data", -1);
   Loading loading;
@@ -220,6 +243,7 @@ void serve_inference(const InferenceOptions& options, Communicator& comm) {
                   [&] { model.model = open_model_config(options.model, reads(*model.groups)); });
   load(model, options, loading);
   BatchDispatcher(*model.engine, *model.stages).serve();
+  end_inference(model);
 }
 
 }  // namespace finetune

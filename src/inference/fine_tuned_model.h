@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/device/layout_peers.h"
 #include "distributed/layout/layout_groups.h"
 #include "engine/engine.h"
 #include "inference/replica_stages.h"
@@ -52,6 +53,7 @@ struct FineTuned {
   std::unique_ptr<LayoutGroups> groups;
   std::unique_ptr<TensorSum> tensor_sum;  // with other tensor ranks; null where there are none
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<LayoutPeers> peers;  // with devices of their own; null: replicas alone
   std::unique_ptr<ReplicaStages> stages;
   int64_t micro_batch_tokens = 0;
   std::vector<std::string> layout;  // for the log; empty where replicas are single processes
@@ -66,11 +68,12 @@ void require_option_of(TaskKind kind, std::string_view option, const std::string
 FineTuned open_fine_tuned(const InferenceOptions& options);
 // Loads the weights for `head` and makes room; after the data have been checked. Collective: rank 0
 // calls load_fine_tuned, computes with a BatchDispatcher of engine and stages and ends with its
-// done(); the others are served by serve_inference until then. Of the processes of a host that have
-// one part of the model one reads it from the file. Error(usage) for a layout that does not fit the
-// model.
+// done() and end_inference(); the others are served by serve_inference until then. Of the processes
+// of a host that have one part of the model one reads it from the file. Error(usage) for a layout
+// that does not fit the model.
 void load_fine_tuned(FineTuned& model, const InferenceOptions& options, Head head,
                      int64_t max_length, Communicator& comm);
+void end_inference(FineTuned& model);  // nothing is computed any more
 void serve_inference(const InferenceOptions& options, Communicator& comm);
 
 }  // namespace finetune

@@ -2,7 +2,7 @@
 #include "inference/replica_stages.h"
 
 #include "core/error.h"
-#include "distributed/pipeline/pipeline_schedule.h"
+#include "distributed/pipeline/message_order.h"
 
 namespace finetune {
 namespace {
@@ -33,15 +33,21 @@ size_t capacity_of(const Engine& engine) {
 
 }  // namespace
 
-ReplicaStages::ReplicaStages(Engine& engine, const LayoutGroups& groups)
-    : engine_(engine),
-      groups_(groups),
-      tensors_(engine.backend(), groups.layout().pp() > 1 ? capacity_of(engine) : 0) {
+ReplicaStages::ReplicaStages(Engine& engine, const LayoutGroups& groups, GroupPeers* peers)
+    : engine_(engine), groups_(groups) {
   const int stages = layout().pp(), stage = groups.place().p;
   const ModelPart& part = engine.part();
   FINETUNE_CHECK(part.embeddings == (stage == 0) && part.head == (stage + 1 == stages));
   const std::vector<LinkEnds> ends = ends_of(stages, part.chunks.size() > 1, capacity_of(engine));
   if (ends.empty()) return;
+  if (peers) {
+    const bool sends = stage + 1 < stages || part.chunks.size() > 1;
+    devices_ = std::make_unique<DeviceMessages>(engine.backend(), *peers,
+                                                DeviceMessages::Directions{sends, false},
+                                                int64_t(capacity_of(engine) / sizeof(float)));
+    return;
+  }
+  tensors_.emplace(engine.backend(), capacity_of(engine));
   std::vector<std::unique_ptr<Link>> links = groups.pipeline().make_links(ends);
   for (size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].from == stage) to_next_ = std::move(links[i]);
@@ -65,6 +71,7 @@ void ReplicaStages::infer(std::span<const PackedBatch> batches, std::vector<floa
   int uploaded = -1;
   const PipelineShape shape =
       forward_only(layout().pp(), int(engine_.part().chunks.size()), int(batches.size()));
+  if (devices_) devices_->begin(message_order(shape, groups_.place().p));
   for (const PipelineAction& action : pipeline_actions(shape, groups_.place().p)) {
     if (action.micro != uploaded) {
       uploaded = action.micro;
@@ -86,6 +93,9 @@ void ReplicaStages::infer(std::span<const PackedBatch> batches, std::vector<floa
         }
     }
   }
+  if (devices_) devices_->end();
+  // Others may wait for what the device still has to do.
+  if (!source) engine_.backend().synchronize();
   before_ += int64_t(batches.size());
 }
 
@@ -94,13 +104,15 @@ LinkMessage ReplicaStages::message(const PipelineAction& action) const {
 }
 
 void ReplicaStages::receive(const PipelineAction& action, Tensor into) {
+  if (devices_) return devices_->receive(action, into);
   FINETUNE_CHECK(from_previous_ != nullptr);
-  tensors_.receive(*from_previous_, into, message(action));
+  tensors_->receive(*from_previous_, into, message(action));
 }
 
 void ReplicaStages::send(const PipelineAction& action, Tensor from) {
+  if (devices_) return devices_->send(action, from);
   FINETUNE_CHECK(to_next_ != nullptr);
-  tensors_.send(*to_next_, from, message(action));
+  tensors_->send(*to_next_, from, message(action));
 }
 
 }  // namespace finetune

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "comm/link.h"
 #include "core/numeric/packed_batch.h"
+#include "distributed/device/device_messages.h"
 #include "distributed/device/tensor_links.h"
 #include "distributed/layout/layout_groups.h"
 #include "distributed/pipeline/pipeline_action.h"
@@ -17,8 +19,9 @@ namespace finetune {
 class ReplicaStages {
  public:
   // Collective over the stages of each replica, once the engine has its buffers. The engine's part
-  // is this process's stage; engine and groups must outlive this. Error(device) as make_links().
-  ReplicaStages(Engine& engine, const LayoutGroups& groups);
+  // is this process's stage; engine, groups and peers must outlive this. `peers`: of the stages,
+  // where each has a device of its own, or null. Error(device) as make_links().
+  ReplicaStages(Engine& engine, const LayoutGroups& groups, GroupPeers* peers = nullptr);
 
   const Layout& layout() const { return groups_.layout(); }
   Communicator& world() const { return groups_.world(); }
@@ -39,8 +42,9 @@ class ReplicaStages {
   Engine& engine_;
   const LayoutGroups& groups_;
   std::unique_ptr<Link> from_previous_, to_next_;
-  TensorLinks tensors_;
-  int64_t before_ = 0;  // micro-batches of earlier calls
+  std::optional<TensorLinks> tensors_;       // without peers
+  std::unique_ptr<DeviceMessages> devices_;  // with peers
+  int64_t before_ = 0;                       // micro-batches of earlier calls
 };
 
 }  // namespace finetune

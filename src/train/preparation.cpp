@@ -10,10 +10,7 @@
 #include "core/files/output_directory.h"
 #include "core/log.h"
 #include "core/process_stats.h"
-#include "core/text/printable.h"
 #include "core/threads/parallel.h"
-#include "data/plan.h"
-#include "distributed/layout/layout.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "tasks/registry.h"
@@ -26,7 +23,6 @@
 #include "train/plan/disk_forecast.h"
 #include "train/resume.h"
 #include "train/run/junit.h"
-#include "train/run/metrics_files.h"
 #include "train/run/process_check.h"
 #include "train/run/run_setup.h"
 #include "train/session.h"
@@ -94,6 +90,7 @@ class Preparation {
   std::vector<std::string> adopted_;      // options that are the checkpoint's
   std::vector<std::string> label_order_;  // so are these
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<LayoutPeers> peers_;  // until the engine has the backend
   std::unique_ptr<WeightSource> source_;
   PretrainedReport loaded_;
   TrainingArrays arrays_;
@@ -274,6 +271,7 @@ void Preparation::resolve_options() {
   }
   options = options_from_text(broadcast_from_rank0(comm_, options_to_text(options)));
   comm_.broadcast(&facts_, sizeof facts_, 0);
+  s_.evaluation = facts_.evaluation;
   s_.micro_batch_tokens = facts_.micro_batch_tokens;
   s_.has_eval = facts_.has_eval != 0;
 }
@@ -300,9 +298,11 @@ void Preparation::load() {
     require_disk(s_.options,
                  forecast_disk(s_.options, table, s_.schedule.total_steps, epoch, s_.has_eval));
   });
-  s_.tensor_sum = make_tensor_sum(s_, *backend_, facts_.evaluation);
+  peers_ = std::make_unique<LayoutPeers>(*backend_, *s_.groups, comm_timeout_seconds(s_.options));
+  s_.tensor_sum = make_tensor_sum(s_, *backend_, peers_.get(), facts_.evaluation);
   s_.engine = std::make_unique<Engine>(std::move(backend_), s_.model.config, arrays_.head, replicas,
                                        own_part(s_), s_.tensor_sum.get());
+  s_.peers = std::move(peers_);
   agree_on_errors(comm_, [&] {
     if (!reads_weights()) return;
     s_.engine->set_weights([&](float* arena) {

@@ -21,23 +21,34 @@ Error Session::too_little_memory() const {
   const ModelPart held = own_part(*this);
   const ParameterTable table(model.config, head, held);
   const SampleSet* eval = task ? task->eval_set() : nullptr;
-  const DeviceRun run{model.config,
-                      table,
-                      objective->samples(),
-                      eval ? std::optional<SampleView>(eval->samples) : std::nullopt,
-                      options.batch_size,
-                      *options.virtual_shards,
-                      part(*options.virtual_shards, groups->data().size(), groups->data().rank()),
-                      options.precision == "bf16" ? DType::bf16 : DType::f32,
-                      groups->data().size(),
-                      lowest_trained_layer(options, model.config),
-                      bucket_bytes(options),
-                      wire_type(options),
-                      engine && engine->backend().library_attention(),
-                      options.micro_batches.value_or(0),
-                      held,
-                      activation_slots(*this),
-                      options.offload_activations.value_or(0)};
+  DeviceRun run{model.config,
+                table,
+                objective->samples(),
+                eval ? std::optional<SampleView>(eval->samples) : std::nullopt,
+                options.batch_size,
+                *options.virtual_shards,
+                part(*options.virtual_shards, groups->data().size(), groups->data().rank()),
+                options.precision == "bf16" ? DType::bf16 : DType::f32,
+                groups->data().size(),
+                lowest_trained_layer(options, model.config),
+                bucket_bytes(options),
+                wire_type(options),
+                engine && engine->backend().library_attention(),
+                options.micro_batches.value_or(0),
+                held,
+                activation_slots(*this),
+                options.offload_activations.value_or(0),
+                evaluation};
+  const int stage = groups->place().p, stages = groups->layout().pp();
+  if (peers_along(Axis::pipeline)) {
+    const int chunks = int(held.chunks.size());
+    run.outboxes = DeviceMessages::sent_by(stage, stages, chunks).count();
+    run.evaluation_outboxes = has_eval && (chunks > 1 || stage + 1 < stages);
+  }
+  if (peers_along(Axis::tensor)) {
+    run.tensor_rank = groups->place().t;
+    run.tensor_ranks = groups->layout().tp();
+  }
   return too_little_device_memory(run, micro_batch_tokens, options.recompute, device_at_start,
                                   engine ? engine->backend().device_memory() : device_at_start);
 }
@@ -121,7 +132,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
         " MiB of the host's memory, loading horizon ", *s.options.offload_activations);
   }
   if (s.has_parts() && !s.engine->backend().uses_host_memory()) {
-    log("what stages and tensor ranks exchange goes through memory of the host");
+    log("what stages and tensor ranks exchange goes ", route_of(s.peers.get()));
   }
   for (const std::string& line : warnings) {
     if (!line.empty()) log(line);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/device/layout_peers.h"
 #include "distributed/layout/layout_groups.h"
 #include "distributed/layout/stage_split.h"
 #include "distributed/reduce/counted_tensor_sum.h"
@@ -43,6 +44,7 @@ struct Session {
   std::unique_ptr<CountedTensorSum>
       tensor_sum;  // with other tensor ranks; null where there are none
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<LayoutPeers> peers;             // with devices of their own
   std::unique_ptr<ReplicaStages> replica_stages;  // of evaluation; null where a process has all
   std::unique_ptr<Objective> objective;           // of the training samples
   std::unique_ptr<TrainingStep> step;
@@ -51,6 +53,7 @@ struct Session {
   DeviceMemory device_at_start;  // before the run has allocated anything there
   CheckpointState state;  // of the checkpoint that is continued, or the beginning; others than rank
                           // 0 know where the loop stands, no more
+  MicroBatchLimits evaluation;     // zeros: none
   int64_t micro_batch_tokens = 0;  // of evaluation, and of training without --micro-batches
   bool has_eval = false;
   bool finished = false;  // --resume of a run that has ended: `directory`, `assertions` alone
@@ -71,6 +74,8 @@ struct Session {
   Error too_little_memory() const;
 
   bool leads() const { return comm.rank() == 0; }
+  // Null: through memory of the host, or there are no others.
+  GroupPeers* peers_along(Axis axis) const { return peers ? peers->along(axis) : nullptr; }
   // A replica has several processes.
   bool has_parts() const { return groups && groups->layout().pp() * groups->layout().tp() > 1; }
   // Puts the sums into `state`; on a resumed run, Error(data) if they are not those of before.

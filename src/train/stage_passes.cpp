@@ -79,6 +79,7 @@ void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
   packed_micro_batch_ = -1;
   cut(step);
   const std::vector<PipelineAction> actions = plan_.actions(int64_t(micro_batches_.size()));
+  if (plan_.links) plan_.links->begin(int64_t(micro_batches_.size()));
   for (size_t i = 0; i < actions.size(); ++i) {
     PipelineAction next = actions[i];
     next.kind = PipelineAction::Kind::backward;
@@ -90,6 +91,7 @@ void StagePasses::run(const StepBatch& step, const TouchedRows& touched) {
       take(actions[i]);
     }
   }
+  if (plan_.links) plan_.links->end();
   for (int chunk = 0; chunk < int(chunks_.size()); ++chunk) {
     push_empty(chunk);
     FINETUNE_CHECK(chunks_[size_t(chunk)].shard == sum_.shards().size());

@@ -12,6 +12,7 @@
 #include "comm/communicator.h"
 #include "data/plan.h"
 #include "distributed/buckets.h"
+#include "distributed/device/layout_peers.h"
 #include "distributed/pipeline/pipeline_action.h"
 #include "distributed/reduce/gradient_reduce.h"
 #include "engine/engine.h"
@@ -24,6 +25,10 @@ namespace finetune {
 class StageLinks {
  public:
   virtual ~StageLinks() = default;
+  // A step of so many micro-batches begins, or has ended: what the backend does from then on comes
+  // after its messages.
+  virtual void begin(int64_t /*micro_batches*/) {}
+  virtual void end() {}
   // `action` names micro-batch, chunk and the stage at the other end. When send returns `from` may
   // be overwritten; when receive returns (in the backend's order) `into` is there.
   virtual void send(const PipelineAction& action, Tensor from) = 0;
@@ -42,6 +47,7 @@ struct StagePlan {
   // Of all stages and replicas, which have a step's norm, loss and end in common; null: the
   // replicas' own.
   Communicator* world = nullptr;
+  GroupPeers* replicas = nullptr;  // where they have a device each; null: through the host
 
   static std::vector<PipelineAction> one_stage(int64_t micro_batches);
 };

@@ -34,15 +34,16 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       comm_(comm),
       world_(plan.world ? *plan.world : comm),
       options_(options),
-      peers_(connect_devices(engine.backend(), comm, options.comm_timeout)),
+      peers_(plan.replicas),
       buckets_(peers_ ? backward_buckets(engine.table(), options.lowest_layer, options.bucket_bytes)
                       : std::vector<Bucket>{}),
       partition_(engine.table(), comm.hosts(), comm.columns(), ends_of(buckets_)),
       touched_(engine.backend(), partition_.row_count()),
       m_(engine.backend(), comm, partition_),
       v_(engine.backend(), comm, partition_),
-      totals_(engine.backend(), world_, world_.size() == comm.size() ? peers_.get() : nullptr,
-              share(), options.virtual_shards, options.max_grad_norm),
+      totals_(engine.backend(), world_, world_.size() == comm.size() ? peers_ : nullptr, share(),
+              options.virtual_shards, options.max_grad_norm),
+      in_stages_(plan.links != nullptr),
       words_(word_embeddings(engine.table())),
       words_move_(words_ && words_->layer >= options.lowest_layer) {
   if (owns()) find_norm_runs();
@@ -99,9 +100,11 @@ void TrainingStep::make_exchange(int64_t batch_size) {
   }
   DeviceExchangeOptions exchange;
   exchange.most_rows = most_rows(partition_, objective_.samples(), batch_size);
-  exchange.deterministic = options_.deterministic;
+  exchange.deterministic = in_tree_order();
   exchange.buckets = buckets_;
   exchange.wire = options_.wire;
+  exchange.chunks = elements_of_chunks(engine_.table());
+  exchange.at_end = in_stages_;
   sum_ = make_device_reduce(backend, *peers_, comm_, partition_, elements, shards, exchange);
   weight_gather_ =
       make_device_gather(backend, *peers_, comm_, partition_, weights, words_move_, exchange);
@@ -118,7 +121,7 @@ std::string_view TrainingStep::order() const {
   if (peers_ && options_.wire == DType::bf16) {
     return ", gradients in bf16 between GPUs: other bits on another number of processes";
   }
-  if (peers_ && !options_.deterministic) return ", summed in no fixed order (--no-deterministic)";
+  if (peers_ && !in_tree_order()) return ", summed in no fixed order (--no-deterministic)";
   return ": the same bits on any number of processes";
 }
 
@@ -281,7 +284,9 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   communicate("waiting for the weights", step + 1,
               [&] { count_data_bytes([&] { weight_gather_->all_gather(touched_); }); });
   world_.note("forward and backward pass", step + 1);
-  passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, touched_);
+  count_data_bytes([&] {  // buckets go during the backward pass
+    passes_->run({batch, &dropout, float(1.0 / denominator), totals_.losses()}, touched_);
+  });
   // What follows counts as communication: what of it is beside the backward pass does not.
   if (world_.size() > 1 && !peers_) backend.synchronize();
   AdamW clipping;

@@ -35,11 +35,8 @@ struct StepOptions {
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double layer_lr_decay = 1.0;
-  int lowest_layer = 0;  // layers below are frozen: neither gradient nor update
-  // Between devices alone: sums in the tree's order; seconds that one waits for another (0: no
-  // end).
-  bool deterministic = true;
-  double comm_timeout = 0;
+  int lowest_layer = 0;       // layers below are frozen: neither gradient nor update
+  bool deterministic = true;  // between devices alone: sums in the tree's order
   // Layers are exchanged together until they have so many bytes.
   int64_t bucket_bytes = int64_t{25} << 20;
   DType wire = DType::f32;  // of gradients between devices
@@ -85,19 +82,23 @@ class TrainingStep {
   const HostArena& first_moments() const { return m_; }
   const HostArena& second_moments() const { return v_; }
   const ZeroPartition& partition() const { return partition_; }
-  bool from_device_to_device() const { return peers_ != nullptr; }
+  // Not where NCCL adds gradients.
+  bool counts_data_bytes() const { return !peers_ || in_tree_order(); }
   // For the log: how gradients and weights come from device to device; empty on the CPU.
   std::string_view route() const;
   // For the log: what holds of the bits of sums.
   std::string_view order() const;
   // Bytes that this process has handed to the other replicas in its steps: of gradients and
-  // weights, through memory of the host too. None of what goes from device to device.
+  // weights, through memory of the host too.
   int64_t data_bytes() const { return data_bytes_; }
   // Seconds that this process has waited for others or moved data between them, in all.
   double communication_seconds() const;
 
  private:
   void make_exchange(int64_t batch_size);
+  bool in_tree_order() const {
+    return options_.deterministic || options_.wire == DType::bf16 || !peers_->may_reduce();
+  }
   bool owns() const { return comm_.local_rank() < comm_.columns(); }
   int own() const { return partition_.owner(comm_.host(), comm_.local_rank()); }
   // Losses and what all tensor ranks have count once: the first of them adds them.
@@ -117,13 +118,14 @@ class TrainingStep {
   Communicator& comm_;   // of those with the same part of the model
   Communicator& world_;  // of all
   StepOptions options_;
-  std::unique_ptr<DevicePeers> peers_;  // null: through memory of the host
-  std::vector<Bucket> buckets_;         // of the dense part; empty without peers
+  GroupPeers* peers_;            // null: through memory of the host
+  std::vector<Bucket> buckets_;  // of the dense part; empty without peers
   ZeroPartition partition_;
   std::vector<IndexRange> norm_runs_;  // of own slices, whose squares this process adds
   TouchedRows touched_;
   HostArena m_, v_;
   StepTotals totals_;
+  const bool in_stages_;
   const Parameter* words_;                // null: this part of the model has no embeddings
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained

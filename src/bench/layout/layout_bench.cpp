@@ -134,7 +134,7 @@ void LayoutBench::make_model() {
   comm_.barrier();
   program_ = bytes_of_mb(proportional_memory_mb());
   comm_.barrier();
-  s_.tensor_sum = make_tensor_sum(s_, *backend_, {});
+  s_.tensor_sum = make_tensor_sum(s_, *backend_, nullptr, {});
   s_.engine = std::make_unique<Engine>(std::move(backend_), config, s_.head, s_.groups->data(),
                                        own_part(s_), s_.tensor_sum.get());
   if (s_.groups->data().local_rank() == 0) {

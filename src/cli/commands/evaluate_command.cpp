@@ -187,6 +187,7 @@ void run(const EvaluateOptions& o, int& exit_code) {
         if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
       });
   dispatcher.done();
+  end_inference(model);
   clear_progress();
   log("evaluated ", format_rate(sequences, "sequences", seconds_now() - start));
   if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));

@@ -209,6 +209,7 @@ void run(PredictOptions& o) {
   prediction->run(dispatched,
                   [](const std::string& path) { return std::make_unique<Output>(path); });
   dispatcher.done();
+  end_inference(model);
   open_console(o.quiet);
 }
 

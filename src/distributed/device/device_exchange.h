@@ -24,6 +24,10 @@ struct DeviceExchangeOptions {
   bool deterministic = true;    // additions in the tree's order, else in the library's
   DType wire = DType::f32;      // of gradients on the way; bf16: additions in the tree's order
   std::vector<Bucket> buckets;  // of what is trained; partition has the same
+  // Of a pipeline's stage: elements_of_chunks(). Its buckets wait for the end of all passes: before
+  // them go messages that other stages wait for.
+  std::vector<IndexRange> chunks = {};
+  bool at_end = false;
 
   bool in_slices() const { return deterministic || wire == DType::bf16; }
 };
@@ -38,14 +42,18 @@ DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int 
                                             int64_t shards, IndexRange own,
                                             const DeviceExchangeOptions& options);
 
+// What parts that go out bring to others than this process, in bytes.
+int64_t bytes_to_others(std::span<const DevicePeers::Part> out, int own_rank,
+                        DType wire = DType::f32);
+
 // Of the rows of the word embedding that a batch has, packed one after the other: those that the
 // process of this rank owns, which are neighbours.
 DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator& comm,
                               const TouchedRows& touched, float* packed, int rank);
 
 // Of subtrees (subtree_reduce.h) every owner gets its slice from each process and adds the slices
-// as the tree says. Buckets of the dense part go while the last backward pass of the process
-// computes those below.
+// as the tree says, which is counted as sent by `comm`, but for the library's sums. Buckets of the
+// dense part go while the last backward pass of the process computes those below, but for `at_end`.
 std::unique_ptr<GradientReduce> make_device_reduce(Backend& backend, DevicePeers& peers,
                                                    Communicator& comm,
                                                    const ZeroPartition& partition, int64_t elements,

@@ -25,7 +25,14 @@ class DeviceGather final : public WeightGather {
         words_move_(words_move),
         packed_(backend.allocate(size_t(options.most_rows * partition.cols()) * sizeof(float))) {}
 
-  void publish() override { published_ = true; }
+  void publish() override {
+    published_ = true;
+    int64_t elements = 0;
+    for (int bucket = 0; bucket < partition_.buckets(); ++bucket) {
+      elements += dense_of(comm_.rank(), bucket).count;
+    }
+    count_sent(elements);  // in this step, though they go when the next one begins
+  }
 
   void all_gather(const TouchedRows& touched) override {
     const int64_t cols = partition_.cols();
@@ -36,6 +43,7 @@ class DeviceGather final : public WeightGather {
     if (words_move_) {
       const RowList own = touched.list(partition_.rows_of(comm_));
       backend_.gather_rows(words_, own.rows, matrix(part_of(comm_.rank()).data, own.count, cols));
+      count_sent(own.count * cols);
     }
     exchange(part_of);
     if (words_move_) backend_.scatter_rows(matrix(packed, all.count, cols), all.rows, words_);
@@ -51,6 +59,9 @@ class DeviceGather final : public WeightGather {
   }
 
  private:
+  void count_sent(int64_t elements) {
+    comm_.count_sent((comm_.size() - 1) * elements * int64_t(sizeof(float)));
+  }
   // Each process's part of the rows to all others, and of the dense part where it has changed.
   template <typename RowsOf>
   void exchange(RowsOf&& rows_of) {

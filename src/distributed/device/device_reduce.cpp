@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "distributed/device/device_copy.h"
 #include "distributed/device/device_exchange.h"
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/row_transfer.h"
@@ -24,7 +25,8 @@ class DeviceReduce final : public GradientReduce {
         partition_(partition),
         options_(options),
         own_rows_(partition.rows_of(comm)),
-        transfer_(backend, partition.row_count(), partition.cols()) {
+        transfer_(backend, partition.row_count(), partition.cols()),
+        copy_(backend) {
     std::vector<Subtree> all;
     for (int rank = 0; rank < comm.size(); ++rank) {
       const std::vector<Subtree> subtrees = subtrees_of(part(shards, comm.size(), rank));
@@ -36,12 +38,12 @@ class DeviceReduce final : public GradientReduce {
     const int64_t arenas = std::max<int64_t>(1, LocalReduce::arenas_needed(own));
     const int64_t arena_floats = (elements + 15) / 16 * 16;
     memory_ = allocate(arenas * arena_floats);
-    shards_ = std::make_unique<LocalReduce>(backend, partition, own, sum(), arena_floats);
+    shards_ =
+        std::make_unique<LocalReduce>(backend, partition, own, sum(), arena_floats, options.chunks);
     const DeviceExchangeMemory memory =
         device_exchange_memory(partition, comm.size(), shards, own, options);
     packed_ = allocate(memory.packed_gradients);
     incoming_ = allocate(memory.incoming);
-    first_ = backend.allocate(sizeof(int32_t));  // zero
   }
 
   IndexRange shards() const override { return shards_->shards(); }
@@ -49,12 +51,14 @@ class DeviceReduce final : public GradientReduce {
   float* sum() const override { return static_cast<float*>(memory_.get()); }
 
   void ready(int layer) override {
+    if (options_.at_end) return;
     for (int bucket = 0; bucket < buckets(); ++bucket) {
       if (options_.buckets[size_t(bucket)].layer == layer) peers_.mark(bucket);
     }
   }
 
   void push(const TouchedRows& touched, int chunk) override {
+    if (options_.at_end) return shards_->push(touched, chunk);
     const std::vector<Addition> last = shards_->take(chunk);
     backend_.merge_rows(at_element(last, partition_.dense_elements()), touched.list(all_rows()),
                         partition_.cols());
@@ -63,7 +67,7 @@ class DeviceReduce final : public GradientReduce {
   }
 
   void reduce_scatter(const TouchedRows& touched) override {
-    if (shards_->shards().size() == 0) {
+    if (options_.at_end || shards_->shards().size() == 0) {
       for (int bucket = 0; bucket < buckets(); ++bucket) peers_.mark(bucket);
       send_buckets({});
     }
@@ -103,6 +107,7 @@ class DeviceReduce final : public GradientReduce {
       }
     }
     peers_.exchange(out, in, options_.wire);
+    comm_.count_sent(bytes_to_others(out, comm_.rank(), options_.wire));
     std::vector<Addition> additions;
     for (const TreeAddition& a : additions_) {
       additions.push_back({all[size_t(a.to)], all[size_t(a.from)]});
@@ -153,8 +158,7 @@ class DeviceReduce final : public GradientReduce {
       });
       float* home = sum() + own.begin;
       if (result == home || own.size() == 0) continue;
-      backend_.scatter_rows(vector(result, own.size()), static_cast<int32_t*>(first_.get()),
-                            vector(home, own.size()));  // a copy
+      copy_(result, home, own.size());
     }
   }
 
@@ -230,12 +234,13 @@ class DeviceReduce final : public GradientReduce {
   DeviceExchangeOptions options_;
   IndexRange own_rows_;
   RowTransfer transfer_;
+  DeviceCopy copy_;
   std::vector<int64_t> subtree_counts_;  // of each process
   std::vector<TreeAddition> additions_;
   std::shared_ptr<void> memory_;  // arenas of shards; the first one takes the sums
   std::unique_ptr<LocalReduce> shards_;
   std::vector<float*> subtrees_;  // after the last push
-  std::shared_ptr<void> packed_, incoming_, first_;
+  std::shared_ptr<void> packed_, incoming_;
 };
 
 }  // namespace
@@ -267,6 +272,12 @@ DeviceExchangeMemory device_exchange_memory(const ZeroPartition& partition, int 
     memory.wire = (processes * int64_t(subtrees_of(own).size()) + subtrees) * slice / 2;
   }
   return memory;
+}
+
+int64_t bytes_to_others(std::span<const DevicePeers::Part> out, int own_rank, DType wire) {
+  int64_t count = 0;
+  for (const DevicePeers::Part& part : out) count += part.rank == own_rank ? 0 : part.count;
+  return count * int64_t(size_of(wire));
 }
 
 DevicePeers::Part packed_rows(const ZeroPartition& partition, const Communicator& comm,

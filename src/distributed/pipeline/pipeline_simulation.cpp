@@ -27,9 +27,10 @@ struct StageState {
 
 class Simulation {
  public:
-  Simulation(const PipelineShape& shape, const ActionSeconds& seconds)
+  Simulation(const PipelineShape& shape, const ActionSeconds& seconds, const MessageTaken& taken)
       : shape_(shape),
         seconds_(seconds),
+        taken_(taken),
         stages_(size_t(shape.stages)),
         activations_(size_t(shape.stages)),
         gradients_(size_t(shape.stages)) {
@@ -89,6 +90,7 @@ class Simulation {
     now = std::max(now, channel.arrival);
     channel.taken = now;
     channel.full = false;
+    if (taken_) taken_(s, action, now);
     return true;
   }
 
@@ -108,14 +110,16 @@ class Simulation {
 
   const PipelineShape& shape_;
   const ActionSeconds& seconds_;
+  const MessageTaken& taken_;
   std::vector<StageState> stages_;
   std::vector<Channel> activations_, gradients_;  // by the stage that sends
 };
 
 }  // namespace
 
-PipelineTimes simulate(const PipelineShape& shape, const ActionSeconds& seconds) {
-  return Simulation(shape, seconds).run();
+PipelineTimes simulate(const PipelineShape& shape, const ActionSeconds& seconds,
+                       const MessageTaken& taken) {
+  return Simulation(shape, seconds, taken).run();
 }
 
 }  // namespace finetune

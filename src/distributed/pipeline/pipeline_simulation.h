@@ -18,8 +18,12 @@ struct PipelineTimes {
   double bubble = 0;               // share of all stages' time in which they do not compute
 };
 
+// Told of each message as its receiver takes it, in an order in which that is possible.
+using MessageTaken = std::function<void(int stage, const PipelineAction& receive, double time)>;
+
 // Every link has room for one message: a stage that sends waits until the last one was taken. A
 // schedule in which somebody waits for ever is a bug.
-PipelineTimes simulate(const PipelineShape& shape, const ActionSeconds& seconds);
+PipelineTimes simulate(const PipelineShape& shape, const ActionSeconds& seconds,
+                       const MessageTaken& taken = {});
 
 }  // namespace finetune

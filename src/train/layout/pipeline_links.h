@@ -1,24 +1,32 @@
-// Messages between the stages of a pipeline over links: activations upwards, gradients downwards.
+// Messages between the stages of a pipeline: activations upwards, gradients downwards. Over links,
+// or from device to device.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/device/device_messages.h"
 #include "distributed/device/tensor_links.h"
+#include "distributed/pipeline/pipeline_schedule.h"
 #include "train/stage_passes.h"
 
 namespace finetune {
 
 class PipelineLinks final : public StageLinks {
  public:
-  // Collective over the stages of one pipeline, of which rank p is stage p; `stages` and the
-  // backend must outlive this. `capacity`: bytes of the largest message. With several chunks the
-  // last stage goes on to the first one.
-  PipelineLinks(Communicator& stages, Backend& backend, int chunks, size_t capacity);
+  // Collective over the stages of one pipeline, of which rank p is stage p; `stages`, the backend
+  // and the peers must outlive this. `shape`: of the pipeline, whatever its micro-batches are. With
+  // several chunks the last stage goes on to the first one. `capacity`: bytes of the largest
+  // message. `peers`: the stages' devices, where each has its own, or null.
+  PipelineLinks(Communicator& stages, Backend& backend, const PipelineShape& shape, size_t capacity,
+                GroupPeers* peers = nullptr);
 
+  void begin(int64_t micro_batches) override;
+  void end() override;
   void send(const PipelineAction& action, Tensor from) override;
   void receive(const PipelineAction& action, Tensor into) override;
   void advance() override { stages_.advance(); }
@@ -28,7 +36,9 @@ class PipelineLinks final : public StageLinks {
 
  private:
   Communicator& stages_;
-  TensorLinks tensors_;
+  PipelineShape shape_;
+  std::optional<TensorLinks> tensors_;       // without peers
+  std::unique_ptr<DeviceMessages> devices_;  // with peers
   std::unique_ptr<Link> activations_out_, activations_in_, gradients_out_, gradients_in_;
 };
 

@@ -7,8 +7,8 @@
 
 #include "comm/agreement.h"
 #include "core/error.h"
+#include "distributed/device/device_tensor_sum.h"
 #include "distributed/pipeline/pipeline_simulation.h"
-#include "distributed/reduce/tensor_ranks_sum.h"
 #include "train/options/layout_options.h"
 #include "train/run/layout_table.h"
 #include "train/run/run_setup.h"
@@ -101,15 +101,16 @@ ModelPart own_part(const Session& s) {
   return part_of(s.split, s.groups->layout(), *s.options.tensor_shards, s.comm.rank());
 }
 
-std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& s, const Backend& backend,
-                                                  BatchSize evaluation) {
+std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& s, Backend& backend,
+                                                  const LayoutPeers* peers, BatchSize evaluation) {
   if (s.groups->layout().tp() == 1) return nullptr;
   int64_t tokens = training_size(s, backend).tokens;
   if (evaluation.tokens > 0) tokens = std::max(tokens, reserved_size(backend, evaluation).tokens);
   Communicator& ranks = s.groups->tensor();
+  GroupPeers* devices = peers ? peers->along(Axis::tensor) : nullptr;
   return std::make_unique<CountedTensorSum>(
-      ranks,
-      make_tensor_ranks_sum(ranks, *s.options.tensor_shards, tokens * s.model.config.hidden_size));
+      ranks, make_tensor_sum(backend, ranks, devices, *s.options.tensor_shards,
+                             tokens * s.model.config.hidden_size));
 }
 
 int64_t activation_slots(const Session& s) {
@@ -127,16 +128,19 @@ void reserve_buffers(Session& s, BatchSize evaluation) {
   s.objective->reserve(s.engine->backend(), training.sequences);
   if (groups.layout().pp() > 1) {
     const auto capacity = size_t(training.tokens * s.model.config.hidden_size) * sizeof(float);
-    s.links = std::make_unique<PipelineLinks>(groups.pipeline(), s.engine->backend(),
-                                              s.split.chunks_of_a_stage(), capacity);
+    s.links =
+        std::make_unique<PipelineLinks>(groups.pipeline(), s.engine->backend(), shape_of(s, 0),
+                                        capacity, s.peers_along(Axis::pipeline));
   }
   if (s.has_eval && s.has_parts())
-    s.replica_stages = std::make_unique<ReplicaStages>(*s.engine, groups);
+    s.replica_stages =
+        std::make_unique<ReplicaStages>(*s.engine, groups, s.peers_along(Axis::pipeline));
 }
 
 StagePlan stage_plan(const Session& s) {
   StagePlan plan;
   plan.world = &s.comm;
+  plan.replicas = s.peers_along(Axis::data);
   if (s.groups->layout().pp() == 1) return plan;
   plan.actions = [shape = shape_of(s, 0), stage = s.groups->place().p](int64_t m) mutable {
     shape.micro_batches = int(m);
@@ -258,8 +262,7 @@ void add_layout_metrics(Session& s, int64_t steps, Metrics& metrics) {
     metrics["pp_bytes"] = of_a_step(bytes.pipeline);
   }
   if (layout.tp() > 1) metrics["tp_bytes"] = of_a_step(bytes.tensor);
-  const bool counted = !s.step->from_device_to_device();
-  if (layout.dp() > 1 && counted) metrics["dp_bytes"] = of_a_step(bytes.data);
+  if (layout.dp() > 1 && s.step->counts_data_bytes()) metrics["dp_bytes"] = of_a_step(bytes.data);
 }
 
 }  // namespace finetune

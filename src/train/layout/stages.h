@@ -30,9 +30,10 @@ PipelineShape pipeline_shape(const TrainOptions& options, const BertConfig& conf
 int slots_of_stage(const PipelineShape& of_a_shard, int64_t shards, int stage);
 ModelPart own_part(const Session& session);
 // Collective over the tensor ranks: their sum, for the largest micro-batches of training and of
-// `evaluation` (zeros: none). Null where one process has all tensor shards.
-std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& session, const Backend& backend,
-                                                  BatchSize evaluation);
+// `evaluation` (zeros: none); through the host without `peers`. Null where one process has all
+// tensor shards.
+std::unique_ptr<CountedTensorSum> make_tensor_sum(Session& session, Backend& backend,
+                                                  const LayoutPeers* peers, BatchSize evaluation);
 
 // Micro-batches of which this process keeps activations at once.
 int64_t activation_slots(const Session& session);

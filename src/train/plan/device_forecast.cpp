@@ -5,6 +5,7 @@
 
 #include "data/packing.h"
 #include "distributed/device/device_exchange.h"
+#include "distributed/device/device_tensor_sum.h"
 #include "distributed/reduce/local_reduce.h"
 #include "distributed/zero_partition.h"
 #include "engine/engine.h"
@@ -37,6 +38,9 @@ Sizes largest_micro_batches(const DeviceRun& run, int64_t micro_batch_tokens) {
     sizes.evaluation =
         filled(micro_batch_limits(*run.evaluation, by_tokens, Engine::kEvaluationSequences),
                *run.evaluation);
+  } else if (const BatchSize limits = run.evaluation_limits; limits.tokens > 0) {
+    const int64_t tokens = std::min(limits.tokens, micro_batch_tokens);
+    sizes.evaluation = largest_filled({tokens, std::min(limits.sequences, tokens), 0});
   }
   return sizes;
 }
@@ -57,6 +61,17 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
   batches += (run.slots - 1) * batch(sizes.training.tokens, sizes.training.sequences) +
              sizes.training.sequences * (head.outputs + 2);
   return (std::max(training, evaluation) + batches) * kFloatBytes;
+}
+
+int64_t message_bytes(const DeviceRun& run, const Sizes& sizes) {
+  const int64_t h = run.config.hidden_size;
+  const int64_t training = sizes.training.tokens * h, evaluation = sizes.evaluation.tokens * h;
+  int64_t floats = run.outboxes * training + run.evaluation_outboxes * evaluation;
+  if (run.tensor_ranks > 1) {
+    floats += device_tensor_sum_floats(run.tensor_rank, run.tensor_ranks, run.part->tensor_shards,
+                                       std::max(training, evaluation));
+  }
+  return floats * kFloatBytes;
 }
 
 // Of cuDNN's attention and its gradients (ops/cuda/attention/fused.cu), whose plans are for numbers
@@ -162,7 +177,7 @@ DeviceForecast forecast_device_memory(const DeviceRun& run, int64_t micro_batch_
   m.gradients = std::max<int64_t>(1, LocalReduce::arenas_needed(run.shards)) * arena + word_lists +
                 shared.exchange * kFloatBytes;
   m.optimizer = shared.moments * kFloatBytes;
-  m.activations = activation_bytes(run, sizes, recompute);
+  m.activations = activation_bytes(run, sizes, recompute) + message_bytes(run, sizes);
   m.scratch = scratch_bytes(run, sizes);
   const ModelPart part = run.part ? *run.part : ModelPart::whole(run.config);
   m.offloaded = InputRing::make(run.config, run.table.head(), part, sizes.training.tokens,

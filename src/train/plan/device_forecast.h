@@ -9,6 +9,7 @@
 
 #include "core/numeric/packed_batch.h"
 #include "data/plan.h"
+#include "model/bert.h"
 #include "model/model_part.h"
 #include "model/parameters.h"
 #include "ops/backend.h"
@@ -34,6 +35,11 @@ struct DeviceRun {
   std::optional<ModelPart> part{};  // of a pipeline's stage; without: the whole model
   int64_t slots = 1;                // of its activations (Bert::reserve)
   int64_t horizon = 0;              // of inputs that wait on the host, with recomputation alone
+  BatchSize evaluation_limits{};    // of micro-batches, for who has not `evaluation`; zeros: none
+  // Where hidden states and partial sums go from device to device: outboxes of a stage in training
+  // and in evaluation, and who of how many tensor ranks this is.
+  int outboxes = 0, evaluation_outboxes = 0;
+  int tensor_rank = 0, tensor_ranks = 1;
 };
 
 // Bytes.
@@ -41,7 +47,7 @@ struct DeviceForecast {
   int64_t weights = 0;      // and the rounded copy that products read
   int64_t gradients = 0;    // with what comes from other processes
   int64_t optimizer = 0;    // m and v
-  int64_t activations = 0;  // and the micro-batch
+  int64_t activations = 0;  // the micro-batch, and what of them goes to other devices
   int64_t scratch = 0;      // of the operations: rounded operands, partial sums, masks
   int64_t offloaded = 0;    // in memory of the host, and no part of total()
 

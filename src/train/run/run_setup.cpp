@@ -182,7 +182,6 @@ StepOptions step_options(const TrainOptions& o, const BertConfig& config) {
   step.deterministic = !o.no_deterministic;
   step.bucket_bytes = bucket_bytes(o);
   step.wire = wire_type(o);
-  step.comm_timeout = comm_timeout_seconds(o);
   return step;
 }
 

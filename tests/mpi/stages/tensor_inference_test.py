@@ -94,7 +94,6 @@ def test_layouts_that_cannot_be(directory):
     fail(2, *line, "--tp", 0, words=["--tp"])
     fail(2, *line, "--tensor-shards", 0, words=["--tensor-shards"])
     fail(2, *line, "--tensor-shards", 4, words=["2 attention heads", "--tensor-shards 4"])
-    fail(2, *line, "--tp", 2, "--device", "cuda", words=["--tp 2", "not built", "cuda"])
     for processes, more, words in ((3, ["--tp", 2], ["3 processes", "--tp 2"]),
                                    (2, ["--tp", 2, "--tensor-shards", 1], ["--tp 2", "--tensor-shards 1"]),
                                    (4, ["--tp", 4], ["2 attention heads", "--tensor-shards 4"])):

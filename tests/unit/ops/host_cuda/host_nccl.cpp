@@ -32,11 +32,13 @@ fs::path message(const ncclComm& comm, int from, int to, int number) {
          (std::to_string(from) + "-" + std::to_string(to) + "-" + std::to_string(number));
 }
 
-void put(ncclComm& comm, int to, const std::vector<char>& data) {
+// The message lies there until it is taken.
+fs::path put(ncclComm& comm, int to, const std::vector<char>& data) {
   const fs::path path = message(comm, comm.rank, to, comm.sent[size_t(to)]++);
   const fs::path unfinished = path.string() + "-unfinished";
   std::ofstream(unfinished, std::ios::binary).write(data.data(), std::streamsize(data.size()));
   fs::rename(unfinished, path);
+  return path;
 }
 
 // False if its size is another one.
@@ -114,17 +116,22 @@ ncclResult_t reduce(const Transfer& t) {
   return ncclSuccess;
 }
 
-// What is sent first: nobody waits for who waits for him.
+// All of a group is under way together, and ends when all of it has been taken: nothing that comes
+// behind it on the stream begins before, as nothing need with the library.
 ncclResult_t carry_out(const std::vector<Transfer>& transfers) {
+  std::vector<fs::path> sent;
   for (const Transfer& t : transfers) {
     const bool root = t.kind == Transfer::reduce && t.other == t.comm->rank;
-    if (t.kind != Transfer::receive && !root) put(*t.comm, t.other, contents(t));
+    if (t.kind != Transfer::receive && !root) sent.push_back(put(*t.comm, t.other, contents(t)));
   }
   for (const Transfer& t : transfers) {
     ncclResult_t result = ncclSuccess;
     if (t.kind == Transfer::receive) result = receive(t);
     if (t.kind == Transfer::reduce && t.other == t.comm->rank) result = reduce(t);
     if (result != ncclSuccess) return result;
+  }
+  for (const fs::path& path : sent) {
+    while (fs::exists(path)) usleep(50);
   }
   return ncclSuccess;
 }

@@ -1,5 +1,6 @@
 // NCCL as far as src/comm/nccl uses it, between processes of one host.
-// Messages are files in a folder that the unique id names. Tests ask for faults by the environment:
+// Messages are files in a folder that the unique id names; who sends waits for the other end, as it
+// may with the library. Tests ask for faults by the environment:
 // HOST_NCCL_FAILS=R, rank R hears of a failed peer; HOST_NCCL_STALLS=R, rank R's device never comes
 // to an end; HOST_NCCL_ABSENT=R, rank R never connects.
 #pragma once
