@@ -8,6 +8,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "train/options/option_values.h"
+#include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 
@@ -35,10 +36,10 @@ std::vector<fs::path> runs_in(const fs::path& directory) {
                     "; give the --output of runs");
 }
 
-std::map<std::string, std::string> default_options() {
+std::map<std::string, std::string> default_words() {
   std::map<std::string, std::string> options;
   for (const std::string& name : all_option_names()) options[name];
-  const std::string text = write_config(config_items(TrainOptions()), "");
+  const std::string text = write_config(config_items(default_options()), "");
   for (const ConfigEntry& entry : parse_config_text(text, "defaults")) {
     options[entry.name] = join(entry.values, ",");
   }
@@ -48,7 +49,7 @@ std::map<std::string, std::string> default_options() {
 RunRecord read_run(const fs::path& directory) {
   RunRecord run;
   run.directory = directory;
-  run.options = default_options();
+  run.options = default_words();
   for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
     run.options[entry.name] = join(entry.values, ",");
     if (entry.name == "train") run.train_files = {entry.values.begin(), entry.values.end()};
@@ -69,7 +70,7 @@ RunRecord read_run(const fs::path& directory) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run) {
-  const std::map<std::string, std::string> defaults = default_options();
+  const std::map<std::string, std::string> defaults = default_words();
   std::vector<std::pair<std::string, std::string>> changed;
   for (const std::string& name : all_option_names()) {
     const std::string& value = run.option(name);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "train/recipe/recipe.h"
 #include "train/sweep/grid.h"
 
 namespace finetune {
@@ -32,7 +33,7 @@ struct RunLength {
 
   int64_t evaluations() const { return (steps - 1) / interval + 1; }
 };
-RunLength length_of(const TrainOptions& options, int64_t samples);
+RunLength length_of(TrainOptions options, const RecipeFacts& facts);
 
 // The best value of the metric that decides among the run's evaluations up to this step, from its
 // files; nothing if the run has not come so far. Error(model).

@@ -67,9 +67,9 @@ void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
   read_data(options, inputs, true);
 }
 
-int64_t count_samples(const TrainOptions& options, SharedInputs& inputs) {
+RecipeFacts facts_of_data(const TrainOptions& options, SharedInputs& inputs) {
   const std::shared_ptr<Task> task = read_data(options, inputs, false);
-  if (task->eval_set()) return task->train_set().samples.size();
+  if (task->eval_set()) return recipe_facts(*task, open_model(options.model).config);
   throw usage_error("--halving needs evaluation data: give eval or eval-fraction");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "train/recipe/recipe.h"
 #include "train/run/shared_inputs.h"
 #include "train/sweep/grid.h"
 
@@ -13,7 +14,7 @@ void read_inputs(const TrainOptions& options, SharedInputs& inputs);
 
 // The training samples of runs that are to be evaluated on the way. Error(usage) without evaluation
 // data.
-int64_t count_samples(const TrainOptions& options, SharedInputs& inputs);
+RecipeFacts facts_of_data(const TrainOptions& options, SharedInputs& inputs);
 
 // Reads data and model of the first of these runs into `inputs`, and looks at the options of all
 // that read the same. `runs`: places in the grid. Errors as train has them. Collective.

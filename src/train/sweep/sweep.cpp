@@ -174,13 +174,13 @@ void Sweep::plan_halving() {
   agree_on_errors(comm_, [&] {
     if (comm_.rank() > 0) return;
     std::string key;
-    int64_t samples = 0;
+    RecipeFacts facts;
     for (size_t run : in_order_of_data(all)) {
       const TrainOptions& options = grid_.runs[run].options;
       const std::string own = SharedInputs::key(options);
-      if (own != key) samples = count_samples(options, inputs_);
+      if (own != key) facts = facts_of_data(options, inputs_);
       key = own;
-      lengths_[run] = length_of(options, samples);
+      lengths_[run] = length_of(options, facts);
     }
   });
   comm_.broadcast(lengths_.data(), lengths_.size() * sizeof(RunLength), 0);
