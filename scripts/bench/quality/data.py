@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True)
+@dataclass
 class DataSet:
     title: str
     train: str  # below shared/data
@@ -15,6 +15,7 @@ class DataSet:
     group: str = ""  # column whose values are seen or unseen in training
     rows: int = 0  # the first N rows are trained on; 0: all
     dev_rows: int = 0
+    unlabelled: str = ""  # rows whose texts alone may be learnt from
     metrics: tuple = ("accuracy", "f1_macro")
 
     @property
@@ -61,7 +62,8 @@ def write_rows(path, rows):
 
 
 def toronto(title, **more):
-    return DataSet(title, "toronto/train.csv", "toronto/dev.csv", "toronto/test.csv", group="merchant", **more)
+    return DataSet(title, "toronto/train.csv", "toronto/dev.csv", "toronto/test.csv", group="merchant",
+                   unlabelled="toronto/train.csv", **more)
 
 
 SETS = {
@@ -78,3 +80,5 @@ SETS = {
     "toronto": toronto("Toronto, 100,000 rows, 24 categories"),
     "toronto-gl": toronto("Toronto, 100,000 rows, some 495 accounts", label="gl_category"),
 }
+for name, data in SETS.items():
+    data.name = name

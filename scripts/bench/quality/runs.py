@@ -12,6 +12,7 @@ from quality.data import read_table
 from quality.scores import scores_of
 
 BENCH = Path(__file__).resolve().parent.parent
+ADAPTATION = ["--epochs", 3, "--lr", 5e-4, "--batch-size", 64, "--seed", 1]
 
 
 class Machine:
@@ -42,14 +43,40 @@ class Run:
 
     def of(self, system):
         """The cell's result."""
-        predicted = system.run(self)
-        if self.data.is_questions:
-            scores = self.question_scores(predicted)
-        else:
-            seen = {row["group"] for row in read_table(self.train)} if self.data.group else None
-            scores = scores_of(read_table(self.dev), predicted, seen)
+        scores = system.run(self)
         return {**scores, "seconds": self.seconds, "memory_mb": self.memory_mb, "settings": system.settings(self.data),
                 **self.notes, **self.machine.facts()}
+
+    def scores(self, predicted):
+        """Of labels, or of a file of answers."""
+        if self.data.is_questions:
+            return self.question_scores(predicted)
+        return scores_of(read_table(self.dev), predicted, self.seen_groups())
+
+    def seen_groups(self):
+        return {row["group"] for row in read_table(self.train)} if self.data.group else None
+
+    def by_seen(self):
+        """The evaluation rows whose group training has, and the others; nothing where there are no groups."""
+        seen = self.seen_groups()
+        if seen is None:
+            return {}
+        rows = read_table(self.dev)
+        return {"seen": [row for row in rows if row["group"] in seen],
+                "unseen": [row for row in rows if row["group"] not in seen]}
+
+    def adapted_model(self):
+        """The model after `finetune adapt` on the unlabelled texts: made once, its time told apart."""
+        kept = self.machine.scratch / f"adapted-{Path(self.data.unlabelled).parent.name}"
+        if not (kept / "metrics.json").exists():
+            seconds = self.seconds
+            self.call(self.machine.options.binary, "adapt", "--model", self.machine.options.model, "--text",
+                      self.machine.options.shared / "data" / self.data.unlabelled, "--text-column", self.data.texts[0],
+                      *ADAPTATION, "--no-progress", "--resume", "--output", kept)
+            (kept / "seconds").write_text(str(self.seconds - seconds), encoding="utf-8")
+            self.seconds = seconds
+        self.notes["adaptation_seconds"] = float((kept / "seconds").read_text(encoding="utf-8"))
+        return kept / "model"
 
     def call(self, *command):
         """Runs a command whose time and memory count; returns what it printed."""
