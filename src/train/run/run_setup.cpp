@@ -8,6 +8,7 @@
 #include "core/files/files.h"
 #include "core/text/text.h"
 #include "data/plan.h"
+#include "tasks/baseline.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"
 #include "train/run/gates.h"
@@ -74,6 +75,7 @@ std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task) 
   add(layout_metric_names(layout));
   if (!task.eval_set()) return names;
   add(task.metric_names());
+  add(baseline_metric_names(task.metric_names()));
   add(evaluation_metric_names());
   return names;
 }

@@ -5,6 +5,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "engine/engine.h"
+#include "tasks/baseline.h"
 #include "train/layout/stages.h"
 #include "train/resume.h"
 #include "train/run/run_setup.h"
@@ -13,6 +14,10 @@
 
 namespace finetune {
 namespace {
+
+bool is_stopped() {
+  return signals_of_runs().request() != StopRequest::none;
+}
 
 void check_stop() {
   const StopRequest request = signals_of_runs().request();
@@ -64,7 +69,9 @@ std::shared_ptr<Task> read_data(const TrainOptions& options, SharedInputs& input
 }  // namespace
 
 void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
-  read_data(options, inputs, true);
+  const std::shared_ptr<Task> task = read_data(options, inputs, true);
+  // Once, for all processes that find it in their memory.
+  if (task->eval_set()) task->baselines([] { return is_stopped(); });
 }
 
 int64_t count_samples(const TrainOptions& options, SharedInputs& inputs) {

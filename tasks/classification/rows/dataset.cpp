@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "data/plan.h"
+#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/text_columns.h"
 
@@ -137,7 +138,8 @@ std::vector<std::string> unknown_labels(const Source& source, const LabelMap& la
 }
 
 ClassificationSide make_side(const Source& source, const ClassificationData& data,
-                             const TaskOptions& options, const Tokenizer& tokenizer) {
+                             const TaskOptions& options, const Tokenizer& tokenizer,
+                             bool is_training) {
   ClassificationSide side;
   side.rows = source.rows;
   side.dropped = source.dropped;
@@ -169,6 +171,10 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
         side.targets.push_back(*finite_number(label));
         break;
     }
+  }
+  if (options.baselines) {
+    side.texts = text_rows_of({values, source.text, side, data.problem, is_training,
+                               options.ngram_baseline});
   }
   side.set = encode_rows(tokenizer, values, source.text, data.max_length);
   return side;
@@ -258,7 +264,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   }
   if (train) {
     cut(train->rows, options.max_train_samples);
-    data.train = make_side(*train, data, options, tokenizer);
+    data.train = make_side(*train, data, options, tokenizer, true);
     train->table->check_intact();
     train.reset();
   }
@@ -268,7 +274,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
       data.unknown_labels = unknown_labels(*eval, data.labels, options, data.problem);
     }
     data.has_eval = true;
-    data.eval = make_side(*eval, data, options, tokenizer);
+    data.eval = make_side(*eval, data, options, tokenizer, false);
     eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
     data.eval.table = eval->table;
   }
