@@ -53,12 +53,12 @@ Baselines FileEvaluation::baselines(const std::optional<TaskOptions>&,
 }
 
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names) {
-  constexpr std::string_view kEval = "eval_";
+  constexpr std::string_view kEvalPrefix = "eval_";
   std::vector<std::string> out;
   for (const std::string& name : names) {
-    if (!name.starts_with(kEval) || name == "eval_loss") continue;
+    if (!name.starts_with(kEvalPrefix) || name == "eval_loss") continue;
     for (const char* baseline : {"baseline_majority_", "baseline_ngram_"}) {
-      out.push_back(baseline + name.substr(kEval.size()));
+      out.push_back(baseline + name.substr(kEvalPrefix.size()));
     }
   }
   if (!out.empty()) out.emplace_back("baseline_ngram_runtime");

@@ -27,7 +27,7 @@ namespace finetune {
 namespace {
 
 constexpr const char* kWord = "ngram-baseline-process";  // in place of a command
-constexpr int kTrain = 3, kEval = 4, kPredictions = 5;   // descriptors there
+constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5;   // descriptors there
 constexpr int kFirstFree = 10;                           // above these
 constexpr auto kPollInterval = std::chrono::milliseconds(2);
 constexpr int kMostWorkers = 16;
@@ -41,8 +41,8 @@ void volunteer_to_be_killed() {
 }
 
 void write_predictions(NgramModel& model, ProblemType problem) {
-  TextRowReader reader(kEval);
-  TextRows out(kPredictions);
+  TextRowReader reader(kEvalRows);
+  TextRows out(kPredictedRows);
   for (TextRow row; reader.next(row);) {
     const std::span<const double> scores = model.score(row.text);
     if (problem == ProblemType::regression)
@@ -61,9 +61,9 @@ class Child {
     posix_spawnattr_t attributes;
     ::posix_spawn_file_actions_init(&files);
     ::posix_spawnattr_init(&attributes);
-    // Those given lie above kPredictions, so that none overwrites another.
+    // Those given lie above kPredictedRows, so that none overwrites another.
     for (int i = 0; i < 3; ++i) {
-      ::posix_spawn_file_actions_adddup2(&files, descriptors[i], kTrain + i);
+      ::posix_spawn_file_actions_adddup2(&files, descriptors[i], kTrainRows + i);
     }
     ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -145,7 +145,7 @@ int serve_ngram_process(int argc, char** argv) {
     training.problem = ProblemType(parse_int(argv[2]).value());
     training.outputs = parse_int(argv[3]).value();
     training.workers = int(parse_int(argv[4]).value());
-    NgramModel model = train_ngram_model(kTrain, training);
+    NgramModel model = train_ngram_model(kTrainRows, training);
     write_predictions(model, training.problem);
     return 0;
   } catch (const std::exception& failure) {

@@ -24,11 +24,8 @@
 namespace finetune {
 namespace {
 
-// Chosen on the development rows of five sets at once (docs/design/ngrams.md).
+// Chosen on the development rows of five sets at once (docs/ngrams.md).
 constexpr double kCost = 1, kTolerance = 1, kRegressionTube = 0.1;
-// Entries of the matrix that all labels together look at in one pass. With more labels than that
-// allows, each is told from its competitors and from a sample of the other rows.
-constexpr int64_t kMostEntries = 400'000'000;
 constexpr int64_t kCompetitorShare = 2;  // one in so many of the rows that a label may look at
 
 struct TrainingRows {
@@ -94,8 +91,8 @@ Trainer::Trainer(TrainingRows& rows, const NgramTraining& training)
       most_rows_(rows.matrix.rows()),
       selection_(rows.matrix) {
   const int64_t entries = rows.matrix.entries() * training.outputs;
-  if (training.problem == ProblemType::regression || entries <= kMostEntries) return;
-  most_rows_ = std::max<int64_t>(1, int64_t(double(kMostEntries) / double(entries) *
+  if (training.problem == ProblemType::regression || entries <= training.most_entries) return;
+  most_rows_ = std::max<int64_t>(1, int64_t(double(training.most_entries) / double(entries) *
                                             double(rows.matrix.rows())));
   const int64_t labels_a_row = std::max<int64_t>(1, most_rows_ / kCompetitorShare *
                                                         training.outputs / rows.matrix.rows());

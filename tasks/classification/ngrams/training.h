@@ -13,6 +13,9 @@ struct NgramTraining {
   ProblemType problem = ProblemType::single_label;
   int64_t outputs = 0;
   int workers = 1;  // processes that share the labels; changes no bit
+  // Entries of the matrix that all labels together look at in one pass. With more labels than that
+  // allows, each is told from its competitors and from a sample of the other rows.
+  int64_t most_entries = 400'000'000;
 };
 
 // Of the rows that a TextRows wrote. Forks, so this process must have no other threads.
