@@ -42,8 +42,8 @@ RunIdentity identity_of(const Session& session) {
 
 // What simple models make of the evaluation data, beside this one. The other processes wait.
 void add_baselines(const Session& s, Metrics& metrics) {
-  const Baselines found = s.task->baselines(
-      [] { return signals_of_runs().request() != StopRequest::none; });
+  const Baselines found =
+      s.task->baselines([] { return signals_of_runs().request() != StopRequest::none; });
   metrics.insert(found.metrics.begin(), found.metrics.end());
   for (const std::string& line : found.lines) log(line);
   if (const std::string line = baseline_line(metrics); !line.empty()) log(line);
@@ -63,7 +63,8 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
     outcome.summary +=
         concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
   }
-  if (const std::string line = baseline_line(metrics); !line.empty()) outcome.summary += line + "\n";
+  if (const std::string line = baseline_line(metrics); !line.empty())
+    outcome.summary += line + "\n";
   AssertionReport report = evaluate_assertions(session.assertions, metrics);
   if (const std::string& junit = session.given.junit; !junit.empty()) {
     write_junit(junit, junit_xml("train", session.given.output, report, metrics));

@@ -29,11 +29,23 @@ constexpr const char* kExamples =
     "flatters its result. They do not change the exit code; data that cannot be read do.";
 
 // Options of train that say what the data are.
-constexpr std::string_view kNames[] = {
-    "model",       "train",        "eval",       "eval-fraction",     "text-column",
-    "text-pair-column", "label-column", "multi-label", "regression",  "max-length",
-    "seed",        "delimiter",    "encoding",   "skip-bad-rows",     "ignore-unknown-labels",
-    "no-ngram-baseline", "json"};
+constexpr std::string_view kNames[] = {"model",
+                                       "train",
+                                       "eval",
+                                       "eval-fraction",
+                                       "text-column",
+                                       "text-pair-column",
+                                       "label-column",
+                                       "multi-label",
+                                       "regression",
+                                       "max-length",
+                                       "seed",
+                                       "delimiter",
+                                       "encoding",
+                                       "skip-bad-rows",
+                                       "ignore-unknown-labels",
+                                       "no-ngram-baseline",
+                                       "json"};
 
 struct CheckOptions {
   TrainOptions train;
@@ -66,8 +78,8 @@ std::string padded(std::string text, size_t width) {
 std::string baseline_table(const DataCheck& check) {
   constexpr std::string_view kPrefix = "baseline_majority_";
   const bool is_regression = check.problem == ProblemType::regression;
-  std::string out = concat(padded("", 16), padded(is_regression ? "mean" : "majority", 12),
-                           "n-grams\n");
+  std::string out =
+      concat(padded("", 16), padded(is_regression ? "mean" : "majority", 12), "n-grams\n");
   for (const auto& [name, value] : check.baselines) {
     if (!name.starts_with(kPrefix)) continue;
     const std::string metric = name.substr(kPrefix.size());
@@ -127,8 +139,9 @@ TaskOptions checked_options(const TrainOptions& o) {
   const DataFiles files = open_data(o);
   for (const InputFile& file : files.all()) {
     if (task_of_data(file) != TaskKind::classification) {
-      throw usage_error(file.name.string(), ": holds questions; check is for classification and "
-                                            "regression");
+      throw usage_error(file.name.string(),
+                        ": holds questions; check is for classification and "
+                        "regression");
     }
   }
   TaskOptions options = task_options(o);

@@ -19,12 +19,12 @@
 #include "tasks/baseline.h"
 #include "tasks/registry.h"
 #include "train/record/result_line.h"
+#include "train/record/training_rows.h"
 #include "train/run/evaluation_directory.h"
 #include "train/run/gates.h"
 #include "train/run/junit.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
-#include "train/run/training_rows.h"
 #include "weights/model_directory.h"
 #include "weights/weights.h"
 

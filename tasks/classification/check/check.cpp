@@ -74,8 +74,8 @@ void add_baselines(const CheckedData& checked, DataCheck& out) {
     out.held_out_rows = int64_t(parts.eval.size());
   }
   const auto rows_of = [&](const Part& part, const TextColumns& columns, bool is_training) {
-    return text_rows_of({part.rows, columns, part.side, data.problem, is_training,
-                         checked.options.ngram_baseline});
+    return text_rows_of(
+        {part.rows, columns, part.side, data.problem, is_training, checked.options.ngram_baseline});
   };
   const Part train =
       part_of(checked, checked.train, unknown, checked.has_eval ? nullptr : &parts.train);
@@ -84,9 +84,9 @@ void add_baselines(const CheckedData& checked, DataCheck& out) {
   const auto train_rows = rows_of(train, checked.train.text, true),
              eval_rows = rows_of(eval, evaluated.text, false);
   if (!train_rows || !eval_rows) return;
-  Baselines found =
-      baselines_of(data, majority_of(data, train.side),
-                   checked.options.ngram_baseline ? train_rows.get() : nullptr, *eval_rows, nullptr);
+  Baselines found = baselines_of(data, majority_of(data, train.side),
+                                 checked.options.ngram_baseline ? train_rows.get() : nullptr,
+                                 *eval_rows, nullptr);
   out.baselines = std::move(found.metrics);
   out.lines = std::move(found.lines);
 }
@@ -100,9 +100,9 @@ DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int
   out.train_rows = int64_t(data.train.size());
   out.eval_rows = int64_t(data.eval.size());
   out.labels = data.labels.size();
-  for (const auto find : {find_faulty_rows, find_label_faults, find_overlap, find_labels_in_texts,
-                          find_telling_columns, find_equal_texts, find_label_shift,
-                          find_rare_labels}) {
+  for (const auto find :
+       {find_faulty_rows, find_label_faults, find_overlap, find_labels_in_texts,
+        find_telling_columns, find_equal_texts, find_label_shift, find_rare_labels}) {
     find(data, out.findings);
   }
   if (tokenizer) find_cut_texts(data, *tokenizer, max_length, out.findings);

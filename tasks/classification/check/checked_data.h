@@ -17,11 +17,11 @@ struct CheckedSide {
   TextColumns text;
   size_t label = 0;  // its column
   std::vector<uint32_t> rows;
-  std::vector<std::string> texts;         // joined, with the pair
-  std::vector<std::string_view> labels;   // as written
-  std::vector<uint64_t> text_sums;        // equal for equal texts
-  int64_t faulty = 0;                     // rows that training would stop at
-  std::string first_fault;                // "train.csv:118: column 'text' is empty"
+  std::vector<std::string> texts;        // joined, with the pair
+  std::vector<std::string_view> labels;  // as written
+  std::vector<uint64_t> text_sums;       // equal for equal texts
+  int64_t faulty = 0;                    // rows that training would stop at
+  std::string first_fault;               // "train.csv:118: column 'text' is empty"
 
   size_t size() const { return rows.size(); }
   RowValues values(size_t i) const { return table->rows()[rows[i]].values; }

@@ -8,10 +8,10 @@
 namespace finetune {
 namespace {
 
-constexpr double kTelling = 0.95;      // share of rows that a column's other rows are right for
-constexpr double kLeastGain = 0.5;     // of what the majority leaves wrong
-constexpr double kLabelInText = 0.5;   // share of rows
-constexpr size_t kShortestLabel = 3;   // bytes, to be looked for in a text
+constexpr double kTelling = 0.95;     // share of rows that a column's other rows are right for
+constexpr double kLeastGain = 0.5;    // of what the majority leaves wrong
+constexpr double kLabelInText = 0.5;  // share of rows
+constexpr size_t kShortestLabel = 3;  // bytes, to be looked for in a text
 
 using Counts = std::unordered_map<std::string_view, int64_t>;
 
@@ -59,9 +59,9 @@ void find_telling_columns(const CheckedData& data, Findings& out) {
   const auto rows = double(side.size()), majority = double(rows_of_majority(side));
   const std::vector<std::string>& columns = side.table->columns();
   for (size_t column = 0; column < columns.size(); ++column) {
-    const bool is_text = std::find(side.text.text.begin(), side.text.text.end(), column) !=
-                             side.text.text.end() ||
-                         side.text.pair == column;
+    const bool is_text =
+        std::find(side.text.text.begin(), side.text.text.end(), column) != side.text.text.end() ||
+        side.text.pair == column;
     const bool is_only_text = is_text && side.text.text.size() == 1 && !side.text.pair;
     if (column == side.label || is_only_text) continue;
     const int64_t told = rows_told(side, column);

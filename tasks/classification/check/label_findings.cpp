@@ -11,9 +11,9 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kFewRows = 10;       // of a class, from which little can be learnt
-constexpr size_t kMostNamed = 5;       // labels in a line
-constexpr double kLopsidedShare = 0.9; // of one label, from which accuracy says little
+constexpr int64_t kFewRows = 10;        // of a class, from which little can be learnt
+constexpr size_t kMostNamed = 5;        // labels in a line
+constexpr double kLopsidedShare = 0.9;  // of one label, from which accuracy says little
 
 std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& side) {
   std::vector<int64_t> counts(size_t(data.labels.size()));
@@ -47,14 +47,13 @@ void find_unknown_labels(const CheckedData& data, Findings& out) {
   std::vector<std::string> names;
   for (const auto& [name, count] : unknown) names.emplace_back(name);
   const bool ignored = data.options.ignore_unknown_labels;
-  out.push_back({ignored ? FindingLevel::warning : FindingLevel::error, "unknown-labels",
-                 concat(counted(rows, "row", "rows"), " of the evaluation data (",
-                        percent(rows, int64_t(data.eval.size())), ") ",
-                        rows == 1 ? "has a label" : "have labels", " that training has not: ",
-                        named(names),
-                        ignored ? "; they count as wrong"
-                                : "; add rows of them, or --ignore-unknown-labels"),
-                 rows});
+  out.push_back(
+      {ignored ? FindingLevel::warning : FindingLevel::error, "unknown-labels",
+       concat(counted(rows, "row", "rows"), " of the evaluation data (",
+              percent(rows, int64_t(data.eval.size())), ") ",
+              rows == 1 ? "has a label" : "have labels", " that training has not: ", named(names),
+              ignored ? "; they count as wrong" : "; add rows of them, or --ignore-unknown-labels"),
+       rows});
 }
 
 bool labels_are_numbers(const LabelMap& labels) {
@@ -68,10 +67,10 @@ void find_constant_numbers(const CheckedData& data, Findings& out) {
     return *finite_number(value) == *finite_number(labels.front());
   });
   if (!constant) return;
-  out.push_back({FindingLevel::error, "one-value",
-                 concat("every row has the number ", trim(labels.front()),
-                        ": there is nothing to learn"),
-                 int64_t(labels.size())});
+  out.push_back(
+      {FindingLevel::error, "one-value",
+       concat("every row has the number ", trim(labels.front()), ": there is nothing to learn"),
+       int64_t(labels.size())});
 }
 
 }  // namespace
@@ -92,17 +91,18 @@ void find_label_faults(const CheckedData& data, Findings& out) {
   if (data.problem != ProblemType::single_label) return;
   const bool numbers = labels_are_numbers(data.labels);
   if (2 * labels > rows) {
-    out.push_back({FindingLevel::warning, "class-per-row",
-                   concat(labels, " classes in ", counted(rows, "row", "rows"),
-                          ", nearly one each: ",
-                          numbers ? "if these are amounts or scores, give --regression"
-                                  : "is it the right --label-column?"),
-                   labels});
+    out.push_back(
+        {FindingLevel::warning, "class-per-row",
+         concat(labels, " classes in ", counted(rows, "row", "rows"), ", nearly one each: ",
+                numbers ? "if these are amounts or scores, give --regression"
+                        : "is it the right --label-column?"),
+         labels});
   } else if (numbers && labels > 20) {
-    out.push_back({FindingLevel::note, "numbers",
-                   concat("the ", labels, " classes are all numbers: if they are amounts or scores ",
-                          "and no codes, give --regression"),
-                   labels});
+    out.push_back(
+        {FindingLevel::note, "numbers",
+         concat("the ", labels, " classes are all numbers: if they are amounts or scores ",
+                "and no codes, give --regression"),
+         labels});
   }
 }
 
@@ -154,14 +154,14 @@ void find_label_shift(const CheckedData& data, Findings& out) {
     at = i;
   }
   if (distance < 2 * by_chance + 0.02) return;
-  out.push_back({FindingLevel::warning, "label-shift",
-                 concat("labels are distributed otherwise in the evaluation data: ",
-                        format_fixed(100 * distance, 1), " % of the rows would have to change (",
-                        format_fixed(100 * by_chance, 1), " % by chance), most of all ",
-                        in_quotes(data.labels.names()[at]), " (",
-                        percent(train[at], int64_t(n)), ", there ", percent(eval[at], int64_t(m)),
-                        "); draw both from one file, --eval-fraction"),
-                 int64_t(std::lround(distance * m))});
+  out.push_back(
+      {FindingLevel::warning, "label-shift",
+       concat("labels are distributed otherwise in the evaluation data: ",
+              format_fixed(100 * distance, 1), " % of the rows would have to change (",
+              format_fixed(100 * by_chance, 1), " % by chance), most of all ",
+              in_quotes(data.labels.names()[at]), " (", percent(train[at], int64_t(n)), ", there ",
+              percent(eval[at], int64_t(m)), "); draw both from one file, --eval-fraction"),
+       int64_t(std::lround(distance * m))});
 }
 
 std::string counted(int64_t count, const char* one, const char* many) {

@@ -15,9 +15,8 @@ constexpr size_t kLongestShown = 60;  // bytes of a text in a line
 std::vector<uint32_t> by_text(const CheckedSide& side) {
   std::vector<uint32_t> order(side.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return side.text_sums[a] < side.text_sums[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return side.text_sums[a] < side.text_sums[b]; });
   return order;
 }
 
@@ -35,12 +34,13 @@ void find_faulty_rows(const CheckedData& data, Findings& out) {
   const auto find = [&](const CheckedSide& side, const char* name) {
     if (side.faulty == 0) return;
     const bool dropped = data.options.rows.skip_bad_rows;
-    out.push_back({dropped ? FindingLevel::note : FindingLevel::error, "faulty-rows",
-                   concat(counted(side.faulty, "row", "rows"), " of ", name, " cannot be used",
-                          side.first_fault.empty() ? "" : concat(", the first is ", side.first_fault),
-                          dropped ? "; --skip-bad-rows drops them"
-                                  : "; mend them, or drop them with --skip-bad-rows"),
-                   side.faulty});
+    out.push_back(
+        {dropped ? FindingLevel::note : FindingLevel::error, "faulty-rows",
+         concat(counted(side.faulty, "row", "rows"), " of ", name, " cannot be used",
+                side.first_fault.empty() ? "" : concat(", the first is ", side.first_fault),
+                dropped ? "; --skip-bad-rows drops them"
+                        : "; mend them, or drop them with --skip-bad-rows"),
+         side.faulty});
   };
   find(data.train, "training");
   if (data.has_eval) find(data.eval, "evaluation");
@@ -98,13 +98,13 @@ void find_overlap(const CheckedData& data, Findings& out) {
   }
   if (rows == 0) return;
   const auto all = int64_t(data.eval.size());
-  out.push_back({FindingLevel::warning, "overlap",
-                 concat(counted(rows, "row", "rows"), " of the evaluation data (",
-                        percent(rows, all), ") ", rows == 1 ? "has a text" : "have texts",
-                        " that training has too, ", same,
-                        " with the same label: metrics count what is merely remembered; leave them "
-                        "out of one of the files"),
-                 rows});
+  out.push_back(
+      {FindingLevel::warning, "overlap",
+       concat(counted(rows, "row", "rows"), " of the evaluation data (", percent(rows, all), ") ",
+              rows == 1 ? "has a text" : "have texts", " that training has too, ", same,
+              " with the same label: metrics count what is merely remembered; leave them "
+              "out of one of the files"),
+       rows});
 }
 
 void find_cut_texts(const CheckedData& data, const Tokenizer& tokenizer, int64_t max_length,
@@ -130,8 +130,8 @@ void find_cut_texts(const CheckedData& data, const Tokenizer& tokenizer, int64_t
                    concat(counted(cut, "text", "texts"), " of ", name, " (",
                           percent(cut, int64_t(side.size())), ") ", cut == 1 ? "is" : "are",
                           " cut at ", max_length, " tokens, which loses ", percent(lost, all),
-                          " of all tokens; the longest has ", lengths.back(),
-                          ", --max-length ", enough, " keeps 99 % of the texts whole"),
+                          " of all tokens; the longest has ", lengths.back(), ", --max-length ",
+                          enough, " keeps 99 % of the texts whole"),
                    cut});
   };
   find(data.train, "training");

@@ -8,8 +8,8 @@
 #include "core/log.h"
 #include "core/text/text.h"
 #include "tasks/classification/evaluation/predictor.h"
-#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/model_options.h"
+#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 
 namespace finetune {

@@ -88,8 +88,8 @@ void add_ngrams(const ClassificationData& data, const TextRows& train, const Tex
   out.metrics["baseline_ngram_runtime"] = seconds;
   out.lines.push_back(concat("n-gram baseline: a linear model trained on ", train.size(),
                              train.size() < train.of ? concat(" of ", train.of) : "", " rows in ",
-                             format_fixed(seconds, 1), " s and ",
-                             format_fixed(memory_mb, 0), " MiB of its own"));
+                             format_fixed(seconds, 1), " s and ", format_fixed(memory_mb, 0),
+                             " MiB of its own"));
 }
 
 // Rows are read for their texts and labels alone.

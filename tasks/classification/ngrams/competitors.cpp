@@ -61,7 +61,8 @@ MeanTexts mean_texts(const DesignMatrix& matrix, const RowLabels& labels, int64_
   std::vector<double> squares(static_cast<size_t>(outputs));
   uint64_t end = 0;
   for (size_t index = 0; index + 1 < out.begins.size(); ++index) {
-    const std::span<Weight> own(all.data() + out.begins[index], out.begins[index + 1] - out.begins[index]);
+    const std::span<Weight> own(all.data() + out.begins[index],
+                                out.begins[index + 1] - out.begins[index]);
     out.begins[index] = end;
     std::stable_sort(own.begin(), own.end(),
                      [](const Weight& a, const Weight& b) { return a.label < b.label; });

@@ -26,9 +26,9 @@
 namespace finetune {
 namespace {
 
-constexpr const char* kWord = "ngram-baseline-process";  // in place of a command
-constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5;   // descriptors there
-constexpr int kFirstFree = 10;                           // above these
+constexpr const char* kWord = "ngram-baseline-process";           // in place of a command
+constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5;  // descriptors there
+constexpr int kFirstFree = 10;                                    // above these
 constexpr auto kPollInterval = std::chrono::milliseconds(2);
 constexpr int kMostWorkers = 16;
 
@@ -74,8 +74,8 @@ class Child {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    const int error = ::posix_spawn(&pid_, "/proc/self/exe", &files, &attributes,
-                                    arguments.data(), environ);
+    const int error =
+        ::posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&files);
     if (error != 0) throw device_error("its process cannot begin: ", std::strerror(error));

@@ -28,14 +28,14 @@ std::string name_of_rows() {
 }
 
 Error write_failure(const std::string& name) {
-  return model_error(name, ": rows for the n-gram baseline cannot be written: ",
-                     std::strerror(errno), " (TMPDIR names another directory)");
+  return model_error(name,
+                     ": rows for the n-gram baseline cannot be written: ", std::strerror(errno),
+                     " (TMPDIR names another directory)");
 }
 
 }  // namespace
 
-TextRows::TextRows()
-    : file_name_(name_of_rows()), file_(::mkostemp(file_name_.data(), O_CLOEXEC)) {
+TextRows::TextRows() : file_name_(name_of_rows()), file_(::mkostemp(file_name_.data(), O_CLOEXEC)) {
   if (file_.number() < 0) throw write_failure(file_name_);
   ::unlink(file_name_.c_str());
 }
@@ -60,8 +60,8 @@ bool TextRowReader::take(void* out, size_t size) {
     at_ = 0;
     const size_t there = buffer_.size();
     buffer_.resize(std::max(size, kBufferBytes));
-    const ssize_t count = ::pread(descriptor_, buffer_.data() + there, buffer_.size() - there,
-                                  off_t(offset_));
+    const ssize_t count =
+        ::pread(descriptor_, buffer_.data() + there, buffer_.size() - there, off_t(offset_));
     if (count < 0) throw model_error("rows of the n-gram baseline: ", std::strerror(errno));
     offset_ += count;
     buffer_.resize(there + size_t(count));

@@ -24,7 +24,7 @@
 namespace finetune {
 namespace {
 
-// Chosen on the development rows of five sets at once (docs/ngrams.md).
+// Chosen on the development rows of five sets at once (docs/cli.md, Baselines).
 constexpr double kCost = 1, kTolerance = 1, kRegressionTube = 0.1;
 constexpr int64_t kCompetitorShare = 2;  // one in so many of the rows that a label may look at
 
@@ -36,8 +36,7 @@ struct TrainingRows {
 
 // One support vector machine over some rows; the seed is the same for each, so that it depends on
 // nothing that was trained before.
-OutputWeights train_one(DesignMatrix& matrix, std::vector<double>& y, int solver,
-                        int32_t output) {
+OutputWeights train_one(DesignMatrix& matrix, std::vector<double>& y, int solver, int32_t output) {
   std::vector<feature_node*> rows;
   for (int64_t i = 0; i < matrix.rows(); ++i) rows.push_back(matrix.begin_of(i));
   problem data{};
@@ -80,22 +79,19 @@ class Trainer {
 
   TrainingRows& rows_;
   const NgramTraining& training_;
-  int64_t most_rows_;  // of a label, besides its own
+  int64_t most_rows_;                        // of a label, besides its own
   std::vector<std::vector<uint32_t>> near_;  // of each label; none where all rows are looked at
   RowSelection selection_;
 };
 
 Trainer::Trainer(TrainingRows& rows, const NgramTraining& training)
-    : rows_(rows),
-      training_(training),
-      most_rows_(rows.matrix.rows()),
-      selection_(rows.matrix) {
+    : rows_(rows), training_(training), most_rows_(rows.matrix.rows()), selection_(rows.matrix) {
   const int64_t entries = rows.matrix.entries() * training.outputs;
   if (training.problem == ProblemType::regression || entries <= training.most_entries) return;
-  most_rows_ = std::max<int64_t>(1, int64_t(double(training.most_entries) / double(entries) *
-                                            double(rows.matrix.rows())));
-  const int64_t labels_a_row = std::max<int64_t>(1, most_rows_ / kCompetitorShare *
-                                                        training.outputs / rows.matrix.rows());
+  most_rows_ = std::max<int64_t>(
+      1, int64_t(double(training.most_entries) / double(entries) * double(rows.matrix.rows())));
+  const int64_t labels_a_row =
+      std::max<int64_t>(1, most_rows_ / kCompetitorShare * training.outputs / rows.matrix.rows());
   near_ = rows_near_labels(rows.matrix, rows.labels, training.outputs, labels_a_row);
 }
 

@@ -62,8 +62,7 @@ const NgramTable::Entry* NgramTable::find(uint64_t hash) const {
 Vectorizer::Vectorizer(const NgramTable& table)
     : table_(&table), idf_(size_t(table.size())), counts_(size_t(table.size())) {
   table.for_each([&](const NgramTable::Entry& entry) {
-    idf_[entry.last] =
-        float(1 + std::log(double(1 + table.texts()) / double(1 + entry.texts)));
+    idf_[entry.last] = float(1 + std::log(double(1 + table.texts()) / double(1 + entry.texts)));
   });
 }
 

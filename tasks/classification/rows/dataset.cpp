@@ -173,8 +173,8 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
     }
   }
   if (options.baselines) {
-    side.texts = text_rows_of({values, source.text, side, data.problem, is_training,
-                               options.ngram_baseline});
+    side.texts = text_rows_of(
+        {values, source.text, side, data.problem, is_training, options.ngram_baseline});
   }
   side.set = encode_rows(tokenizer, values, source.text, data.max_length);
   return side;

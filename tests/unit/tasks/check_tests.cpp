@@ -37,7 +37,8 @@ const Finding* find(const DataCheck& check, std::string_view kind) {
 std::string rows(int count, const std::vector<std::string>& labels) {
   std::string out = "text,label\n";
   for (int i = 0; i < count; ++i) {
-    for (const std::string& label : labels) out += concat("item ", i, " ", label[0], ",", label, "\n");
+    for (const std::string& label : labels)
+      out += concat("item ", i, " ", label[0], ",", label, "\n");
   }
   return out;
 }

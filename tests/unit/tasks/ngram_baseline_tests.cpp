@@ -16,9 +16,9 @@ struct Sample {
 };
 
 const std::vector<Sample> kSamples = {
-    {"red apple pie", {0}, 1},      {"green apple tart", {0}, 1},  {"apple juice", {0}, 1.5},
-    {"hammer and nails", {1}, 9},   {"steel hammer", {1}, 9.5},    {"claw hammer set", {1}, 9},
-    {"flight to ottawa", {3}, 400}, {"night flight", {3}, 410},    {"flight home", {3}, 405}};
+    {"red apple pie", {0}, 1},      {"green apple tart", {0}, 1}, {"apple juice", {0}, 1.5},
+    {"hammer and nails", {1}, 9},   {"steel hammer", {1}, 9.5},   {"claw hammer set", {1}, 9},
+    {"flight to ottawa", {3}, 400}, {"night flight", {3}, 410},   {"flight home", {3}, 405}};
 
 NgramModel trained(const NgramTraining& training) {
   TextRows rows;
@@ -141,13 +141,11 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
   metrics["baseline_majority_accuracy"] = 0.331;
   CHECK(baseline_line(metrics) == "majority 33.1 %, this model 84.0 % (accuracy)");
   metrics["baseline_ngram_accuracy"] = 0.834;
-  CHECK(baseline_line(metrics) ==
-        "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)");
+  CHECK(baseline_line(metrics) == "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)");
   CHECK(baseline_warning(metrics).empty());
   metrics["baseline_ngram_accuracy"] = 0.85;
   CHECK(baseline_warning(metrics).find("85.0 % beside 84.0 %") != std::string::npos);
-  const Metrics errors = {
-      {"eval_mse", 2}, {"baseline_majority_mse", 9}, {"baseline_ngram_mse", 3}};
+  const Metrics errors = {{"eval_mse", 2}, {"baseline_majority_mse", 9}, {"baseline_ngram_mse", 3}};
   CHECK(baseline_line(errors) == "mean 9.0000, n-grams 3.0000, this model 2.0000 (mse)");
   CHECK(baseline_warning(errors).empty());
 }

@@ -29,7 +29,7 @@ std::vector<float> sorted_values(std::span<const Feature> features) {
 
 TEST_CASE("n-grams are words, pairs of words, and two to five characters of a word with blanks") {
   const Ngrams ngrams = ngrams_of("ab c de");
-  CHECK(ngrams.words.size() == 3);             // ab, de, ab de: one letter is no word
+  CHECK(ngrams.words.size() == 3);               // ab, de, ab de: one letter is no word
   CHECK(ngrams.characters.size() == 6 + 3 + 6);  // of " ab ", " c " and " de "
   CHECK(ngrams_of("longer").characters.size() == 7 + 6 + 5 + 4);
   CHECK(ngrams_of("").words.empty());

@@ -1,5 +1,5 @@
 // Reads a run's options and compares its data with what they were.
-#include "train/run/training_rows.h"
+#include "train/record/training_rows.h"
 
 #include "core/error.h"
 #include "core/files/files.h"
