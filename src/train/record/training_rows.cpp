@@ -3,7 +3,9 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "train/options/option_transfer.h"
+#include "train/options/config_file.h"
+#include "train/options/option_words.h"
+#include "train/options/options.h"
 #include "train/run/fingerprint.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
@@ -19,14 +21,24 @@ std::string data_sum_of(const fs::path& run) {
   return "";
 }
 
+TrainOptions options_of(const fs::path& config) {
+  TrainOptions options;
+  for (const ConfigEntry& entry : read_config(config, ExitCode::model)) {
+    const std::string fault = set_option(options, entry.name, entry.values);
+    if (!fault.empty()) {
+      throw model_error(config.string(), ":", entry.line, ": ", entry.name, " ", fault);
+    }
+  }
+  return options;
+}
+
 }  // namespace
 
 TrainingRowsOfModel training_rows_of(const fs::path& model) {
   const fs::path run = fs::absolute(model).lexically_normal().parent_path();
   try {
     if (output_state(run) != OutputState::run) return {{}, "the model lies in no run"};
-    const TrainOptions options =
-        options_from_text(read_text_file(run / "config.toml", ExitCode::model));
+    const TrainOptions options = options_of(run / "config.toml");
     const std::vector<fs::path> files = data_files(options);
     for (const fs::path& file : files) {
       if (kind_of(file, ExitCode::data) != FileKind::file) {
