@@ -43,12 +43,11 @@ std::string shown(const Compared& c, double value) {
 
 }  // namespace
 
-Baselines Task::baselines(const std::function<bool()>&) {
+Baselines Task::baselines() {
   return {};
 }
 
-Baselines FileEvaluation::baselines(const std::optional<TaskOptions>&,
-                                    const std::function<bool()>&) {
+Baselines FileEvaluation::baselines(const std::optional<TaskOptions>&) {
   return {};
 }
 

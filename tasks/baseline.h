@@ -1,7 +1,6 @@
 // What simple models make of the same rows, to compare a fine-tuned one with.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

@@ -27,8 +27,7 @@ class FileEvaluation : public Evaluation {
 
   // After all samples. `training`: the rows that the model was trained on, files included; none:
   // they are not known. Errors of theirs are lines of the result.
-  virtual Baselines baselines(const std::optional<TaskOptions>& training,
-                              const std::function<bool()>& should_stop);
+  virtual Baselines baselines(const std::optional<TaskOptions>& training);
 };
 
 }  // namespace finetune

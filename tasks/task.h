@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -111,8 +110,8 @@ class Task {
 
   virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
   // Of the evaluation data, by the training data: computed once, and none where there is no such
-  // thing. `should_stop` may end it, without what takes time.
-  virtual Baselines baselines(const std::function<bool()>& should_stop);
+  // thing.
+  virtual Baselines baselines();
   virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...
   virtual bool larger_is_better(const std::string& metric) const = 0;
   virtual std::vector<std::string> metric_names() const = 0;  // all that metrics() can give

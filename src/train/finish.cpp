@@ -18,7 +18,6 @@
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/record/result_line.h"
 #include "train/run/junit.h"
-#include "train/signals.h"
 
 namespace finetune {
 namespace {
@@ -42,8 +41,7 @@ RunIdentity identity_of(const Session& session) {
 
 // What simple models make of the evaluation data, beside this one. The other processes wait.
 void add_baselines(const Session& s, Metrics& metrics) {
-  const Baselines found =
-      s.task->baselines([] { return signals_of_runs().request() != StopRequest::none; });
+  const Baselines found = s.task->baselines();
   metrics.insert(found.metrics.begin(), found.metrics.end());
   for (const std::string& line : found.lines) log(line);
   if (const std::string line = baseline_line(metrics); !line.empty()) log(line);

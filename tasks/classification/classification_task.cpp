@@ -117,14 +117,12 @@ std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {
                                                     options_.multi_label_separator);
 }
 
-Baselines ClassificationTask::baselines(const std::function<bool()>& should_stop) {
+Baselines ClassificationTask::baselines() {
   if (baselines_) return *baselines_;
   if (!options_.baselines || !data_.eval.texts || options_.train_files.empty()) return {};
   const TextRows* train = options_.ngram_baseline ? data_.train.texts.get() : nullptr;
-  Baselines found = baselines_of(data_, majority_, train, *data_.eval.texts, should_stop);
-  const bool stopped = should_stop && should_stop();
-  if (!stopped) baselines_ = found;
-  return found;
+  baselines_ = baselines_of(data_, majority_, train, *data_.eval.texts);
+  return *baselines_;
 }
 
 std::string ClassificationTask::best_metric() const {

@@ -39,7 +39,7 @@ class ClassificationTask final : public Task {
   void take_loss_options(const TaskOptions& options) override;
 
   std::unique_ptr<Evaluation> start_evaluation() override;
-  Baselines baselines(const std::function<bool()>& should_stop) override;
+  Baselines baselines() override;
   // As Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared
   // error for regression.
   std::string best_metric() const override;

@@ -15,10 +15,6 @@
 namespace finetune {
 namespace {
 
-bool is_stopped() {
-  return signals_of_runs().request() != StopRequest::none;
-}
-
 void check_stop() {
   const StopRequest request = signals_of_runs().request();
   if (request == StopRequest::none) return;
@@ -71,7 +67,7 @@ std::shared_ptr<Task> read_data(const TrainOptions& options, SharedInputs& input
 void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
   const std::shared_ptr<Task> task = read_data(options, inputs, true);
   // Once, for all processes that find it in their memory.
-  if (task->eval_set()) task->baselines([] { return is_stopped(); });
+  if (task->eval_set()) task->baselines();
 }
 
 int64_t count_samples(const TrainOptions& options, SharedInputs& inputs) {

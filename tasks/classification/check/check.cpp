@@ -84,9 +84,9 @@ void add_baselines(const CheckedData& checked, DataCheck& out) {
   const auto train_rows = rows_of(train, checked.train.text, true),
              eval_rows = rows_of(eval, evaluated.text, false);
   if (!train_rows || !eval_rows) return;
-  Baselines found = baselines_of(data, majority_of(data, train.side),
-                                 checked.options.ngram_baseline ? train_rows.get() : nullptr,
-                                 *eval_rows, nullptr);
+  Baselines found =
+      baselines_of(data, majority_of(data, train.side),
+                   checked.options.ngram_baseline ? train_rows.get() : nullptr, *eval_rows);
   out.baselines = std::move(found.metrics);
   out.lines = std::move(found.lines);
 }

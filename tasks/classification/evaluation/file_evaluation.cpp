@@ -171,11 +171,10 @@ void ClassificationFileEvaluation::keep_for_baselines(const Row& row, const Wait
   }
 }
 
-Baselines ClassificationFileEvaluation::baselines(const std::optional<TaskOptions>& training,
-                                                  const std::function<bool()>& should_stop) {
+Baselines ClassificationFileEvaluation::baselines(const std::optional<TaskOptions>& training) {
   if (!kept_) return {};
   try {
-    return file_baselines({data_, config_, training, *kept_}, should_stop);
+    return file_baselines({data_, config_, training, *kept_});
   } catch (const Error& error) {
     return {{}, {concat("warning: no baseline: ", error.what())}};
   }

@@ -42,8 +42,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   void add(const PackedBatch& batch, const float* logits) override;
   Metrics metrics() override;
   void write_files(const std::filesystem::path& directory) override;
-  Baselines baselines(const std::optional<TaskOptions>& training,
-                      const std::function<bool()>& should_stop) override;
+  Baselines baselines(const std::optional<TaskOptions>& training) override;
 
  private:
   // A row that waits for its logits: what it says, and its values for predictions.csv.

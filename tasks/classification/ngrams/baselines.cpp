@@ -72,11 +72,11 @@ void add_metrics(const ClassificationData& data, const TextRows& eval, const cha
 }
 
 void add_ngrams(const ClassificationData& data, const TextRows& train, const TextRows& eval,
-                const std::function<bool()>& should_stop, Baselines& out) {
+                Baselines& out) {
   const double start = seconds_now();
   const TextRows predictions;
-  const double memory_mb = predict_with_ngrams(
-      {data.problem, data.labels.size(), train, eval, predictions}, should_stop);
+  const double memory_mb =
+      predict_with_ngrams({data.problem, data.labels.size(), train, eval, predictions});
   TextRowReader reader(predictions.descriptor());
   TextRow predicted;
   const auto next = [&]() -> const TextRow& {
@@ -167,26 +167,30 @@ std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
 }
 
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,
-                       const TextRows* train, const TextRows& eval,
-                       const std::function<bool()>& should_stop) {
+                       const TextRows* train, const TextRows& eval) {
   Baselines out;
   const TextRow same{"", majority.labels, majority.number};
   add_metrics(
       data, eval, "baseline_majority_", [&]() -> const TextRow& { return same; }, out.metrics);
   if (!train || !has_ngram_process()) return out;
+  if (data.labels.size() > kMostNgramLabels) {
+    out.lines.push_back(concat("no n-gram baseline: of ", data.labels.size(), " labels, ",
+                               kMostNgramLabels, " are the most for it"));
+    return out;
+  }
   try {
-    add_ngrams(data, *train, eval, should_stop, out);
+    add_ngrams(data, *train, eval, out);
   } catch (const std::exception& failure) {  // bad_alloc too: a run does not end with it
     out.lines.push_back(concat("warning: no n-gram baseline: ", failure.what()));
   }
   return out;
 }
 
-Baselines file_baselines(const FileBaselines& of, const std::function<bool()>& should_stop) {
+Baselines file_baselines(const FileBaselines& of) {
   of.eval.flush();
   of.eval.of = of.eval.size();
   if (!of.training) {
-    return baselines_of(of.data, majority_in(of.eval, of.data), nullptr, of.eval, should_stop);
+    return baselines_of(of.data, majority_in(of.eval, of.data), nullptr, of.eval);
   }
   const ClassificationData trained =
       load_classification_data(*of.training, UnreadTokens(), of.config, true);
@@ -195,7 +199,7 @@ Baselines file_baselines(const FileBaselines& of, const std::function<bool()>& s
                      ": has labels that the model does not know");
   }
   const TextRows* train = of.training->ngram_baseline ? trained.train.texts.get() : nullptr;
-  return baselines_of(of.data, majority_of(trained, trained.train), train, of.eval, should_stop);
+  return baselines_of(of.data, majority_of(trained, trained.train), train, of.eval);
 }
 
 }  // namespace finetune

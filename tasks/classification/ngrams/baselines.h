@@ -1,7 +1,6 @@
 // The baselines of classification: the majority, and a linear model on n-grams.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +32,7 @@ struct RowsToKeep {
   bool has_texts = true;     // else the labels alone
 };
 constexpr int64_t kMostTrainingBytes = 12 << 20;
+constexpr int64_t kMostNgramLabels = 10'000;  // with more there is the majority alone
 // Null, and a warning in the log, where they cannot be written.
 std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
 std::unique_ptr<TextRows> text_rows();  // the same, without rows
@@ -40,10 +40,8 @@ std::unique_ptr<TextRows> text_rows();  // the same, without rows
 std::string whole_text(RowValues row, const TextColumns& columns);
 
 // Of the rows in `eval`, whose labels are ids of `data`. `train` null: the majority alone.
-// `should_stop` ends the n-grams' process.
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,
-                       const TextRows* train, const TextRows& eval,
-                       const std::function<bool()>& should_stop);
+                       const TextRows* train, const TextRows& eval);
 
 // The same for a model that is there: `data` has its labels, `training` says what rows it was
 // trained on (none: the majority is that of `eval`). Error(data) where they cannot be read.
@@ -53,6 +51,6 @@ struct FileBaselines {
   const std::optional<TaskOptions>& training;
   TextRows& eval;
 };
-Baselines file_baselines(const FileBaselines& of, const std::function<bool()>& should_stop);
+Baselines file_baselines(const FileBaselines& of);
 
 }  // namespace finetune

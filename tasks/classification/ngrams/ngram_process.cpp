@@ -10,11 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string_view>
-#include <thread>
 
 #include "core/error.h"
 #include "core/failure.h"
@@ -29,7 +27,6 @@ namespace {
 constexpr const char* kWord = "ngram-baseline-process";           // in place of a command
 constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5;  // descriptors there
 constexpr int kFirstFree = 10;                                    // above these
-constexpr auto kPollInterval = std::chrono::milliseconds(2);
 constexpr int kMostWorkers = 16;
 
 bool can_begin = false;
@@ -89,13 +86,11 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   // The most memory that it or one of its workers had, MiB.
-  double wait(const std::function<bool()>& should_stop) {
+  double wait() {
     int status = 0;
     rusage usage{};
-    for (pid_t ended; (ended = ::wait4(pid_, &status, WNOHANG, &usage)) != pid_;) {
-      if (ended < 0 && errno != EINTR) throw device_error("its process: ", std::strerror(errno));
-      if (should_stop && should_stop()) throw device_error("asked to stop");
-      std::this_thread::sleep_for(kPollInterval);
+    while (::wait4(pid_, &status, 0, &usage) != pid_) {
+      if (errno != EINTR) throw device_error("its process: ", std::strerror(errno));
     }
     pid_ = -1;
     if (WIFSIGNALED(status)) {
@@ -121,14 +116,14 @@ Descriptor above_children(int descriptor) {
 
 }  // namespace
 
-double predict_with_ngrams(const NgramJob& job, const std::function<bool()>& should_stop) {
+double predict_with_ngrams(const NgramJob& job) {
   const Descriptor train = above_children(job.train.descriptor()),
                    eval = above_children(job.eval.descriptor()),
                    predictions = above_children(job.predictions.descriptor());
   const int workers = std::min(available_cores(), kMostWorkers);
   Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers)},
               {train.number(), eval.number(), predictions.number()});
-  return child.wait(should_stop);
+  return child.wait();
 }
 
 bool has_ngram_process() {
@@ -139,6 +134,7 @@ int serve_ngram_process(int argc, char** argv) {
   can_begin = true;
   if (argc != 5 || std::string_view(argv[1]) != kWord) return -1;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) ::signal(number, SIG_IGN);
   volunteer_to_be_killed();
   try {
     NgramTraining training;

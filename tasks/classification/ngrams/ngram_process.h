@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "tasks/classification/ngrams/text_rows.h"
 #include "tasks/classification/rows/dataset.h"
@@ -18,10 +17,11 @@ struct NgramJob {
   const TextRows& predictions;  // empty: gets a row without text for each of `eval`
 };
 
-// Begins the process: this program again, with other words. `should_stop` is asked while it works,
-// and ends it. Error(device) if it fails or is ended, saying how.
+// Begins the process, this program again with other words, and waits for it. Signals do not end it,
+// but for SIGKILL and the end of this process: a run that stops on one is complete by then, and the
+// same with or without. Error(device) if it fails, saying how.
 // The result: most memory that one of its processes had, in MiB.
-double predict_with_ngrams(const NgramJob& job, const std::function<bool()>& should_stop);
+double predict_with_ngrams(const NgramJob& job);
 
 // The program's own main() calls this first of all. Of such a process it does the work and gives
 // its exit status, of any other -1; from then on predict_with_ngrams may be called.

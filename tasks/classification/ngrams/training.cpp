@@ -26,7 +26,10 @@ namespace {
 
 // Chosen on the development rows of five sets at once (docs/cli.md, Baselines).
 constexpr double kCost = 1, kTolerance = 1, kRegressionTube = 0.1;
-constexpr int64_t kCompetitorShare = 2;  // one in so many of the rows that a label may look at
+// Where a label cannot be told from all rows: from so many for each of its own, so that no label is
+// taken for more frequent than others, and from some more, of which one in kCompetitorShare is a
+// competitor's.
+constexpr int64_t kOthersOfARow = 10, kCompetitorShare = 2;
 
 struct TrainingRows {
   DesignMatrix matrix;
@@ -74,25 +77,29 @@ class Trainer {
 
  private:
   OutputWeights train_label(int32_t label);
-  OutputWeights train_selected(int32_t label, const std::vector<uint8_t>& has_label);
+  OutputWeights train_selected(int32_t label, int64_t own, const std::vector<uint8_t>& has_label);
   OutputWeights train_number();
 
   TrainingRows& rows_;
   const NgramTraining& training_;
-  int64_t most_rows_;                        // of a label, besides its own
+  int64_t others_ = 0;  // rows that a label is told from, and more of a frequent one
   std::vector<std::vector<uint32_t>> near_;  // of each label; none where all rows are looked at
   RowSelection selection_;
 };
 
 Trainer::Trainer(TrainingRows& rows, const NgramTraining& training)
-    : rows_(rows), training_(training), most_rows_(rows.matrix.rows()), selection_(rows.matrix) {
-  const int64_t entries = rows.matrix.entries() * training.outputs;
-  if (training.problem == ProblemType::regression || entries <= training.most_entries) return;
-  most_rows_ = std::max<int64_t>(
-      1, int64_t(double(training.most_entries) / double(entries) * double(rows.matrix.rows())));
-  const int64_t labels_a_row =
-      std::max<int64_t>(1, most_rows_ / kCompetitorShare * training.outputs / rows.matrix.rows());
-  near_ = rows_near_labels(rows.matrix, rows.labels, training.outputs, labels_a_row);
+    : rows_(rows), training_(training), selection_(rows.matrix) {
+  const int64_t count = rows.matrix.rows(), outputs = training.outputs;
+  const int64_t entries = rows.matrix.entries();
+  if (training.problem == ProblemType::regression || entries * outputs <= training.most_entries) {
+    return;
+  }
+  // In rows that are looked at, those of all labels together.
+  const auto most = int64_t(double(training.most_entries) / double(entries) * double(count));
+  others_ = std::max<int64_t>(1, std::max(most - kOthersOfARow * count, most / 2) / outputs);
+  const int64_t competitors = others_ / kCompetitorShare;
+  near_ = rows_near_labels(rows.matrix, rows.labels, outputs,
+                           std::max<int64_t>(1, competitors * outputs / count));
 }
 
 OutputWeights Trainer::train_output(int32_t output) {
@@ -110,18 +117,19 @@ OutputWeights Trainer::train_label(int32_t label) {
   const float infinity = std::numeric_limits<float>::infinity();
   if (own == 0) return {label, -infinity, {}};
   if (own == rows_.matrix.rows()) return {label, infinity, {}};
-  if (!near_.empty()) return train_selected(label, has_label);
+  if (!near_.empty()) return train_selected(label, own, has_label);
   std::vector<double> y(has_label.size());
   for (size_t i = 0; i < y.size(); ++i) y[i] = has_label[i] ? 1 : -1;
   return train_one(rows_.matrix, y, L2R_L2LOSS_SVC_DUAL, label);
 }
 
-OutputWeights Trainer::train_selected(int32_t label, const std::vector<uint8_t>& has_label) {
+OutputWeights Trainer::train_selected(int32_t label, int64_t own,
+                                      const std::vector<uint8_t>& has_label) {
   std::vector<uint8_t> chosen = has_label;
   const auto& near = near_[size_t(label)];
   for (uint32_t row : near) chosen[row] = 1;
-  const int64_t left = std::max<int64_t>(1, most_rows_ - int64_t(near.size()));
-  const int64_t stride = std::max<int64_t>(1, rows_.matrix.rows() / left);
+  const int64_t sampled = others_ - others_ / kCompetitorShare + kOthersOfARow * own;
+  const int64_t stride = std::max<int64_t>(1, rows_.matrix.rows() / sampled);
   for (int64_t i = label % stride; i < rows_.matrix.rows(); i += stride) chosen[size_t(i)] = 1;
   std::vector<uint32_t> rows;
   std::vector<double> y;
@@ -129,6 +137,9 @@ OutputWeights Trainer::train_selected(int32_t label, const std::vector<uint8_t>&
     if (!chosen[i]) continue;
     rows.push_back(i);
     y.push_back(has_label[i] ? 1 : -1);
+  }
+  if (int64_t(rows.size()) == rows_.matrix.rows()) {  // no copy of all of them
+    return train_one(rows_.matrix, y, L2R_L2LOSS_SVC_DUAL, label);
   }
   OutputWeights out = train_one(selection_.select(rows), y, L2R_L2LOSS_SVC_DUAL, label);
   for (Feature& weight : out.weights) {
@@ -145,7 +156,7 @@ OutputWeights Trainer::train_number() {
   for (double target : y) mean += target / double(y.size());
   for (double target : y) variance += (target - mean) * (target - mean) / double(y.size());
   const double scale = std::sqrt(variance);
-  if (scale == 0) return {0, float(mean), {}};
+  if (scale <= 1e-12 * std::abs(mean)) return {0, float(mean), {}};
   for (double& target : y) target = (target - mean) / scale;
   OutputWeights out = train_one(rows_.matrix, y, L2R_L2LOSS_SVR_DUAL, 0);
   for (Feature& weight : out.weights) weight.value = float(double(weight.value) * scale);

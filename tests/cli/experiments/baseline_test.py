@@ -2,8 +2,10 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -106,6 +108,37 @@ def test_regression_and_several_labels(directory):
     assert metrics["baseline_ngram_f1_micro"] > 0.95 > metrics["baseline_majority_f1_micro"], metrics
     evaluated = metrics_in(succeed("evaluate", "--model", out, "--data", tags, "--json").out)
     assert baselines(evaluated) == baselines(metrics), evaluated
+
+
+def test_a_sweep_computes_them_once(directory):
+    need(*MODELS)
+    grid = directory / "grid.toml"
+    grid.write_text(f'model = "{MODEL}"\ntrain = "{TRAIN}"\neval = "{EVAL}"\nlabel-column = "category"\n'
+                    "max-steps = 2\nthreads = 1\n[sweep]\nlr = [1e-4, 1e-3]\n")
+    for more in ([], ["--jobs", 2]):
+        out = directory / f"sweep{len(more)}"
+        succeed("sweep", grid, "--output", out, *more)
+        metrics = [metrics_of(run) for run in sorted(out.glob("lr=*"))]
+        # Two measurements would not agree to the last digit.
+        times = {each["baseline_ngram_runtime"] for each in metrics}
+        assert len(metrics) == 2 and len(times) == 1 and baselines(metrics[0]) == baselines(metrics[1]), metrics
+
+
+def test_signals_leave_it_whole(directory):
+    """Ctrl-C goes to all processes of a terminal: a run that is over has its figures all the same."""
+    need(*MODELS)
+    out = directory / "run"
+    process = subprocess.Popen([BINARY, "train", *map(str, ARGUMENTS), "--max-steps", "1", "--output", str(out)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    deadline = time.time() + 60
+    while not (out / "run.json").exists() and process.poll() is None and time.time() < deadline:
+        if (out / "model" / "config.json").exists():
+            os.killpg(process.pid, signal.SIGINT)
+            break
+        time.sleep(0.0005)
+    process.communicate(timeout=60)
+    if process.returncode == 0:  # else it came before the last step
+        assert "baseline_ngram_accuracy" in metrics_of(out)
 
 
 def test_questions_have_none(directory):

@@ -127,7 +127,7 @@ TEST_CASE("metrics of the majority are those of a model that always says it") {
   TextRows eval;
   for (int32_t label : {0, 1, 1, 1}) eval.add("", std::vector<int32_t>{label});
   eval.flush();
-  const Baselines found = baselines_of(data, {{1}, 0}, nullptr, eval, nullptr);
+  const Baselines found = baselines_of(data, {{1}, 0}, nullptr, eval);
   CHECK(found.metrics.at("baseline_majority_accuracy") == 0.75);
   // F1 of a is 0, of b 2 * 3 / (3 + 4).
   CHECK(found.metrics.at("baseline_majority_f1_macro") == doctest::Approx(3.0 / 7));
