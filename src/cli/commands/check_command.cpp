@@ -58,7 +58,7 @@ const char* word_of(FindingLevel level) {
 }
 
 const char* name_of_labels(const DataCheck& check) {
-  return check.problem == ProblemType::multi_label ? " labels, any number a row" : " labels";
+  return check.problem == ProblemType::multi_label ? ", any number a row" : "";
 }
 
 std::string figure(const Metrics& metrics, const std::string& name, bool is_share) {
@@ -91,11 +91,11 @@ std::string baseline_table(const DataCheck& check) {
 }
 
 std::string text_of(const DataCheck& check) {
-  std::string out = concat("train: ", check.train_rows, " rows");
+  std::string out = concat("train: ", counted(check.train_rows, "row", "rows"));
   if (check.problem != ProblemType::regression) {
-    out += concat(", ", check.labels, name_of_labels(check));
+    out += concat(", ", counted(check.labels, "label", "labels"), name_of_labels(check));
   }
-  if (check.eval_rows > 0) out += concat("; eval: ", check.eval_rows, " rows");
+  if (check.eval_rows > 0) out += concat("; eval: ", counted(check.eval_rows, "row", "rows"));
   if (check.held_out_rows > 0) {
     out += concat("; the baselines are measured on ", check.held_out_rows,
                   " of them that are held out");

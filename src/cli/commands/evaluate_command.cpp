@@ -276,8 +276,7 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
   bind_row_options(command, o->rows);
   command
       .add_option("--train", o->train,
-                  "classification: rows to train the n-gram baseline on (default: those of the "
-                  "model's run, where they are still there)")
+                  "classification: rows of the n-gram baseline (default: the model's run's)")
       .type_name("FILE...")
       .expected(1, 1 << 20)
       .group("Data");

@@ -10,6 +10,7 @@ namespace finetune {
 namespace {
 
 constexpr size_t kLongestShown = 60;  // bytes of a text in a line
+constexpr int64_t kFewOf = 1000;      // one row in more is worth a note
 
 // The rows of a side, those of equal texts beside each other, otherwise as they are in the file.
 std::vector<uint32_t> by_text(const CheckedSide& side) {
@@ -18,6 +19,11 @@ std::vector<uint32_t> by_text(const CheckedSide& side) {
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return side.text_sums[a] < side.text_sums[b]; });
   return order;
+}
+
+// A handful in a large file spoils nothing.
+FindingLevel level_of(int64_t rows, int64_t of) {
+  return rows * kFewOf >= of ? FindingLevel::warning : FindingLevel::note;
 }
 
 // Rows that the most frequent label of their text is right for.
@@ -67,13 +73,14 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
   }
   const auto all = int64_t(side.size());
   if (texts > 0 && data.problem != ProblemType::regression) {
-    out.push_back({FindingLevel::warning, "contradictions",
-                   concat(counted(texts, "text has", "texts have"), " several labels, in ", rows,
-                          " rows (", percent(rows, all), "), such as ",
-                          in_quotes(trim(side.texts[first]), kLongestShown),
-                          ": of these rows no model can get more than ", percent(right, all),
-                          " right; mend the labels, or add a column that tells them apart"),
-                   rows});
+    const int64_t wrong = all - right;
+    out.push_back(
+        {level_of(wrong, all), "contradictions",
+         concat(counted(texts, "text has", "texts have"), " several labels, in ", rows,
+                " rows, such as ", in_quotes(trim(side.texts[first]), kLongestShown),
+                ": whatever a model says, ", counted(wrong, "row is wrong", "rows are wrong"), " (",
+                percent(wrong, all), "); mend the labels, or add a column that tells them apart"),
+         rows});
   }
   if (10 * repeated >= all) {
     out.push_back({FindingLevel::note, "repeated-texts",

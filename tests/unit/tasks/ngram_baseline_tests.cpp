@@ -1,6 +1,7 @@
 // Linear models on n-grams, and what is made of them.
 #include <doctest/doctest.h>
 
+#include "core/text/text.h"
 #include "tasks/baseline.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/ngrams/training.h"
@@ -81,12 +82,30 @@ TEST_CASE("any number of processes trains the same linear model, bit for bit") {
 }
 
 TEST_CASE("with many labels each is told from its competitors and a sample of the rest") {
-  const NgramTraining few{.outputs = 4, .most_entries = 300};
-  const auto scores = scores_of(few);
-  CHECK(scores != scores_of({.outputs = 4}));
-  CHECK(scores == scores_of({.outputs = 4, .workers = 2, .most_entries = 300}));
-  for (size_t i = 0; i < kSamples.size(); ++i) {
-    CHECK(labels_of_scores(scores[i], ProblemType::single_label) == kSamples[i].labels);
+  // 40 labels of 5 rows; 10 rows for each of its own is a quarter of all.
+  constexpr int32_t kLabels = 40;
+  TextRows rows;
+  for (int32_t i = 0; i < 5 * kLabels; ++i) {
+    const int32_t label = i % kLabels;
+    rows.add(concat("shop", label, " ", 7 * label, " item ", i), std::vector<int32_t>{label});
+  }
+  rows.flush();
+  const auto scores_with = [&](NgramTraining training) {
+    training.outputs = kLabels;
+    NgramModel model = train_ngram_model(rows.descriptor(), training);
+    std::vector<std::vector<double>> scores;
+    for (int32_t label = 0; label < kLabels; ++label) {
+      const auto own = model.score(concat("shop", label, " new"));
+      scores.emplace_back(own.begin(), own.end());
+    }
+    return scores;
+  };
+  const auto scores = scores_with({.most_entries = 1000});
+  CHECK(scores != scores_with({}));
+  CHECK(scores == scores_with({.workers = 3, .most_entries = 1000}));
+  for (int32_t label = 0; label < kLabels; ++label) {
+    CHECK(labels_of_scores(scores[size_t(label)], ProblemType::single_label) ==
+          std::vector<int32_t>{label});
   }
 }
 
