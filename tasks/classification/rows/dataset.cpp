@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text/text.h"
-#include "data/plan.h"
+#include "data/hold_out.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/text_columns.h"
 
