@@ -24,6 +24,8 @@ class FileEvaluation : public Evaluation {
   // order; its batches count them through all pieces.
   virtual const SampleSet* next() = 0;
   virtual double share() const = 0;  // of the files, 0 to 1, that next() has given
+  // Beside the metrics, for people, once all samples are in: lines with their ends, or nothing.
+  virtual std::string report() const { return {}; }
 };
 
 }  // namespace finetune

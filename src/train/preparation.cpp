@@ -10,12 +10,11 @@
 #include "core/files/output_directory.h"
 #include "core/log.h"
 #include "core/process_stats.h"
-#include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "data/plan.h"
-#include "distributed/layout/layout.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
+#include "engine/scaled_head.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/layout/stages.h"
@@ -308,6 +307,7 @@ void Preparation::load() {
     s_.engine->set_weights([&](float* arena) {
       loaded_ =
           load_initial(s_.options, s_.model.config, table, s_.engine->table(), *source_, arena);
+      unscale_head(s_.engine->table(), arrays_.target_scale, arena);
     });
   });
   s_.engine->share_weights(replicas);

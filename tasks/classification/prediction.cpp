@@ -101,9 +101,18 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   output->commit();
   log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
-  if (predictor_.truncated() > 0) {
-    log(predictor_.truncated(), " of ", predictor_.rows(), " texts were cut at ",
-        predictor_.max_length(), " tokens");
+  const CutTexts texts = predictor_.cut_texts();
+  if (const std::string warning = describe_cut_texts("input", texts); !warning.empty()) {
+    log(warning);
+  } else if (texts.cut > 0) {
+    log(texts.cut, " of ", texts.rows, " texts were cut at ", texts.max_length, " tokens");
+  }
+  if (const std::string line = describe_calibration(predictor_.calibration()); !line.empty()) {
+    log(line);
+  }
+  if (predictor_.unsure() > 0) {
+    log(predictor_.unsure(), " of ", predictor_.rows(), " labels are ", kUnsure,
+        ": below --min-probability");
   }
   if (predictor_.empty() > 0) log("warning: ", predictor_.empty(), " texts are empty");
   if (reader_.skipped_rows() > 0) {
