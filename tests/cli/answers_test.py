@@ -284,4 +284,21 @@ def test_regression_in_units_of_its_own(directory):
     train(directory / "run", file, *more, "--no-standardize", "--resume", fails=2, words=["no-standardize"])
 
 
+def test_cut_texts_are_told(directory):
+    need(*MODELS)
+    draw = random.Random(7)
+    short = [(" ".join(draw.choice("abcdefgh") for _ in range(5)), LABELS[i % 4]) for i in range(36)]
+    long = [(" ".join(draw.choice("abcdefgh") for _ in range(14)), LABELS[i % 4]) for i in range(12)]
+    file = table(directory / "train.csv", short + long, ("text", "label"))
+    few = table(directory / "few.csv", short + long[:4], ("text", "label"))  # a tenth, no more
+    train(directory / "run", file, "--eval", few, "--max-length", 8, "--max-steps", 1)
+    log = (directory / "run" / "log.txt").read_text()
+    # 36 rows of 7 tokens, 12 of 8, and 12 times 8 that are cut off
+    expected = "25.0 % of the texts are cut at 8 tokens, which loses 21.6 % of all tokens"
+    assert f"warning: train: {expected}" in log and "warning: eval" not in log, log
+    assert f"warning: eval: {expected}" in evaluate(file, model=directory / "run").err
+    assert f"warning: input: {expected}" in predict(file, model=directory / "run").err
+    assert "4 of 40 texts were cut at 8 tokens" in predict(few, model=directory / "run").err
+
+
 main(globals())
