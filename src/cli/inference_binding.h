@@ -41,8 +41,8 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
       {"auto", "1", "2"});
   command
       .add_flag("--no-calibration", o.no_calibration,
-                "classification: probabilities as the model has them, without the temperature and "
-                "thresholds that training has fitted")
+                "classification: the model's own probabilities, without the fitted temperature and "
+                "thresholds")
       .group("Model");
   whole_number(add("Machine", "--batch-size", o.batch_size,
                    "most sequences computed at once (default: 512)"),

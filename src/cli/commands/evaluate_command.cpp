@@ -269,10 +269,9 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
       .type_name("A")
       .group("Answers");
   command
-      .add_option(
-          "--slice", o->slices,
-          "classification: metrics for each value of this column; seen:NAME: for rows whose "
-          "value is in --seen-in, and the others; repeatable")
+      .add_option("--slice", o->slices,
+                  "classification: metrics for each value of this column; seen:NAME: by whether "
+                  "--seen-in has it")
       .type_name("NAME")
       .expected(1)
       .take_all()

@@ -139,13 +139,12 @@ void for_each_option(Options& o, Visit&& visit) {
          "without --eval: hold out this share of the rows, drawn by seed"},
         o.eval_fraction);
   visit({"eval-group", data, result,
-         "--eval-fraction holds out whole groups: rows with one value in this column stay together",
-         "", "NAME"},
+         "--eval-fraction holds out whole groups, rows with one value in this column", "", "NAME"},
         o.eval_group);
-  visit({"eval-split", data, result,
-         "--eval-fraction by strata, so that each label has its share there, or by chance alone",
-         "stratified|random"},
-        o.eval_split);
+  visit(
+      {"eval-split", data, result,
+       "--eval-fraction by strata, each label having its share, or by chance", "stratified|random"},
+      o.eval_split);
   visit({"text-column", data, result,
          "column of the text; several, separated by commas, are joined by a space", "",
          "NAME[,NAME...]"},
@@ -266,7 +265,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "do not fit the exported model's probabilities to the evaluation rows"},
         o.no_calibration);
   visit({"tune-thresholds", evaluation, run,
-         "with --multi-label: of each label the threshold with the best F1 on the evaluation rows"},
+         "with --multi-label: each label's threshold with the best F1 on evaluation rows"},
         o.tune_thresholds);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
         o.log_every);
