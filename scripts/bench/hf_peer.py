@@ -9,6 +9,7 @@ that torch has reserved there at most, versions. Needs torch, transformers and a
   hf_peer.py --model DIR --data train-v1.1.json --rows 160 --batch-size 8 --padding max
   hf_peer.py --model DIR --data train.csv --eval dev.csv --label-column category --lr 1e-4
   hf_peer.py --model DIR --data train-v1.1.json --device cuda --bf16 --compile --uncounted 20
+  hf_peer.py --model DIR --data train.csv --masked --rows 640    run_mlm: a text a line, dynamic masks
   hf_peer.py --model DIR --make-shape base --output base-random/      a model of that shape, random
 """
 import argparse
@@ -17,7 +18,8 @@ import os
 import tempfile
 import time
 
-from hf_data import accuracy, classification_samples, encoded_rows, longest_first, question_samples, read_rows
+from hf_data import (accuracy, classification_samples, encoded_rows, longest_first, masked_samples, question_samples,
+                     read_rows)
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -38,6 +40,7 @@ def parse_arguments():
     parser.add_argument("--data", help="CSV with a header, or SQuAD JSON")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")
+    parser.add_argument("--masked", action="store_true", help="masked language modelling on the texts")
     parser.add_argument("--rows", type=int, default=0, help="first N rows or questions; 0: all")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--max-length", type=int, default=0, help="default: 128; questions 384")
@@ -97,15 +100,21 @@ def main():
         return make_shape(options)
     import torch
     import transformers
-    from transformers import (AutoModelForQuestionAnswering, AutoModelForSequenceClassification, AutoTokenizer,
-                              DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments)
+    from transformers import (AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+                              AutoTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding, Trainer,
+                              TrainerCallback, TrainingArguments)
     if options.threads:
         torch.set_num_threads(options.threads)
     transformers.set_seed(options.seed)
     transformers.logging.set_verbosity_error()
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     labels = None
-    if options.data.endswith(".json"):
+    collator = DataCollatorWithPadding(tokenizer)
+    if options.masked:
+        samples = masked_samples(options, tokenizer)
+        model = AutoModelForMaskedLM.from_pretrained(options.model)
+        collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    elif options.data.endswith(".json"):
         samples = question_samples(options, tokenizer)
         model = AutoModelForQuestionAnswering.from_pretrained(options.model)
     else:
@@ -149,7 +158,7 @@ def main():
             num_train_epochs=1, learning_rate=options.lr, weight_decay=0.01, save_strategy="no", logging_strategy="no",
             report_to=[], disable_tqdm=True, seed=options.seed, **renamed(TrainingArguments, options))
         trainer = CountingTrainer(model=model, args=arguments, train_dataset=samples,
-                                  data_collator=DataCollatorWithPadding(tokenizer), compute_metrics=accuracy,
+                                  data_collator=collator, compute_metrics=accuracy,
                                   callbacks=[clock])
         trainer.train()
         counted = batches[options.uncounted:]

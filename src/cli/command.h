@@ -8,7 +8,10 @@
 
 namespace finetune {
 
+struct TrainOptions;
+
 void add_train_command(Subcommand program, int& exit_code);
+void add_adapt_command(Subcommand program, int& exit_code);
 void add_sweep_command(Subcommand program, int& exit_code);
 void add_evaluate_command(Subcommand program, int& exit_code);
 void add_predict_command(Subcommand program, int& exit_code);
@@ -22,7 +25,10 @@ void add_score_command(Subcommand program, int& exit_code);
 void add_plan_command(Subcommand program, int& exit_code);
 void add_doctor_command(Subcommand program, int& exit_code);
 
-// Arguments of `train` and `plan` with the values of its --config file added where they are not
+// A run of train or adapt: its result goes to the standard output.
+void run_training_command(const TrainOptions& options, int& exit_code);
+
+// Arguments of `train`, `adapt` and `plan` with the values of its --config file added where they are not
 // given.
 std::vector<std::string> with_config_file(std::vector<std::string> arguments);
 

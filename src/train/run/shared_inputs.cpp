@@ -10,7 +10,8 @@ std::string SharedInputs::key(const TrainOptions& options) {
   const std::vector<ConfigItem> items = config_items(options);
   for_each_option(options, [&](const OptionInfo& info, const auto&) {
     const bool is_read = info.group == "Data" || info.group == "Model" || info.group == "Task";
-    const bool is_drawn = info.name == "seed" && options.eval_fraction != 0;
+    const bool draws = options.eval_fraction != 0 || options.task == name_of(TaskKind::mlm);
+    const bool is_drawn = info.name == "seed" && draws;
     if (!is_read && !is_drawn) return;
     for (const ConfigItem& item : items) {
       if (item.name == info.name) key += write_config({item}, "");
