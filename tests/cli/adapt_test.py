@@ -2,6 +2,7 @@
 import gzip
 import json
 import math
+import re
 import shutil
 import signal
 import subprocess
@@ -192,7 +193,9 @@ def test_what_is_refused(directory):
          words=["cannot be divided"])
     untied = changed_model(directory, "untied", {"tie_word_embeddings": False})
     fail(4, *line[:2], untied, *line[3:], words=["tie_word_embeddings"])
-    without = changed_model(directory, "without", vocabulary=lambda text: text.replace("[MASK]", "[GONE]"))
+    without = changed_model(directory, "without", vocabulary=lambda text: re.sub(
+        r'("mask_token": )?"\[MASK\]"', lambda found: found[0] if found[1] else '"[GONE]"', text).replace(
+            "\n[MASK]\n", "\n[GONE]\n"))
     fail(4, *line[:2], without, *line[3:], words=["[MASK]"])
     assert not (directory / "x").exists()
     # One text, and one that has nothing to hide beside it.
