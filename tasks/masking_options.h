@@ -9,8 +9,8 @@ namespace finetune {
 struct MaskingOptions {
   uint64_t seed = 42;
   double probability = 0.15;
-  int64_t words = 0;      // ids that there are
-  int32_t mask_id = -1;   // of [MASK]
+  int64_t words = 0;     // ids that there are
+  int32_t mask_id = -1;  // of [MASK]
   bool whole_words = true;
 };
 

@@ -45,8 +45,8 @@ void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
       plan.logits = memory.take(tokens * head.outputs);
       return;
     case HeadKind::masked:
-      for (int64_t* place : {&plan.scored, &plan.transformed, &plan.scored_sum,
-                             &plan.scored_states}) {
+      for (int64_t* place :
+           {&plan.scored, &plan.transformed, &plan.scored_sum, &plan.scored_states}) {
         *place = memory.take(scored * h);
       }
       plan.scored_stats = memory.take(scored * 2);
@@ -125,7 +125,8 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const BertConfig& c
     plan.partials.first = take_partials(memory, chunk, sequences * h, true);
   }
   // The head has its gradient there too, in f32.
-  plan.branch_gradient = memory.take(std::max({memory.floats_of(rows * h), sequences * h, scored * h}));
+  plan.branch_gradient =
+      memory.take(std::max({memory.floats_of(rows * h), sequences * h, scored * h}));
   plan.context_gradient = memory.take_typed(rows * h / v);
   plan.wide_gradient =
       memory.take_typed(std::max(rows * std::max(inner, 3 * h), tokens * 2 * h) / v);
@@ -156,8 +157,7 @@ InputRing InputRing::make(const BertConfig& config, Head head, const ModelPart& 
 ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
                                         const ModelChunk& chunk, DType type, int64_t tokens,
                                         int64_t sequences, bool recompute, int64_t slot_at,
-                                        int64_t working_at, const InputRing& ring,
-                                        int64_t scored) {
+                                        int64_t working_at, const InputRing& ring, int64_t scored) {
   FINETUNE_CHECK(recompute || !ring.on());
   const int64_t h = config.hidden_size, count = chunk.layers.size();
   if (scored == kAbsent) scored = tokens;

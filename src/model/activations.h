@@ -16,10 +16,10 @@
 namespace finetune {
 
 // Places in the block, in floats from its start; kAbsent: not there in this mode. T tokens, B
-// sequences, M scored tokens, H hidden, I intermediate, V tensor shards; R is T, or B in the last layer under a
-// sequence head, which is computed for first tokens only. What is marked * has the backend's
-// activation_type; `rounded` is in bf16, for products, and absent where that type is f32. All else
-// is f32.
+// sequences, M scored tokens, H hidden, I intermediate, V tensor shards; R is T, or B in the last
+// layer under a sequence head, which is computed for first tokens only. What is marked * has the
+// backend's activation_type; `rounded` is in bf16, for products, and absent where that type is f32.
+// All else is f32.
 constexpr int64_t kAbsent = -1;
 
 // Of one tensor shard.

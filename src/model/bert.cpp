@@ -71,9 +71,7 @@ struct Bert::State {
   Tensor at(int64_t place, int64_t rows, int64_t cols) const {
     return place == kAbsent ? Tensor{} : matrix(block() + place, rows, cols);
   }
-  int64_t feature_rows(const DeviceBatch& batch) const {
-    return logit_rows(head, batch);
-  }
+  int64_t feature_rows(const DeviceBatch& batch) const { return logit_rows(head, batch); }
   // Of the encoder's output.
   int64_t output_rows(const ModelChunk& of, const DeviceBatch& batch) const {
     return first_only(of, of.layers.end - 1) ? batch.sequences() : batch.tokens();
@@ -353,9 +351,9 @@ void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, floa
     need(output);
     const int64_t top = plan.first_gradient == kAbsent ? plan.gradient : plan.first_gradient;
     const bool goes_on = lowest_layer <= of.layers.end;
-    s.head_end.backward(ends, gradients, dlogits,
-                        goes_on ? s.at(top, s.output_rows(of, batch), s.config.hidden_size) : Tensor{},
-                        accumulate);
+    s.head_end.backward(
+        ends, gradients, dlogits,
+        goes_on ? s.at(top, s.output_rows(of, batch), s.config.hidden_size) : Tensor{}, accumulate);
     done(output);
     is_ready(of.layers.end + 1);
   }

@@ -69,10 +69,10 @@ class Bert {
 
   // The whole model's passes, in slot 0.
   //
-  // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head, (M, words) for a masked
-  // one; valid until the next call of forward or backward.
-  // `weights` is an arena of the table. With `dropout` null no dropout is applied; with
-  // `keep_for_backward` false nothing is kept.
+  // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head, (M, words) for a
+  // masked one; valid until the next call of forward or backward. `weights` is an arena of the
+  // table. With `dropout` null no dropout is applied; with `keep_for_backward` false nothing is
+  // kept.
   Tensor forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
                  bool keep_for_backward);
   // Adds the gradients of the last forward (kept, same batch, weights and dropout) to `gradients`.

@@ -23,13 +23,13 @@ class DeviceBatch {
   const int32_t* types() const;
   const uint32_t* positions() const;
   const int32_t* order() const;
-  const int32_t* first_rows() const;  // (B) row of each sequence's first token
-  Segments segments() const;          // all tokens
-  Segments first_segments() const;    // one row per sequence: offsets 0, 1, ..., B
-  const uint32_t* samples() const;    // (B)
-  RowNames token_names() const;       // (T)
-  RowNames first_names() const;       // (B) position 0
-  LossScale loss_scale() const;       // (B)
+  const int32_t* first_rows() const;          // (B) row of each sequence's first token
+  Segments segments() const;                  // all tokens
+  Segments first_segments() const;            // one row per sequence: offsets 0, 1, ..., B
+  const uint32_t* samples() const;            // (B)
+  RowNames token_names() const;               // (T)
+  RowNames first_names() const;               // (B) position 0
+  LossScale loss_scale() const;               // (B)
   int64_t scored() const { return scored_; }  // M
   const int32_t* scored_rows() const;         // (M)
   const int32_t* targets() const;             // (M)

@@ -19,7 +19,8 @@ void require_tied_words(const BertConfig& config) {
   if (!json.is_object() || !json.contains("tie_word_embeddings")) return;
   if (json["tie_word_embeddings"] != false) return;
   throw model_error(
-      "--model: tie_word_embeddings is false in its config.json, but the decoder of masked words is "
+      "--model: tie_word_embeddings is false in its config.json, but the decoder of masked words "
+      "is "
       "the word embedding here; choose another model");
 }
 
@@ -58,9 +59,9 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
   const bool distinct = options.distinct_texts;
   lines_.insert(lines_.begin(), describe_texts("train", train_, max_length_, distinct));
   if (has_eval_) lines_.push_back(describe_texts("eval", eval_, max_length_, distinct));
-  lines_.push_back(concat("hidden: ", format_fixed(100 * masking_.probability, 1), " % of the tokens, ",
-                          masking_.whole_words ? "whole words" : "piece by piece",
-                          ", others in each epoch"));
+  lines_.push_back(
+      concat("hidden: ", format_fixed(100 * masking_.probability, 1), " % of the tokens, ",
+             masking_.whole_words ? "whole words" : "piece by piece", ", others in each epoch"));
   hide_evaluation_words();
 }
 

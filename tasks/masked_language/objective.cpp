@@ -24,8 +24,8 @@ class MaskedObjective final : public Objective {
     std::vector<HiddenPiece> hidden;
     for (size_t b = 0; b < batch.indices.size(); ++b) {
       const int32_t begin = batch.offsets[b];
-      const auto ids = std::span(batch.ids).subspan(size_t(begin),
-                                                    size_t(batch.offsets[b + 1] - begin));
+      const auto ids =
+          std::span(batch.ids).subspan(size_t(begin), size_t(batch.offsets[b + 1] - begin));
       masking_.hide(ids, batch.indices[b], epoch_, hidden);
       for (const HiddenPiece& piece : hidden) {
         batch.scored.push_back(begin + piece.place);
@@ -41,9 +41,9 @@ class MaskedObjective final : public Objective {
     std::vector<HiddenPiece> hidden;
     size_t count = 0;
     for (uint32_t index : indices) {
-      masking_.hide(samples_.ids.subspan(size_t(samples_.offsets[index]),
-                                         size_t(samples_.length(index))),
-                    index, epoch_, hidden);
+      masking_.hide(
+          samples_.ids.subspan(size_t(samples_.offsets[index]), size_t(samples_.length(index))),
+          index, epoch_, hidden);
       count += hidden.size();
     }
     return double(std::max<size_t>(1, count));

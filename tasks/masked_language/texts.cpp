@@ -96,8 +96,8 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
   if (chunk.size() > 0) take();
   texts.dropped = rows.skipped_rows();
   if (texts.set.examples == 0) {
-    throw data_error(rows.first_file().string(), ": holds no text (", texts.empty,
-                     " empty rows, ", texts.dropped, " unusable ones)");
+    throw data_error(rows.first_file().string(), ": holds no text (", texts.empty, " empty rows, ",
+                     texts.dropped, " unusable ones)");
   }
   drop_repeated(texts, options.distinct_texts);
   return texts;
@@ -119,15 +119,16 @@ SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbe
 
 std::string describe_texts(std::string_view name, const Texts& texts, int64_t max_length,
                            bool distinct) {
-  std::string line = concat(
-      name, ": ", texts.set.examples, " texts, ",
-      describe_tokens(texts.set.examples, int64_t(texts.set.samples.ids.size()),
-                      texts.set.truncated, max_length));
+  std::string line =
+      concat(name, ": ", texts.set.examples, " texts, ",
+             describe_tokens(texts.set.examples, int64_t(texts.set.samples.ids.size()),
+                             texts.set.truncated, max_length));
   if (texts.empty > 0) line += concat(", ", texts.empty, " empty rows left out");
   if (texts.dropped > 0) line += concat(", ", texts.dropped, " unusable rows dropped");
   if (texts.repeated == 0) return line;
-  return line + concat(", ", texts.repeated, distinct ? " that repeat others left out"
-                                                      : " repeat others (--distinct keeps one)");
+  return line + concat(", ", texts.repeated,
+                       distinct ? " that repeat others left out"
+                                : " repeat others (--distinct keeps one)");
 }
 
 }  // namespace finetune

@@ -9,7 +9,8 @@ namespace finetune {
 namespace {
 
 constexpr std::string_view kMaskedOptions[] = {"mask-probability", "no-whole-words", "distinct"};
-constexpr std::string_view kRowOptions[] = {"text-column", "skip-bad-rows", "delimiter", "encoding"};
+constexpr std::string_view kRowOptions[] = {"text-column", "skip-bad-rows", "delimiter",
+                                            "encoding"};
 
 std::unique_ptr<Task> make_task(const TaskOptions& options, const TaskModel& model) {
   return std::make_unique<MaskedTask>(options, model);
@@ -20,7 +21,7 @@ std::unique_ptr<FileEvaluation> no_evaluation(const TaskOptions&, const TaskMode
   throw internal_error("masked words are evaluated in training");
 }
 std::unique_ptr<Prediction> no_prediction(const PredictionRequest&, const TaskOptions&,
-                                            const TaskModel&) {
+                                          const TaskModel&) {
   throw internal_error("masked words are not predicted");
 }
 

@@ -72,6 +72,22 @@ def test_model_that_train_takes(directory):
         fail(4, *command, "--model", model, words=["no trained head"])
 
 
+# transformers' BertForMaskedLM from the weights that the run below begins with, the same words hidden
+# (tests/peers/adapt_test.py has the loop): 4 epochs over 37 texts.
+LOSSES = [8.35165, 8.55661, 8.45561, 8.47344, 8.19439, 8.31711, 8.46835, 8.33503, 8.20317, 8.25046, 8.09287, 8.35557,
+          8.21746, 8.02604, 8.07524, 7.92959, 8.20621, 8.15348, 8.1118, 8.1025]
+
+
+def test_losses_are_those_of_hugging_face(directory):
+    need(*NAMES)
+    adapt(directory / "run", text_file(directory, 37), "--batch-size", 8, "--dropout", 0, "--no-shuffle", "--precision",
+          "fp32", "--max-length", 64, "--lr", 5e-4, "--epochs", 4, "--warmup-steps", 2)
+    found = [step["loss"] for step in steps_of(directory / "run")]
+    assert len(found) == len(LOSSES)
+    for ours, theirs in zip(found, LOSSES):
+        assert abs(ours - theirs) < 1e-4, (found, LOSSES)
+
+
 def test_the_same_texts_in_other_files(directory):
     need(*NAMES)
     lines = texts(60)

@@ -50,9 +50,9 @@ def reference(model, tokenizer, texts, **masks):
     return steps
 
 
-def evaluation(model, tokenizer, texts):
+def evaluation(model, tokenizer, texts, **masks):
     with torch.no_grad():
-        inputs = inputs_of(tokenizer, texts, range(len(texts)), EVALUATION)
+        inputs = inputs_of(tokenizer, texts, range(len(texts)), EVALUATION, **masks)
         logits, chosen = model.eval()(**inputs).logits, inputs["labels"] >= 0
         ranks = (logits[chosen] > logits[chosen].gather(1, inputs["labels"][chosen][:, None])).sum(1)
         loss = torch.nn.functional.cross_entropy(logits[chosen], inputs["labels"][chosen]).item()
@@ -69,7 +69,7 @@ def compare(directory, source, *options, **masks):
     succeed(*line, "--lr", 0, "--max-steps", 1, "--output", directory / "begin")
     log = succeed(*line, "--lr", RATE, "--epochs", EPOCHS, "--warmup-steps", 2, "--output", directory / "run").err
     model, tokenizer = load(directory / "begin/model")
-    loss, first, among_five = evaluation(model, tokenizer, texts[ROWS:])
+    loss, first, among_five = evaluation(model, tokenizer, texts[ROWS:], **masks)
     ours = metrics_of(directory / "begin")
     near([ours["eval_loss"], ours["eval_perplexity"] / math.exp(loss)], [loss, 1], 2e-5 * loss, "evaluation")
     near([ours["eval_accuracy"], ours["eval_top5_accuracy"]], [first, among_five], 1e-9, "accuracy")

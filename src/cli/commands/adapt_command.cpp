@@ -10,11 +10,14 @@ namespace finetune {
 namespace {
 
 constexpr const char* kAdaptExamples =
-    "Hides words of your texts and trains the model to tell them, as run_mlm of transformers does.\n"
-    "The head for that comes from the weights if they have it, else it is new. model/ in --output is\n"
+    "Hides words of your texts and trains the model to tell them, as run_mlm of transformers "
+    "does.\n"
+    "The head for that comes from the weights if they have it, else it is new. model/ in --output "
+    "is\n"
     "what train takes as --model; transformers loads it as a BertForMaskedLM.\n"
     "\n"
-    "A .txt file holds a text a line. Of CSV, TSV and JSON Lines --text-column names the column, if it\n"
+    "A .txt file holds a text a line. Of CSV, TSV and JSON Lines --text-column names the column, "
+    "if it\n"
     "is not \"text\" or the only one. Rows without a text are left out.\n"
     "\n"
     "Examples:\n"
@@ -26,9 +29,9 @@ constexpr const char* kAdaptExamples =
 
 // What is of no use to masked words. It is read all the same, since config.toml has it.
 bool is_hidden(const OptionInfo& info) {
-  for (std::string_view name : {"task", "freeze", "pp", "placement", "pipeline-schedule", "chunks",
-                                "stages", "offload-activations", "device", "no-deterministic",
-                                "bucket-mb", "comm-precision"}) {
+  for (std::string_view name :
+       {"task", "freeze", "pp", "placement", "pipeline-schedule", "chunks", "stages",
+        "offload-activations", "device", "no-deterministic", "bucket-mb", "comm-precision"}) {
     if (info.name == name) return true;
   }
   return is_foreign_option(info.name, TaskKind::mlm);
@@ -57,7 +60,8 @@ void run(const TrainOptions& options, int& exit_code) {
   if (options.model.empty()) throw usage_error("--model is required: a model directory");
   if (options.train.empty()) throw usage_error("--text is required: one or more files of texts");
   if (options.task != name_of(TaskKind::mlm)) {
-    throw usage_error("--task ", options.task, ": adapt is for texts without labels; finetune train "
+    throw usage_error("--task ", options.task,
+                      ": adapt is for texts without labels; finetune train "
                       "takes this one");
   }
   run_training_command(options, exit_code);
@@ -73,8 +77,7 @@ void add_adapt_command(Subcommand program, int& exit_code) {
   options->task = name_of(TaskKind::mlm);
   AdaptBinder bind(command);
   for_each_option(*options, bind);
-  command
-      .add_option("--config", *config, "config.toml of another run; the command line wins")
+  command.add_option("--config", *config, "config.toml of another run; the command line wins")
       .type_name("FILE")
       .group("Data");
   command.footer(kAdaptExamples);

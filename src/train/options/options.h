@@ -159,11 +159,13 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"squad-version", data, result,
          "rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"},
         o.squad_version);
-  visit({"mask-probability", data, result, {.least = 0, .most = 1, .above_least = true},
+  visit({"mask-probability",
+         data,
+         result,
+         {.least = 0, .most = 1, .above_least = true},
          "share of the tokens that are hidden"},
         o.mask_probability);
-  visit({"no-whole-words", data, result, "hide pieces of words, each by itself"},
-        o.no_whole_words);
+  visit({"no-whole-words", data, result, "hide pieces of words, each by itself"}, o.no_whole_words);
   visit({"distinct", data, result, "keep one of the texts that have the same tokens"}, o.distinct);
   visit({"max-train-samples", data, result, at_least(1),
          "use the first N training examples (qa: questions)"},

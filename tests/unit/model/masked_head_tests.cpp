@@ -110,15 +110,15 @@ TEST_CASE("gradients of the masked head equal finite differences, the tied word 
   }
 }
 
-TEST_CASE("the masked head's losses and gradients are the reference's, over several micro-batches") {
+TEST_CASE(
+    "the masked head's losses and gradients are the reference's, over several micro-batches") {
   const BertConfig config = config_of(2);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
   // One of them has nothing to tell, as the first and in between.
-  const std::vector<PackedBatch> batches = {scored_batch(config, {5, 4}, 99),
-                                            scored_batch(config, {7, 1, 24}),
-                                            scored_batch(config, {3}, 99),
-                                            scored_batch(config, {13, 9, 5, 1}, 0)};
+  const std::vector<PackedBatch> batches = {
+      scored_batch(config, {5, 4}, 99), scored_batch(config, {7, 1, 24}),
+      scored_batch(config, {3}, 99), scored_batch(config, {13, 9, 5, 1}, 0)};
   std::vector<LossPass> passes;
   for (const NamedBackend& named : model_backends()) {
     INFO(named.name);

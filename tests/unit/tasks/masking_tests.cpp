@@ -1,7 +1,5 @@
 // Which words are hidden: as tests/cli/hidden_words.py has computed, whole, and in the shares that
 // are promised.
-#include "tasks/masked_language/masking.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <set>
 
 #include "data/packing.h"
+#include "tasks/masked_language/masking.h"
 #include "tasks/objective.h"
 
 namespace finetune {
@@ -68,7 +67,7 @@ TEST_CASE("hidden words are those of the formula") {
 TEST_CASE("a word that exceeds the budget is hidden where no other fits") {
   const Masker whole;
   CHECK(whole({1, 10, 60, 61, 62, 2}).size() == 4);
-  CHECK(whole({1, 2}).empty());     // an empty text
+  CHECK(whole({1, 2}).empty());        // an empty text
   CHECK(whole({1, 3, 3, 2}).empty());  // of unknown words alone
   CHECK(whole({1, 10, 2}).size() == 1);
   CHECK(Masker(true, 1)(kText).size() == 17);  // all but the special tokens
