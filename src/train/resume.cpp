@@ -47,6 +47,12 @@ bool can_be(const OptionInfo&, const Number&, const ConfigEntry& kept) {
   return whole ? parse_int(kept.values[0]).has_value() : parse_double(kept.values[0]).has_value();
 }
 
+// What runs had of before there were these options.
+constexpr std::pair<const char*, const char*> kLaterOptions[] = {{"tensor-shards", "1"},
+                                                                 {"mask-probability", "0.15"},
+                                                                 {"no-whole-words", "false"},
+                                                                 {"distinct", "false"}};
+
 // A seal is a checksum that anybody can compute: options behind it may be of any kind.
 std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& where) {
   std::vector<ConfigEntry> entries = parse_config_text(kept, where, ExitCode::model);
@@ -56,11 +62,12 @@ std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& w
       throw damaged(where, concat(info.name, " is ", in_quotes(join(entry.values, ", "))));
     }
   });
-  // A run of before there were tensor shards has one.
-  const bool has_shards = std::any_of(entries.begin(), entries.end(), [](const ConfigEntry& entry) {
-    return entry.name == "tensor-shards";
-  });
-  if (!has_shards) entries.push_back({.name = "tensor-shards", .values = {"1"}});
+  for (const auto& [name, value] : kLaterOptions) {
+    const bool is_there = std::any_of(entries.begin(), entries.end(), [&](const ConfigEntry& entry) {
+      return entry.name == name;
+    });
+    if (!is_there) entries.push_back({.name = name, .values = {value}});
+  }
   return entries;
 }
 

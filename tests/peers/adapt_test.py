@@ -1,12 +1,12 @@
-"""finetune adapt beside a loop of torch over transformers' BertForMaskedLM, with the same words hidden."""
+"""finetune adapt beside a loop of torch over BertForMaskedLM, with the same words hidden."""
 import math
 
 import torch
 import transformers
 from peer import load, near, random_model, sample_rows, write_csv
 
-from harness import main, metrics_of, steps_of, succeed
 from hidden_words import EVALUATION, hidden, replacement
+from harness import main, metrics_of, steps_of, succeed
 
 ROWS, BATCH, EPOCHS, RATE = 37, 8, 4, 5e-4  # 5 steps an epoch, the last of 5 rows
 STEPS = EPOCHS * -(-ROWS // BATCH)

@@ -1,4 +1,4 @@
-"""Masked words: one epoch of adapt and of run_mlm over the same first texts, from the same model directory."""
+"""Masked words: one epoch of adapt and of run_mlm over the same texts, from the same model."""
 import shutil
 
 from compare.harness import progress, require, spread

@@ -1,5 +1,5 @@
-// Which words are hidden: as tests/cli/hidden_words.py has computed, whole, and in the shares that
-// are promised.
+// Which words are hidden: as tests/peers/hidden_words.py computes them, whole, in the shares that are
+// promised.
 #include <doctest/doctest.h>
 
 #include <algorithm>

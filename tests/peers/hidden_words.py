@@ -1,6 +1,4 @@
-"""Which words adapt hides, computed again: Philox, the words of a text, and the choice among them."""
-import struct
-
+"""Which words adapt hides, computed again: Philox, a text's words, the choice among them."""
 MASKING, OF_WORDS, OF_PIECES, EVALUATION = 7, 0, 1, 0xFFFFFFFF
 LOW = 0xFFFFFFFF
 
@@ -53,6 +51,3 @@ def replacement(own, mask, vocabulary, place, sample, epoch, seed=42):
     draw = unit_interval(bits[1])
     return mask if draw < 0.8 else bits[2] * vocabulary >> 32 if draw < 0.9 else own
 
-
-def as_float(value):
-    return struct.unpack("f", struct.pack("f", value))[0]
