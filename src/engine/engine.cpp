@@ -214,7 +214,8 @@ const DeviceBatch& Engine::upload_for_inference(const PackedBatch& batch) {
 
 void Engine::infer_chunk(int64_t chunk, const DeviceBatch& batch) {
   float* arena = weights();
-  const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length};
+  const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length,
+                         batch.scored()};
   replay(ChunkSlot::kInference, key, [&] {
     bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr);
   });

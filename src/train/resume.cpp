@@ -63,9 +63,8 @@ std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& w
     }
   });
   for (const auto& [name, value] : kLaterOptions) {
-    const bool is_there = std::any_of(entries.begin(), entries.end(), [&](const ConfigEntry& entry) {
-      return entry.name == name;
-    });
+    const bool is_there = std::any_of(entries.begin(), entries.end(),
+                                      [&](const ConfigEntry& entry) { return entry.name == name; });
     if (!is_there) entries.push_back({.name = name, .values = {value}});
   }
   return entries;

@@ -1,5 +1,4 @@
-// Which words are hidden: as tests/peers/hidden_words.py computes them, whole, in the shares that are
-// promised.
+// Which words are hidden: as tests/peers/hidden_words.py has it, whole, in the shares promised.
 #include <doctest/doctest.h>
 
 #include <algorithm>
