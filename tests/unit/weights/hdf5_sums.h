@@ -23,8 +23,9 @@ struct Sealed {
   size_t begin, end, checksum;
 
   uint32_t sum(const std::string& bytes) const {
+    if (checksum >= end) return hdf5::lookup3(std::string_view(bytes).substr(begin, end - begin));
     std::string part = bytes.substr(begin, end - begin);
-    if (checksum < end) std::fill_n(part.begin() + ptrdiff_t(checksum - begin), 4, '\0');
+    std::fill_n(part.begin() + ptrdiff_t(checksum - begin), 4, '\0');
     return hdf5::lookup3(part);
   }
   bool lies_in(const std::string& bytes) const {
@@ -38,6 +39,20 @@ struct Sealed {
   }
 };
 
+// Where the checksum of an object's header of version 2 lies, by its own words; `at` is its
+// beginning. Behind the end if it says nothing sensible.
+inline size_t end_of_header(const std::string& bytes, size_t at) {
+  constexpr uint8_t kTimes = 0x20, kPhases = 0x10;
+  if (bytes.size() - at < 6) return bytes.size();
+  const auto flags = uint8_t(bytes[at + 5]);
+  const size_t before = at + 6 + (flags & kTimes ? 16 : 0) + (flags & kPhases ? 4 : 0);
+  const size_t width = size_t{1} << (flags & 3);
+  if (before + width > bytes.size()) return bytes.size();
+  uint64_t content = 0;
+  std::memcpy(&content, &bytes[before], width);
+  return size_t(before + width + std::min<uint64_t>(content, bytes.size()));
+}
+
 // All structures with a checksum: where they begin is told by their signatures, where they end by
 // their checksums. Of none that is longer than `longest`.
 inline std::vector<Sealed> find_sealed(const std::string& bytes, size_t longest = 4096) {
@@ -50,7 +65,6 @@ inline std::vector<Sealed> find_sealed(const std::string& bytes, size_t longest 
   for (const char* signature : {"OHDR", "OCHK", "BTHD", "BTIN", "BTLF", "FRHP", "FHIB", "FAHD",
                                 "FADB", "\x89HDF", "FHDB"}) {
     for (size_t at = 0; (at = bytes.find(signature, at)) != std::string::npos; ++at) {
-      const std::string near = bytes.substr(0, at + longest);
       if (std::string_view(signature) == "FHDB") {
         for (size_t offset_bytes : {4, 5}) {
           for (size_t size = 256; size <= longest; size *= 2) {
@@ -59,12 +73,13 @@ inline std::vector<Sealed> find_sealed(const std::string& bytes, size_t longest 
         }
         continue;
       }
-      for (size_t end = at + 8; end + 4 <= near.size(); ++end) {
-        if (hdf5::lookup3(std::string_view(near).substr(at, end - at)) != word_at(near, end)) {
-          continue;
-        }
-        all.push_back({at, end, end});
-        break;
+      if (std::string_view(signature) == "OHDR") {
+        const size_t end = end_of_header(bytes, at);
+        keep({at, end, end});
+        continue;
+      }
+      for (size_t end = at + 8; end + 4 <= std::min(bytes.size(), at + longest); ++end) {
+        if (keep({at, end, end})) break;
       }
     }
   }

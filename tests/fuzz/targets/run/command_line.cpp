@@ -11,16 +11,17 @@
 namespace finetune::fuzz {
 namespace {
 
-void forget_actions(CLI::App& app) {
-  app.callback({});
-  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    forget_actions(*command);
-  }
-}
+struct Parsed {};
+
+// Commands own what their options refer to, so that their actions cannot be taken away.
+struct ParsedOnly : CLI::App {
+  using CLI::App::App;
+  void pre_callback() override { throw Parsed(); }
+};
 
 // As the program does it (cli/parser.cpp), but for what a command then does.
 void parse(std::vector<std::string> words) {
-  CLI::App app("", "finetune");
+  ParsedOnly app("", "finetune");
   int exit_code = 0;
   set_help_style(app);
   app.set_version_flag("-V,--version", "0", "");
@@ -33,13 +34,14 @@ void parse(std::vector<std::string> words) {
         add_doctor_command}) {
     add(Subcommand(&app), exit_code);
   }
-  forget_actions(app);
   check_names(app, words);
   words = with_config_file(std::move(words));
   let_last_value_count(app);
   std::reverse(words.begin(), words.end());
   try {
     app.parse(std::move(words));
+  } catch (const Parsed&) {
+    return;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       require(!app.help().empty(), "no help");
