@@ -10,6 +10,7 @@
 #include "core/text/text.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/json_file.h"
+#include "tokenizer/sentencepiece/charsmap.h"
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
 #include "tokenizer/sentencepiece/unigram.h"
 #include "tokenizer/special_tokens.h"
@@ -66,8 +67,9 @@ class SentencePieceTokenizer final : public Tokenizer {
 
 SentencePieceTokenizer::SentencePieceTokenizer(const fs::path& path) {
   std::string bytes = read_text_file(path, ExitCode::model);
-  if (bytes.empty() || !processor_.LoadFromSerializedProto(bytes).ok()) {
-    throw model_error(path.string(), " is not a sentencepiece model");
+  if (bytes.empty() || !has_sound_charsmaps(bytes) ||
+      !processor_.LoadFromSerializedProto(bytes).ok()) {
+    throw model_error(path.string(), " is not a sentencepiece model, or is damaged");
   }
   unigram_ = Unigram::read(bytes);
   size_ = processor_.GetPieceSize();

@@ -85,8 +85,10 @@ def add_sentencepiece(corpora):
     corpora.add("sentencepiece", "bpe", text, "", sentencepiece(bpe, plain))
     corpora.add("sentencepiece", "word", text, "", sentencepiece(word, plain))
     corpora.add("sentencepiece", "char", text, "", sentencepiece(char, plain))
-    trie = struct.pack("<I", 16) + struct.pack("<4I", 0x400, 0, 0, 0) + b"a\0b\0"
-    corpora.add("sentencepiece", "charsmap", text, "", sentencepiece(unigram, plain, trie))
+    units = [0] * 256  # a map of "a" to "b": the unit of "a" has a leaf at 0x60, which says where "b" is
+    units[0x61], units[0x60] = 1 << 10 | 1 << 8 | 0x61, 1 << 31 | 2
+    charsmap = struct.pack("<257I", 1024, *units) + b"x\0b\0"
+    corpora.add("sentencepiece", "charsmap", text, "", sentencepiece(unigram, plain, charsmap))
     corpora.words(["sentencepiece"], [space, "<unk>", "<s>", "</s>", "[CLS]", "[SEP]", "<0x41>", b"\x18\x02", b"\x18\x03",
                                       b"\x18\x06", b"\x0a\x0e\x0a\x05", b"\x15\0\0\0\0", "\n--8<--\n"])
 
