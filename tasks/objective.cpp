@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x7379617272417446;  // "FtArrays"
 constexpr uint64_t kVersion = 1;
-constexpr size_t kArrayAlignment = 64;
+constexpr size_t kAlignment = 64;
 constexpr size_t kArrays = 9;
 
 // A block is this header and the arrays in the order of for_each_array, each aligned.
@@ -42,11 +42,11 @@ void for_each_array(Arrays& arrays, Function&& function) {
 }
 
 size_t aligned(size_t bytes) {
-  return (bytes + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 bool is_aligned(const void* block) {
-  return reinterpret_cast<uintptr_t>(block) % kArrayAlignment == 0;
+  return reinterpret_cast<uintptr_t>(block) % kAlignment == 0;
 }
 
 BlockHeader header_of(const TrainingArrays& arrays) {
