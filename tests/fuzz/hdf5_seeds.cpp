@@ -39,9 +39,9 @@ class KerasFile {
   void mark(const std::string& object, const std::string& name) {
     const Hdf5Handle owner(checked(H5Oopen(file_, object.c_str(), H5P_DEFAULT)), H5Oclose);
     const Hdf5Handle space(checked(H5Screate(H5S_SCALAR)), H5Sclose);
-    const Hdf5Handle made(checked(H5Acreate2(owner, name.c_str(), H5T_STD_I8LE, space, H5P_DEFAULT,
-                                             H5P_DEFAULT)),
-                          H5Aclose);
+    const Hdf5Handle made(
+        checked(H5Acreate2(owner, name.c_str(), H5T_STD_I8LE, space, H5P_DEFAULT, H5P_DEFAULT)),
+        H5Aclose);
     const int8_t one = 1;
     H5Awrite(made, H5T_NATIVE_INT8, &one);
   }
@@ -51,9 +51,9 @@ class KerasFile {
     if (change) change(properties);
     const Hdf5Handle space(checked(H5Screate_simple(int(shape.size()), shape.data(), nullptr)),
                            H5Sclose);
-    const Hdf5Handle made(checked(H5Dcreate2(file_, path.c_str(), type, space, links_, properties,
-                                             H5P_DEFAULT)),
-                          H5Dclose);
+    const Hdf5Handle made(
+        checked(H5Dcreate2(file_, path.c_str(), type, space, links_, properties, H5P_DEFAULT)),
+        H5Dclose);
     hsize_t count = 1;
     for (hsize_t extent : shape) count *= extent;
     std::vector<double> values(count);

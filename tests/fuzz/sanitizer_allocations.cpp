@@ -5,9 +5,8 @@
 #include "fuzz/allocations.h"
 
 extern "C" {
-[[gnu::weak]] int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
-                                                                                size_t),
-                                                            void (*free_hook)(const volatile void*));
+[[gnu::weak]] int __sanitizer_install_malloc_and_free_hooks(
+    void (*malloc_hook)(const volatile void*, size_t), void (*free_hook)(const volatile void*));
 [[gnu::weak]] size_t __sanitizer_get_allocated_size(const volatile void* memory);
 }
 

@@ -1,11 +1,11 @@
 // Runs a target on an input: what may come of it, and what is a finding.
 #include "fuzz/target.h"
 
+#include <cxxabi.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cxxabi.h>
 #include <exception>
 #include <set>
 #include <stdexcept>

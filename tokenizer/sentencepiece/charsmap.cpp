@@ -9,9 +9,10 @@
 namespace finetune {
 namespace {
 
-// A map is the size of a trie in four bytes, the trie, and texts that end with zeros, which it leads
-// to. The trie is an array of units of 32 bits (Darts-clone). A step from a unit goes to its base,
-// exclusive-or the next byte; where a text ends, the unit at the base says where its replacement is.
+// A map is the size of a trie in four bytes, the trie, and texts that end with zeros, which it
+// leads to. The trie is an array of units of 32 bits (Darts-clone). A step from a unit goes to its
+// base, exclusive-or the next byte; where a text ends, the unit at the base says where its
+// replacement is.
 class Trie {
  public:
   Trie(std::string_view units, std::string_view texts) : units_(units), texts_(texts) {}
@@ -24,7 +25,7 @@ class Trie {
       constexpr uint32_t kValue = uint32_t{1} << 31, kHasLeaf = 1 << 8;
       const uint32_t unit = at(i);
       if (unit & kValue) continue;  // no byte leads there
-      const size_t base = i ^ size_t{(unit >> 10) << ((unit & (1 << 9)) >> 6)};
+      const size_t base = i ^ size_t { (unit >> 10) << ((unit & (1 << 9)) >> 6) };
       if (base >= count) return false;
       if (unit & kHasLeaf && (at(base) & ~kValue) >= texts_.size()) return false;
     }

@@ -8,7 +8,12 @@
 namespace finetune {
 
 // Fields of the model, and of what they hold.
-enum ModelField : uint64_t { kPiece = 1, kTrainerSpec = 2, kNormalizerSpec = 3, kDenormalizerSpec = 5 };
+enum ModelField : uint64_t {
+  kPiece = 1,
+  kTrainerSpec = 2,
+  kNormalizerSpec = 3,
+  kDenormalizerSpec = 5
+};
 
 struct ProtoPart {
   uint64_t number = 0;

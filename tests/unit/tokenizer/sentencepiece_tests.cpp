@@ -50,7 +50,7 @@ std::string model_with_map(std::vector<uint32_t> units, std::string_view texts) 
   const auto field = [](char tag, const std::string& content) {
     std::string out{tag};
     size_t size = content.size();
-    for (; size > 127; size >>= 7) out += char(size & 127 | 128);
+    for (; size > 127; size >>= 7) out += char((size & 127) | 128);
     return out + char(size) + content;
   };
   return field('\x1A', field('\x12', map));

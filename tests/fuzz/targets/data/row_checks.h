@@ -98,8 +98,8 @@ inline void check_rows(const fs::path& path, const RowOptions& options) {
     check_written(table);
     return;
   }
-  require(!reader.fault.empty() || reader.rows.empty(), reader.rows.size(), " rows, but: ",
-          table.fault);
+  require(!reader.fault.empty() || reader.rows.empty(), reader.rows.size(),
+          " rows, but: ", table.fault);
 }
 
 }  // namespace finetune::fuzz

@@ -6,9 +6,9 @@ namespace finetune::fuzz {
 namespace {
 
 constexpr char kDelimiters[] = {'\0', ',', ';', '\t', '|', '^'};
-constexpr const char* kEncodings[] = {"auto",        "utf-8",      "utf-16",      "windows-1252",
-                                      "iso-8859-15", "utf-32",     "iso-2022-jp", "gb18030",
-                                      "shift_jis",   "utf-16le",   "utf-7",       "big5"};
+constexpr const char* kEncodings[] = {"auto",        "utf-8",    "utf-16",      "windows-1252",
+                                      "iso-8859-15", "utf-32",   "iso-2022-jp", "gb18030",
+                                      "shift_jis",   "utf-16le", "utf-7",       "big5"};
 constexpr const char* kNames[] = {"rows.csv", "rows.tsv", "rows.txt", "rows.csv.gz", "rows"};
 
 template <typename Value, size_t size>
@@ -26,8 +26,9 @@ void check_any_rows(std::string_view input) {
 }
 
 // A packed file may ask for a window of 128 MiB; a row has up to 64 MiB.
-const Registration kRegistration(
-    {.name = "rows", .run = check_any_rows, .memory = size_t{512} << 20});
+const Registration kRegistration({.name = "rows",
+                                  .run = check_any_rows,
+                                  .memory = size_t{512} << 20});
 
 }  // namespace
 }  // namespace finetune::fuzz

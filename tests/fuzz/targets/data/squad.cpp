@@ -1,8 +1,9 @@
 // SQuAD files: answers lie in their contexts where they are said to.
+#include "data/squad.h"
+
 #include <set>
 
 #include "core/error.h"
-#include "data/squad.h"
 #include "fuzz/target.h"
 
 namespace finetune::fuzz {

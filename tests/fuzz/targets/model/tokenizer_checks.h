@@ -15,8 +15,8 @@ inline void check_encoding(const Tokenizer& tokenizer, std::string_view text) {
   require(tokens.begins.size() == tokens.size() && tokens.ends.size() == tokens.size(),
           "offsets are not one a token");
   for (size_t i = 0; i < tokens.size(); ++i) {
-    require(tokens.ids[i] >= 0 && tokens.ids[i] < tokenizer.vocabulary_size(), "id ",
-            tokens.ids[i], " of ", tokenizer.vocabulary_size());
+    require(tokens.ids[i] >= 0 && tokens.ids[i] < tokenizer.vocabulary_size(), "id ", tokens.ids[i],
+            " of ", tokenizer.vocabulary_size());
     require(tokens.begins[i] <= tokens.ends[i] && tokens.ends[i] <= text.size(), "offsets ",
             tokens.begins[i], " to ", tokens.ends[i], " in a text of ", text.size());
   }
@@ -32,7 +32,8 @@ inline void check_tokenizer(const Tokenizer& tokenizer, std::string_view text) {
   for (int32_t id : {-1, 0, size - 1, size}) tokenizer.token(id);
   require(tokenizer.token(special.cls) != "", "[CLS] has no text");
   check_encoding(tokenizer, text);
-  check_encoding(tokenizer, "COFFEE 12,50 [SEP] r\xC3\xA9sum\xC3\xA9 \xE4\xB8\xAD\xE6\x96\x87 a\xFF");
+  check_encoding(tokenizer,
+                 "COFFEE 12,50 [SEP] r\xC3\xA9sum\xC3\xA9 \xE4\xB8\xAD\xE6\x96\x87 a\xFF");
 }
 
 }  // namespace finetune::fuzz

@@ -1,8 +1,9 @@
 // A run's checkpoint, behind its seal: read for going on, for `inspect`, and into a model's arenas.
+#include "train/checkpoint/checkpoint.h"
+
 #include "core/sha256.h"
 #include "fuzz/target.h"
 #include "fuzz/targets/run/tiny_checkpoint.h"
-#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/sealed_file.h"
 #include "unit/weights/hdf5_sums.h"
 
@@ -15,13 +16,14 @@ void check_checkpoint(std::string_view input) {
   require(state.step >= 0 && state.best_step <= state.step && evaluated_step(state) <= state.step,
           "a state that no run has");
   for (const CheckpointTensor& tensor : checkpoint_tensors(path)) {
-    for (int64_t extent : tensor.shape) require(extent >= 0, in_quotes(tensor.name), " has no size");
+    for (int64_t extent : tensor.shape)
+      require(extent >= 0, in_quotes(tensor.name), " has no size");
   }
   static TinyModel model;
   const CheckpointState again = read_checkpoint(path, model.table, model.arenas());
-  require(again.step == state.step && again.options == state.options &&
-              again.labels == state.labels,
-          "a checkpoint reads in two ways");
+  require(
+      again.step == state.step && again.options == state.options && again.labels == state.labels,
+      "a checkpoint reads in two ways");
 }
 
 void mend_checkpoint(const std::string& before, std::string& changed) {
@@ -38,8 +40,9 @@ void mend_checkpoint(const std::string& before, std::string& changed) {
   changed.replace(0, kSealBytes, seal);
 }
 
-const Registration kRegistration(
-    {.name = "checkpoint", .run = check_checkpoint, .mend = mend_checkpoint});
+const Registration kRegistration({.name = "checkpoint",
+                                  .run = check_checkpoint,
+                                  .mend = mend_checkpoint});
 
 }  // namespace
 }  // namespace finetune::fuzz

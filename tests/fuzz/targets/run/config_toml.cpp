@@ -1,20 +1,19 @@
 // config.toml: what is read and written again is the same.
 #include <algorithm>
 
+#include "core/error.h"
 #include "fuzz/target.h"
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
-#include "core/error.h"
 
 namespace finetune::fuzz {
 namespace {
 
 // Names that are written without quotes, as those of options.
 bool is_plain(const std::string& name) {
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return c == '-' || (c < 0x80 && std::isalnum(c));
-  });
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return c == '-' || (c < 0x80 && std::isalnum(c)); });
 }
 
 void check_written(const std::vector<ConfigEntry>& entries) {

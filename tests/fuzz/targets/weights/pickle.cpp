@@ -12,8 +12,8 @@ void check_pickle(std::string_view input) {
   const PickleValue& root = unpickler.run();
   require(unpickler.position() <= input.size(), "the pickle ends outside its bytes");
   const std::string storage(kStorage, '\0');
-  const auto tensors = torch_tensors(
-      "pickle", root, [&](const PickleValue&) { return std::string_view(storage); });
+  const auto tensors =
+      torch_tensors("pickle", root, [&](const PickleValue&) { return std::string_view(storage); });
   for (const StoredTensor& tensor : tensors) {
     const auto count = element_count(tensor.shape);
     require(count && uint64_t(*count) <= kStorage, "a tensor is larger than its storage");
@@ -24,8 +24,9 @@ void check_pickle(std::string_view input) {
 }
 
 // Four million operations at most, each of which may make a value.
-const Registration kRegistration(
-    {.name = "pickle", .run = check_pickle, .memory = size_t{1} << 30});
+const Registration kRegistration({.name = "pickle",
+                                  .run = check_pickle,
+                                  .memory = size_t{1} << 30});
 
 }  // namespace
 }  // namespace finetune::fuzz
