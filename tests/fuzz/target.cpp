@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <exception>
-#include <set>
 #include <stdexcept>
 #include <typeinfo>
 
@@ -46,7 +45,7 @@ class Scratch {
 
   const fs::path& directory() const { return directory_; }
   fs::path write(const std::string& name, std::string_view content) {
-    const fs::path path = directory_ / name;
+    fs::path path = directory_ / name;
     const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (file.number() < 0 || !write_all(file.number(), content)) {
       throw std::runtime_error(concat(path.string(), " cannot be written"));
@@ -64,6 +63,14 @@ class Scratch {
 Scratch& scratch() {
   static Scratch scratch;
   return scratch;
+}
+
+std::string name_of(const std::type_info& type) {
+  int status = 0;
+  char* name = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string text = name ? name : type.name();
+  ::free(name);  // NOLINT(cppcoreguidelines-no-malloc): __cxa_demangle's
+  return text;
 }
 
 void require_an_answer(const Error& error) {
@@ -92,11 +99,7 @@ void run_target(const Target& target, std::string_view input) {
   } catch (const Error& error) {
     require_an_answer(error);
   } catch (const std::exception& other) {
-    int status = 0;
-    char* name = abi::__cxa_demangle(typeid(other).name(), nullptr, nullptr, &status);
-    const Finding finding{concat(name ? name : typeid(other).name(), ": ", other.what())};
-    ::free(name);  // NOLINT(cppcoreguidelines-no-malloc): __cxa_demangle's
-    throw finding;
+    throw Finding{concat(name_of(typeid(other)), ": ", other.what())};
   }
   discard_held_lines();
   const size_t most = target.memory + kMostExpansion * input.size();

@@ -30,7 +30,7 @@ inline void check_tokenizer(const Tokenizer& tokenizer, std::string_view text) {
   }
   require(special.pad >= -1 && special.pad < size, "padding ", special.pad, " of ", size);
   for (int32_t id : {-1, 0, size - 1, size}) tokenizer.token(id);
-  require(tokenizer.token(special.cls) != "", "[CLS] has no text");
+  require(!tokenizer.token(special.cls).empty(), "[CLS] has no text");
   check_encoding(tokenizer, text);
   check_encoding(tokenizer,
                  "COFFEE 12,50 [SEP] r\xC3\xA9sum\xC3\xA9 \xE4\xB8\xAD\xE6\x96\x87 a\xFF");
