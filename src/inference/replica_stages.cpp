@@ -41,9 +41,9 @@ ReplicaStages::ReplicaStages(Engine& engine, const LayoutGroups& groups, GroupPe
   const std::vector<LinkEnds> ends = ends_of(stages, part.chunks.size() > 1, capacity_of(engine));
   if (ends.empty()) return;
   if (peers) {
-    const bool sends = stage + 1 < stages || part.chunks.size() > 1;
+    const auto sent = DeviceMessages::sent_by(stage, stages, int(part.chunks.size()));
     devices_ = std::make_unique<DeviceMessages>(engine.backend(), *peers,
-                                                DeviceMessages::Directions{sends, false},
+                                                DeviceMessages::Directions{sent.activations, false},
                                                 int64_t(capacity_of(engine) / sizeof(float)));
     return;
   }

@@ -41,9 +41,9 @@ Error Session::too_little_memory() const {
                 evaluation};
   const int stage = groups->place().p, stages = groups->layout().pp();
   if (peers_along(Axis::pipeline)) {
-    const int chunks = int(held.chunks.size());
-    run.outboxes = DeviceMessages::sent_by(stage, stages, chunks).count();
-    run.evaluation_outboxes = has_eval && (chunks > 1 || stage + 1 < stages);
+    const auto sent = DeviceMessages::sent_by(stage, stages, int(held.chunks.size()));
+    run.outboxes = sent.count();
+    run.evaluation_outboxes = has_eval && sent.activations;
   }
   if (peers_along(Axis::tensor)) {
     run.tensor_rank = groups->place().t;

@@ -85,7 +85,7 @@ std::string option_cases(const CommandEntry& command) {
 std::string offered_without_arguments(const CommandEntry& command) {
   std::vector<std::string> words;
   for (const CommandEntry& inner : command.commands) {
-    words.push_back(inner.name.substr(inner.name.rfind(' ') + 1));
+    words.push_back(inner.last_word());
   }
   for (const OptionEntry& option : command.options) {
     words.push_back(option.name);

@@ -30,6 +30,9 @@ struct OptionEntry {
 };
 
 struct CommandEntry {
+  // Of "bench step" step.
+  std::string last_word() const { return name.substr(name.rfind(' ') + 1); }
+
   std::string name;  // "bench step"; empty for the program
   std::string help, footer;
   std::vector<OptionEntry> options, arguments;

@@ -62,8 +62,8 @@ std::string fish_option(const CommandEntry& command, const OptionEntry& option) 
 std::string fish_command(const CommandEntry& command) {
   std::string text = "\n", several;
   for (const CommandEntry& inner : command.commands) {
-    text += concat(fish_start(command), " -a ", inner.name.substr(inner.name.rfind(' ') + 1),
-                   " -d ", fish_quoted(inner.help), "\n");
+    text += concat(fish_start(command), " -a ", inner.last_word(), " -d ", fish_quoted(inner.help),
+                   "\n");
   }
   for (const OptionEntry& option : command.options) {
     text += fish_option(command, option);

@@ -76,7 +76,7 @@ std::string zsh_plain(const CommandEntry& command) {
 std::string zsh_with_commands(const CommandEntry& command) {
   std::string names, cases;
   for (const CommandEntry& inner : command.commands) {
-    const std::string word = inner.name.substr(inner.name.rfind(' ') + 1);
+    const std::string word = inner.last_word();
     names += concat("    '", word, ":", zsh_quoted(inner.help, ":"), "'\n");
     cases += concat("        ", word, ") ", zsh_function(inner), " ;;\n");
   }

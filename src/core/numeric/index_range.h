@@ -28,4 +28,10 @@ inline IndexRange part(int64_t count, int64_t parts, int64_t k) {
   return {begin, begin + size + (k < larger)};
 }
 
+// The same where all parts but the last are whole units.
+inline IndexRange part_in_units(int64_t count, int64_t unit, int64_t parts, int64_t k) {
+  const IndexRange units = part(divided_up(count, unit), parts, k);
+  return {std::min(count, units.begin * unit), std::min(count, units.end * unit)};
+}
+
 }  // namespace finetune

@@ -17,8 +17,7 @@ constexpr int64_t kVector = 64;  // floats: shares are aligned so
 
 // What a rank adds of `count` elements.
 IndexRange share_of(int rank, int ranks, int64_t count) {
-  const IndexRange vectors = part(divided_up(count, kVector), ranks, rank);
-  return {std::min(count, vectors.begin * kVector), std::min(count, vectors.end * kVector)};
+  return part_in_units(count, kVector, ranks, rank);
 }
 
 TreeCombination combined(int rank, int ranks, int64_t shards) {

@@ -101,8 +101,7 @@ class TensorRanksSum final : public TensorSum {
   }
   // What a rank adds: whole cache lines, but for the last.
   IndexRange share_of(int rank, int64_t count) const {
-    const IndexRange lines = part((count + kLine - 1) / kLine, comm_.size(), rank);
-    return {std::min(count, lines.begin * kLine), std::min(count, lines.end * kLine)};
+    return part_in_units(count, kLine, comm_.size(), rank);
   }
 
   // The subtrees of this host from those of its ranks.

@@ -23,21 +23,42 @@ void check_stop() {
   throw Error(exit_code_of(request), "stopped by a signal while reading data; nothing is written");
 }
 
+// Model and data of a run, open and not read.
+struct OpenInputs {
+  OpenInputs(const TrainOptions& options, SharedInputs& inputs)
+      : model(open_model(options.model)),
+        source(open_weights(model.directory.weights, model.config.architecture->base_prefix)),
+        data(inputs.open(options, check_stop)) {}
+
+  std::shared_ptr<Task> read(const TrainOptions& options, SharedInputs& inputs) const {
+    return inputs.read(options, data, model, *source, {});
+  }
+  std::shared_ptr<Fingerprint> sum_data(SharedInputs& inputs) const {
+    return inputs.sum(data.all(), ExitCode::data);
+  }
+  std::shared_ptr<Fingerprint> sum_model(SharedInputs& inputs) const {
+    const std::vector<fs::path> files = model_files(model, *source);
+    return inputs.sum({files.begin(), files.end()}, ExitCode::model);
+  }
+
+  ModelFiles model;
+  std::unique_ptr<WeightSource> source;
+  DataFiles data;
+};
+
 void read_and_check(const Grid& grid, const std::vector<size_t>& runs, int processes,
                     SharedInputs& inputs) {
   const TrainOptions& first = grid.runs[runs.front()].options;
   require_no_pipe(first.model);
-  const ModelFiles model = open_model(first.model);
-  const auto source = open_weights(model.directory.weights, model.config.architecture->base_prefix);
-  const DataFiles data = inputs.open(first, check_stop);
-  const auto task = inputs.read(first, data, model, *source, {});
+  const OpenInputs open(first, inputs);
+  const auto task = open.read(first, inputs);
   const std::string key = SharedInputs::key(first);
   for (size_t place : runs) {
     const SweepRun& run = grid.runs[place];
     if (SharedInputs::key(run.options) != key) continue;
     try {
       require_options_of(task->kind(), run.options);
-      lowest_trained_layer(run.options, model.config);
+      lowest_trained_layer(run.options, open.model.config);
       checked_best_metric(run.options, *task);
       read_assertions(run.options, metrics_of_run(layout_of(run.options, processes), *task));
     } catch (const Error& error) {
@@ -46,20 +67,13 @@ void read_and_check(const Grid& grid, const std::vector<size_t>& runs, int proce
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::shared_ptr<Task> read_data(const TrainOptions& options, SharedInputs& inputs, bool sums) {
-  const ModelFiles model = open_model(options.model);
-  const auto source = open_weights(model.directory.weights, model.config.architecture->base_prefix);
-  const DataFiles data = inputs.open(options, check_stop);
+  const OpenInputs open(options, inputs);
   if (sums) {
-    const std::vector<fs::path> files = model_files(model, *source);
-    inputs.sum(data.all(), ExitCode::data);
-    inputs.sum({files.begin(), files.end()}, ExitCode::model);
+    open.sum_data(inputs);
+    open.sum_model(inputs);
   }
-  std::shared_ptr<Task> task = inputs.read(options, data, model, *source, {});
+  std::shared_ptr<Task> task = open.read(options, inputs);
   if (sums) inputs.wait_for_sums();
   return task;
 }
@@ -71,11 +85,9 @@ void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
 }
 
 InputSums input_sums(const TrainOptions& options, SharedInputs& inputs) {
-  const ModelFiles model = open_model(options.model);
-  const auto source = open_weights(model.directory.weights, model.config.architecture->base_prefix);
-  const std::vector<fs::path> files = model_files(model, *source);
-  const auto data = inputs.sum(inputs.open(options, check_stop).all(), ExitCode::data);
-  return {data->result(), inputs.sum({files.begin(), files.end()}, ExitCode::model)->result()};
+  const OpenInputs open(options, inputs);
+  const auto data = open.sum_data(inputs);
+  return {data->result(), open.sum_model(inputs)->result()};
 }
 
 std::vector<size_t> in_order_of_data(const Grid& grid, std::vector<size_t> runs) {

@@ -30,9 +30,7 @@ def model_of(directory, source=MODEL, **changes):
     prepared(directory)
     need_several_devices()
     model = directory / "the-model"
-    deeper_model(model, source)
-    config = model / "config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), **changes}))
+    deeper_model(model, source, **changes)
     return model
 
 

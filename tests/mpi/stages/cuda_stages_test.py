@@ -1,7 +1,6 @@
 """Training in pipeline stages and on tensor ranks with a CUDA module whose kernels run on the host.
 
 Processes share a device: the bits are those of one process on it. cuda_stage_peers_test.py has one for each."""
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -29,9 +28,7 @@ def model_of(directory, source=MODEL, **changes):
     prepared(directory)
     model = directory / "the-model"
     if not model.exists():
-        deeper_model(model, source)
-        config = model / "config.json"
-        config.write_text(json.dumps({**json.loads(config.read_text()), **changes}))
+        deeper_model(model, source, **changes)
     return model
 
 

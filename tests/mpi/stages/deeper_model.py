@@ -4,10 +4,11 @@ import json
 import shutil
 
 
-def deeper_model(directory, source, layers=4):
+def deeper_model(directory, source, layers=4, **changes):
+    """`changes`: of the config."""
     config = json.loads((source / "config.json").read_text())
     there = config["num_hidden_layers"]
-    config["num_hidden_layers"] = layers
+    config.update(changes, num_hidden_layers=layers)
     content = (source / "model.safetensors").read_bytes()
     size = int.from_bytes(content[:8], "little")
     header, data = json.loads(content[8:8 + size]), content[8 + size:]

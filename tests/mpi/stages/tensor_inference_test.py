@@ -22,9 +22,7 @@ OF_FOUR = ((1, 1, 2, 2, [], 1), (1, 1, 4, 3, [], 1), (2, 2, 1, 1, [], None), (1,
 def model_of(directory, source, **changes):
     prepared()
     model = directory / "model"
-    deeper_model(model, source)
-    config = model / "config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), **changes}))
+    deeper_model(model, source, **changes)
     return model
 
 

@@ -29,9 +29,7 @@ def model_of(directory, source=MODEL, **changes):
     prepared()
     model = directory / "the-model"
     if not model.exists():
-        deeper_model(model, source)
-        config = model / "config.json"
-        config.write_text(json.dumps({**json.loads(config.read_text()), **changes}))
+        deeper_model(model, source, **changes)
     return model
 
 
