@@ -4,12 +4,13 @@ import json
 
 
 def encoded_rows(options, tokenizer, rows, labels):
-    """Classification: `labels` are the classes in the order of their numbers."""
-    encoded = tokenizer([row[options.text_column] for row in rows], truncation=True,
-                        max_length=options.max_length or 128,
+    """Classification: `labels` are the classes in the order of their numbers, None: without targets."""
+    pair = getattr(options, "text_pair_column", "")
+    encoded = tokenizer([row[options.text_column] for row in rows], [row[pair] for row in rows] if pair else None,
+                        truncation=True, max_length=options.max_length or 128,
                         padding="max_length" if options.padding == "max" else False)
     samples = [{name: values[i] for name, values in encoded.items()} for i in range(len(rows))]
-    for sample, row in zip(samples, rows):
+    for sample, row in zip(samples, rows if labels else []):
         sample["labels"] = labels.index(row[options.label_column])
     return samples
 
@@ -29,7 +30,7 @@ def classification_samples(options, tokenizer):
 def read_questions(path, count):
     with open(path, encoding="utf-8") as file:
         articles = json.load(file)["data"]
-    questions = [(q["question"].lstrip(), paragraph["context"], q["answers"])
+    questions = [(q["question"].lstrip(), paragraph["context"], q["answers"], q["id"])
                  for article in articles for paragraph in article["paragraphs"] for q in paragraph["qas"]]
     return questions[:count] if count else questions
 
@@ -61,6 +62,21 @@ def question_samples(options, tokenizer):
                         "attention_mask": encoded["attention_mask"][i],
                         "start_positions": start, "end_positions": end})
     return samples
+
+
+def answers_of(questions, windows, starts, ends, best=20, longest=30):
+    """The likeliest span of each question (version 1.1: each has one): id to text, as run_qa chooses it."""
+    chosen = {}
+    for i, question in enumerate(windows["overflow_to_sample_mapping"]):
+        places = {t: windows["offset_mapping"][i][t]
+                  for t, part in enumerate(windows.sequence_ids(i)) if part == 1}
+        for start in starts[i].argsort()[::-1][:best]:
+            for end in ends[i].argsort()[::-1][:best]:
+                score = starts[i][start] + ends[i][end]
+                if start in places and end in places and 0 <= end - start < longest \
+                        and score > chosen.get(question, (float("-inf"),))[0]:
+                    chosen[question] = (score, questions[question][1][places[start][0]:places[end][1]])
+    return {q[3]: chosen.get(i, (0, ""))[1] for i, q in enumerate(questions)}
 
 
 def longest_first(samples):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""One training epoch with Hugging Face Trainer, as a peer to measure against.
+"""Training with Hugging Face Trainer, as a peer to measure against.
 
 Prints one JSON object: samples and real tokens per second of all steps but the first (--uncounted),
 seconds from the start of the process to the first step, with --eval the accuracy, on a GPU the memory
-that torch has reserved there at most, versions. Needs torch, transformers and accelerate.
+that torch has reserved there at most, versions. --predictions writes what it says of --eval: a label a
+line, or a JSON object of answers. Needs torch, transformers and accelerate.
 
   hf_peer.py --model DIR --data train.csv --text-column text --label-column category --rows 640
   hf_peer.py --model DIR --data train-v1.1.json --rows 160 --batch-size 8 --padding max
@@ -17,7 +18,8 @@ import os
 import tempfile
 import time
 
-from hf_data import accuracy, classification_samples, encoded_rows, longest_first, question_samples, read_rows
+from hf_data import (accuracy, answers_of, classification_samples, encoded_rows, encoded_windows, longest_first,
+                     question_samples, read_questions, read_rows)
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -37,6 +39,7 @@ def parse_arguments():
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", help="CSV with a header, or SQuAD JSON")
     parser.add_argument("--text-column", default="text")
+    parser.add_argument("--text-pair-column", default="")
     parser.add_argument("--label-column", default="label")
     parser.add_argument("--rows", type=int, default=0, help="first N rows or questions; 0: all")
     parser.add_argument("--batch-size", type=int, default=32)
@@ -49,9 +52,11 @@ def parse_arguments():
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--uncounted", type=int, default=1, help="first steps that make memory and kernels ready")
     parser.add_argument("--lr", type=float, default=5e-5)
+    parser.add_argument("--epochs", type=float, default=1)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--max-steps", type=int, default=-1)
-    parser.add_argument("--eval", help="CSV to evaluate on after training")
+    parser.add_argument("--eval", help="CSV, or SQuAD JSON with --predictions, to evaluate on after training")
+    parser.add_argument("--predictions", help="file to write what is predicted of --eval to")
     parser.add_argument("--eval-rows", type=int, default=0, help="first N rows; 0: all")
     parser.add_argument("--eval-batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=0)
@@ -84,11 +89,28 @@ def renamed(training_arguments, options):
 
 
 def evaluation_samples(options, tokenizer, labels):
-    if not options.eval:
+    if not options.eval or options.predictions:
         return []
     rows = read_rows(options.eval)
     rows = rows[:options.eval_rows] if options.eval_rows else rows
     return longest_first(encoded_rows(options, tokenizer, rows, labels))
+
+
+def write_predictions(options, trainer, tokenizer, labels):
+    if options.data.endswith(".json"):
+        questions = read_questions(options.eval, options.eval_rows)
+        windows = encoded_windows(options, tokenizer, questions)
+        names = ("input_ids", "token_type_ids", "attention_mask")
+        starts, ends = trainer.predict([{name: windows[name][i] for name in names}
+                                        for i in range(len(windows["input_ids"]))]).predictions
+        said = json.dumps(answers_of(questions, windows, starts, ends))
+    else:
+        rows = read_rows(options.eval)
+        rows = rows[:options.eval_rows] if options.eval_rows else rows
+        samples = encoded_rows(options, tokenizer, rows, None)
+        said = "\n".join(labels[i] for i in trainer.predict(samples).predictions.argmax(-1))
+    with open(options.predictions, "w", encoding="utf-8") as file:
+        file.write(said)
 
 
 def main():
@@ -146,7 +168,7 @@ def main():
             scratch, use_cpu=options.device == "cpu", bf16=options.bf16, torch_compile=options.compile, per_device_train_batch_size=options.batch_size,
             per_device_eval_batch_size=options.eval_batch_size, max_steps=options.max_steps,
             dataloader_num_workers=4 if options.device == "cuda" else 0,
-            num_train_epochs=1, learning_rate=options.lr, weight_decay=0.01, save_strategy="no", logging_strategy="no",
+            num_train_epochs=options.epochs, learning_rate=options.lr, weight_decay=0.01, save_strategy="no", logging_strategy="no",
             report_to=[], disable_tqdm=True, seed=options.seed, **renamed(TrainingArguments, options))
         trainer = CountingTrainer(model=model, args=arguments, train_dataset=samples,
                                   data_collator=DataCollatorWithPadding(tokenizer), compute_metrics=accuracy,
@@ -160,6 +182,8 @@ def main():
             metrics = trainer.evaluate(eval_samples)
             evaluation = {"eval_accuracy": metrics["eval_accuracy"], "eval_seconds": metrics["eval_runtime"],
                           "seconds_to_metrics": seconds_since_start()}
+        if options.predictions:
+            write_predictions(options, trainer, tokenizer, labels)
     # What a long run sees counts.
     seconds = clock.end - clock.counted_from if counted else None
     print(json.dumps({

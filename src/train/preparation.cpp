@@ -21,6 +21,7 @@
 #include "train/options/option_transfer.h"
 #include "train/options/option_values.h"
 #include "train/plan/disk_forecast.h"
+#include "train/recipe/recipe.h"
 #include "train/resume.h"
 #include "train/run/junit.h"
 #include "train/run/process_check.h"
@@ -52,7 +53,7 @@ class Preparation {
         keeps_inputs_(shared != nullptr),
         inputs_(shared ? *shared : own_inputs_),
         began_(shared ? seconds_since_start() : 0) {
-    s_.given = s_.options = options;
+    s_.given = s_.options = with_fixed_recipe(options);
   }
 
   void run();
@@ -95,9 +96,8 @@ class Preparation {
   PretrainedReport loaded_;
   TrainingArrays arrays_;
   Facts facts_;
-  std::string code_path_;  // rank 0's: "CPU, AVX2, bf16"
-  std::string differing_;  // processes that compute in another way
-  std::string advice_;     // on how the launcher has bound the processes
+  std::string code_path_;             // rank 0's: "CPU, AVX2, bf16"
+  std::vector<std::string> remarks_;  // for the log: differing processes, binding, recipe
 };
 
 void Preparation::check_options() {
@@ -160,7 +160,7 @@ void Preparation::check_stop(std::string_view when) const {
 void Preparation::choose_machine() {
   TrainOptions& options = s_.options;
   options.precision = agreed_precision(comm_, options.device, options.precision);
-  advice_ = binding_advice(comm_);
+  const std::string advice = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
   agree_on_errors(comm_, [&] {
     backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
@@ -170,7 +170,7 @@ void Preparation::choose_machine() {
   if (options.precision == "bf16") {
     require_equal_code_paths(comm_, s_.groups->tensor(), code_path_);
   }
-  differing_ = code_path_warning(comm_, code_path_);
+  remarks_ = {code_path_warning(comm_, code_path_), advice};
 }
 
 void Preparation::open_model_files() {
@@ -202,8 +202,7 @@ void Preparation::sum_inputs() {
 
 void Preparation::read() {
   comm_.note("reading data and model", -1);
-  const int own_threads = threads();
-  agree_on_errors(comm_, [&] {
+  agree_on_errors(comm_, [&, own_threads = threads()] {
     try {
       read_data_and_model(own_threads);
     } catch (const Error& error) {
@@ -255,6 +254,7 @@ void Preparation::resolve_options() {
     options.task = finetune::name_of(task.kind());
     options.max_length = task.max_length();
     options.best_metric = s_.best_metric;
+    remarks_.push_back(fill_recipe(options, recipe_facts(task, s_.model.config)));
     facts_.micro_batch_tokens = options.micro_batch_tokens.value_or(
         auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes));
     take_layout_defaults(options, s_.groups->layout());
@@ -294,7 +294,7 @@ void Preparation::load() {
     if (!reads_weights()) return;
     check_initial(s_.options, table, *source_);
     if (!s_.leads()) return;
-    const int64_t epoch = steps_per_epoch(s_.objective->samples().size(), s_.options.batch_size);
+    const int64_t epoch = steps_per_epoch(s_.objective->samples().size(), *s_.options.batch_size);
     require_disk(s_.options,
                  forecast_disk(s_.options, table, s_.schedule.total_steps, epoch, s_.has_eval));
   });
@@ -341,7 +341,7 @@ void Preparation::open_files() {
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
-  describe_session(s_, loaded_.lines, {differing_, advice_});
+  describe_session(s_, loaded_.lines, remarks_);
   write_layout(s_);
   if (options.resume) {
     describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);
@@ -378,7 +378,7 @@ void Preparation::run() {
     reserve_buffers(s_, facts_.evaluation);
     s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, s_.groups->data(),
                                              step_options(s_.options, s_.engine->config()),
-                                             s_.options.batch_size, stage_plan(s_));
+                                             *s_.options.batch_size, stage_plan(s_));
     continue_run();
   } catch (const OutOfDeviceMemory&) {
     throw s_.too_little_memory();

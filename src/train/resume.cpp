@@ -15,6 +15,8 @@
 #include "train/checkpoint/sealed_file.h"
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
+#include "train/options/option_words.h"
+#include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -56,12 +58,29 @@ std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& w
       throw damaged(where, concat(info.name, " is ", in_quotes(join(entry.values, ", "))));
     }
   });
-  // A run of before there were tensor shards has one.
-  const bool has_shards = std::any_of(entries.begin(), entries.end(), [](const ConfigEntry& entry) {
-    return entry.name == "tensor-shards";
-  });
-  if (!has_shards) entries.push_back({.name = "tensor-shards", .values = {"1"}});
+  // A run of before there were tensor shards has one; of before there were recipes, hf's.
+  for (const auto& [name, value] : {std::pair("tensor-shards", "1"), {"recipe", "hf"}}) {
+    const bool has = std::any_of(entries.begin(), entries.end(),
+                                 [&](const ConfigEntry& entry) { return entry.name == name; });
+    if (!has) entries.push_back({.name = name, .values = {value}});
+  }
   return entries;
+}
+
+// What a recipe decides for the same data and model.
+void adopt_recipe(TrainOptions& options, const std::vector<ConfigEntry>& kept,
+                  std::vector<std::string>& adopted) {
+  for (const ConfigEntry& entry : kept) {
+    if (entry.name == "recipe" && entry.values != std::vector{options.recipe}) return;
+  }
+  for_each_recipe_option(options, [&](std::string_view name, auto& option) {
+    if (option) return;
+    for (const ConfigEntry& entry : kept) {
+      if (entry.name != name || entry.values.empty()) continue;
+      adopted.emplace_back(name);
+      option = number_in_word<std::remove_reference_t<decltype(*option)>>(entry.values[0]);
+    }
+  });
 }
 
 std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEntry>& kept) {
@@ -80,6 +99,7 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   if (options.task.empty()) options.task = value("task");
   if (options.precision == "auto") options.precision = value("precision");
   adopt_number(options.max_length, "max-length");
+  adopt_recipe(options, kept, adopted);
   // A run has one of them: what is given of the other is a difference to be told.
   if (!options.micro_batch_tokens) adopt_number(options.micro_batches, "micro-batches");
   if (!options.micro_batches) adopt_number(options.micro_batch_tokens, "micro-batch-tokens");

@@ -25,7 +25,7 @@ Error Session::too_little_memory() const {
                 table,
                 objective->samples(),
                 eval ? std::optional<SampleView>(eval->samples) : std::nullopt,
-                options.batch_size,
+                *options.batch_size,
                 *options.virtual_shards,
                 part(*options.virtual_shards, groups->data().size(), groups->data().rank()),
                 options.precision == "bf16" ? DType::bf16 : DType::f32,
@@ -137,7 +137,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   for (const std::string& line : warnings) {
     if (!line.empty()) log(line);
   }
-  log(counted(s.schedule.total_steps, "step"), " of ", counted(s.options.batch_size, "sample"),
+  log(counted(s.schedule.total_steps, "step"), " of ", counted(*s.options.batch_size, "sample"),
       ", ", s.schedule.warmup_steps, " of them warm-up");
 }
 

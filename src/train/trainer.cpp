@@ -40,7 +40,7 @@ class Trainer {
         pause_share_(pause_share),
         state_(session.state),
         count_(session.objective->samples().size()),
-        per_epoch_(steps_per_epoch(count_, session.options.batch_size)) {}
+        per_epoch_(steps_per_epoch(count_, *session.options.batch_size)) {}
 
   TrainOutcome run();
 
@@ -122,7 +122,7 @@ int Trainer::step() {
     order_ = epoch_order(count_, s_.options.seed, epoch, !s_.options.no_shuffle);
     order_epoch_ = epoch;
   }
-  IndexRange range = batch_range(count_, s_.options.batch_size, state_.step % per_epoch_);
+  IndexRange range = batch_range(count_, *s_.options.batch_size, state_.step % per_epoch_);
   const double learning_rate = s_.schedule.at(state_.step);
   const Begun begun{state_.step + 1, range.size(), learning_rate, seconds_now()};
   try {

@@ -23,6 +23,7 @@
 #include "train/options/layout_options.h"
 #include "train/plan/memory_forecast.h"
 #include "train/plan/memory_probe.h"
+#include "train/recipe/recipe.h"
 #include "train/run/run_setup.h"
 #include "train/session.h"
 
@@ -74,7 +75,7 @@ class LayoutBench {
 
 void LayoutBench::check() {
   agree_on_errors(comm_, [&] {
-    TrainOptions given = o_.train;
+    TrainOptions given = with_fixed_recipe(o_.train);
     for_each_layout_bench_option(given, [](const OptionInfo& info, const auto& value) {
       using Value = std::remove_cvref_t<decltype(value)>;
       if constexpr (std::is_same_v<Value, std::optional<int64_t>>) {
@@ -111,18 +112,18 @@ void LayoutBench::make_samples() {
     const BertConfig& config = s_.model.config;
     task_ = make_synthetic_task(*task_named(o_.task),
                                 length_distribution(concat(o_.length), config.max_length()),
-                                s_.options.batch_size, config.vocab_size);
+                                *s_.options.batch_size, config.vocab_size);
     arrays_ = task_->training_arrays();
   });
   s_.objective = make_objective(arrays_);
   s_.head = arrays_.head;
   cut_into_stages(s_);
-  batch_.resize(size_t(s_.options.batch_size));
+  batch_.resize(size_t(*s_.options.batch_size));
   std::iota(batch_.begin(), batch_.end(), 0u);
 }
 
 MicroBatchLimits LayoutBench::limits() const {
-  const int64_t samples = part(s_.options.batch_size, *s_.options.virtual_shards, 0).size();
+  const int64_t samples = part(*s_.options.batch_size, *s_.options.virtual_shards, 0).size();
   return micro_batch_limits(s_.objective->samples(), micro_batching(s_.options), samples);
 }
 
@@ -154,7 +155,7 @@ void LayoutBench::make_model() {
     sums_before_ = sums;
   };
   s_.step = std::make_unique<TrainingStep>(*s_.engine, *s_.objective, s_.groups->data(),
-                                           step_options(s_.options, config), s_.options.batch_size,
+                                           step_options(s_.options, config), *s_.options.batch_size,
                                            std::move(plan));
 }
 

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
+#include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 
@@ -43,11 +44,11 @@ std::string value_of(const ConfigEntry& entry, const std::vector<std::string>& k
   return spelled_value(kind_of_option(entry.name), entry.values[0]);
 }
 
-std::map<std::string, std::string> default_options() {
+std::map<std::string, std::string> default_words() {
   std::map<std::string, std::string> options;
   const std::vector<std::string> names = all_option_names();
   for (const std::string& name : names) options[name];
-  const std::string text = write_config(config_items(TrainOptions()), "");
+  const std::string text = write_config(config_items(default_options()), "");
   for (const ConfigEntry& entry : parse_config_text(text, "defaults")) {
     options[entry.name] = value_of(entry, names);
   }
@@ -57,7 +58,7 @@ std::map<std::string, std::string> default_options() {
 RunRecord read_run(const fs::path& directory) {
   RunRecord run;
   run.directory = directory;
-  run.options = default_options();
+  run.options = default_words();
   const std::vector<std::string> names = all_option_names();
   for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
     run.options[entry.name] = value_of(entry, names);
@@ -79,7 +80,7 @@ RunRecord read_run(const fs::path& directory) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run) {
-  const std::map<std::string, std::string> defaults = default_options();
+  const std::map<std::string, std::string> defaults = default_words();
   std::vector<std::pair<std::string, std::string>> changed;
   for (const std::string& name : all_option_names()) {
     const std::string& value = run.option(name);

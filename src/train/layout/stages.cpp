@@ -24,7 +24,7 @@ PipelineShape shape_of(const Session& s, int64_t micro_batches) {
 }
 
 int64_t samples_of_a_shard(const TrainOptions& o) {
-  return part(o.batch_size, *o.virtual_shards, 0).size();
+  return part(*o.batch_size, *o.virtual_shards, 0).size();
 }
 
 int64_t most_micro_batches(const Session& s) {
@@ -167,7 +167,7 @@ LayoutRun layout_run(const Session& s) {
   run.schedule = parse_pipeline_kind(s.options.pipeline_schedule);
   run.first_rank = first_ranks(s.comm);
   run.virtual_shards = *s.options.virtual_shards;
-  run.batch_size = s.options.batch_size;
+  run.batch_size = *s.options.batch_size;
   run.length = *s.options.max_length;
   run.micro_batches = most_micro_batches(s);
   run.micro_batch_tokens =

@@ -39,14 +39,17 @@ struct TrainOptions {
   double null_threshold = 0;
   std::string squad_version = "auto";
 
-  double epochs = 3;
+  std::string recipe = "hf";
+  // What the recipe decides where it is not given (train/recipe/recipe.h).
+  std::optional<double> epochs;
   std::optional<int64_t> max_steps;
-  int64_t batch_size = 32;
+  std::optional<int64_t> batch_size;
   std::optional<int64_t> micro_batch_tokens;
   std::optional<int64_t> micro_batches;
-  double learning_rate = 5e-5;
+  std::optional<double> learning_rate;
+  std::optional<double> warmup_ratio;
+  std::optional<double> layer_lr_decay;
   std::string schedule = "linear";
-  double warmup_ratio = 0.1;
   std::optional<int64_t> warmup_steps;
   double weight_decay = 0.01;
   double adam_beta1 = 0.9;
@@ -55,7 +58,6 @@ struct TrainOptions {
   double max_grad_norm = 1.0;
   std::optional<double> dropout;
   double label_smoothing = 0;
-  double layer_lr_decay = 1;
   std::string freeze = "none";
   uint64_t seed = 42;
   bool no_shuffle = false;
@@ -112,6 +114,7 @@ constexpr int64_t kKeptDuringRun = 2;         // checkpoints, where --keep-check
 constexpr int64_t kMostRanks = 65536;
 inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
+inline constexpr std::string_view kRecipeWords = "hf|auto";
 
 // Calls visit(const OptionInfo&, member&) for every option, in the order of --help.
 template <typename Options, typename Visit>
@@ -175,12 +178,19 @@ void for_each_option(Options& o, Visit&& visit) {
          "count evaluation labels that training lacks as wrong"},
         o.ignore_unknown_labels);
 
-  visit({"epochs", optimizer, result, above(0, 1e6), "passes over the training data"}, o.epochs);
+  visit({"recipe", optimizer, result,
+         "who decides on --epochs, --batch-size, --lr, --warmup-ratio and --layer-lr-decay where "
+         "they "
+         "are not given: Hugging Face's defaults, or the rows, the labels and the model's size",
+         kRecipeWords},
+        o.recipe);
+  visit({"epochs", optimizer, result, above(0, 1e6), "passes over the training data (hf: 3)"},
+        o.epochs);
   visit({"max-steps", optimizer, result, at_least(1),
          "stop after N updates (default: --epochs decides)"},
         o.max_steps);
   visit({"batch-size", optimizer, result, between(1, 1 << 24),
-         "sequences (qa: windows) per update, over all processes"},
+         "sequences (qa: windows) per update, over all processes (hf: 32)"},
         o.batch_size);
   visit({"micro-batch-tokens", optimizer, result, at_least(1),
          "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
@@ -190,10 +200,10 @@ void for_each_option(Options& o, Visit&& visit) {
          "four a stage)",
          "", "M"},
         o.micro_batches);
-  visit({"lr", optimizer, result, below(1e3), "learning rate"}, o.learning_rate);
+  visit({"lr", optimizer, result, below(1e3), "learning rate (hf: 5e-5)"}, o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule", kScheduleWords}, o.schedule);
   visit({"warmup-ratio", optimizer, result, between(0, 1),
-         "share of the steps in which the learning rate rises from 0"},
+         "share of the steps in which the learning rate rises from 0 (hf: 0.1)"},
         o.warmup_ratio);
   visit({"warmup-steps", optimizer, result, at_least(0),
          "the same as a number of steps; wins over --warmup-ratio"},
@@ -217,7 +227,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "share of the target spread over all classes"},
         o.label_smoothing);
   visit({"layer-lr-decay", optimizer, result, above(0, 1),
-         "learning rate of a layer, times this for each layer below the head"},
+         "learning rate of a layer, times this for each layer below the head (hf: 1)"},
         o.layer_lr_decay);
   visit({"freeze", optimizer, result,
          "embeddings, or N: embeddings and the first N layers stay as they are", "",

@@ -8,6 +8,7 @@
 #include "distributed/layout/layout.h"
 #include "engine/engine.h"
 #include "train/options/layout_options.h"
+#include "train/recipe/recipe.h"
 
 namespace finetune {
 namespace {
@@ -108,7 +109,9 @@ std::vector<GivenOption> values_of(const FormulaOptions& formula) {
 class Planner {
  public:
   Planner(const TrainOptions& train, const FormulaOptions& formula)
-      : train_(train), world_(*formula.world) {
+      : train_(train),
+        world_(*formula.world),
+        batch_size_(train.batch_size.value_or(*default_options().batch_size)) {
     check(train, formula);
     config_ = config_of(train, formula);
     const TaskKind task = task_named(train.task).value_or(TaskKind::classification);
@@ -122,9 +125,9 @@ class Planner {
       throw usage_error("--length ", length_, " is more than the model's ", config_.max_length(),
                         " positions");
     }
-    if (train.batch_size * length_ > kMostStepTokens) {
-      throw usage_error("--batch-size ", train.batch_size, " times --length ", length_, " is ",
-                        train.batch_size * length_, " tokens; ", kMostStepTokens, " are the most");
+    if (batch_size_ * length_ > kMostStepTokens) {
+      throw usage_error("--batch-size ", batch_size_, " times --length ", length_, " is ",
+                        batch_size_ * length_, " tokens; ", kMostStepTokens, " are the most");
     }
     for (int64_t host = 0; host < formula.hosts; ++host) {
       first_rank_.push_back(int(part(world_, formula.hosts, host).begin));
@@ -196,7 +199,7 @@ class Planner {
     run.first_rank = first_rank_;
     run.tensor_shards = train_.tensor_shards.value_or(layout.tp());
     run.virtual_shards = train_.virtual_shards.value_or(layout.dp());
-    run.batch_size = train_.batch_size;
+    run.batch_size = batch_size_;
     run.length = length_;
     // The device's fastest type where nothing else is asked for.
     run.compute = train_.precision == "fp32" ? DType::f32 : DType::bf16;
@@ -235,6 +238,7 @@ class Planner {
 
   const TrainOptions& train_;
   int64_t world_;
+  const int64_t batch_size_;
   BertConfig config_;
   Head head_;
   PipelineKind kind_;

@@ -17,6 +17,7 @@
 #include "train/layout/stages.h"
 #include "train/plan/memory_probe.h"
 #include "train/plan/plan_time.h"
+#include "train/recipe/recipe.h"
 #include "train/resume.h"
 #include "train/run/run_setup.h"
 
@@ -45,7 +46,7 @@ struct Prepared {
 Prepared prepare(const TrainOptions& given, int64_t processes) {
   Prepared p;
   TrainOptions& o = p.options;
-  o = given;
+  o = with_fixed_recipe(given);
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
@@ -64,6 +65,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
   read_assertions(o, metrics_of_run(p.layout, *p.task));
   checked_best_metric(o, *p.task);
+  fill_recipe(o, recipe_facts(*p.task, p.model.config));
   p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
   for (const auto& file : source->files()) {
     p.weight_file_bytes += int64_t(file_bytes(file, ExitCode::model));
@@ -114,7 +116,8 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
     plan.eval_samples = eval->samples.size();
     plan.eval_tokens = int64_t(eval->samples.ids.size());
   }
-  plan.batch_size = options.batch_size;
+  plan.facts = recipe_facts(*p.task, p.model.config);
+  plan.batch_size = *options.batch_size;
   plan.recompute = options.recompute;
   plan.micro_batch_tokens = p.micro_batch_tokens;
   plan.micro_batches = options.micro_batches.value_or(0);
@@ -132,7 +135,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   const ParameterTable whole(p.model.config, p.task->head());
   plan.parameters = whole.count();
   plan.disk =
-      forecast_disk(options, whole, p.steps, steps_per_epoch(plan.samples, options.batch_size),
+      forecast_disk(options, whole, p.steps, steps_per_epoch(plan.samples, *options.batch_size),
                     plan.eval_samples > 0);
   if (!parts.whole()) plan.layout = p.layout;
   DeviceRun on_device{
@@ -140,7 +143,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
       table,
       train.samples,
       p.task->eval_set() ? std::optional<SampleView>(p.task->eval_set()->samples) : std::nullopt,
-      options.batch_size,
+      *options.batch_size,
       plan.shards,
       part(plan.shards, processes, 0),
       p.backend->compute_type(),
@@ -184,7 +187,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   plan.memory = forecast(plan.work, plan.micro_batches, plan.micro_batch_tokens, options.recompute);
 
   const int64_t largest = plan.work.training.tokens;
-  const int64_t most_runs = part(options.batch_size, plan.shards, 0).size();
+  const int64_t most_runs = part(*options.batch_size, plan.shards, 0).size();
   for (int divisor : {1, 2, 4}) {
     const int64_t runs = plan.micro_batches * divisor;
     const int64_t tokens = divisor == 1 || runs > 0 ? plan.micro_batch_tokens : largest / divisor;

@@ -14,6 +14,7 @@
 #include "train/plan/disk_forecast.h"
 #include "train/plan/memory_forecast.h"
 #include "train/plan/workload.h"
+#include "train/recipe/recipe.h"
 
 namespace finetune {
 
@@ -47,6 +48,7 @@ struct RunPlan {
   std::string task, backend;
   int64_t processes = 1, shards = 1;
   std::optional<Layout> layout;  // where a replica has several processes: no time is measured
+  RecipeFacts facts;
   int64_t parameters = 0, samples = 0, eval_samples = 0, batch_size = 0;
   int64_t train_tokens = 0, eval_tokens = 0;
   int64_t micro_batch_tokens = 0;  // with --micro-batches of evaluation alone

@@ -22,7 +22,7 @@ class Stopwatch {
  public:
   Stopwatch(TrainingStep& step, const TimedRun& run, int64_t steps)
       : step_(step),
-        batch_size_(run.options.batch_size),
+        batch_size_(*run.options.batch_size),
         order_(first_epoch(run.task.train_set().samples, run.options, steps)) {}
 
   struct Time {
@@ -95,7 +95,7 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   engine.set_weights(
       [&](float* arena) { initialize(engine.table(), run.config.initializer_range, 1, arena); });
   // Steps with a part of a batch cut it into other shards than the run's.
-  const int64_t shard = part(run.options.batch_size, *run.options.virtual_shards, 0).size();
+  const int64_t shard = part(*run.options.batch_size, *run.options.virtual_shards, 0).size();
   const BatchSize largest =
       reserved_size(engine.backend(),
                     micro_batch_limits(objective->samples(), micro_batching(run.options), shard));
@@ -105,10 +105,10 @@ TimeForecast measure_time_of(TimedRun run, const Workload& work) {
   TimeForecast time;
   {
     TrainingStep step(engine, *objective, *comm, step_options(run.options, run.config),
-                      run.options.batch_size);
+                      *run.options.batch_size);
     Stopwatch watch(step, run, work.steps);
     time.step =
-        step_seconds(watch, run.options.batch_size, work.training.sequences, work.step_tokens);
+        step_seconds(watch, *run.options.batch_size, work.training.sequences, work.step_tokens);
   }
   if (run.task.eval_set()) {
     const int64_t tokens = evaluation_tokens(engine.backend(), run.config, run.micro_batch_tokens,

@@ -30,8 +30,8 @@ int64_t enlarge(MicroBatchLimits& largest, std::span<const int64_t> lengths,
 std::vector<uint32_t> first_epoch(const TokenizedSamples& samples, const TrainOptions& options,
                                   int64_t steps) {
   std::vector<uint32_t> order = epoch_order(samples.size(), options.seed, 0, !options.no_shuffle);
-  if (steps < steps_per_epoch(samples.size(), options.batch_size)) {
-    order.resize(size_t(steps * options.batch_size));
+  if (steps < steps_per_epoch(samples.size(), *options.batch_size)) {
+    order.resize(size_t(steps * *options.batch_size));
   }
   return order;
 }
@@ -41,13 +41,14 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
   const TokenizedSamples& samples = task.train_set().samples;
   const int64_t shards = options.virtual_shards.value_or(1);
   const std::vector<uint32_t> order = first_epoch(samples, options, steps);
-  const int64_t count = int64_t(order.size()), batches = steps_per_epoch(count, options.batch_size);
+  const int64_t count = int64_t(order.size()),
+                batches = steps_per_epoch(count, *options.batch_size);
   Workload work;
   work.steps = steps;
   int64_t tokens = 0;
   std::vector<int64_t> lengths, of_shard;
   for (int64_t step = 0; step < batches; ++step) {
-    const IndexRange batch = batch_range(count, options.batch_size, step);
+    const IndexRange batch = batch_range(count, *options.batch_size, step);
     lengths.clear();
     for (int64_t i = batch.begin; i < batch.end; ++i) {
       lengths.push_back(samples.length(order[size_t(i)]));
@@ -72,7 +73,7 @@ Workload workload_of(const Task& task, const TrainOptions& options, int64_t step
         enlarge(work.evaluation, lengths, MicroBatching::of_tokens(evaluation_tokens),
                 Engine::kEvaluationSequences);
     const int64_t every =
-        options.eval_every.value_or(steps_per_epoch(samples.size(), options.batch_size));
+        options.eval_every.value_or(steps_per_epoch(samples.size(), *options.batch_size));
     work.evaluations = (steps - 1) / every + 1;  // the last one at the end
   }
   return work;

@@ -142,14 +142,14 @@ int lowest_trained_layer(const TrainOptions& options, const BertConfig& config) 
 }
 
 Schedule make_schedule(const TrainOptions& options, int64_t samples) {
-  int64_t per_epoch = steps_per_epoch(samples, options.batch_size);
+  int64_t per_epoch = steps_per_epoch(samples, *options.batch_size);
   Schedule schedule;
   schedule.kind = schedule_named(options.schedule);
-  schedule.learning_rate = options.learning_rate;
-  auto by_epochs = int64_t(std::ceil(options.epochs * double(per_epoch) - 1e-9));
+  schedule.learning_rate = *options.learning_rate;
+  auto by_epochs = int64_t(std::ceil(*options.epochs * double(per_epoch) - 1e-9));
   schedule.total_steps = options.max_steps.value_or(std::max<int64_t>(1, by_epochs));
   schedule.warmup_steps =
-      options.warmup_steps.value_or(warmup_steps_for(schedule.total_steps, options.warmup_ratio));
+      options.warmup_steps.value_or(warmup_steps_for(schedule.total_steps, *options.warmup_ratio));
   return schedule;
 }
 
@@ -177,7 +177,7 @@ StepOptions step_options(const TrainOptions& o, const BertConfig& config) {
   step.adam_beta1 = o.adam_beta1;
   step.adam_beta2 = o.adam_beta2;
   step.adam_epsilon = o.adam_epsilon;
-  step.layer_lr_decay = o.layer_lr_decay;
+  step.layer_lr_decay = *o.layer_lr_decay;
   step.lowest_layer = lowest_trained_layer(o, config);
   step.deterministic = !o.no_deterministic;
   step.bucket_bytes = bucket_bytes(o);

@@ -75,9 +75,10 @@ std::vector<size_t> survivors(const std::vector<std::optional<double>>& values,
   return order;
 }
 
-RunLength length_of(const TrainOptions& options, int64_t samples) {
-  return {make_schedule(options, samples).total_steps,
-          options.eval_every.value_or(steps_per_epoch(samples, options.batch_size))};
+RunLength length_of(TrainOptions options, const RecipeFacts& facts) {
+  fill_recipe(options, facts);
+  return {make_schedule(options, facts.samples).total_steps,
+          options.eval_every.value_or(steps_per_epoch(facts.samples, *options.batch_size))};
 }
 
 std::optional<RungValue> value_at(const SweepRun& run, int64_t step) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "train/recipe/recipe.h"
 #include "train/sweep/grid.h"
 
 namespace finetune {
@@ -22,7 +23,7 @@ struct RunLength {
 
   int64_t evaluations() const { return (steps - 1) / interval + 1; }
 };
-RunLength length_of(const TrainOptions& options, int64_t samples);
+RunLength length_of(TrainOptions options, const RecipeFacts& facts);
 
 // Shares of a run's evaluations after which settings are cut to one in `eta`, rounded up, in rising
 // order: 1/eta^K, ..., 1/eta. K is as large as the number of settings and that of the evaluations

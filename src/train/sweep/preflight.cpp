@@ -108,9 +108,9 @@ std::vector<size_t> in_order_of_data(const Grid& grid, std::vector<size_t> runs)
 
 namespace {
 
-int64_t count_samples(const TrainOptions& options, SharedInputs& inputs) {
+RecipeFacts facts_of_data(const TrainOptions& options, SharedInputs& inputs) {
   const std::shared_ptr<Task> task = read_data(options, inputs, false);
-  if (task->eval_set()) return task->train_set().samples.size();
+  if (task->eval_set()) return recipe_facts(*task, open_model(options.model).config);
   throw usage_error("--halving needs evaluation data: give eval or eval-fraction");
 }
 
@@ -121,13 +121,13 @@ std::vector<RunLength> lengths_of(const Grid& grid, SharedInputs& inputs) {
   std::vector<size_t> all(lengths.size());
   std::iota(all.begin(), all.end(), size_t{0});
   std::string key;
-  int64_t samples = 0;
+  RecipeFacts facts;
   for (size_t run : in_order_of_data(grid, all)) {
     const TrainOptions& options = grid.runs[run].options;
     const std::string own = SharedInputs::key(options);
-    if (own != key) samples = count_samples(options, inputs);
+    if (own != key) facts = facts_of_data(options, inputs);
     key = own;
-    lengths[run] = length_of(options, samples);
+    lengths[run] = length_of(options, facts);
   }
   return lengths;
 }

@@ -133,7 +133,7 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
     planned.seconds = forecast.time.total - forecast.time.startup + startup;
     planned.peak = forecast.disk.peak;
     planned.left = forecast.disk.left;
-    evaluations = std::min(evaluations, length_of(options, forecast.samples).evaluations());
+    evaluations = std::min(evaluations, length_of(options, forecast.facts).evaluations());
     plan.left += planned.left;
     most_on_the_way =
         std::max(most_on_the_way, planned.peak - std::min(planned.peak, planned.left));

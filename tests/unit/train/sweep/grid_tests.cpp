@@ -109,7 +109,7 @@ TEST_CASE("draws lie in their range, go on with more of them, and depend on the 
   // Whole numbers, each of which comes.
   std::set<int64_t> sizes;
   for (const SweepRun& run : grid_of("batch-size = { min = 4, max = 7, draws = 4 }\n").runs) {
-    sizes.insert(run.options.batch_size);
+    sizes.insert(*run.options.batch_size);
   }
   CHECK(sizes == std::set<int64_t>{4, 5, 6, 7});
 }
@@ -122,7 +122,7 @@ TEST_CASE("ranges without draws of their own are drawn together") {
   CHECK(grid.options == std::vector<std::string>{"lr", "seed", "dropout"});
   std::set<std::pair<double, double>> points;
   for (const SweepRun& run : grid.runs) {
-    points.emplace(run.options.learning_rate, *run.options.dropout);
+    points.emplace(*run.options.learning_rate, *run.options.dropout);
   }
   CHECK(points.size() == 5);
   // Each option's numbers are its own: another beside it changes none.

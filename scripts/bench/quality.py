@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Runs the missing cells of the quality table, and writes docs/quality.md from all of them.
+
+Run it through quality.sh, which finds the peer's Python. A cell is one system trained on one set of
+data with one seed. A result belongs to the settings that it was made with: where they change, it is run anew.
+"""
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from quality import document, results  # noqa: E402
+from quality.data import SETS  # noqa: E402
+from quality.runs import Machine, Run  # noqa: E402
+from quality.systems import SYSTEMS  # noqa: E402
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="a pretrained BERT, e.g. what scripts/fetch_model.sh prints")
+    parser.add_argument("--binary", default=PROJECT / "build" / "finetune", type=Path)
+    parser.add_argument("--peer-python", default=sys.executable)
+    parser.add_argument("--shared", default=Path(os.environ.get("FINETUNE_SHARED", PROJECT.parent / "shared")), type=Path)
+    parser.add_argument("--scratch", type=Path, help="keeps adapted models between calls")
+    parser.add_argument("--final", action="store_true", help="evaluate on the test files, where there are some")
+    parser.add_argument("--data", default=",".join(SETS), help=f"of {', '.join(SETS)}")
+    parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"of {', '.join(SYSTEMS)}")
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--minutes", type=float, help="begin no cell after so many")
+    parser.add_argument("--results", default=Path(__file__).resolve().parent / "quality" / "results.jsonl", type=Path)
+    parser.add_argument("--output", default=PROJECT / "docs" / "quality.md", type=Path)
+    parser.add_argument("--list", action="store_true", help="print the missing cells and stop")
+    parser.add_argument("--document", action="store_true", help="write the document and stop")
+    return parser.parse_args()
+
+
+def chosen(option, text, known):
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            sys.exit(f"quality: error: {option} {name}: known are {', '.join(known)}")
+    return names
+
+
+def missing_cells(options):
+    """The shortest data first, of each the systems in turn."""
+    known = results.read(options.results)
+    for seed in map(int, options.seeds.split(",")):
+        for data in chosen("--data", options.data, SETS):
+            for name in chosen("--systems", options.systems, SYSTEMS):
+                system = SYSTEMS[name]
+                if not system.takes(SETS[data]) or (system.seedless and seed != 1):
+                    continue
+                if not results.has(known, data, name, seed, options.final, system.settings(SETS[data])):
+                    yield data, name, seed
+
+
+def main():
+    options = parse_arguments()
+    cells = [] if options.document else list(missing_cells(options))
+    if options.list:
+        print("\n".join(f"{data} {system} seed {seed}" for data, system, seed in cells))
+        return
+    if cells and not options.model:
+        sys.exit("quality: error: --model is required to run cells")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        machine = Machine(options, options.scratch or Path(temporary))
+        for number, (data, name, seed) in enumerate(cells):
+            if options.minutes and time.monotonic() - began > 60 * options.minutes:
+                print(f"quality: {len(cells) - number} cells are left", file=sys.stderr)
+                break
+            cell = Run(machine, SETS[data], seed, Path(temporary) / f"cell-{number}").of(SYSTEMS[name])
+            results.add(options.results, data, name, seed, options.final, cell)
+            shown = ", ".join(f"{key} {cell[key]:.4g}" for key in (*SETS[data].metrics, "seconds"))
+            print(f"{number + 1}/{len(cells)} {data} {name} seed {seed}: {shown}", file=sys.stderr, flush=True)
+    document.write(options.output, results.read(options.results))
+
+
+main()

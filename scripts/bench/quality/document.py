@@ -1,0 +1,64 @@
+"""docs/quality.md: the table of all results, written from what is kept."""
+import statistics
+from collections import defaultdict
+
+from quality.data import SETS
+from quality.systems import SYSTEMS
+
+BEGIN, END = "<!-- quality.sh writes from here -->", "<!-- to here -->"
+PERCENT = {"accuracy", "accuracy_seen", "accuracy_unseen"}
+HEADINGS = {"accuracy": "accuracy, %", "f1_macro": "macro F1", "accuracy_seen": "seen merchants, %",
+            "accuracy_unseen": "unseen, %", "exact": "exact match", "f1": "F1"}
+
+
+def mean_and_spread(values, metric):
+    values = [100 * value for value in values] if metric in PERCENT else values
+    digits = 3 if metric == "f1_macro" else 1
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
+
+
+def metrics_of(data):
+    return [*data.metrics, *(["accuracy_seen", "accuracy_unseen"] if data.group else [])]
+
+
+def table(data, cells):
+    metrics = metrics_of(data)
+    lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) + " | seeds | seconds | peak memory |",
+             "|---" * (len(metrics) + 4) + "|"]
+    for name, system in SYSTEMS.items():
+        runs = cells.get(name)
+        if not runs:
+            continue
+        scores = [mean_and_spread([run[m] for run in runs], m) for m in metrics]
+        seconds = f"{statistics.fmean(run['seconds'] for run in runs):,.0f}"
+        adaptation = runs[0].get("adaptation_seconds")
+        if adaptation:
+            seconds += f" (adapt: {adaptation:,.0f})"
+        memory = f"{max(run['memory_mb'] for run in runs):,.0f} MiB"
+        lines.append("| " + " | ".join([system.title, *scores, str(len(runs)), seconds, memory]) + " |")
+    return lines
+
+
+def sections(results):
+    grouped = defaultdict(lambda: defaultdict(list))
+    for line in results:
+        grouped[line["data"], line["final"]][line["system"]].append(line)
+    for name, data in SETS.items():
+        for final in (False, True):
+            cells = grouped.get((name, final))
+            if not cells:
+                continue
+            runs = [run for of_system in cells.values() for run in of_system]
+            machines = sorted({run["machine"] for run in runs})
+            load = max(run["load"] for run in runs)
+            yield [f"## {data.title}", "", f"{'Test' if final else 'Development'} rows; measured on {'; '.join(machines)}; "
+                   f"load average up to {load}.", "", *table(data, cells), ""]
+
+
+def write(path, results):
+    """Replaces what is between the marks."""
+    text = path.read_text(encoding="utf-8")
+    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    body = "\n".join(line for section in sections(results) for line in section)
+    path.write_text(f"{text[:begin]}\n\n{body}\n{text[end:]}", encoding="utf-8")

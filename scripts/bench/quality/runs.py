@@ -1,0 +1,133 @@
+"""Runs one system on one set of data: commands, their time and memory, the predicted labels."""
+import csv
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from quality.data import read_table
+from quality.scores import scores_of
+
+BENCH = Path(__file__).resolve().parent.parent
+ADAPTATION = ["--epochs", 3, "--lr", 5e-4, "--batch-size", 64, "--seed", 1]
+
+
+class Machine:
+    """Programs, the pretrained model and what is kept between cells."""
+
+    def __init__(self, options, scratch):
+        self.options = options
+        self.scratch = scratch
+        scratch.mkdir(parents=True, exist_ok=True)
+
+    def facts(self):
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            model = next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), platform.processor())
+        version = subprocess.run([self.options.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        return {"machine": f"{model}, {len(os.sched_getaffinity(0))} cores", "finetune": version,
+                "load": round(os.getloadavg()[0], 1)}
+
+
+class Run:
+    """One cell. Systems call train(), predict(), peer(), and say which labels came out."""
+
+    def __init__(self, machine, data, seed, directory):
+        self.machine, self.data, self.seed, self.directory = machine, data, seed, directory
+        directory.mkdir()
+        self.train, self.dev = data.prepare(machine.options.shared, directory, machine.options.final)
+        self.seconds = self.memory_mb = 0.0
+        self.notes = {}
+
+    def of(self, system):
+        """The cell's result."""
+        scores = system.run(self)
+        return {**scores, "seconds": self.seconds, "memory_mb": self.memory_mb, "settings": system.settings(self.data),
+                **self.notes, **self.machine.facts()}
+
+    def scores(self, predicted):
+        """Of labels, or of a file of answers."""
+        if self.data.is_questions:
+            return self.question_scores(predicted)
+        return scores_of(read_table(self.dev), predicted, self.seen_groups())
+
+    def seen_groups(self):
+        return {row["group"] for row in read_table(self.train)} if self.data.group else None
+
+    def by_seen(self):
+        """The evaluation rows whose group training has, and the others; nothing where there are no groups."""
+        seen = self.seen_groups()
+        if seen is None:
+            return {}
+        rows = read_table(self.dev)
+        return {"seen": [row for row in rows if row["group"] in seen],
+                "unseen": [row for row in rows if row["group"] not in seen]}
+
+    def adapted_model(self):
+        """The model after `finetune adapt` on the unlabelled texts: made once, its time told apart."""
+        kept = self.machine.scratch / f"adapted-{Path(self.data.unlabelled).parent.name}"
+        if not (kept / "metrics.json").exists():
+            seconds = self.seconds
+            self.call(self.machine.options.binary, "adapt", "--model", self.machine.options.model, "--text",
+                      self.machine.options.shared / "data" / self.data.unlabelled, "--text-column", self.data.texts[0],
+                      *ADAPTATION, "--no-progress", "--resume", "--output", kept)
+            (kept / "seconds").write_text(str(self.seconds - seconds), encoding="utf-8")
+            self.seconds = seconds
+        self.notes["adaptation_seconds"] = float((kept / "seconds").read_text(encoding="utf-8"))
+        return kept / "model"
+
+    def call(self, *command):
+        """Runs a command whose time and memory count; returns what it printed."""
+        command = [str(part) for part in command]
+        began = time.perf_counter()
+        with open(self.directory / "out", "w+", encoding="utf-8") as out, \
+                open(self.directory / "log", "w+", encoding="utf-8", errors="replace") as log:
+            process = subprocess.Popen(command, stdout=out, stderr=log)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            log.seek(0)
+            if process.returncode != 0:
+                sys.exit(f"quality: error: {' '.join(command)}: exit {process.returncode}: {log.read()[-500:]}")
+            out.seek(0)
+            printed = out.read()
+        self.seconds += time.perf_counter() - began
+        self.memory_mb = max(self.memory_mb, usage.ru_maxrss / 1024)
+        return printed
+
+    def columns(self):
+        if self.data.is_questions:
+            return []
+        return ["--text-column", "text", "--label-column", "label",
+                *(["--text-pair-column", "pair"] if len(self.data.texts) > 1 else [])]
+
+    def finetune(self, *arguments, model=None):
+        """finetune train, evaluated at its end; returns the labels, or the file of answers."""
+        output = self.directory / "run"
+        self.call(self.machine.options.binary, "train", "--model", model or self.machine.options.model, "--train", self.train,
+                  "--eval", self.dev, "--output", output, "--seed", self.seed, "--no-progress", *self.columns(), *arguments)
+        return output / "predictions.json" if self.data.is_questions else labels_of(output / "predictions.csv")
+
+    def peer(self, *arguments):
+        """Hugging Face Trainer on the same rows."""
+        predictions = self.directory / "predictions"
+        arguments = ["--model", self.machine.options.model, "--data", self.train, "--eval", self.dev, "--seed", self.seed,
+                     "--predictions", predictions, *self.columns(), *arguments]
+        printed = self.call(self.machine.options.peer_python, BENCH / "hf_peer.py", *arguments)
+        versions = json.loads(printed.splitlines()[-1])
+        self.notes.update({name: versions[name] for name in ("torch", "transformers")})
+        return predictions if self.data.is_questions else predictions.read_text(encoding="utf-8").splitlines()
+
+    def question_scores(self, answers):
+        printed = subprocess.run([self.machine.options.binary, "score", "--data", self.dev, "--predictions", answers, "--json"],
+                                 capture_output=True, text=True, check=True).stdout
+        scores = json.loads(printed)
+        return {"exact": scores["exact"], "f1": scores["f1"]}
+
+
+def labels_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    place = len(rows[0]) - 1 - rows[0][::-1].index("label")  # after the row's own columns
+    return [row[place] for row in rows[1:]]

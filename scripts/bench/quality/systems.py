@@ -1,0 +1,91 @@
+"""The systems of the quality table: what each runs on the data, and with which settings."""
+import json
+
+from quality.data import write_rows
+
+EPOCHS = {"toronto-500": 20, "toronto-4000": 10, "mrpc": 5, "banking77": 5}  # of Hugging Face, as many as `auto` has
+
+
+class System:
+    seedless = False
+
+    def __init__(self, title):
+        self.title = title
+
+    def takes(self, data):
+        return True
+
+    def settings(self, data):
+        """What a result belongs to: another text, and the cell is run anew."""
+        return ""
+
+
+class Baseline(System):
+    """The figures of `finetune check`: majority or n-grams."""
+    seedless = True
+
+    def __init__(self, title, kind):
+        super().__init__(title)
+        self.kind = kind
+
+    def takes(self, data):
+        return not data.is_questions
+
+    def figures(self, run, evaluation):
+        printed = json.loads(run.call(run.machine.options.binary, "check", "--train", run.train, "--eval", evaluation, "--json",
+                                      *run.columns()))
+        return {name: printed[f"baseline_{self.kind}_{name}"] for name in ("accuracy", "f1_macro")}
+
+    def run(self, run):
+        scores = self.figures(run, run.dev)
+        seconds, memory = run.seconds, run.memory_mb
+        for name, rows in run.by_seen().items():
+            part = run.directory / f"{name}.csv"
+            write_rows(part, rows)
+            scores |= {f"accuracy_{name}": self.figures(run, part)["accuracy"], f"rows_{name}": len(rows)}
+        run.seconds, run.memory_mb = seconds, memory
+        return scores
+
+
+class HuggingFace(System):
+    """Trainer with its defaults but batches of 32, in as many epochs as `auto`."""
+
+    def arguments(self, data):
+        more = ["--batch-size", 16, "--max-length", 384] if data.is_questions else ["--batch-size", 32]
+        return ["--lr", 5e-5, "--epochs", EPOCHS.get(data.name, 3), *more]
+
+    def settings(self, data):
+        return " ".join(map(str, self.arguments(data)))
+
+    def run(self, run):
+        return run.scores(run.peer(*self.arguments(run.data)))
+
+
+class Finetune(System):
+    """finetune train with these options; `adapted` on the texts of all rows first, without their labels."""
+
+    def __init__(self, title, *options, adapted=False, only=None):
+        super().__init__(title)
+        self.options, self.adapted, self.only = options, adapted, only
+
+    def takes(self, data):
+        return (not self.adapted or bool(data.unlabelled)) and (self.only is None or self.only(data))
+
+    def settings(self, data):
+        return " ".join(map(str, self.options)) + (" adapted" if self.adapted else "")
+
+    def run(self, run):
+        model = run.adapted_model() if self.adapted else None
+        return run.scores(run.finetune(*self.options, model=model))
+
+
+SYSTEMS = {
+    "majority": Baseline("majority", "majority"),
+    "ngrams": Baseline("linear n-grams", "ngram"),
+    "hugging-face": HuggingFace("Hugging Face Trainer"),
+    "hf": Finetune("finetune, --recipe hf", "--recipe", "hf"),
+    "auto": Finetune("finetune, --recipe auto", "--recipe", "auto"),
+    "auto-adapted": Finetune("finetune, auto after adapt", "--recipe", "auto", adapted=True),
+}
+for name, system in SYSTEMS.items():
+    system.name = name

@@ -1,0 +1,92 @@
+// The recipes' values, and how they fill options that are not given.
+#include "train/recipe/recipe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/text/text.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kMostRate = 1e-3;
+constexpr double kEpochsAtOneRow = 630;  // epochs fall with the root of the rows
+
+// Two significant digits: values that people would write.
+double rounded(double value) {
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 1);
+  return std::round(value / unit) * unit;
+}
+
+// Sets those options that have no value to those of `values`, and calls filled(name, value) and
+// given(name, value).
+template <typename Filled, typename Given>
+void fill(TrainOptions& options, TrainOptions values, Filled filled, Given given) {
+  std::vector<double> numbers;
+  for_each_recipe_option(values,
+                         [&](std::string_view, auto& value) { numbers.push_back(double(*value)); });
+  size_t place = 0;
+  for_each_recipe_option(options, [&](std::string_view name, auto& option) {
+    const double number = numbers[place++];
+    if (option) {
+      given(name, *option);
+      return;
+    }
+    option = std::decay_t<decltype(*option)>(number);
+    filled(name, *option);
+  });
+}
+
+}  // namespace
+
+TrainOptions recipe_hf() {
+  TrainOptions values;
+  values.epochs = 3;
+  values.batch_size = 32;
+  values.learning_rate = 5e-5;
+  values.warmup_ratio = 0.1;
+  values.layer_lr_decay = 1;
+  return values;
+}
+
+TrainOptions recipe_auto(const RecipeFacts& facts) {
+  TrainOptions values = recipe_hf();
+  const double samples = double(std::max<int64_t>(1, facts.samples));
+  values.epochs = std::clamp(std::round(kEpochsAtOneRow / std::sqrt(samples)), 3.0, 30.0);
+  values.batch_size = samples < 20'000 ? 16 : 32;
+  const double width = double(facts.hidden_size) / 384;
+  values.learning_rate = rounded(std::min(kMostRate, 6e-4 / (width * width * width)));
+  return values;
+}
+
+RecipeFacts recipe_facts(const Task& task, const BertConfig& config) {
+  return {task.kind(), task.train_set().samples.size(), config.hidden_size};
+}
+
+TrainOptions with_fixed_recipe(TrainOptions options) {
+  const auto nothing = [](std::string_view, auto) {};
+  if (options.recipe == "hf") fill(options, recipe_hf(), nothing, nothing);
+  return options;
+}
+
+TrainOptions default_options() {
+  return with_fixed_recipe(TrainOptions());
+}
+
+std::string fill_recipe(TrainOptions& options, const RecipeFacts& facts) {
+  std::vector<std::string> filled, given;
+  const auto add_to = [](std::vector<std::string>& words) {
+    return
+        [&words](std::string_view name, auto value) { words.push_back(concat(name, " ", value)); };
+  };
+  fill(options, options.recipe == "hf" ? recipe_hf() : recipe_auto(facts), add_to(filled),
+       add_to(given));
+  if (filled.empty()) return "";
+  return concat("recipe ", options.recipe, ": ", join(filled, ", "),
+                given.empty() ? "" : concat(" (given: ", join(given, ", "), ")"));
+}
+
+}  // namespace finetune

@@ -1,0 +1,47 @@
+// Recipes: what epochs, batch size, learning rate and their like are where nobody gives them.
+// `hf` has the defaults of Hugging Face's examples, whatever the data. `auto` chooses by the number
+// of samples and labels and by the model's width; docs/quality.md has what that was found by.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "model/config.h"
+#include "tasks/task.h"
+#include "train/options/options.h"
+
+namespace finetune {
+
+// What a recipe looks at.
+struct RecipeFacts {
+  TaskKind task = TaskKind::classification;
+  int64_t samples = 0;  // of training: rows, or windows of questions
+  int64_t hidden_size = 0;
+};
+RecipeFacts recipe_facts(const Task& task, const BertConfig& config);
+
+// Options of which the recipe's are set, and no others.
+TrainOptions recipe_hf();
+TrainOptions recipe_auto(const RecipeFacts& facts);
+
+// Calls visit(name, member&) for each option that a recipe decides.
+template <typename Visit>
+void for_each_recipe_option(TrainOptions& options, Visit visit) {
+  visit("epochs", options.epochs);
+  visit("batch-size", options.batch_size);
+  visit("lr", options.learning_rate);
+  visit("warmup-ratio", options.warmup_ratio);
+  visit("layer-lr-decay", options.layer_lr_decay);
+}
+
+// Fills what is not given where the recipe needs no data for it: all of hf, nothing of auto.
+TrainOptions with_fixed_recipe(TrainOptions options);
+// The options of a run that gives none.
+TrainOptions default_options();
+
+// Fills what is left. A line for the log, "recipe auto: epochs 10, lr 5e-4 (given: batch-size 16)";
+// empty where nothing was left.
+std::string fill_recipe(TrainOptions& options, const RecipeFacts& facts);
+
+}  // namespace finetune

@@ -1,0 +1,61 @@
+// Recipes: what they fill, and what they leave as it is.
+#include <doctest/doctest.h>
+
+#include "train/recipe/recipe.h"
+
+namespace finetune {
+namespace {
+
+TrainOptions of_recipe(const char* name) {
+  TrainOptions options;
+  options.recipe = name;
+  return options;
+}
+
+TEST_CASE("Hugging Face's defaults need no data, and what is given stays") {
+  TrainOptions options = of_recipe("hf");
+  options.epochs = 7;
+  const TrainOptions filled = with_fixed_recipe(options);
+  CHECK(*filled.epochs == 7);
+  CHECK(*filled.batch_size == 32);
+  CHECK(*filled.learning_rate == 5e-5);
+  CHECK(*filled.warmup_ratio == 0.1);
+  CHECK(*filled.layer_lr_decay == 1);
+}
+
+TEST_CASE("auto waits for the data") {
+  const TrainOptions options = with_fixed_recipe(of_recipe("auto"));
+  CHECK(!options.epochs);
+  CHECK(!options.learning_rate);
+}
+
+TEST_CASE("auto: few rows are seen more often, wide models learn more slowly") {
+  const auto filled = [](int64_t samples, int64_t hidden) {
+    TrainOptions options = of_recipe("auto");
+    fill_recipe(options, {TaskKind::classification, samples, hidden});
+    return options;
+  };
+  CHECK(*filled(100, 384).epochs > *filled(4000, 384).epochs);
+  CHECK(*filled(4000, 384).epochs > *filled(100'000, 384).epochs);
+  CHECK(*filled(4000, 768).learning_rate < *filled(4000, 384).learning_rate);
+  CHECK(*filled(4000, 1024).learning_rate < *filled(4000, 768).learning_rate);
+  CHECK(*filled(4000, 32).learning_rate <= 1e-3);
+  CHECK(*filled(0, 384).epochs <= 30);
+}
+
+TEST_CASE("what was filled is told, and what was given") {
+  TrainOptions options = of_recipe("auto");
+  options.epochs = 2;
+  options.batch_size = 8;
+  options.warmup_ratio = 0;
+  options.layer_lr_decay = 1;
+  options.learning_rate = 1e-4;
+  CHECK(fill_recipe(options, {TaskKind::classification, 1000, 384}).empty());
+  options.learning_rate.reset();
+  const std::string words = fill_recipe(options, {TaskKind::classification, 1000, 384});
+  CHECK(words.starts_with("recipe auto: lr "));
+  CHECK(words.ends_with("(given: epochs 2, batch-size 8, warmup-ratio 0, layer-lr-decay 1)"));
+}
+
+}  // namespace
+}  // namespace finetune
