@@ -24,6 +24,10 @@ class FileEvaluation : public Evaluation {
   // order; its batches count them through all pieces.
   virtual const SampleSet* next() = 0;
   virtual double share() const = 0;  // of the files, 0 to 1, that next() has given
+
+  // After all samples. `training`: the rows that the model was trained on, files included; none:
+  // they are not known. Errors of theirs are lines of the result.
+  virtual Baselines baselines(const std::optional<TaskOptions>& training);
 };
 
 }  // namespace finetune

@@ -22,6 +22,7 @@
 namespace finetune {
 
 struct TrainingArrays;  // tasks/objective.h
+struct Baselines;       // tasks/baseline.h
 
 enum class TaskKind { classification, qa };
 
@@ -45,6 +46,8 @@ struct TaskOptions {
   bool balanced_class_weights = false;
   double label_smoothing = 0;
   bool ignore_unknown_labels = false;
+  bool baselines = false;       // the rows' labels are kept for baselines()
+  bool ngram_baseline = false;  // so are their texts
   // Of a run that goes on: its labels in order of id, which stay so if they are the data's.
   std::vector<std::string> label_order;
 
@@ -106,6 +109,9 @@ class Task {
   virtual void take_loss_options(const TaskOptions&) {}
 
   virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
+  // Of the evaluation data, by the training data: computed once, and none where there is no such
+  // thing.
+  virtual Baselines baselines();
   virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...
   virtual bool larger_is_better(const std::string& metric) const = 0;
   virtual std::vector<std::string> metric_names() const = 0;  // all that metrics() can give

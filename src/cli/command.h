@@ -16,6 +16,7 @@ void add_tokenize_command(Subcommand program, int& exit_code);
 void add_inspect_command(Subcommand program, int& exit_code);
 void add_convert_command(Subcommand program, int& exit_code);
 void add_bench_command(Subcommand program, int& exit_code);
+void add_check_command(Subcommand program, int& exit_code);
 void add_compare_command(Subcommand program, int& exit_code);
 void add_report_command(Subcommand program, int& exit_code);
 void add_score_command(Subcommand program, int& exit_code);

@@ -21,6 +21,7 @@
 #include "core/log.h"
 #include "core/terminal_line.h"
 #include "core/text/printable.h"
+#include "tasks/classification/ngrams/ngram_process.h"
 
 namespace {
 
@@ -115,6 +116,7 @@ void add_commands(Subcommand program, int& exit_code) {
   add_tokenize_command(program, exit_code);
   add_inspect_command(program, exit_code);
   add_convert_command(program, exit_code);
+  add_check_command(program, exit_code);
   add_compare_command(program, exit_code);
   add_report_command(program, exit_code);
   add_score_command(program, exit_code);
@@ -185,6 +187,7 @@ int run_and_report(std::vector<std::string> arguments, Communicator& world) {
 }  // namespace finetune
 
 int main(int argc, char** argv) {
+  if (const int status = finetune::serve_ngram_process(argc, argv); status >= 0) return status;
   prepare_standard_streams();
   try {
     finetune::Communicator& world = finetune::world();

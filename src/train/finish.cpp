@@ -13,6 +13,7 @@
 #include "distributed/reduce/tree_reduce.h"
 #include "distributed/tensors/held_parts.h"
 #include "engine/export_model.h"
+#include "tasks/baseline.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/record/result_line.h"
@@ -39,6 +40,15 @@ RunIdentity identity_of(const Session& session) {
   return run;
 }
 
+// What simple models make of the evaluation data, beside this one. The other processes wait.
+void add_baselines(const Session& s, Metrics& metrics) {
+  const Baselines found = s.task->baselines();
+  metrics.insert(found.metrics.begin(), found.metrics.end());
+  for (const std::string& line : found.lines) log(line);
+  if (const std::string line = baseline_line(metrics); !line.empty()) log(line);
+  if (const std::string line = baseline_warning(metrics); !line.empty()) log(line);
+}
+
 TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   TrainOutcome outcome;
   outcome.result_line = result_line(identity_of(session), metrics);
@@ -52,6 +62,8 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
     outcome.summary +=
         concat(name, std::string(width - name.size() + 2, ' '), format_number(value), "\n");
   }
+  if (const std::string line = baseline_line(metrics); !line.empty())
+    outcome.summary += line + "\n";
   AssertionReport report = evaluate_assertions(session.assertions, metrics);
   if (const std::string& junit = session.given.junit; !junit.empty()) {
     write_junit(junit, junit_xml("train", session.given.output, report, metrics));
@@ -148,9 +160,13 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     export_model(s.directory->model(), {tensors, s.model.config.source_json, s.task->config_json(),
                                         s.model.tokenizer->files()});
   });
-  if (!s.leads()) return {};
-  write_run_facts(s, sha256);
+  if (!s.leads()) {
+    s.comm.set_timeout(0);  // the baselines are rank 0's, however long they take
+    return {};
+  }
   metrics["peak_memory_mb"] = peak_memory_mb();
+  if (s.has_eval) add_baselines(s, metrics);
+  write_run_facts(s, sha256);
   if (const int64_t peak = s.engine->backend().device_memory().peak; peak > 0) {
     metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
   }

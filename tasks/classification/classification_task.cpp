@@ -72,6 +72,7 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
   } else if (options.balanced_class_weights) {
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
   }
+  if (data_.has_eval && !options.train_files.empty()) majority_ = majority_of(data_, data_.train);
   train_targets_.assign(data_.train.targets.begin(), data_.train.targets.end());
   data_.train.targets = {};
   lines_ = describe_data(data_, options_);
@@ -116,6 +117,14 @@ std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {
   FINETUNE_CHECK(data_.has_eval);
   return std::make_unique<ClassificationEvaluation>(data_, class_weights_, options_.label_smoothing,
                                                     options_.multi_label_separator);
+}
+
+Baselines ClassificationTask::baselines() {
+  if (baselines_) return *baselines_;
+  if (!options_.baselines || !data_.eval.texts || options_.train_files.empty()) return {};
+  const TextRows* train = options_.ngram_baseline ? data_.train.texts.get() : nullptr;
+  baselines_ = baselines_of(data_, majority_, train, *data_.eval.texts);
+  return *baselines_;
 }
 
 std::string ClassificationTask::best_metric() const {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/task.h"
 
@@ -37,6 +39,7 @@ class ClassificationTask final : public Task {
   void take_loss_options(const TaskOptions& options) override;
 
   std::unique_ptr<Evaluation> start_evaluation() override;
+  Baselines baselines() override;
   // As Hugging Face's run_classification: accuracy; micro F1 for multi-label; the mean squared
   // error for regression.
   std::string best_metric() const override;
@@ -50,6 +53,8 @@ class ClassificationTask final : public Task {
   std::vector<float> class_weights_;
   std::vector<float> train_targets_;  // regression: data_.train.targets as training takes them
   std::vector<std::string> lines_;
+  Majority majority_;
+  std::optional<Baselines> baselines_;
 };
 
 // The options of a classification model's training run, from the object `finetune` in its

@@ -16,8 +16,10 @@
 #include "engine/export_model.h"
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
+#include "tasks/baseline.h"
 #include "tasks/registry.h"
 #include "train/record/result_line.h"
+#include "train/record/training_rows.h"
 #include "train/run/evaluation_directory.h"
 #include "train/run/gates.h"
 #include "train/run/junit.h"
@@ -33,6 +35,8 @@ namespace {
 struct EvaluateOptions {
   InferenceOptions inference;
   std::vector<std::string> data;
+  std::vector<std::string> train;
+  bool no_ngram_baseline = false;
   std::string output;
   std::vector<std::string> assertions, baselines, tolerances;
   std::string junit;
@@ -65,7 +69,30 @@ struct Subject {
   FineTuned model;
   std::unique_ptr<FileEvaluation> evaluation;
   std::vector<Assertion> gates;
+  std::optional<TaskOptions> training;  // the rows that it was trained on
 };
+
+// For the baselines. Without --train the run's, if it is known.
+std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject& subject,
+                                         const TaskOptions& evaluated) {
+  if (subject.model.kind != TaskKind::classification || o.no_ngram_baseline) return std::nullopt;
+  TrainingRowsOfModel of_run;
+  if (o.train.empty()) {
+    of_run = training_rows_of(subject.model.model.directory.directory);
+  } else {
+    of_run.options = evaluated;
+    of_run.options->train_files.clear();
+    for (const fs::path file : o.train) of_run.options->train_files.push_back(rereadable(file));
+  }
+  if (!of_run.options) {
+    log("no n-gram baseline: ", of_run.why, "; --train names the rows to train it on");
+    return std::nullopt;
+  }
+  of_run.options->eval_files.clear();
+  of_run.options->max_eval_samples = 0;
+  of_run.options->baselines = of_run.options->ngram_baseline = true;
+  return of_run.options;
+}
 
 std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   check_output(o);
@@ -77,6 +104,9 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   if (o.ignore_unknown_labels) {
     require_option_of(model.kind, "ignore-unknown-labels", o.inference.model);
   }
+  if (o.no_ngram_baseline || !o.train.empty()) {
+    require_option_of(model.kind, "no-ngram-baseline", o.inference.model);
+  }
   TaskOptions options = model.options;
   options.eval_files = {o.data.begin(), o.data.end()};
   // The rules follow the data, as in training: a model of version 2 may be scored on version 1.
@@ -84,9 +114,13 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.max_eval_samples = o.max_samples;
   options.rows = row_options(o.rows, model.kind, o.inference.model);
   options.ignore_unknown_labels = o.ignore_unknown_labels;
+  options.baselines = true;
+  subject->training = training_rows(o, *subject, options);
+  options.ngram_baseline = subject->training.has_value();
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
-  subject->gates =
-      gates_of(o.assertions, o.baselines, o.tolerances, subject->evaluation->metric_names());
+  std::vector<std::string> names = subject->evaluation->metric_names();
+  for (std::string& name : baseline_metric_names(names)) names.push_back(std::move(name));
+  subject->gates = gates_of(o.assertions, o.baselines, o.tolerances, names);
   return subject;
 }
 
@@ -106,6 +140,8 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   add("max-length", i.max_length);
   add("doc-stride", i.doc_stride);
   add("squad-version", i.squad_version);
+  if (!o.train.empty()) items.push_back({"train", o.train});
+  add_other("no-ngram-baseline", o.no_ngram_baseline, false);
   add_other("max-eval-samples", o.max_samples, 0);
   add_other("delimiter", o.rows.delimiter, "auto");
   add_other("encoding", o.rows.encoding, "auto");
@@ -151,6 +187,14 @@ ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gat
   return report.passed ? ExitCode::done : ExitCode::assertion;
 }
 
+void add_baselines(Subject& subject, Metrics& metrics) {
+  Baselines found = subject.evaluation->baselines(subject.training);
+  found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
+  metrics.insert(found.metrics.begin(), found.metrics.end());
+  for (const std::string& line : found.lines) log(line);
+  if (const std::string line = baseline_warning(metrics); !line.empty()) log(line);
+}
+
 void run(const EvaluateOptions& o, int& exit_code) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
@@ -193,6 +237,7 @@ void run(const EvaluateOptions& o, int& exit_code) {
   if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
+  add_baselines(*subject, metrics);
   if (files) {
     evaluation->write_files(files->path());
     write_metrics(files->path() / "metrics.json", metrics);
@@ -205,6 +250,9 @@ void run(const EvaluateOptions& o, int& exit_code) {
   for (const auto& [name, value] : o.json ? Metrics() : metrics) {
     std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');
     write_standard_output(concat(name, padding, " ", format_number(value), "\n"));
+  }
+  if (const std::string line = baseline_line(metrics); !line.empty()) {
+    if (!o.json) write_standard_output(line + "\n");
   }
   code = int64_t(check_gates(o, subject->gates, metrics));
   comm.broadcast(&code, sizeof code, 0);
@@ -228,6 +276,16 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
                1)
       .group("Data");
   bind_row_options(command, o->rows);
+  command
+      .add_option("--train", o->train,
+                  "classification: rows of the n-gram baseline (default: the model's run's)")
+      .type_name("FILE...")
+      .expected(1, 1 << 20)
+      .group("Data");
+  command
+      .add_flag("--no-ngram-baseline", o->no_ngram_baseline,
+                "classification: no linear model on n-grams to compare the result with")
+      .group("Data");
   command
       .add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
                 "count labels the model lacks as wrong")

@@ -188,6 +188,8 @@ TaskOptions task_options(const TrainOptions& o) {
   t.balanced_class_weights = o.class_weights == "balanced";
   t.label_smoothing = o.label_smoothing;
   t.ignore_unknown_labels = o.ignore_unknown_labels;
+  t.baselines = true;
+  t.ngram_baseline = !o.no_ngram_baseline;
   t.doc_stride = o.doc_stride;
   t.n_best = o.n_best;
   t.max_answer_length = o.max_answer_length;

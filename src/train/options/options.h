@@ -71,6 +71,7 @@ struct TrainOptions {
   int64_t early_stopping = 0;
   int64_t log_every = 1;
   bool tensorboard = false;
+  bool no_ngram_baseline = false;
   bool resume = false;
   bool overwrite = false;
   bool reinit_head = false;
@@ -260,6 +261,9 @@ void for_each_option(Options& o, Visit&& visit) {
         o.log_every);
   visit({"tensorboard", evaluation, run, "write event files for TensorBoard into --output, too"},
         o.tensorboard);
+  visit({"no-ngram-baseline", evaluation, run,
+         "classification: no linear model on n-grams to compare the result with"},
+        o.no_ngram_baseline);
 
   visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
   visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);

@@ -3,6 +3,7 @@
 
 #include "core/files/text_file.h"
 #include "core/text/text.h"
+#include "tasks/baseline.h"
 #include "train/report/html.h"
 #include "train/report/page_style.h"
 #include "train/report/sections.h"
@@ -22,10 +23,15 @@ constexpr std::string_view kPolicy =
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n";
 
+std::string baselines_html(const RunRecord& run) {
+  const std::string line = baseline_line(run.metrics);
+  return line.empty() ? "" : concat("<p>Baselines: ", markup_escaped(line, 300), "</p>\n");
+}
+
 std::string run_html(const RunRecord& run, const std::string& name, size_t number, bool open) {
   return concat("<section id=\"run-", number, "\">\n<details class=\"run\"", open ? " open" : "",
                 "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi></h2></summary>\n",
-                facts_html(run), "<h3>Evaluation</h3>\n", evaluation_html(run),
+                facts_html(run), "<h3>Evaluation</h3>\n", baselines_html(run), evaluation_html(run),
                 "</details>\n</section>\n");
 }
 

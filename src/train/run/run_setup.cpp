@@ -10,6 +10,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/plan.h"
+#include "tasks/baseline.h"
 #include "tasks/registry.h"
 #include "train/options/option_values.h"
 #include "train/run/gates.h"
@@ -115,6 +116,7 @@ std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task) 
   add(layout_metric_names(layout));
   if (!task.eval_set()) return names;
   add(task.metric_names());
+  add(baseline_metric_names(task.metric_names()));
   add(evaluation_metric_names());
   return names;
 }

@@ -9,7 +9,8 @@ std::string SharedInputs::key(const TrainOptions& options) {
   std::string key;
   const std::vector<ConfigItem> items = config_items(options);
   for_each_option(options, [&](const OptionInfo& info, const auto&) {
-    const bool is_read = info.group == "Data" || info.group == "Model" || info.group == "Task";
+    const bool is_read = info.group == "Data" || info.group == "Model" || info.group == "Task" ||
+                         info.name == "no-ngram-baseline";
     const bool is_drawn = info.name == "seed" && options.eval_fraction != 0;
     if (!is_read && !is_drawn) return;
     for (const ConfigItem& item : items) {

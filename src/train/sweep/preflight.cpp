@@ -8,6 +8,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "engine/engine.h"
+#include "tasks/baseline.h"
 #include "train/layout/stages.h"
 #include "train/resume.h"
 #include "train/run/run_setup.h"
@@ -81,7 +82,9 @@ std::shared_ptr<Task> read_data(const TrainOptions& options, SharedInputs& input
 }  // namespace
 
 void read_inputs(const TrainOptions& options, SharedInputs& inputs) {
-  read_data(options, inputs, true);
+  const std::shared_ptr<Task> task = read_data(options, inputs, true);
+  // Once, for all processes that find it in their memory.
+  if (task->eval_set()) task->baselines();
 }
 
 InputSums input_sums(const TrainOptions& options, SharedInputs& inputs) {

@@ -5,10 +5,12 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/evaluation/predictor.h"
 #include "tasks/classification/model_options.h"
+#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 
 namespace finetune {
@@ -37,6 +39,7 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
                                                            const BertConfig& config)
     : options_(options),
       tokenizer_(tokenizer),
+      config_(config),
       data_(checked_data(options, config)),
       files_(options.eval_files, options.rows) {
   class_weights_ = stored_class_weights(config, data_.labels.size());
@@ -46,6 +49,7 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
   survey();
   unknown_ = LabelMap(data_.unknown_labels);
   tally_.emplace(data_, class_weights_, options.label_smoothing);
+  if (options.baselines) kept_ = text_rows();
 }
 
 // The next row that can be scored, up to --max-eval-samples of them.
@@ -156,12 +160,35 @@ ClassificationFileEvaluation::Waiting ClassificationFileEvaluation::waiting(cons
   return out;
 }
 
+void ClassificationFileEvaluation::keep_for_baselines(const Row& row, const Waiting& waiting) {
+  if (!kept_) return;
+  try {
+    const std::span<const int32_t> labels =
+        data_.problem == ProblemType::single_label ? std::span(&waiting.label, 1) : waiting.labels;
+    kept_->add(options_.ngram_baseline ? whole_text(row.values, text_) : std::string(), labels,
+               waiting.target);
+  } catch (const Error& error) {
+    log("warning: no baseline: ", error.what());
+    kept_.reset();
+  }
+}
+
+Baselines ClassificationFileEvaluation::baselines(const std::optional<TaskOptions>& training) {
+  if (!kept_) return {};
+  try {
+    return file_baselines({data_, config_, training, *kept_});
+  } catch (const Error& error) {
+    return {{}, {concat("warning: no baseline: ", error.what())}};
+  }
+}
+
 const SampleSet* ClassificationFileEvaluation::next() {
   chunk_.clear();
   Row row;
   while (chunk_.size() < kPredictionChunk && chunk_.bytes() < kMostChunkBytes && next_usable(row)) {
     chunk_.add(row.values);
     waiting_.push_back(waiting(row));
+    keep_for_baselines(row, waiting_.back());
   }
   if (chunk_.size() == 0 && read_ < rows_) {
     throw data_error(files_.first_file().string(), ": the data had ", rows_,

@@ -42,6 +42,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   void add(const PackedBatch& batch, const float* logits) override;
   Metrics metrics() override;
   void write_files(const std::filesystem::path& directory) override;
+  Baselines baselines(const std::optional<TaskOptions>& training) override;
 
  private:
   // A row that waits for its logits: what it says, and its values for predictions.csv.
@@ -56,10 +57,12 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   void survey();
   int32_t id_of(std::string_view name, const Row& row) const;
   Waiting waiting(const Row& row) const;
+  void keep_for_baselines(const Row& row, const Waiting& waiting);
   void score(const Waiting& row, const float* logits, std::string& prediction);
 
   TaskOptions options_;
   const Tokenizer& tokenizer_;
+  const BertConfig& config_;
   ClassificationData data_;  // without samples
   RowFiles files_;
   TextColumns text_;
@@ -76,6 +79,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   std::optional<ClassificationTally> tally_;
   PredictionFormat format_;
   std::optional<AtomicFile> predictions_;
+  std::unique_ptr<TextRows> kept_;  // options.baselines
 };
 
 }  // namespace finetune

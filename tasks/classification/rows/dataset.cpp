@@ -10,6 +10,7 @@
 #include "core/text/text.h"
 #include "data/plan.h"
 #include "tasks/classification/rows/label_column.h"
+#include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/text_columns.h"
 
@@ -151,7 +152,8 @@ std::vector<std::string> unknown_labels(const Source& source, const LabelMap& la
 }
 
 ClassificationSide make_side(const Source& source, const ClassificationData& data,
-                             const TaskOptions& options, const Tokenizer& tokenizer) {
+                             const TaskOptions& options, const Tokenizer& tokenizer,
+                             bool is_training) {
   ClassificationSide side;
   side.rows = source.rows;
   side.dropped = source.dropped;
@@ -183,6 +185,10 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
         side.targets.push_back(*finite_number(label));
         break;
     }
+  }
+  if (options.baselines) {
+    side.texts = text_rows_of(
+        {values, source.text, side, data.problem, is_training, options.ngram_baseline});
   }
   side.set = encode_rows(tokenizer, values, source.text, data.max_length);
   return side;
@@ -275,7 +281,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   }
   if (train) {
     cut(train->rows, options.max_train_samples);
-    data.train = make_side(*train, data, options, tokenizer);
+    data.train = make_side(*train, data, options, tokenizer, true);
     train->table->check_intact();
     train.reset();
   }
@@ -285,7 +291,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
       data.unknown_labels = unknown_labels(*eval, data.labels, options, data.problem);
     }
     data.has_eval = true;
-    data.eval = make_side(*eval, data, options, tokenizer);
+    data.eval = make_side(*eval, data, options, tokenizer, false);
     eval->table->keep(eval->rows);  // until predictions are written, whatever becomes of the file
     data.eval.table = eval->table;
   }

@@ -18,6 +18,8 @@
 
 namespace finetune {
 
+class TextRows;  // tasks/classification/ngrams/text_rows.h
+
 enum class ProblemType { single_label, multi_label, regression };
 
 // Hugging Face's problem_type: "single_label_classification", ...
@@ -33,6 +35,7 @@ struct ClassificationSide {
   int64_t dropped = 0;                 // unusable rows of the files (--skip-bad-rows)
   std::shared_ptr<const Table> table;  // eval alone: predictions.csv repeats its columns of `rows`
   std::vector<uint32_t> rows;          // the table's row of each sample
+  std::shared_ptr<TextRows> texts;     // options.baselines; null too where they cannot be kept
 };
 
 struct ClassificationData {

@@ -1,0 +1,186 @@
+// finetune check: what is worth knowing of rows before training, and the baselines.
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/option_binding.h"
+#include "cli/standard_output.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text/printable.h"
+#include "engine/engine.h"
+#include "tasks/classification/check/check.h"
+#include "tasks/registry.h"
+#include "train/options/options.h"
+#include "train/run/run_setup.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  finetune check --train train.csv --eval dev.csv --label-column category\n"
+    "  finetune check --train train.csv --model minilm --max-length 64    also what is cut\n"
+    "\n"
+    "Nothing is trained but a linear model on n-grams, the figure that a fine-tuned model has to\n"
+    "beat. Findings come most serious first: an error would stop train, a warning spoils or\n"
+    "flatters its result. They do not change the exit code; data that cannot be read do.";
+
+// Options of train that say what the data are.
+constexpr std::string_view kNames[] = {"model",
+                                       "train",
+                                       "eval",
+                                       "eval-fraction",
+                                       "text-column",
+                                       "text-pair-column",
+                                       "label-column",
+                                       "multi-label",
+                                       "regression",
+                                       "max-length",
+                                       "seed",
+                                       "delimiter",
+                                       "encoding",
+                                       "skip-bad-rows",
+                                       "ignore-unknown-labels",
+                                       "no-ngram-baseline",
+                                       "json"};
+
+struct CheckOptions {
+  TrainOptions train;
+};
+
+const char* word_of(FindingLevel level) {
+  return level == FindingLevel::error     ? "error"
+         : level == FindingLevel::warning ? "warning"
+                                          : "note";
+}
+
+const char* name_of_labels(const DataCheck& check) {
+  return check.problem == ProblemType::multi_label ? ", any number a row" : "";
+}
+
+std::string figure(const Metrics& metrics, const std::string& name, bool is_share) {
+  const auto found = metrics.find(name);
+  if (found == metrics.end()) return "-";
+  return is_share ? concat(format_fixed(100 * found->second, 1), " %")
+                  : format_fixed(found->second, 4);
+}
+
+std::string padded(std::string text, size_t width) {
+  const size_t length = count_code_points(text);
+  if (length < width) text.append(width - length, ' ');
+  return text;
+}
+
+// A row a metric: the majority's and the n-grams'.
+std::string baseline_table(const DataCheck& check) {
+  constexpr std::string_view kPrefix = "baseline_majority_";
+  const bool is_regression = check.problem == ProblemType::regression;
+  std::string out =
+      concat(padded("", 16), padded(is_regression ? "mean" : "majority", 12), "n-grams\n");
+  for (const auto& [name, value] : check.baselines) {
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string metric = name.substr(kPrefix.size());
+    const bool is_share = !is_regression && metric != "mcc";
+    out += concat(padded(metric, 16), padded(figure(check.baselines, name, is_share), 12),
+                  figure(check.baselines, "baseline_ngram_" + metric, is_share), "\n");
+  }
+  return out;
+}
+
+std::string text_of(const DataCheck& check) {
+  std::string out = concat("train: ", counted(check.train_rows, "row", "rows"));
+  if (check.problem != ProblemType::regression) {
+    out += concat(", ", counted(check.labels, "label", "labels"), name_of_labels(check));
+  }
+  if (check.eval_rows > 0) out += concat("; eval: ", counted(check.eval_rows, "row", "rows"));
+  if (check.held_out_rows > 0) {
+    out += concat("; the baselines are measured on ", check.held_out_rows,
+                  " of them that are held out");
+  }
+  out += "\n";
+  if (!check.baselines.empty()) out += concat("\n", baseline_table(check));
+  for (const std::string& line : check.lines) out += line + "\n";
+  out += "\n";
+  for (const Finding& finding : check.findings) {
+    out += concat(padded(word_of(finding.level), 9), printable_message(finding.text), "\n");
+  }
+  if (check.findings.empty()) out += "nothing that is worth a warning\n";
+  return out;
+}
+
+std::string json_of(const DataCheck& check) {
+  nlohmann::ordered_json out = {{"train_rows", check.train_rows}};
+  if (check.eval_rows > 0) out["eval_rows"] = check.eval_rows;
+  if (check.held_out_rows > 0) out["held_out_rows"] = check.held_out_rows;
+  if (check.problem != ProblemType::regression) out["labels"] = check.labels;
+  for (const auto& [name, value] : check.baselines) out[name] = value;
+  out["findings"] = nlohmann::ordered_json::array();
+  for (const Finding& finding : check.findings) {
+    out["findings"].push_back({{"level", word_of(finding.level)},
+                               {"kind", finding.kind},
+                               {"count", finding.count},
+                               {"text", finding.text}});
+  }
+  return printable_json(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
+}
+
+TaskOptions checked_options(const TrainOptions& o) {
+  if (o.train.empty()) throw usage_error("--train is required: one or more data files");
+  if (!o.eval.empty() && o.eval_fraction != 0) {
+    throw usage_error("--eval and --eval-fraction exclude each other");
+  }
+  if (o.regression && !o.multi_label.empty()) {
+    throw usage_error("--regression and --multi-label exclude each other");
+  }
+  require_encoding(o.encoding);
+  const DataFiles files = open_data(o);
+  for (const InputFile& file : files.all()) {
+    if (task_of_data(file) != TaskKind::classification) {
+      throw usage_error(file.name.string(),
+                        ": holds questions; check is for classification and "
+                        "regression");
+    }
+  }
+  TaskOptions options = task_options(o);
+  options.train_files = files.train;
+  options.eval_files = files.eval;
+  return options;
+}
+
+void check(const TrainOptions& o) {
+  const TaskOptions options = checked_options(o);
+  ModelFiles model;
+  int64_t max_length = 0;
+  if (!o.model.empty()) {
+    model = open_model(o.model);
+    max_length =
+        checked_max_length(options.max_length, model.config, !options.text_pair_column.empty());
+  } else if (o.max_length) {
+    throw usage_error("--max-length needs --model, whose tokens it counts");
+  }
+  const DataCheck result = check_data(options, model.tokenizer.get(), max_length);
+  open_console(o.quiet);
+  write_standard_output(o.json ? json_of(result) : text_of(result));
+}
+
+}  // namespace
+
+void add_check_command(Subcommand program, int&) {
+  const Subcommand command = program.add_subcommand(
+      "check", "Rows before training: baselines, and what would spoil the result");
+  auto o = std::make_shared<CheckOptions>();
+  OptionBinder bind(command);
+  for_each_option(o->train, [&](OptionInfo info, auto& value) {
+    if (std::find(std::begin(kNames), std::end(kNames), info.name) == std::end(kNames)) return;
+    if (info.name == "model") info.help = "for its tokenizer: texts that are cut";
+    if (info.name == "json") info.help = "print one JSON object on one line";
+    bind(info, value);
+  });
+  command.footer(kExamples);
+  command.callback([o] { check(o->train); });
+}
+
+}  // namespace finetune

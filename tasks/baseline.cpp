@@ -1,0 +1,85 @@
+// Names of the baselines' metrics, and the line that compares them.
+#include "tasks/baseline.h"
+
+#include <optional>
+
+#include "core/text/text.h"
+#include "tasks/file_evaluation.h"
+
+namespace finetune {
+namespace {
+
+struct Compared {
+  std::string name;  // without eval_
+  bool is_share = true;
+  bool larger_is_better = true;
+  double majority = 0, model = 0;
+  std::optional<double> ngrams;
+};
+
+// By the metric that chooses a task's best model.
+std::optional<Compared> compared(const Metrics& metrics) {
+  Compared out;
+  if (metrics.contains("eval_mse")) {
+    out = {.name = "mse", .is_share = false, .larger_is_better = false, .ngrams = {}};
+  } else {
+    out.name = metrics.contains("eval_mcc") ? "accuracy" : "f1_micro";
+  }
+  const auto find = [&](const char* prefix) -> std::optional<double> {
+    const auto found = metrics.find(concat(prefix, out.name));
+    return found == metrics.end() ? std::nullopt : std::optional(found->second);
+  };
+  const auto model = find("eval_"), majority = find("baseline_majority_");
+  if (!model || !majority) return std::nullopt;
+  out.model = *model;
+  out.majority = *majority;
+  out.ngrams = find("baseline_ngram_");
+  return out;
+}
+
+std::string shown(const Compared& c, double value) {
+  return c.is_share ? format_fixed(100 * value, 1) + " %" : format_fixed(value, 4);
+}
+
+}  // namespace
+
+Baselines Task::baselines() {
+  return {};
+}
+
+Baselines FileEvaluation::baselines(const std::optional<TaskOptions>&) {
+  return {};
+}
+
+std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names) {
+  constexpr std::string_view kEvalPrefix = "eval_";
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kEvalPrefix) || name == "eval_loss") continue;
+    for (const char* baseline : {"baseline_majority_", "baseline_ngram_"}) {
+      out.push_back(baseline + name.substr(kEvalPrefix.size()));
+    }
+  }
+  if (!out.empty()) out.emplace_back("baseline_ngram_runtime");
+  return out;
+}
+
+std::string baseline_line(const Metrics& metrics) {
+  const std::optional<Compared> c = compared(metrics);
+  if (!c) return "";
+  return concat(c->is_share ? "majority " : "mean ", shown(*c, c->majority),
+                c->ngrams ? concat(", n-grams ", shown(*c, *c->ngrams)) : "", ", this model ",
+                shown(*c, c->model), " (", c->name, ")");
+}
+
+std::string baseline_warning(const Metrics& metrics) {
+  const std::optional<Compared> c = compared(metrics);
+  if (!c || !c->ngrams) return "";
+  const bool worse = c->larger_is_better ? c->model < *c->ngrams : c->model > *c->ngrams;
+  if (!worse) return "";
+  return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
+                shown(*c, *c->ngrams), " beside ", shown(*c, c->model),
+                ": try more --epochs, a larger --lr, or a model that knows the data's language");
+}
+
+}  // namespace finetune

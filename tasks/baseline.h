@@ -1,0 +1,27 @@
+// What simple models make of the same rows, to compare a fine-tuned one with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace finetune {
+
+// "baseline_majority_accuracy", "baseline_ngram_accuracy", ...: for each metric of the task's
+// evaluation but its loss; with "baseline_ngram_runtime", in seconds.
+struct Baselines {
+  Metrics metrics;
+  std::vector<std::string> lines;  // for the log: what was computed, or why not
+};
+
+// All names that such metrics may have, for a task that evaluates by `names`.
+std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names);
+
+// "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)", from a run's or an evaluation's
+// metrics; empty where there is nothing to compare with.
+std::string baseline_line(const Metrics& metrics);
+// Where the n-grams are better: a line that says so and what to try; else empty.
+std::string baseline_warning(const Metrics& metrics);
+
+}  // namespace finetune

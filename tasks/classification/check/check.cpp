@@ -1,0 +1,119 @@
+// Looks for everything, and trains the baselines on what training would see.
+#include "tasks/classification/check/check.h"
+
+#include <algorithm>
+
+#include "data/plan.h"
+#include "tasks/classification/ngrams/baselines.h"
+#include "tasks/classification/rows/row_labels.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kHeldOut = 0.1;  // without evaluation data
+
+// Some rows of a side as a task has them.
+struct Part {
+  ClassificationSide side;
+  std::vector<RowValues> rows;
+};
+
+Part part_of(const CheckedData& data, const CheckedSide& checked, const LabelMap& unknown,
+             const std::vector<uint32_t>* places) {
+  Part part;
+  const auto id_of = [&](std::string_view name) {
+    const int32_t id = data.labels.find(name);
+    return id >= 0 ? id : int32_t(data.labels.size()) + unknown.find(name);
+  };
+  const size_t count = places ? places->size() : checked.size();
+  for (size_t k = 0; k < count; ++k) {
+    const size_t i = places ? (*places)[k] : k;
+    part.rows.push_back(checked.values(i));
+    if (data.problem == ProblemType::regression) {
+      part.side.targets.push_back(*finite_number(checked.labels[i]));
+      continue;
+    }
+    std::vector<int32_t> ids;
+    for_each_label(checked.labels[i], data.problem, data.options,
+                   [&](std::string_view name) { ids.push_back(id_of(name)); });
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    if (data.problem == ProblemType::single_label)
+      part.side.labels.push_back(ids.at(0));
+    else
+      part.side.label_sets.push_back(ids);
+  }
+  return part;
+}
+
+std::vector<std::string> unknown_labels(const CheckedData& data) {
+  std::vector<std::string> unknown;
+  if (data.problem == ProblemType::regression) return unknown;
+  for (std::string_view value : data.eval.labels) {
+    for_each_label(value, data.problem, data.options, [&](std::string_view name) {
+      if (data.labels.find(name) < 0) unknown.emplace_back(name);
+    });
+  }
+  std::sort(unknown.begin(), unknown.end());
+  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
+  return unknown;
+}
+
+void add_baselines(const CheckedData& checked, DataCheck& out) {
+  ClassificationData data;
+  data.problem = checked.problem;
+  data.labels = checked.labels;
+  data.unknown_labels = unknown_labels(checked);
+  const LabelMap unknown(data.unknown_labels);
+  HoldOut parts;
+  if (!checked.has_eval) {
+    const double share =
+        checked.options.eval_fraction > 0 ? checked.options.eval_fraction : kHeldOut;
+    parts = hold_out(int64_t(checked.train.size()), share, checked.options.seed);
+    if (parts.train.empty() || parts.eval.empty()) return;
+    out.held_out_rows = int64_t(parts.eval.size());
+  }
+  const auto rows_of = [&](const Part& part, const TextColumns& columns, bool is_training) {
+    return text_rows_of(
+        {part.rows, columns, part.side, data.problem, is_training, checked.options.ngram_baseline});
+  };
+  const Part train =
+      part_of(checked, checked.train, unknown, checked.has_eval ? nullptr : &parts.train);
+  const CheckedSide& evaluated = checked.has_eval ? checked.eval : checked.train;
+  const Part eval = part_of(checked, evaluated, unknown, checked.has_eval ? nullptr : &parts.eval);
+  const auto train_rows = rows_of(train, checked.train.text, true),
+             eval_rows = rows_of(eval, evaluated.text, false);
+  if (!train_rows || !eval_rows) return;
+  Baselines found =
+      baselines_of(data, majority_of(data, train.side),
+                   checked.options.ngram_baseline ? train_rows.get() : nullptr, *eval_rows);
+  out.baselines = std::move(found.metrics);
+  out.lines = std::move(found.lines);
+}
+
+}  // namespace
+
+DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int64_t max_length) {
+  const CheckedData data = read_checked_data(options);
+  DataCheck out;
+  out.problem = data.problem;
+  out.train_rows = int64_t(data.train.size());
+  out.eval_rows = int64_t(data.eval.size());
+  out.labels = data.labels.size();
+  for (const auto find :
+       {find_faulty_rows, find_label_faults, find_overlap, find_labels_in_texts,
+        find_telling_columns, find_equal_texts, find_label_shift, find_rare_labels}) {
+    find(data, out.findings);
+  }
+  if (tokenizer) find_cut_texts(data, *tokenizer, max_length, out.findings);
+  std::stable_sort(out.findings.begin(), out.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.level < b.level; });
+  const bool learnable =
+      std::none_of(out.findings.begin(), out.findings.end(), [](const Finding& finding) {
+        return finding.kind == "one-class" || finding.kind == "one-value";
+      });
+  if (learnable) add_baselines(data, out);
+  return out;
+}
+
+}  // namespace finetune

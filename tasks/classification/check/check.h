@@ -1,0 +1,25 @@
+// Everything that `finetune check` says of rows: what is there, the baselines, the findings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tasks/classification/check/findings.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+struct DataCheck {
+  ProblemType problem = ProblemType::single_label;
+  int64_t train_rows = 0, eval_rows = 0, labels = 0;
+  int64_t held_out_rows = 0;  // without evaluation data: for the baselines, of the training rows
+  Metrics baselines;
+  std::vector<std::string> lines;  // about the baselines
+  Findings findings;               // the most serious first
+};
+
+// `tokenizer` null: nobody looks for texts that are cut at `max_length`. `options.train_files` are
+// there; options.ngram_baseline says whether the n-grams are trained. Error(data), Error(usage).
+DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int64_t max_length);
+
+}  // namespace finetune

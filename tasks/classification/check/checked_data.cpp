@@ -1,0 +1,63 @@
+// Reads tables, and puts aside the rows that training could not use.
+#include "tasks/classification/check/checked_data.h"
+
+#include <functional>
+
+#include "core/error.h"
+#include "tasks/classification/ngrams/baselines.h"
+#include "tasks/classification/rows/row_labels.h"
+
+namespace finetune {
+namespace {
+
+CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& options,
+                      ProblemType problem) {
+  CheckedSide side;
+  side.table = std::make_shared<Table>(read_table(files, options.rows));
+  const Table& table = *side.table;
+  const std::filesystem::path& file = table.files().front();
+  side.text = find_text_columns(table.columns(), file, options);
+  side.label = find_column(table.columns(), options.label_column, file, "--label-column");
+  side.faulty = table.skipped_rows();
+  for (uint32_t i = 0; i < table.rows().size(); ++i) {
+    const Table::Row& row = table.rows()[i];
+    const auto fault =
+        row_fault(row.values, table.columns(), side.text, side.label, options, problem);
+    if (fault) {
+      if (side.first_fault.empty()) side.first_fault = concat(table.where(row), ": ", *fault);
+      ++side.faulty;
+      continue;
+    }
+    side.rows.push_back(i);
+    side.labels.push_back(row.values[side.label]);
+    side.texts.push_back(whole_text(row.values, side.text));
+    side.text_sums.push_back(std::hash<std::string_view>()(trim(side.texts.back())));
+  }
+  if (side.rows.empty()) {
+    throw data_error(file.string(), ": no usable row",
+                     side.first_fault.empty() ? "" : concat(" (", side.first_fault, ")"));
+  }
+  return side;
+}
+
+}  // namespace
+
+CheckedData read_checked_data(const TaskOptions& options) {
+  CheckedData data;
+  data.options = options;
+  data.problem = problem_type(options);
+  check_problem_options(options, data.problem);
+  data.train = read_side(options.train_files, options, data.problem);
+  data.has_eval = !options.eval_files.empty();
+  if (data.has_eval) data.eval = read_side(options.eval_files, options, data.problem);
+  if (data.problem == ProblemType::regression) return data;
+  std::vector<std::string_view> values;
+  for (std::string_view label : data.train.labels) {
+    for_each_label(label, data.problem, options,
+                   [&](std::string_view name) { values.push_back(name); });
+  }
+  data.labels = LabelMap::from_values(values);
+  return data;
+}
+
+}  // namespace finetune

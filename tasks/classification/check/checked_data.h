@@ -1,0 +1,42 @@
+// The rows of classification as `finetune check` looks at them: nothing in them is an error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/text_columns.h"
+
+namespace finetune {
+
+// One side of the data. `rows` are those that can be used; texts and labels have one for each.
+struct CheckedSide {
+  std::shared_ptr<const Table> table;
+  TextColumns text;
+  size_t label = 0;  // its column
+  std::vector<uint32_t> rows;
+  std::vector<std::string> texts;        // joined, with the pair
+  std::vector<std::string_view> labels;  // as written
+  std::vector<uint64_t> text_sums;       // equal for equal texts
+  int64_t faulty = 0;                    // rows that training would stop at
+  std::string first_fault;               // "train.csv:118: column 'text' is empty"
+
+  size_t size() const { return rows.size(); }
+  RowValues values(size_t i) const { return table->rows()[rows[i]].values; }
+};
+
+struct CheckedData {
+  TaskOptions options;
+  ProblemType problem = ProblemType::single_label;
+  CheckedSide train, eval;
+  bool has_eval = false;  // given, not held out
+  LabelMap labels;        // of training; empty for regression
+};
+
+// Error(data) for files that cannot be read and columns that are not there, Error(usage) for
+// options that contradict each other. `options.train_files` are there.
+CheckedData read_checked_data(const TaskOptions& options);
+
+}  // namespace finetune

@@ -1,0 +1,95 @@
+// Findings about what gives the label away: other columns, and the text itself.
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/text/text.h"
+#include "tasks/classification/check/findings.h"
+
+namespace finetune {
+namespace {
+
+constexpr double kTelling = 0.95;     // share of rows that a column's other rows are right for
+constexpr double kLeastGain = 0.5;    // of what the majority leaves wrong
+constexpr double kLabelInText = 0.5;  // share of rows
+constexpr size_t kShortestLabel = 3;  // bytes, to be looked for in a text
+
+using Counts = std::unordered_map<std::string_view, int64_t>;
+
+// The most frequent label of some rows with one of `own` left out, or the second where that makes
+// another the most frequent: whether it is still `own`.
+bool others_say(const Counts& counts, std::string_view own) {
+  const int64_t rest = counts.at(own) - 1;
+  if (rest == 0) return false;
+  return std::none_of(counts.begin(), counts.end(), [&](const auto& other) {
+    return other.first != own && other.second >= rest;
+  });
+}
+
+// Rows whose label the other rows with the same value in this column would give.
+int64_t rows_told(const CheckedSide& side, size_t column) {
+  std::unordered_map<std::string_view, Counts> values;
+  for (size_t i = 0; i < side.size(); ++i) ++values[side.values(i)[column]][side.labels[i]];
+  int64_t told = 0;
+  for (const auto& [value, counts] : values) {
+    for (const auto& [label, count] : counts) {
+      if (others_say(counts, label)) told += count;
+    }
+  }
+  return told;
+}
+
+int64_t rows_of_majority(const CheckedSide& side) {
+  Counts counts;
+  int64_t most = 0;
+  for (std::string_view label : side.labels) most = std::max(most, ++counts[label]);
+  return most;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+  return out;
+}
+
+}  // namespace
+
+void find_telling_columns(const CheckedData& data, Findings& out) {
+  if (data.problem == ProblemType::regression) return;
+  const CheckedSide& side = data.train;
+  const auto rows = double(side.size()), majority = double(rows_of_majority(side));
+  const std::vector<std::string>& columns = side.table->columns();
+  for (size_t column = 0; column < columns.size(); ++column) {
+    const bool is_text =
+        std::find(side.text.text.begin(), side.text.text.end(), column) != side.text.text.end() ||
+        side.text.pair == column;
+    const bool is_only_text = is_text && side.text.text.size() == 1 && !side.text.pair;
+    if (column == side.label || is_only_text) continue;
+    const int64_t told = rows_told(side, column);
+    const double gain = (double(told) - majority) / std::max(1.0, rows - majority);
+    if (double(told) < kTelling * rows || gain < kLeastGain) continue;
+    out.push_back({is_text ? FindingLevel::warning : FindingLevel::note, "telling-column",
+                   concat("column ", in_quotes(columns[column]), " tells the label of ",
+                          percent(told, int64_t(side.size())), " of the rows",
+                          is_text ? ", and is part of the text: will it be known of new rows?"
+                                  : ", and is not part of the text; take it in only if it is known "
+                                    "of new rows"),
+                   told});
+  }
+}
+
+void find_labels_in_texts(const CheckedData& data, Findings& out) {
+  if (data.problem != ProblemType::single_label) return;
+  const CheckedSide& side = data.train;
+  int64_t rows = 0;
+  for (size_t i = 0; i < side.size(); ++i) {
+    if (side.labels[i].size() < kShortestLabel) continue;
+    rows += lower_case(side.texts[i]).find(lower_case(side.labels[i])) != std::string::npos;
+  }
+  if (double(rows) < kLabelInText * double(side.size())) return;
+  out.push_back({FindingLevel::warning, "label-in-text",
+                 concat(percent(rows, int64_t(side.size())),
+                        " of the texts contain their own label: will those of new rows?"),
+                 rows});
+}
+
+}  // namespace finetune

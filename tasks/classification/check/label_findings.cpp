@@ -1,0 +1,175 @@
+// Findings about labels: too few, too many, unknown, rare, or shifted.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+#include "core/text/text.h"
+#include "tasks/classification/check/findings.h"
+#include "tasks/classification/rows/row_labels.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kFewRows = 10;        // of a class, from which little can be learnt
+constexpr size_t kMostNamed = 5;        // labels in a line
+constexpr double kLopsidedShare = 0.9;  // of one label, from which accuracy says little
+
+std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& side) {
+  std::vector<int64_t> counts(size_t(data.labels.size()));
+  for (std::string_view value : side.labels) {
+    for_each_label(value, data.problem, data.options, [&](std::string_view name) {
+      if (const int32_t id = data.labels.find(name); id >= 0) ++counts[size_t(id)];
+    });
+  }
+  return counts;
+}
+
+std::string named(const std::vector<std::string>& labels) {
+  std::vector<std::string> quoted;
+  for (const std::string& label : labels) quoted.push_back(in_quotes(label));
+  return join_some(quoted, kMostNamed);
+}
+
+void find_unknown_labels(const CheckedData& data, Findings& out) {
+  std::map<std::string_view, int64_t> unknown;
+  int64_t rows = 0;
+  for (std::string_view value : data.eval.labels) {
+    bool known = true;
+    for_each_label(value, data.problem, data.options, [&](std::string_view name) {
+      if (data.labels.find(name) >= 0) return;
+      ++unknown[name];
+      known = false;
+    });
+    rows += !known;
+  }
+  if (rows == 0) return;
+  std::vector<std::string> names;
+  for (const auto& [name, count] : unknown) names.emplace_back(name);
+  const bool ignored = data.options.ignore_unknown_labels;
+  out.push_back(
+      {ignored ? FindingLevel::warning : FindingLevel::error, "unknown-labels",
+       concat(counted(rows, "row", "rows"), " of the evaluation data (",
+              percent(rows, int64_t(data.eval.size())), ") ",
+              rows == 1 ? "has a label" : "have labels", " that training has not: ", named(names),
+              ignored ? "; they count as wrong" : "; add rows of them, or --ignore-unknown-labels"),
+       rows});
+}
+
+bool labels_are_numbers(const LabelMap& labels) {
+  return std::all_of(labels.names().begin(), labels.names().end(),
+                     [](const std::string& name) { return finite_number(name).has_value(); });
+}
+
+void find_constant_numbers(const CheckedData& data, Findings& out) {
+  const auto& labels = data.train.labels;
+  const bool constant = std::all_of(labels.begin(), labels.end(), [&](std::string_view value) {
+    return *finite_number(value) == *finite_number(labels.front());
+  });
+  if (!constant) return;
+  out.push_back(
+      {FindingLevel::error, "one-value",
+       concat("every row has the number ", trim(labels.front()), ": there is nothing to learn"),
+       int64_t(labels.size())});
+}
+
+}  // namespace
+
+void find_label_faults(const CheckedData& data, Findings& out) {
+  const auto rows = int64_t(data.train.size());
+  if (data.problem == ProblemType::regression) return find_constant_numbers(data, out);
+  const int64_t labels = data.labels.size();
+  if (labels < (data.problem == ProblemType::single_label ? 2 : 1)) {
+    out.push_back({FindingLevel::error, "one-class",
+                   concat("column ", in_quotes(data.options.label_column), " has ",
+                          counted(labels, "class", "classes"),
+                          "; training needs at least two; is it the right --label-column?"),
+                   labels});
+    return;
+  }
+  if (data.has_eval) find_unknown_labels(data, out);
+  if (data.problem != ProblemType::single_label) return;
+  const bool numbers = labels_are_numbers(data.labels);
+  if (2 * labels > rows) {
+    out.push_back(
+        {FindingLevel::warning, "class-per-row",
+         concat(labels, " classes in ", counted(rows, "row", "rows"), ", nearly one each: ",
+                numbers ? "if these are amounts or scores, give --regression"
+                        : "is it the right --label-column?"),
+         labels});
+  } else if (numbers && labels > 20) {
+    out.push_back(
+        {FindingLevel::note, "numbers",
+         concat("the ", labels, " classes are all numbers: if they are amounts or scores ",
+                "and no codes, give --regression"),
+         labels});
+  }
+}
+
+void find_rare_labels(const CheckedData& data, Findings& out) {
+  if (data.problem == ProblemType::regression) return;
+  const std::vector<int64_t> counts = rows_of_labels(data, data.train);
+  std::vector<std::string> rare;
+  int64_t single = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] >= kFewRows) continue;
+    rare.push_back(data.labels.names()[i]);
+    single += counts[i] == 1;
+  }
+  const auto rows = int64_t(data.train.size());
+  if (!rare.empty() && 2 * data.labels.size() <= rows) {
+    out.push_back({FindingLevel::warning, "rare-labels",
+                   concat(rare.size(), " of ", data.labels.size(), " classes ",
+                          rare.size() == 1 ? "has" : "have", " fewer than ", kFewRows, " rows",
+                          single > 0 ? concat(", ", single, " of them one row") : "", ": ",
+                          named(rare), "; join them to others, or add rows"),
+                   int64_t(rare.size())});
+  }
+  if (data.problem != ProblemType::single_label || counts.size() < 2) return;
+  const auto most = std::max_element(counts.begin(), counts.end());
+  if (double(*most) < kLopsidedShare * double(rows)) return;
+  out.push_back({FindingLevel::warning, "one-large-class",
+                 concat(percent(*most, rows), " of the rows are ",
+                        in_quotes(data.labels.names()[size_t(most - counts.begin())]),
+                        ": accuracy says little; look at eval_f1_macro, --best-metric f1_macro, ",
+                        "--class-weights balanced"),
+                 *most});
+}
+
+void find_label_shift(const CheckedData& data, Findings& out) {
+  if (!data.has_eval || data.problem == ProblemType::regression) return;
+  const std::vector<int64_t> train = rows_of_labels(data, data.train),
+                             eval = rows_of_labels(data, data.eval);
+  const auto n = double(data.train.size()), m = double(data.eval.size());
+  double distance = 0, by_chance = 0, largest = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < train.size(); ++i) {
+    const double p = double(train[i]) / n, q = double(eval[i]) / m;
+    const double all = double(train[i] + eval[i]) / (n + m);
+    distance += std::abs(p - q) / 2;
+    // Of two samples of one distribution the mean of |p - q| is that of a normal distribution.
+    by_chance += std::sqrt(2 / 3.141592653589793 * all * (1 - all) * (1 / n + 1 / m)) / 2;
+    if (std::abs(p - q) <= largest) continue;
+    largest = std::abs(p - q);
+    at = i;
+  }
+  if (distance < 2 * by_chance + 0.02) return;
+  out.push_back(
+      {FindingLevel::warning, "label-shift",
+       concat("labels are distributed otherwise in the evaluation data: ",
+              format_fixed(100 * distance, 1), " % of the rows would have to change (",
+              format_fixed(100 * by_chance, 1), " % by chance), most of all ",
+              in_quotes(data.labels.names()[at]), " (", percent(train[at], int64_t(n)), ", there ",
+              percent(eval[at], int64_t(m)), "); draw both from one file, --eval-fraction"),
+       int64_t(std::lround(distance * m))});
+}
+
+std::string counted(int64_t count, const char* one, const char* many) {
+  return concat(count, " ", count == 1 ? one : many);
+}
+
+std::string percent(int64_t count, int64_t of) {
+  return concat(format_fixed(100.0 * double(count) / double(std::max<int64_t>(1, of)), 1), " %");
+}
+
+}  // namespace finetune

@@ -1,0 +1,148 @@
+// Findings about texts: equal ones, those that both files have, those that are cut.
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "core/text/text.h"
+#include "tasks/classification/check/findings.h"
+
+namespace finetune {
+namespace {
+
+constexpr size_t kLongestShown = 60;  // bytes of a text in a line
+constexpr int64_t kFewOf = 1000;      // one row in more is worth a note
+
+// The rows of a side, those of equal texts beside each other, otherwise as they are in the file.
+std::vector<uint32_t> by_text(const CheckedSide& side) {
+  std::vector<uint32_t> order(side.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return side.text_sums[a] < side.text_sums[b]; });
+  return order;
+}
+
+// A handful in a large file spoils nothing.
+FindingLevel level_of(int64_t rows, int64_t of) {
+  return rows * kFewOf >= of ? FindingLevel::warning : FindingLevel::note;
+}
+
+// Rows that the most frequent label of their text is right for.
+int64_t most_frequent(const CheckedSide& side, std::span<const uint32_t> rows) {
+  std::unordered_map<std::string_view, int64_t> counts;
+  int64_t most = 0;
+  for (uint32_t row : rows) most = std::max(most, ++counts[side.labels[row]]);
+  return most;
+}
+
+}  // namespace
+
+void find_faulty_rows(const CheckedData& data, Findings& out) {
+  const auto find = [&](const CheckedSide& side, const char* name) {
+    if (side.faulty == 0) return;
+    const bool dropped = data.options.rows.skip_bad_rows;
+    out.push_back(
+        {dropped ? FindingLevel::note : FindingLevel::error, "faulty-rows",
+         concat(counted(side.faulty, "row", "rows"), " of ", name, " cannot be used",
+                side.first_fault.empty() ? "" : concat(", the first is ", side.first_fault),
+                dropped ? "; --skip-bad-rows drops them"
+                        : "; mend them, or drop them with --skip-bad-rows"),
+         side.faulty});
+  };
+  find(data.train, "training");
+  if (data.has_eval) find(data.eval, "evaluation");
+}
+
+void find_equal_texts(const CheckedData& data, Findings& out) {
+  const CheckedSide& side = data.train;
+  const std::vector<uint32_t> order = by_text(side);
+  int64_t repeated = 0, texts = 0, rows = 0, right = 0;
+  uint32_t first = UINT32_MAX;
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin + 1;
+    while (end < order.size() && side.text_sums[order[end]] == side.text_sums[order[begin]]) ++end;
+    const std::span<const uint32_t> equal(&order[begin], end - begin);
+    const int64_t most = most_frequent(side, equal);
+    right += most;
+    repeated += int64_t(equal.size()) - 1;
+    if (most < int64_t(equal.size())) {
+      ++texts;
+      rows += int64_t(equal.size());
+      first = std::min(first, equal[0]);
+    }
+    begin = end;
+  }
+  const auto all = int64_t(side.size());
+  if (texts > 0 && data.problem != ProblemType::regression) {
+    const int64_t wrong = all - right;
+    out.push_back(
+        {level_of(wrong, all), "contradictions",
+         concat(counted(texts, "text has", "texts have"), " several labels, in ", rows,
+                " rows, such as ", in_quotes(trim(side.texts[first]), kLongestShown),
+                ": whatever a model says, ", counted(wrong, "row is wrong", "rows are wrong"), " (",
+                percent(wrong, all), "); mend the labels, or add a column that tells them apart"),
+         rows});
+  }
+  if (10 * repeated >= all) {
+    out.push_back({FindingLevel::note, "repeated-texts",
+                   concat(counted(repeated, "row repeats", "rows repeat"),
+                          " the text of an earlier one (", percent(repeated, all), ")"),
+                   repeated});
+  }
+}
+
+void find_overlap(const CheckedData& data, Findings& out) {
+  if (!data.has_eval) return;
+  std::unordered_map<uint64_t, std::string_view> trained;
+  for (size_t i = 0; i < data.train.size(); ++i) {
+    trained.emplace(data.train.text_sums[i], data.train.labels[i]);
+  }
+  int64_t rows = 0, same = 0;
+  for (size_t i = 0; i < data.eval.size(); ++i) {
+    const auto found = trained.find(data.eval.text_sums[i]);
+    if (found == trained.end()) continue;
+    ++rows;
+    same += found->second == data.eval.labels[i];
+  }
+  if (rows == 0) return;
+  const auto all = int64_t(data.eval.size());
+  out.push_back(
+      {FindingLevel::warning, "overlap",
+       concat(counted(rows, "row", "rows"), " of the evaluation data (", percent(rows, all), ") ",
+              rows == 1 ? "has a text" : "have texts", " that training has too, ", same,
+              " with the same label: metrics count what is merely remembered; leave them "
+              "out of one of the files"),
+       rows});
+}
+
+void find_cut_texts(const CheckedData& data, const Tokenizer& tokenizer, int64_t max_length,
+                    Findings& out) {
+  const auto find = [&](const CheckedSide& side, const char* name) {
+    const int64_t special = side.text.pair ? 3 : 2;
+    std::vector<int64_t> lengths;
+    TokenBuffer tokens;
+    int64_t all = 0, lost = 0, cut = 0;
+    for (const std::string& text : side.texts) {
+      tokens.clear();
+      tokenizer.encode(text, tokens);
+      const int64_t length = int64_t(tokens.size()) + special;
+      lengths.push_back(length);
+      all += length;
+      lost += std::max<int64_t>(0, length - max_length);
+      cut += length > max_length;
+    }
+    if (cut == 0) return;
+    std::sort(lengths.begin(), lengths.end());
+    const int64_t enough = lengths[size_t(double(lengths.size() - 1) * 0.99)];
+    out.push_back({FindingLevel::warning, "cut-texts",
+                   concat(counted(cut, "text", "texts"), " of ", name, " (",
+                          percent(cut, int64_t(side.size())), ") ", cut == 1 ? "is" : "are",
+                          " cut at ", max_length, " tokens, which loses ", percent(lost, all),
+                          " of all tokens; the longest has ", lengths.back(), ", --max-length ",
+                          enough, " keeps 99 % of the texts whole"),
+                   cut});
+  };
+  find(data.train, "training");
+  if (data.has_eval) find(data.eval, "evaluation");
+}
+
+}  // namespace finetune

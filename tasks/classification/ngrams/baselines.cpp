@@ -1,0 +1,205 @@
+// Keeps rows for the n-grams' process, and makes metrics of what it predicts.
+#include "tasks/classification/ngrams/baselines.h"
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/ngrams/ngram_process.h"
+
+namespace finetune {
+namespace {
+
+constexpr std::string_view kEvalPrefix = "eval_";
+
+std::span<const int32_t> labels_of(const ClassificationSide& side, ProblemType problem, size_t i) {
+  if (problem == ProblemType::single_label) return {&side.labels[i], 1};
+  if (problem == ProblemType::multi_label) return side.label_sets[int64_t(i)];
+  return {};
+}
+
+int64_t text_bytes(const RowsToKeep& keep) {
+  int64_t bytes = 0;
+  for (RowValues row : keep.rows) {
+    for (size_t column : keep.columns.text) bytes += int64_t(row[column].size());
+    if (keep.columns.pair) bytes += int64_t(row[*keep.columns.pair].size());
+  }
+  return bytes;
+}
+
+std::shared_ptr<TextRows> written(const RowsToKeep& keep) {
+  auto out = std::make_shared<TextRows>();
+  const bool is_regression = keep.problem == ProblemType::regression;
+  size_t stride = 1;
+  if (keep.is_training) {
+    stride = std::max<size_t>(
+        1, size_t((text_bytes(keep) + kMostTrainingBytes - 1) / kMostTrainingBytes));
+  }
+  for (size_t i = 0; i < keep.rows.size(); i += stride) {
+    out->add(keep.has_texts ? whole_text(keep.rows[i], keep.columns) : std::string(),
+             labels_of(keep.side, keep.problem, i), is_regression ? keep.side.targets[i] : 0);
+  }
+  out->flush();
+  out->of = int64_t(keep.rows.size());
+  return out;
+}
+
+// Metrics of predictions for the rows in `eval`, which next() gives in their order.
+template <typename Next>
+void add_metrics(const ClassificationData& data, const TextRows& eval, const char* prefix,
+                 Next&& next, Metrics& metrics) {
+  ClassificationTally tally(data, {}, 0);
+  TextRowReader reader(eval.descriptor());
+  for (TextRow row; reader.next(row);) {
+    const TextRow& predicted = next();
+    switch (data.problem) {
+      case ProblemType::single_label:
+        tally.add_label(row.labels.at(0), predicted.labels.at(0), 0);
+        break;
+      case ProblemType::multi_label:
+        tally.add_set(row.labels, predicted.labels, 0);
+        break;
+      case ProblemType::regression:
+        tally.add_value(row.target, float(predicted.target), 0);
+        break;
+    }
+  }
+  for (const auto& [name, value] : tally.metrics()) {
+    if (name != "eval_loss") metrics[prefix + name.substr(kEvalPrefix.size())] = value;
+  }
+}
+
+void add_ngrams(const ClassificationData& data, const TextRows& train, const TextRows& eval,
+                Baselines& out) {
+  const double start = seconds_now();
+  const TextRows predictions;
+  const double memory_mb =
+      predict_with_ngrams({data.problem, data.labels.size(), train, eval, predictions});
+  TextRowReader reader(predictions.descriptor());
+  TextRow predicted;
+  const auto next = [&]() -> const TextRow& {
+    if (!reader.next(predicted)) throw device_error("its predictions are not whole");
+    return predicted;
+  };
+  add_metrics(data, eval, "baseline_ngram_", next, out.metrics);
+  const double seconds = seconds_now() - start;
+  out.metrics["baseline_ngram_runtime"] = seconds;
+  out.lines.push_back(concat("n-gram baseline: a linear model trained on ", train.size(),
+                             train.size() < train.of ? concat(" of ", train.of) : "", " rows in ",
+                             format_fixed(seconds, 1), " s and ", format_fixed(memory_mb, 0),
+                             " MiB of its own"));
+}
+
+// Rows are read for their texts and labels alone.
+class UnreadTokens final : public Tokenizer {
+ public:
+  UnreadTokens() { special_ = {0, 0, 0, 0}; }
+  void encode(std::string_view, TokenBuffer&) const override {}
+  int32_t vocabulary_size() const override { return 1; }
+  std::string_view token(int32_t) const override { return ""; }
+  std::vector<std::filesystem::path> files() const override { return {}; }
+};
+
+// Of rows that nobody has in memory.
+Majority majority_in(const TextRows& rows, const ClassificationData& data) {
+  ClassificationSide side;
+  TextRowReader reader(rows.descriptor());
+  for (TextRow row; reader.next(row);) {
+    switch (data.problem) {
+      case ProblemType::single_label:
+        side.labels.push_back(row.labels.at(0));
+        break;
+      case ProblemType::multi_label:
+        side.label_sets.push_back(row.labels);
+        break;
+      case ProblemType::regression:
+        side.targets.push_back(row.target);
+        break;
+    }
+  }
+  return majority_of(data, side);
+}
+
+}  // namespace
+
+Majority majority_of(const ClassificationData& data, const ClassificationSide& side) {
+  Majority out;
+  std::vector<int64_t> counts(size_t(data.classes()));
+  if (data.problem == ProblemType::regression) {
+    for (double target : side.targets) out.number += target / double(side.targets.size());
+  } else if (data.problem == ProblemType::single_label) {
+    for (int32_t label : side.labels) ++counts[size_t(label)];
+    out.labels = {int32_t(std::max_element(counts.begin(), counts.end()) - counts.begin())};
+  } else {
+    for (int32_t label : side.label_sets.ids) ++counts[size_t(label)];
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (2 * counts[i] > side.label_sets.size()) out.labels.push_back(int32_t(i));
+    }
+  }
+  return out;
+}
+
+std::string whole_text(RowValues row, const TextColumns& columns) {
+  std::string buffer;
+  std::string text(joined_text(row, columns, buffer));
+  if (columns.pair) text.append(" ").append(row[*columns.pair]);
+  return text;
+}
+
+std::unique_ptr<TextRows> text_rows() {
+  try {
+    return std::make_unique<TextRows>();
+  } catch (const Error& error) {
+    log("warning: no baseline: ", error.what());
+    return nullptr;
+  }
+}
+
+std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
+  try {
+    return written(keep);
+  } catch (const Error& error) {
+    log("warning: no baseline: ", error.what());
+    return nullptr;
+  }
+}
+
+Baselines baselines_of(const ClassificationData& data, const Majority& majority,
+                       const TextRows* train, const TextRows& eval) {
+  Baselines out;
+  const TextRow same{"", majority.labels, majority.number};
+  add_metrics(
+      data, eval, "baseline_majority_", [&]() -> const TextRow& { return same; }, out.metrics);
+  if (!train || !has_ngram_process()) return out;
+  if (data.labels.size() > kMostNgramLabels) {
+    out.lines.push_back(concat("no n-gram baseline: of ", data.labels.size(), " labels, ",
+                               kMostNgramLabels, " are the most for it"));
+    return out;
+  }
+  try {
+    add_ngrams(data, *train, eval, out);
+  } catch (const std::exception& failure) {  // bad_alloc too: a run does not end with it
+    out.lines.push_back(concat("warning: no n-gram baseline: ", failure.what()));
+  }
+  return out;
+}
+
+Baselines file_baselines(const FileBaselines& of) {
+  of.eval.flush();
+  of.eval.of = of.eval.size();
+  if (!of.training) {
+    return baselines_of(of.data, majority_in(of.eval, of.data), nullptr, of.eval);
+  }
+  const ClassificationData trained =
+      load_classification_data(*of.training, UnreadTokens(), of.config, true);
+  if (trained.labels.names() != of.data.labels.names()) {
+    throw data_error(of.training->train_files.front().name.string(),
+                     ": has labels that the model does not know");
+  }
+  const TextRows* train = of.training->ngram_baseline ? trained.train.texts.get() : nullptr;
+  return baselines_of(of.data, majority_of(trained, trained.train), train, of.eval);
+}
+
+}  // namespace finetune

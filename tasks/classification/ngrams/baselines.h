@@ -1,0 +1,56 @@
+// The baselines of classification: the majority, and a linear model on n-grams.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/baseline.h"
+#include "tasks/classification/ngrams/text_rows.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/text_columns.h"
+
+namespace finetune {
+
+// What to say of every text without reading it: the most frequent label (of equals the first), the
+// labels that more than half of the rows have, the mean.
+struct Majority {
+  std::vector<int32_t> labels;
+  double number = 0;
+};
+Majority majority_of(const ClassificationData& data, const ClassificationSide& side);
+
+// Rows for text_rows_of: what each says by `side`.
+struct RowsToKeep {
+  std::span<const RowValues> rows;
+  const TextColumns& columns;
+  const ClassificationSide& side;
+  ProblemType problem = ProblemType::single_label;
+  bool is_training = false;  // at most kMostTrainingBytes of text are kept then, of every k-th row
+  bool has_texts = true;     // else the labels alone
+};
+constexpr int64_t kMostTrainingBytes = 12 << 20;
+constexpr int64_t kMostNgramLabels = 10'000;  // with more there is the majority alone
+// Null, and a warning in the log, where they cannot be written.
+std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
+std::unique_ptr<TextRows> text_rows();  // the same, without rows
+// The text of a row with its pair, if it has one.
+std::string whole_text(RowValues row, const TextColumns& columns);
+
+// Of the rows in `eval`, whose labels are ids of `data`. `train` null: the majority alone.
+Baselines baselines_of(const ClassificationData& data, const Majority& majority,
+                       const TextRows* train, const TextRows& eval);
+
+// The same for a model that is there: `data` has its labels, `training` says what rows it was
+// trained on (none: the majority is that of `eval`). Error(data) where they cannot be read.
+struct FileBaselines {
+  const ClassificationData& data;
+  const BertConfig& config;
+  const std::optional<TaskOptions>& training;
+  TextRows& eval;
+};
+Baselines file_baselines(const FileBaselines& of);
+
+}  // namespace finetune

@@ -1,0 +1,86 @@
+// Decodes UTF-8, lowers the case, and hashes every n-gram by extending the shorter one.
+#include "tasks/classification/ngrams/ngram_cutter.h"
+
+#include <algorithm>
+
+#include "tokenizer/unicode/unicode_tables.h"
+#include "tokenizer/unicode/utf8.h"
+
+namespace finetune {
+namespace {
+
+constexpr uint64_t kWordSeed = 0x9E3779B97F4A7C15, kPairSeed = 0xD1B54A32D192ED03,
+                   kCharacterSeed = 0x8CB92BA72F3D8DD7;
+
+// A bijection of `hash` for each value (splitmix64's finalizer): extending keeps n-grams apart.
+uint64_t extended(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x632BE59BD9B4E019;
+  hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9;
+  hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EB;
+  return hash ^ (hash >> 31);
+}
+
+bool is_space(char32_t c) {
+  return unicode::has(c, unicode::kSpace);
+}
+
+}  // namespace
+
+void NgramCutter::cut(std::string_view text, Ngrams& out) {
+  out.words.clear();
+  out.characters.clear();
+  characters_.clear();
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end;) {
+    const utf8::Decoded decoded = utf8::decode(at, end);
+    characters_.push_back(unicode::lower(decoded.c));
+    at += decoded.length;
+  }
+  cut_words(out);
+  cut_characters(out);
+}
+
+void NgramCutter::cut_words(Ngrams& out) {
+  hashes_.clear();
+  const size_t size = characters_.size();
+  for (size_t begin = 0; begin < size;) {
+    uint64_t hash = kWordSeed;
+    size_t end = begin;
+    for (; end < size && unicode::has(characters_[end], unicode::kWord); ++end) {
+      hash = extended(hash, characters_[end]);
+    }
+    if (end - begin >= 2) hashes_.push_back(hash);
+    begin = end + 1;
+  }
+  out.words = hashes_;
+  for (size_t i = 1; i < hashes_.size(); ++i) {
+    out.words.push_back(extended(extended(kPairSeed, hashes_[i - 1]), hashes_[i]));
+  }
+}
+
+void NgramCutter::cut_characters(Ngrams& out) {
+  const size_t size = characters_.size();
+  for (size_t begin = 0; begin < size;) {
+    if (is_space(characters_[begin])) {
+      ++begin;
+      continue;
+    }
+    size_t end = begin;
+    while (end < size && !is_space(characters_[end])) ++end;
+    // The word between blanks: its characters are those of [begin - 1, end + 1).
+    const auto character = [&](size_t at) {
+      return at == begin || at == end + 1 ? U' ' : characters_[at - 1];
+    };
+    for (size_t first = begin; first <= end; ++first) {
+      uint64_t hash = extended(kCharacterSeed, character(first));
+      const size_t last = std::min(first + kLongestCharacterNgram, end + 2);
+      for (size_t at = first + 1; at < last; ++at) {
+        hash = extended(hash, character(at));
+        out.characters.push_back(hash);
+      }
+    }
+    begin = end;
+  }
+}
+
+}  // namespace finetune

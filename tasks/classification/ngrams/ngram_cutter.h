@@ -1,0 +1,33 @@
+// The n-grams of a text: words, and characters inside words, each as a hash of 64 bits.
+// As scikit-learn's TfidfVectorizer has them with analyzer="word", ngram_range=(1, 2), and with
+// analyzer="char_wb", ngram_range=(2, 5): lower case; a word is a run of two or more \w.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace finetune {
+
+struct Ngrams {
+  std::vector<uint64_t> words;       // one or two neighbours
+  std::vector<uint64_t> characters;  // two to five of a word between blanks, these included
+};
+
+constexpr size_t kLongestCharacterNgram = 5;
+
+// Into memory that calls reuse. An n-gram is there as often as it occurs. One of words and one of
+// characters have other hashes, if they are the same text, too.
+class NgramCutter {
+ public:
+  void cut(std::string_view text, Ngrams& out);
+
+ private:
+  void cut_words(Ngrams& out);
+  void cut_characters(Ngrams& out);
+
+  std::vector<char32_t> characters_;  // of the text, in lower case
+  std::vector<uint64_t> hashes_;      // of its words
+};
+
+}  // namespace finetune

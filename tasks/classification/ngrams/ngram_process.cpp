@@ -1,0 +1,152 @@
+// Hands rows over by descriptor, and takes predictions in the same way.
+#include "tasks/classification/ngrams/ngram_process.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/failure.h"
+#include "core/files/descriptor.h"
+#include "core/files/files.h"
+#include "core/threads/parallel.h"
+#include "tasks/classification/ngrams/training.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kWord = "ngram-baseline-process";           // in place of a command
+constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5;  // descriptors there
+constexpr int kFirstFree = 10;                                    // above these
+constexpr int kMostWorkers = 16;
+
+bool can_begin = false;
+
+// The kernel, short of memory, ends this process and not the training that waits for it.
+void volunteer_to_be_killed() {
+  const Descriptor file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (file.number() >= 0) write_all(file.number(), "500");
+}
+
+void write_predictions(NgramModel& model, ProblemType problem) {
+  TextRowReader reader(kEvalRows);
+  TextRows out(kPredictedRows);
+  for (TextRow row; reader.next(row);) {
+    const std::span<const double> scores = model.score(row.text);
+    if (problem == ProblemType::regression)
+      out.add("", {}, scores[0]);
+    else
+      out.add("", labels_of_scores(scores, problem));
+  }
+  out.flush();
+}
+
+// A child that ends with this object.
+class Child {
+ public:
+  Child(const std::vector<std::string>& words, const int (&descriptors)[3]) {
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawnattr_init(&attributes);
+    // Those given lie above kPredictedRows, so that none overwrites another.
+    for (int i = 0; i < 3; ++i) {
+      ::posix_spawn_file_actions_adddup2(&files, descriptors[i], kTrainRows + i);
+    }
+    ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    const int error =
+        ::posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&files);
+    if (error != 0) throw device_error("its process cannot begin: ", std::strerror(error));
+  }
+  ~Child() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // The most memory that it or one of its workers had, MiB.
+  double wait() {
+    int status = 0;
+    rusage usage{};
+    while (::wait4(pid_, &status, 0, &usage) != pid_) {
+      if (errno != EINTR) throw device_error("its process: ", std::strerror(errno));
+    }
+    pid_ = -1;
+    if (WIFSIGNALED(status)) {
+      throw device_error("its process was ended by signal ", WTERMSIG(status),
+                         WTERMSIG(status) == SIGKILL ? "; memory may be too small" : "");
+    }
+    if (WEXITSTATUS(status) == int(ExitCode::device)) throw device_error("memory is too small");
+    if (WEXITSTATUS(status) != 0) {
+      throw device_error("its process failed with status ", WEXITSTATUS(status));
+    }
+    return double(usage.ru_maxrss) / 1024;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+Descriptor above_children(int descriptor) {
+  Descriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree));
+  if (copy.number() < 0) throw device_error("a descriptor: ", std::strerror(errno));
+  return copy;
+}
+
+}  // namespace
+
+double predict_with_ngrams(const NgramJob& job) {
+  const Descriptor train = above_children(job.train.descriptor()),
+                   eval = above_children(job.eval.descriptor()),
+                   predictions = above_children(job.predictions.descriptor());
+  const int workers = std::min(available_cores(), kMostWorkers);
+  Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers)},
+              {train.number(), eval.number(), predictions.number()});
+  return child.wait();
+}
+
+bool has_ngram_process() {
+  return can_begin;
+}
+
+int serve_ngram_process(int argc, char** argv) {
+  can_begin = true;
+  if (argc != 5 || std::string_view(argv[1]) != kWord) return -1;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) ::signal(number, SIG_IGN);
+  volunteer_to_be_killed();
+  try {
+    NgramTraining training;
+    training.problem = ProblemType(parse_int(argv[2]).value());
+    training.outputs = parse_int(argv[3]).value();
+    training.workers = int(parse_int(argv[4]).value());
+    NgramModel model = train_ngram_model(kTrainRows, training);
+    write_predictions(model, training.problem);
+    return 0;
+  } catch (const std::exception& failure) {
+    return int(error_of(failure).code());
+  }
+}
+
+}  // namespace finetune

@@ -1,0 +1,58 @@
+// Rows of text and their labels in a nameless file in $TMPDIR: what another process learns from.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/files/descriptor.h"
+
+namespace finetune {
+
+// Both write and read what this machine's memory has: the file never leaves it.
+class TextRows {
+ public:
+  // Error(model) if there can be none, then and later where it cannot be written.
+  TextRows();
+  explicit TextRows(int descriptor) : file_(descriptor) {}  // of such a file
+
+  // Labels by id, ascending; or of regression the number.
+  void add(std::string_view text, std::span<const int32_t> labels, double target = 0);
+  void flush();
+
+  int64_t size() const { return size_; }
+  int descriptor() const { return file_.number(); }
+  // Rows that these were chosen from.
+  int64_t of = 0;
+
+ private:
+  std::string file_name_;
+  Descriptor file_;
+  std::string buffer_;
+  int64_t size_ = 0;
+};
+
+struct TextRow {
+  std::string text;
+  std::vector<int32_t> labels;
+  double target = 0;
+};
+
+// Reads the file of a TextRows from its beginning, without moving the descriptor's own position.
+class TextRowReader {
+ public:
+  explicit TextRowReader(int descriptor) : descriptor_(descriptor) {}
+  bool next(TextRow& row);  // false at the end; Error(model) if it cannot be read
+
+ private:
+  bool take(void* out, size_t size);  // false where nothing is left
+
+  int descriptor_;
+  int64_t offset_ = 0;  // of the file, behind the buffer
+  std::string buffer_;
+  size_t at_ = 0;
+};
+
+}  // namespace finetune

@@ -1,0 +1,204 @@
+"""The n-gram baseline beside train's and evaluate's metrics, and `finetune check`."""
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, trained
+from harness import BINARY, SAMPLES, fail, main, metrics_in, metrics_of, need, run, succeed
+
+ARGUMENTS = ["--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category"]
+
+
+def baselines(metrics):
+    return {name: value for name, value in metrics.items() if name.startswith("baseline_") and "runtime" not in name}
+
+
+def write_rows(path, rows, header=("text", "label")):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def test_train_and_evaluate_have_the_same_baselines(directory):
+    need(*MODELS)
+    out = directory / "run"
+    result = succeed("train", *ARGUMENTS, "--max-steps", 2, "--output", out)
+    metrics = metrics_of(out)
+    assert {name.split("_", 2)[1] for name in baselines(metrics)} == {"majority", "ngram"}, metrics
+    for name in ("accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc"):
+        assert f"baseline_majority_{name}" in metrics and f"baseline_ngram_{name}" in metrics, metrics
+    assert metrics["baseline_ngram_accuracy"] > 2 * metrics["baseline_majority_accuracy"], metrics
+    # Two steps of a tiny model learn nothing: the line says so.
+    line = result.out.splitlines()[-1]
+    assert line.startswith("majority ") and ", n-grams " in line and "this model" in line, result
+    assert "warning: a linear model on n-grams is better" in result.err, result
+    # The run's own files train the same one again; another --data is scored by it, too.
+    evaluated = succeed("evaluate", "--model", out / "model", "--data", EVAL, "--json")
+    assert baselines(metrics_in(evaluated.out)) == baselines(metrics), evaluated
+    plain = succeed("evaluate", "--model", out, "--data", EVAL, "--no-ngram-baseline")
+    assert "baseline_majority_accuracy" in plain.out and "baseline_ngram" not in plain.out, plain
+    # A finished run is not computed again, but says the same.
+    again = succeed("train", *ARGUMENTS, "--max-steps", 2, "--output", out, "--resume")
+    assert again.out == result.out, (again, result)
+
+
+def test_threads_and_cores_change_no_figure(directory):
+    need(*MODELS)
+    one = trained(directory, "one", *ARGUMENTS, "--threads", 1)
+    other = directory / "other"
+    first = min(os.sched_getaffinity(0))
+    code = f"import os, sys; os.sched_setaffinity(0, {{{first}}}); os.execv(sys.argv[1], sys.argv[1:])"
+    subprocess.run([sys.executable, "-c", code, BINARY, "train", *map(str, ARGUMENTS), "--lr", "1e-3", "--max-steps",
+                    "6", "--quiet", "--output", str(other)], check=True, capture_output=True)
+    assert baselines(metrics_of(one)) == baselines(metrics_of(other))
+
+
+def test_without_the_rows_there_is_the_majority(directory):
+    need(*MODELS)
+    rows = directory / "train.csv"
+    rows.write_bytes(TRAIN.read_bytes())
+    arguments = [word if word != TRAIN else rows for word in ARGUMENTS]
+    out = trained(directory, "run", *arguments)
+    rows.write_text(rows.read_text() + "one more row,Automotive\n")
+    changed = succeed("evaluate", "--model", out, "--data", EVAL)
+    assert "no n-gram baseline: its run's data are no longer what they were" in changed.err, changed
+    assert "baseline_majority_accuracy" in changed.out and "baseline_ngram" not in changed.out, changed
+    named = succeed("evaluate", "--model", out, "--data", EVAL, "--train", TRAIN, "--json")
+    assert baselines(metrics_in(named.out)) == baselines(metrics_of(out)), named
+    # Rows with other labels are no reason to end an evaluation.
+    other = write_rows(directory / "other.csv", [("a", "x"), ("b", "y")], ("text", "category"))
+    result = succeed("evaluate", "--model", out, "--data", EVAL, "--train", other)
+    assert "no baseline" in result.err and "eval_accuracy" in result.out, result
+    # Nor is a folder for temporary files that is not there.
+    nowhere = succeed("train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "nowhere",
+                      env={"TMPDIR": str(directory / "absent")})
+    assert "warning: no baseline" in nowhere.err and "eval_accuracy" in nowhere.out, nowhere
+
+
+def test_it_can_be_left_out_and_asserted(directory):
+    need(*MODELS)
+    out = trained(directory, "plain", *ARGUMENTS, "--no-ngram-baseline")
+    assert {name for name in baselines(metrics_of(out)) if "ngram" in name} == set()
+    gated = run("train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "gated", "--assert",
+                "baseline_ngram_accuracy>=1")
+    assert gated.code == 7 and "FAIL" in gated.out, gated
+
+
+def test_regression_and_several_labels(directory):
+    need(*MODELS)
+    model = ["--model", MODEL, "--reinit-head"]
+    numbers = write_rows(directory / "numbers.csv",
+                         [(f"{'large' if i % 2 else 'small'} thing {i}", 90 + i % 7 if i % 2 else i % 5)
+                          for i in range(80)])
+    out = trained(directory, "numbers", *model, "--train", numbers, "--eval", numbers, "--regression")
+    metrics = metrics_of(out)
+    assert metrics["baseline_ngram_mse"] < 0.1 * metrics["baseline_majority_mse"], metrics
+    assert metrics["baseline_majority_pearson"] == 0 and metrics["baseline_ngram_pearson"] > 0.95, metrics
+    tags = write_rows(directory / "tags.csv",
+                      [(f"{'red ' * (i % 2)}{'blue ' * (i % 3 == 0)}ball {i}",
+                        "|".join(["red"] * (i % 2) + ["blue"] * (i % 3 == 0))) for i in range(60)])
+    out = trained(directory, "tags", *model, "--train", tags, "--eval", tags, "--multi-label", "|")
+    metrics = metrics_of(out)
+    assert metrics["baseline_ngram_f1_micro"] > 0.95 > metrics["baseline_majority_f1_micro"], metrics
+    evaluated = metrics_in(succeed("evaluate", "--model", out, "--data", tags, "--json").out)
+    assert baselines(evaluated) == baselines(metrics), evaluated
+
+
+def test_a_sweep_computes_them_once(directory):
+    need(*MODELS)
+    grid = directory / "grid.toml"
+    grid.write_text(f'model = "{MODEL}"\ntrain = "{TRAIN}"\neval = "{EVAL}"\nlabel-column = "category"\n'
+                    "max-steps = 2\nthreads = 1\n[sweep]\nlr = [1e-4, 1e-3]\n")
+    for more in ([], ["--jobs", 2]):
+        out = directory / f"sweep{len(more)}"
+        succeed("sweep", grid, "--output", out, *more)
+        metrics = [metrics_of(run) for run in sorted(out.glob("lr=*"))]
+        # Two measurements would not agree to the last digit.
+        times = {each["baseline_ngram_runtime"] for each in metrics}
+        assert len(metrics) == 2 and len(times) == 1 and baselines(metrics[0]) == baselines(metrics[1]), metrics
+
+
+def test_signals_leave_it_whole(directory):
+    """Ctrl-C goes to all processes of a terminal: a run that is over has its figures all the same."""
+    need(*MODELS)
+    out = directory / "run"
+    process = subprocess.Popen([BINARY, "train", *map(str, ARGUMENTS), "--max-steps", "1", "--output", str(out)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    deadline = time.time() + 60
+    while not (out / "run.json").exists() and process.poll() is None and time.time() < deadline:
+        if (out / "model" / "config.json").exists():
+            os.killpg(process.pid, signal.SIGINT)
+            break
+        time.sleep(0.0005)
+    process.communicate(timeout=60)
+    if process.returncode == 0:  # else it came before the last step
+        assert "baseline_ngram_accuracy" in metrics_of(out)
+
+
+def test_questions_have_none(directory):
+    need(*MODELS)
+    out = trained(directory, "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-eval-samples", 8)
+    assert not baselines(metrics_of(out))
+    fail(2, "train", "--model", QA_MODEL, "--train", SQUAD, "--no-ngram-baseline", "--output", directory / "x",
+         words=["--no-ngram-baseline", "classification"])
+
+
+def test_check_finds_what_is_wrong(directory):
+    rows = [(f"item {i} {'x' if i % 2 else 'y'}", "odd" if i % 2 else "even", f"code {i % 2}") for i in range(200)]
+    train = write_rows(directory / "train.csv", rows + [("item 3 x", "even", "code 0"), ("lonely", "single", "q")],
+                       ("text", "label", "code"))
+    dev = write_rows(directory / "dev.csv", rows[:30] + [(f"new {i} x", "odd", "code 1") for i in range(20)],
+                     ("text", "label", "code"))
+    result = succeed("check", "--train", train, "--eval", dev, "--json")
+    found = json.loads(result.out)
+    kinds = {finding["kind"]: finding for finding in found["findings"]}
+    assert kinds["overlap"]["count"] == 30 and kinds["contradictions"]["count"] == 2, kinds
+    assert kinds["rare-labels"]["count"] == 1 and kinds["telling-column"]["level"] == "note", kinds
+    assert kinds["label-shift"]["level"] == "warning", kinds
+    assert found["baseline_ngram_accuracy"] > 0.9 and found["train_rows"] == 202 and found["eval_rows"] == 50, found
+    text = succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline")
+    assert "majority" in text.out and "overlap" not in text.out and text.out.count("warning  ") >= 3, text
+    assert text.out == succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline").out
+
+
+def test_check_of_the_samples(directory):
+    result = succeed("check", "--train", SAMPLES / "toronto-train.csv", "--eval", SAMPLES / "toronto-dev.csv",
+                     "--label-column", "category", "--text-column", "text", "--json")
+    found = json.loads(result.out)
+    # scikit-learn's vectors and LinearSVC with the same settings have 84.0 %.
+    assert abs(found["baseline_ngram_accuracy"] - 0.84) < 0.003, found
+    held_out = json.loads(succeed("check", "--train", SAMPLES / "toronto-train.csv", "--label-column", "category",
+                                  "--text-column", "text", "--json").out)
+    assert held_out["held_out_rows"] == 400 and held_out["baseline_ngram_accuracy"] > 0.75, held_out
+
+
+def test_check_counts_what_is_cut(directory):
+    need(*MODELS)
+    text = succeed("check", "--train", TRAIN, "--label-column", "category", "--model", MODEL, "--max-length", 8,
+                   "--no-ngram-baseline")
+    assert "are cut at 8 tokens" in text.out, text
+
+
+def test_check_refuses_what_it_cannot_read(directory):
+    fail(3, "check", "--train", directory / "absent.csv", words=["absent.csv"])
+    rows = write_rows(directory / "rows.csv", [("a", "x"), ("b", "y")])
+    fail(3, "check", "--train", rows, "--label-column", "kind", words=["'kind'", "--label-column"])
+    fail(2, "check", words=["--train"])
+    fail(2, "check", "--train", rows, "--max-length", 8, words=["--model"])
+    fail(2, "check", "--train", rows, "--eval", rows, "--eval-fraction", "0.1", words=["exclude"])
+    fail(2, "check", "--train", rows, "--epochs", 3, words=["--epochs"])
+    if SQUAD.exists():
+        fail(2, "check", "--train", SQUAD, words=["questions"])
+    # What training would refuse is a finding.
+    one = write_rows(directory / "one.csv", [("a", "x"), ("b", "x"), ("", "x")])
+    result = succeed("check", "--train", one)
+    assert "error    " in result.out and "'text' is empty" in result.out and "1 class;" in result.out, result
+
+
+main(globals())

@@ -1,0 +1,130 @@
+// What `finetune check` finds in rows, by hand.
+#include <doctest/doctest.h>
+
+#include "classification_fixture.h"
+#include "core/files/files.h"
+#include "tasks/classification/check/check.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+struct Files {
+  TemporaryDirectory directory;
+  TaskOptions options;
+
+  explicit Files(std::string_view train, std::string_view eval = "") {
+    write_file(directory.path() / "train.csv", train);
+    options.train_files = {directory.path() / "train.csv"};
+    if (eval.empty()) return;
+    write_file(directory.path() / "eval.csv", eval);
+    options.eval_files = {directory.path() / "eval.csv"};
+  }
+  DataCheck check(const Tokenizer* tokenizer = nullptr, int64_t max_length = 0) const {
+    return check_data(options, tokenizer, max_length);
+  }
+};
+
+const Finding* find(const DataCheck& check, std::string_view kind) {
+  for (const Finding& finding : check.findings) {
+    if (finding.kind == kind) return &finding;
+  }
+  return nullptr;
+}
+
+// `count` rows of each label whose texts differ.
+std::string rows(int count, const std::vector<std::string>& labels) {
+  std::string out = "text,label\n";
+  for (int i = 0; i < count; ++i) {
+    for (const std::string& label : labels)
+      out += concat("item ", i, " ", label[0], ",", label, "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("check finds nothing in rows that are as they should be") {
+  const DataCheck check = Files(rows(20, {"xa", "yb"}), "text,label\nnew x,xa\nnew y,yb\n").check();
+  CHECK(check.findings.empty());
+  CHECK(check.train_rows == 40);
+  CHECK(check.eval_rows == 2);
+  CHECK(check.labels == 2);
+  CHECK(check.baselines.at("baseline_majority_accuracy") == 0.5);
+}
+
+TEST_CASE("check counts rows of both files, contradictions and labels that training lacks") {
+  const DataCheck check = Files(rows(20, {"xa", "yb"}) + "item 3 x,yb\n",
+                                "text,label\nitem 3 x,xa\n item 4 y ,yb\nother,zc\n")
+                              .check();
+  REQUIRE(find(check, "overlap"));
+  CHECK(find(check, "overlap")->count == 2);
+  REQUIRE(find(check, "contradictions"));
+  CHECK(find(check, "contradictions")->count == 2);
+  CHECK(find(check, "contradictions")->text.find("1 row is wrong (2.4 %)") !=
+        std::string::npos);  // of 41
+  REQUIRE(find(check, "unknown-labels"));
+  CHECK(find(check, "unknown-labels")->level == FindingLevel::error);
+  CHECK(check.findings.front().kind == "unknown-labels");
+}
+
+TEST_CASE("check names classes with few rows, one class, a class a row, and a large class") {
+  const DataCheck rare = Files(rows(20, {"xa", "yb"}) + "single,zc\n").check();
+  REQUIRE(find(rare, "rare-labels"));
+  CHECK(find(rare, "rare-labels")->count == 1);
+  const DataCheck one = Files(rows(5, {"xa"})).check();
+  REQUIRE(find(one, "one-class"));
+  CHECK(one.baselines.empty());
+  const DataCheck many = Files("text,label\na b,1.5\nc d,2\ne f,3.25\ng h,10\n").check();
+  REQUIRE(find(many, "class-per-row"));
+  CHECK(find(many, "class-per-row")->text.find("--regression") != std::string::npos);
+  const DataCheck large = Files(rows(95, {"xa"}) + "q,yb\nr,yb\n").check();
+  CHECK(find(large, "one-large-class"));
+}
+
+TEST_CASE("check tells columns that determine the label from those that do not") {
+  std::string text = "text,code,amount,label\n";
+  for (int i = 0; i < 40; ++i) {
+    text += concat("item ", i, ",", i % 2 ? "c1" : "c2", ",", i, ",", i % 2 ? "odd" : "even", "\n");
+  }
+  Files files(text);
+  const DataCheck check = files.check();
+  REQUIRE(find(check, "telling-column"));
+  CHECK(find(check, "telling-column")->level == FindingLevel::note);
+  CHECK(find(check, "telling-column")->text.find("'code'") != std::string::npos);
+  CHECK(find(check, "telling-column")->text.find("100.0 %") != std::string::npos);
+  CHECK(check.findings.size() == 1);  // amount has a value a row, which tells nothing of others
+  files.options.text_columns = {"text", "code"};
+  CHECK(find(files.check(), "telling-column")->level == FindingLevel::warning);
+}
+
+TEST_CASE("check sees labels in texts, and labels that are distributed otherwise") {
+  std::string named = "text,label\n", eval = "text,label\n";
+  for (int i = 0; i < 60; ++i) {
+    named += concat("a Train to ", i, ",train\nby BUS ", i, ",bus\n");
+    eval += concat("new ", i, i < 50 ? ",train\n" : ",bus\n");
+  }
+  const DataCheck check = Files(named, eval).check();
+  CHECK(find(check, "label-in-text"));
+  REQUIRE(find(check, "label-shift"));
+  CHECK(find(check, "label-shift")->text.find("33.3 %") != std::string::npos);
+}
+
+TEST_CASE("check counts texts that are cut and what is lost") {
+  // Of WordTokenizer: as many tokens as words, and two around them.
+  const DataCheck check =
+      Files("text,label\none two three four,xa\none,yb\ntwo,xa\nthree,yb\n").check(&kTokenizer, 4);
+  REQUIRE(find(check, "cut-texts"));
+  CHECK(find(check, "cut-texts")->count == 1);
+  CHECK(find(check, "cut-texts")->text.find("13.3 %") != std::string::npos);  // 2 of 15
+  CHECK(!find(Files("text,label\none,xa\ntwo,yb\n").check(&kTokenizer, 4), "cut-texts"));
+}
+
+TEST_CASE("check says which rows cannot be used, and goes on without them") {
+  const DataCheck check = Files(rows(20, {"xa", "yb"}) + " ,xa\nlast,\n").check();
+  REQUIRE(find(check, "faulty-rows"));
+  CHECK(find(check, "faulty-rows")->count == 2);
+  CHECK(find(check, "faulty-rows")->text.find("train.csv:42") != std::string::npos);
+  CHECK(check.train_rows == 40);
+}
