@@ -17,9 +17,12 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
+}  // namespace
+
 // Fisher-Yates with the 64 random bits of element i a pure function of (key, epoch, i). The high
 // half of a 64 x 64 bit product is uniform up to a bias of count / 2^64.
-std::vector<uint32_t> permutation(int64_t count, PhiloxKey key, int64_t epoch) {
+std::vector<uint32_t> permutation(int64_t count, uint64_t seed, RandomUse use, int64_t epoch) {
+  const PhiloxKey key = derive_key(seed, uint32_t(use));
   FINETUNE_CHECK(count >= 0 && count <= int64_t(std::numeric_limits<uint32_t>::max()));
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);
@@ -33,10 +36,8 @@ std::vector<uint32_t> permutation(int64_t count, PhiloxKey key, int64_t epoch) {
   return order;
 }
 
-}  // namespace
-
 std::vector<uint32_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch, bool shuffle) {
-  if (shuffle) return permutation(count, derive_key(seed, uint32_t(RandomUse::shuffle)), epoch);
+  if (shuffle) return permutation(count, seed, RandomUse::shuffle, epoch);
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);
   return order;
@@ -128,20 +129,6 @@ RunBounds largest_run(const SequenceBounds& of, const MicroBatching& cut) {
   const int64_t tokens =
       std::min(most * of.longest, of.count * of.longest / runs + (runs > 1 ? of.longest : 0));
   return {tokens, std::min(most, std::max<int64_t>(1, tokens / shortest))};
-}
-
-HoldOut hold_out(int64_t count, double fraction, uint64_t seed) {
-  FINETUNE_CHECK(fraction >= 0 && fraction <= 1);
-  double exact = fraction * double(count);
-  // 0.07 * 100 is a little more than 7 in binary: that must not hold out an eighth sample.
-  int64_t held = std::min(count, int64_t(std::ceil(exact - 1e-9 * std::max(1.0, exact))));
-  std::vector<uint32_t> order =
-      permutation(count, derive_key(seed, uint32_t(RandomUse::hold_out)), 0);
-  auto middle = order.begin() + held;
-  HoldOut out{{middle, order.end()}, {order.begin(), middle}};
-  std::sort(out.train.begin(), out.train.end());
-  std::sort(out.eval.begin(), out.eval.end());
-  return out;
 }
 
 }  // namespace finetune

@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "core/numeric/index_range.h"
+#include "core/numeric/philox.h"
 
 namespace finetune {
+
+// 0..count-1 in an order that follows from (seed, use, epoch) alone.
+std::vector<uint32_t> permutation(int64_t count, uint64_t seed, RandomUse use, int64_t epoch);
 
 // Order of the samples in an epoch: 0..count-1, shuffled by Philox(seed; shuffle, epoch) unless
 // `shuffle` is false.
@@ -57,12 +61,5 @@ struct RunBounds {
   int64_t tokens = 0, sequences = 0;
 };
 RunBounds largest_run(const SequenceBounds& sequences, const MicroBatching& cut);
-
-// Held-out samples for evaluation: ceil(fraction * count) of them, drawn by seed, in file order.
-struct HoldOut {
-  std::vector<uint32_t> train;
-  std::vector<uint32_t> eval;
-};
-HoldOut hold_out(int64_t count, double fraction, uint64_t seed);
 
 }  // namespace finetune

@@ -28,6 +28,8 @@ class FileEvaluation : public Evaluation {
   // After all samples. `training`: the rows that the model was trained on, files included; none:
   // they are not known. Errors of theirs are lines of the result.
   virtual Baselines baselines(const std::optional<TaskOptions>& training);
+  // Beside the metrics, for people, once all samples are in: lines with their ends, or nothing.
+  virtual std::string report() const { return {}; }
 };
 
 }  // namespace finetune

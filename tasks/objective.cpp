@@ -11,7 +11,7 @@ namespace finetune {
 namespace {
 
 constexpr uint64_t kMagic = 0x7379617272417446;  // "FtArrays"
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 constexpr size_t kAlignment = 64;
 constexpr size_t kArrays = 9;
 
@@ -24,6 +24,7 @@ struct BlockHeader {
   int64_t head = 0;
   int64_t outputs = 0;
   double label_smoothing = 0;
+  TargetScale target_scale;
   std::array<uint64_t, kArrays> counts{};
 };
 
@@ -56,6 +57,7 @@ BlockHeader header_of(const TrainingArrays& arrays) {
   header.head = int64_t(arrays.head.kind);
   header.outputs = arrays.head.outputs;
   header.label_smoothing = double(arrays.label_smoothing);
+  header.target_scale = arrays.target_scale;
   size_t i = 0;
   for_each_array(arrays, [&](const auto& array) { header.counts.at(i++) = array.size(); });
   return header;
@@ -90,6 +92,7 @@ TrainingArrays arrays_in(const void* block) {
   arrays.problem = ProblemType(header.problem);
   arrays.head = {HeadKind(header.head), header.outputs};
   arrays.label_smoothing = float(header.label_smoothing);
+  arrays.target_scale = header.target_scale;
   const char* place = static_cast<const char*>(block) + aligned(sizeof(BlockHeader));
   size_t i = 0;
   for_each_array(arrays, [&]<typename T>(std::span<const T>& array) {

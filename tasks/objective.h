@@ -10,6 +10,7 @@
 #include "core/numeric/packed_batch.h"
 #include "model/bert.h"
 #include "ops/backend.h"
+#include "tasks/target_scale.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -22,6 +23,7 @@ struct TrainingArrays {
   ProblemType problem{};  // classification
   Head head;
   float label_smoothing = 0;
+  TargetScale target_scale;  // regression: of `targets`
   SampleView samples;
   std::span<const int32_t> labels;       // (N) single-label; qa: first answer's start
   std::span<const int32_t> ends;         // (N) qa

@@ -17,6 +17,8 @@
 #include "data/input_file.h"
 #include "data/rows/row_options.h"
 #include "model/bert.h"
+#include "tasks/classification/calibration/calibration.h"
+#include "tasks/target_scale.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {
@@ -48,6 +50,16 @@ struct TaskOptions {
   bool ignore_unknown_labels = false;
   bool baselines = false;       // the rows' labels are kept for baselines()
   bool ngram_baseline = false;  // so are their texts
+  std::string eval_group;            // held-out rows: whole groups by the values of this column
+  bool stratified_split = true;      // and labels have their shares there
+  bool fits_calibration = true;      // train: of the exported model, on the evaluation rows
+  bool tunes_thresholds = false;     // train, multi-label
+  bool standardized_targets = true;  // train, regression
+  LogitCalibration calibration;      // the model's: of evaluate and predict
+  std::optional<double> min_probability;  // less is unsure
+  std::optional<double> target_accuracy;  // evaluate: find the min_probability for it
+  std::vector<std::string> slices;        // evaluate: COLUMN or seen:COLUMN
+  std::vector<InputFile> seen_files;      // the training rows of seen:COLUMN
   // Of a run that goes on: its labels in order of id, which stay so if they are the data's.
   std::vector<std::string> label_order;
 
@@ -67,6 +79,7 @@ struct SampleSet {
   TokenizedSamples samples;
   int64_t examples = 0;   // rows or questions
   int64_t truncated = 0;  // texts cut at max-length
+  int64_t lost = 0;       // tokens that were cut off
 };
 
 // Evaluation of a SampleSet in progress: takes logits sample by sample, in any order.
@@ -91,6 +104,8 @@ class Task {
   virtual bool keeps_head() const = 0;
   // Names of the outputs in order of id; empty where they have none.
   virtual std::vector<std::string> labels() const { return {}; }
+  // Of regression: how the trained head's outputs become numbers. An export's head gives these.
+  virtual TargetScale target_scale() const { return {}; }
   virtual int64_t max_length() const = 0;  // of a sample, in tokens, as resolved
 
   virtual const SampleSet& train_set() const = 0;
@@ -115,6 +130,11 @@ class Task {
   virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...
   virtual bool larger_is_better(const std::string& metric) const = 0;
   virtual std::vector<std::string> metric_names() const = 0;  // all that metrics() can give
+
+  // Takes from the exported model's evaluation, one of start_evaluation(), what goes with the model
+  // (config_json) and adds what is to be said of that to `metrics`. A line for the log, or nothing.
+  virtual std::string calibrate(Evaluation&, Metrics&) { return {}; }
+  virtual std::vector<std::string> calibration_metric_names() const { return {}; }
 
   // What an export must say in config.json: labels (id2label), problem_type, and the object
   // `finetune` with the options that evaluate and predict take as defaults. JSON object text.

@@ -40,6 +40,11 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
       add("Data", "--squad-version", o.squad_version,
           "qa: version 2 may answer nothing (default: evaluate by the data, predict as trained)"),
       {"auto", "1", "2"});
+  command
+      .add_flag("--no-calibration", o.no_calibration,
+                "classification: the model's own probabilities, without the fitted temperature and "
+                "thresholds")
+      .group("Model");
   whole_number(add("Machine", "--batch-size", o.batch_size,
                    "most sequences computed at once (default: 512)"),
                1);

@@ -13,6 +13,7 @@
 #include "distributed/reduce/tree_reduce.h"
 #include "distributed/tensors/held_parts.h"
 #include "engine/export_model.h"
+#include "engine/scaled_head.h"
 #include "tasks/baseline.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/checkpoint_transfer.h"
@@ -155,10 +156,15 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     for (const auto& metric : best_metrics) metrics.insert(metric);
     metrics["best_step"] = double(s.state.best_step);
     best_evaluation->write_files(s.directory->path());
+    const std::string line = s.task->calibrate(*best_evaluation, metrics);
+    if (!line.empty()) log(line);
   }
   with_model_tensors(s, WithMoments::no, [&](ModelTensors& tensors) {
-    export_model(s.directory->model(), {tensors, s.model.config.source_json, s.task->config_json(),
-                                        s.model.tokenizer->files()});
+    ScaledHeadTensors scaled(tensors, s.task->target_scale());
+    const bool is_scaled = !s.task->target_scale().is_identity();
+    export_model(s.directory->model(),
+                 {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
+                  s.model.config.source_json, s.task->config_json(), s.model.tokenizer->files()});
   });
   if (!s.leads()) {
     s.comm.set_timeout(0);  // the baselines are rank 0's, however long they take

@@ -13,6 +13,7 @@
 #include "core/threads/parallel.h"
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
+#include "engine/scaled_head.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/layout/stages.h"
@@ -308,6 +309,7 @@ void Preparation::load() {
     s_.engine->set_weights([&](float* arena) {
       loaded_ =
           load_initial(s_.options, s_.model.config, table, s_.engine->table(), *source_, arena);
+      unscale_head(s_.engine->table(), arrays_.target_scale, arena);
     });
   });
   s_.engine->share_weights(replicas);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "tasks/classification/calibration/fit_calibration.h"
 #include "tasks/classification/evaluation/evaluation.h"
 #include "tasks/classification/model_options.h"
 #include "tasks/objective.h"
@@ -49,8 +50,21 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   bool trains = !options.train_files.empty();
   if (trains) lines.push_back(describe_side("train", data.train, data.max_length));
   if (data.has_eval) lines.push_back(describe_side("eval", data.eval, data.max_length));
+  const auto warn_of_cuts = [&](const char* name, const SampleSet& set) {
+    std::string line =
+        describe_cut_texts(name, {set.examples, set.truncated, int64_t(set.samples.ids.size()),
+                                  set.lost, data.max_length, data.positions});
+    if (!line.empty()) lines.push_back(std::move(line));
+  };
+  if (trains) warn_of_cuts("train", data.train.set);
+  if (data.has_eval) warn_of_cuts("eval", data.eval.set);
+  if (!data.split.empty()) lines.push_back(data.split);
   lines.push_back(describe_labels(data, options));
   if (!data.label_warning.empty()) lines.push_back(concat("warning: ", data.label_warning));
+  if (!data.target_scale.is_identity()) {
+    lines.push_back(concat("targets are learnt as (number - ", data.target_scale.mean, ") / ",
+                           data.target_scale.scale, "; metrics and the model give numbers"));
+  }
   if (trains && data.keeps_head) {
     lines.push_back(
         "the model's head fits and is kept, with its label order (--reinit-head "
@@ -73,7 +87,13 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
   }
   if (data_.has_eval && !options.train_files.empty()) majority_ = majority_of(data_, data_.train);
-  train_targets_.assign(data_.train.targets.begin(), data_.train.targets.end());
+  if (data_.problem == ProblemType::regression && options.standardized_targets) {
+    data_.target_scale = scale_of(data_.train.targets);
+    data_.target_scale.has_trained_head = data_.keeps_head;
+  }
+  for (double target : data_.train.targets) {
+    train_targets_.push_back(float(data_.target_scale.learnt(target)));
+  }
   data_.train.targets = {};
   lines_ = describe_data(data_, options_);
 }
@@ -85,6 +105,7 @@ TrainingArrays ClassificationTask::training_arrays() const {
   arrays.problem = data_.problem;
   arrays.head = head();
   arrays.label_smoothing = float(options_.label_smoothing);
+  arrays.target_scale = data_.target_scale;
   arrays.samples = train.set.samples;
   arrays.labels = train.labels;
   arrays.targets = train_targets_;
@@ -107,6 +128,9 @@ void ClassificationTask::release_training_arrays() {
 void ClassificationTask::take_loss_options(const TaskOptions& options) {
   options_.label_smoothing = options.label_smoothing;
   options_.balanced_class_weights = options.balanced_class_weights;
+  options_.fits_calibration = options.fits_calibration;
+  options_.tunes_thresholds = options.tunes_thresholds;
+  calibration_ = {};
   class_weights_.clear();
   if (options.balanced_class_weights) {
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
@@ -116,7 +140,8 @@ void ClassificationTask::take_loss_options(const TaskOptions& options) {
 std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {
   FINETUNE_CHECK(data_.has_eval);
   return std::make_unique<ClassificationEvaluation>(data_, class_weights_, options_.label_smoothing,
-                                                    options_.multi_label_separator);
+                                                    options_.multi_label_separator,
+                                                    options_.fits_calibration);
 }
 
 Baselines ClassificationTask::baselines() {
@@ -140,15 +165,30 @@ std::string ClassificationTask::best_metric() const {
 }
 
 bool ClassificationTask::larger_is_better(const std::string& metric) const {
-  return metric != "eval_loss" && metric != "eval_mse" && metric != "eval_mae";
+  return metric != "eval_loss" && metric != "eval_mse" && metric != "eval_mae" &&
+         metric != "eval_ece" && metric != "eval_brier";
 }
 
 std::vector<std::string> ClassificationTask::metric_names() const {
   return classification_metric_names(data_.problem);
 }
 
+std::string ClassificationTask::calibrate(Evaluation& evaluation, Metrics& metrics) {
+  if (!options_.fits_calibration || data_.problem == ProblemType::regression) return {};
+  auto& own = dynamic_cast<ClassificationEvaluation&>(evaluation);
+  const CalibrationFit fit = fit_calibration(own.held_out(), options_.tunes_thresholds);
+  calibration_ = fit.calibration;
+  for (const auto& metric : fit.metrics) metrics.insert(metric);
+  return fit.line;
+}
+
+std::vector<std::string> ClassificationTask::calibration_metric_names() const {
+  if (!options_.fits_calibration || data_.problem == ProblemType::regression) return {};
+  return finetune::calibration_metric_names(options_.tunes_thresholds);
+}
+
 std::string ClassificationTask::config_json() const {
-  return classification_config_json(options_, data_, class_weights_);
+  return classification_config_json(options_, data_, class_weights_, calibration_);
 }
 
 }  // namespace finetune

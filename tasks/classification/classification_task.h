@@ -25,6 +25,7 @@ class ClassificationTask final : public Task {
   Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
   bool keeps_head() const override { return data_.keeps_head; }
   std::vector<std::string> labels() const override { return data_.labels.names(); }
+  TargetScale target_scale() const override { return data_.target_scale; }
   int64_t max_length() const override { return data_.max_length; }
   const ClassificationData& data() const { return data_; }
   // One weight per class, or none: N / (C * n_c) over the training samples, C counting the classes
@@ -45,6 +46,8 @@ class ClassificationTask final : public Task {
   std::string best_metric() const override;
   bool larger_is_better(const std::string& metric) const override;
   std::vector<std::string> metric_names() const override;
+  std::string calibrate(Evaluation& evaluation, Metrics& metrics) override;
+  std::vector<std::string> calibration_metric_names() const override;
   std::string config_json() const override;
 
  private:
@@ -55,6 +58,7 @@ class ClassificationTask final : public Task {
   std::vector<std::string> lines_;
   Majority majority_;
   std::optional<Baselines> baselines_;
+  LogitCalibration calibration_;
 };
 
 // The options of a classification model's training run, from the object `finetune` in its

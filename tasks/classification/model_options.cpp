@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "tasks/classification/calibration/held_out_logits.h"
 #include "tasks/classification/classification_task.h"
 
 namespace finetune {
@@ -34,10 +35,30 @@ T value_or(const Stored& object, const char* key, T otherwise) {
   }
 }
 
+// Error(model) for one that no fit can have given.
+LogitCalibration stored_calibration(const Stored& stored, const BertConfig& config) {
+  LogitCalibration out;
+  if (!stored.contains("calibration")) return out;
+  const Stored fitted = value_or(stored, "calibration", Stored::object());
+  if (!fitted.is_object()) throw model_error("config.json: finetune.calibration is no object");
+  out.temperature = value_or(fitted, "temperature", out.temperature);
+  if (!(out.temperature >= kLeastTemperature && out.temperature <= kMostTemperature)) {
+    throw model_error("config.json: finetune.calibration.temperature is ", out.temperature,
+                      ", not from ", kLeastTemperature, " to ", kMostTemperature);
+  }
+  out.thresholds = value_or(fitted, "thresholds", out.thresholds);
+  if (!out.thresholds.empty() && out.thresholds.size() != config.labels.size()) {
+    throw model_error("config.json: finetune.calibration.thresholds has ", out.thresholds.size(),
+                      " values for ", config.labels.size(), " labels");
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
-                                       std::span<const float> class_weights) {
+                                       std::span<const float> class_weights,
+                                       const LogitCalibration& calibration) {
   // A model of one number has one label in Hugging Face's config, LABEL_0.
   std::vector<std::string> names = data.labels.names();
   if (data.problem == ProblemType::regression) names = {"LABEL_0"};
@@ -56,6 +77,12 @@ std::string classification_config_json(const TaskOptions& options, const Classif
   if (options.label_smoothing != 0) own["label_smoothing"] = options.label_smoothing;
   if (!class_weights.empty()) {
     own["class_weights"] = std::vector<float>(class_weights.begin(), class_weights.end());
+  }
+  if (calibration != LogitCalibration()) {
+    Json fitted;
+    fitted["temperature"] = calibration.temperature;
+    if (!calibration.thresholds.empty()) fitted["thresholds"] = calibration.thresholds;
+    own["calibration"] = std::move(fitted);
   }
   Json json;
   json["id2label"] = std::move(id2label);
@@ -94,6 +121,7 @@ TaskOptions classification_defaults(const BertConfig& config) {
   }
   options.regression = config.problem_type == name_of(ProblemType::regression) ||
                        (config.problem_type.empty() && config.labels.size() == 1);
+  options.calibration = stored_calibration(stored, config);
   return options;
 }
 

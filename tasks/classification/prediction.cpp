@@ -102,10 +102,19 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   output->commit();
   log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
-  if (predictor_.truncated() > 0) {
-    log(predictor_.truncated(), " of ", counted(predictor_.rows(), "text"),
-        predictor_.truncated() == 1 ? " was" : " were", " cut at ",
-        counted(predictor_.max_length(), "token"));
+  const CutTexts texts = predictor_.cut_texts();
+  if (const std::string warning = describe_cut_texts("input", texts); !warning.empty()) {
+    log(warning);
+  } else if (texts.cut > 0) {
+    log(texts.cut, " of ", counted(texts.rows, "text"), texts.cut == 1 ? " was" : " were",
+        " cut at ", counted(texts.max_length, "token"));
+  }
+  if (const std::string line = describe_calibration(predictor_.calibration()); !line.empty()) {
+    log(line);
+  }
+  if (predictor_.unsure() > 0) {
+    log(predictor_.unsure(), " of ", counted(predictor_.rows(), "label"),
+        predictor_.unsure() == 1 ? " is " : " are ", kUnsure, ": below --min-probability");
   }
   if (predictor_.empty() > 0) {
     log("warning: ", counted(predictor_.empty(), "text is empty", "texts are empty"));

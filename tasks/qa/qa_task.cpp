@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "data/plan.h"
+#include "data/hold_out.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/summary.h"
 

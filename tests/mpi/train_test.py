@@ -117,6 +117,25 @@ def test_other_targets(directory):
     same_on(directory / "p", [*base, "--train", pairs, "--text-column", "a", "--text-pair-column", "b"], (3, 1))
 
 
+def test_calibration_and_slices(directory):
+    """What is fitted to held-out groups, and what is said of slices, on any number of processes."""
+    prepared()
+    line = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--eval-fraction", 0.3,
+            "--eval-group", "text", "--lr", "1e-3", "--max-steps", 8, "--virtual-shards", 2, "--quiet"]
+    one, two = directory / "one", directory / "two"
+    succeed(*line, "--output", one)
+    succeed_on(2, *line, "--output", two)
+    same_results(two, results_of(one))
+    config = (one / "model/config.json").read_text()
+    assert '"temperature"' in config and config == (two / "model/config.json").read_text()
+    line = ["evaluate", "--model", one, "--data", EVAL, "--slice", "category", "--slice", "seen:text", "--seen-in", TRAIN,
+            "--target-accuracy", 0.3, "--quiet"]
+    expected = succeed(*line, "--output", directory / "e1").out
+    assert succeed_on(3, *line, "--output", directory / "e3").out == expected
+    for path in (directory / "e1").iterdir():
+        assert (directory / "e3" / path.name).read_bytes() == path.read_bytes(), path
+
+
 def test_shards_by_default_are_the_processes(directory):
     prepared()
     succeed_on(3, *SMALL, "--epochs", 1, "--output", directory / "three")

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
+#include "cli/number_option.h"
 #include "cli/row_binding.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
@@ -40,6 +41,8 @@ struct EvaluateOptions {
   std::string output;
   std::vector<std::string> assertions, baselines, tolerances;
   std::string junit;
+  std::optional<double> min_probability, target_accuracy;
+  std::vector<std::string> slices, seen_in;
   int64_t max_samples = 0;
   RowWords rows;
   bool ignore_unknown_labels = false;
@@ -94,6 +97,23 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
   return of_run.options;
 }
 
+void take_answer_options(const EvaluateOptions& o, TaskKind kind, TaskOptions& options) {
+  const std::pair<const char*, bool> given[] = {{"min-probability", o.min_probability.has_value()},
+                                                {"target-accuracy", o.target_accuracy.has_value()},
+                                                {"slice", !o.slices.empty()},
+                                                {"seen-in", !o.seen_in.empty()}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) require_option_of(kind, name, o.inference.model);
+  }
+  if (o.min_probability && o.target_accuracy) {
+    throw usage_error("--min-probability and --target-accuracy exclude each other");
+  }
+  options.min_probability = o.min_probability;
+  options.target_accuracy = o.target_accuracy;
+  options.slices = o.slices;
+  options.seen_files = {o.seen_in.begin(), o.seen_in.end()};
+}
+
 std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   check_output(o);
   if (!o.junit.empty()) check_junit_output(o.junit);
@@ -117,6 +137,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.baselines = true;
   subject->training = training_rows(o, *subject, options);
   options.ngram_baseline = subject->training.has_value();
+  take_answer_options(o, model.kind, options);
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
   std::vector<std::string> names = subject->evaluation->metric_names();
   for (std::string& name : baseline_metric_names(names)) names.push_back(std::move(name));
@@ -142,6 +163,9 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   add("squad-version", i.squad_version);
   if (!o.train.empty()) items.push_back({"train", o.train});
   add_other("no-ngram-baseline", o.no_ngram_baseline, false);
+  add("min-probability", o.min_probability);
+  add("target-accuracy", o.target_accuracy);
+  add_other("no-calibration", i.no_calibration, false);
   add_other("max-eval-samples", o.max_samples, 0);
   add_other("delimiter", o.rows.delimiter, "auto");
   add_other("encoding", o.rows.encoding, "auto");
@@ -254,6 +278,11 @@ void run(const EvaluateOptions& o, int& exit_code) {
   if (const std::string line = baseline_line(metrics); !line.empty()) {
     if (!o.json) write_standard_output(line + "\n");
   }
+  const std::string report = evaluation->report();
+  if (o.json)
+    std::fputs(report.c_str(), stderr);
+  else
+    write_standard_output(report);
   code = int64_t(check_gates(o, subject->gates, metrics));
   comm.broadcast(&code, sizeof code, 0);
   exit_code = int(code);
@@ -290,6 +319,27 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
       .add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
                 "count labels the model lacks as wrong")
       .group("Data");
+  number_between(command, "--min-probability", o->min_probability, 0, 1,
+                 "classification: accuracy of the labels that have at least this probability, and "
+                 "their share")
+      .type_name("P")
+      .group("Answers");
+  number_between(command, "--target-accuracy", o->target_accuracy, 0, 1,
+                 "classification: find the least --min-probability with this accuracy")
+      .type_name("A")
+      .group("Answers");
+  command
+      .add_option("--slice", o->slices,
+                  "classification: metrics for each value of this column; seen:NAME: by whether "
+                  "--seen-in has it")
+      .type_name("NAME")
+      .expected(1)
+      .take_all()
+      .group("Answers");
+  command.add_option("--seen-in", o->seen_in, "the files of training, for --slice seen:NAME")
+      .type_name("FILE...")
+      .expected(1, 1 << 20)
+      .group("Answers");
   command
       .add_option("--assert", o->assertions,
                   "fail with exit 7 unless a metric holds: \"eval_f1>=88\"; repeatable")

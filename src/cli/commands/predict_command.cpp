@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/inference_binding.h"
+#include "cli/number_option.h"
 #include "cli/row_binding.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
@@ -30,6 +31,7 @@ struct PredictOptions {
   std::string output;
   std::string n_best;
   std::optional<int64_t> top_k;
+  std::optional<double> min_probability;
   bool all_probabilities = false;
   RowWords rows;
   std::string input_format = "auto";
@@ -199,6 +201,8 @@ void run(PredictOptions& o) {
     check_paths(o);
     model = open_fine_tuned(o.inference);
     check_model_survives(o, model.model.directory.directory);
+    if (o.min_probability) require_option_of(model.kind, "min-probability", o.inference.model);
+    model.options.min_probability = o.min_probability;
     prediction = traits_of(model.kind)
                      .make_prediction(request_of(o, model.kind), model.options, model.of_task());
   });
@@ -249,6 +253,10 @@ void add_predict_command(Subcommand program, int&) {
   command
       .add_flag("--all-probabilities", o->all_probabilities,
                 "classification: a column for every label")
+      .group("Output");
+  number_between(command, "--min-probability", o->min_probability, 0, 1,
+                 "classification: a label of less is unsure, best_label has what it would be")
+      .type_name("P")
       .group("Output");
   command
       .add_flag("--json-lines", o->json_lines,

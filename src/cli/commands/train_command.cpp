@@ -71,8 +71,8 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
     }
   }
   // Of two that exclude each other naming one drops the file's other.
-  const std::pair<std::string, std::string> exclusive[] = {{"eval", "eval-fraction"},
-                                                           {"micro-batches", "micro-batch-tokens"}};
+  const std::pair<std::string, std::string> exclusive[] = {
+      {"eval", "eval-fraction"}, {"eval", "eval-group"}, {"micro-batches", "micro-batch-tokens"}};
   auto is_dropped = [&](const std::string& name) {
     return std::any_of(std::begin(exclusive), std::end(exclusive), [&](const auto& two) {
       return (name == two.first || name == two.second) && (given(two.first) || given(two.second));

@@ -80,6 +80,29 @@ struct ValueCheck {
   }
 };
 
+void validate_evaluation(const TrainOptions& o) {
+  if (!o.eval.empty() && o.eval_fraction != 0) {
+    throw usage_error("--eval and --eval-fraction exclude each other");
+  }
+  if (!o.eval_group.empty() && o.eval_fraction == 0) {
+    throw usage_error("--eval-group ", in_quotes(o.eval_group),
+                      " needs --eval-fraction, the share of rows to hold out");
+  }
+  if (o.tune_thresholds && o.multi_label.empty()) {
+    throw usage_error("--tune-thresholds is for several labels a row: give --multi-label");
+  }
+  if (o.tune_thresholds && o.no_calibration) {
+    throw usage_error("--tune-thresholds and --no-calibration exclude each other");
+  }
+  if (!o.eval.empty() || o.eval_fraction != 0) return;
+  const char* needing = o.early_stopping > 0     ? "--early-stopping"
+                        : !o.best_metric.empty() ? "--best-metric"
+                        : o.tune_thresholds      ? "--tune-thresholds"
+                                                 : nullptr;
+  if (needing == nullptr) return;
+  throw usage_error(needing, " needs evaluation data: give --eval or --eval-fraction");
+}
+
 template <typename Number>
 void require_number_inside(const OptionInfo& info, Number value) {
   if (inside(info.range, double(value))) return;
@@ -104,9 +127,7 @@ void validate(const TrainOptions& o) {
   for_each_option(o, ValueCheck());
   parse_delimiter(o.delimiter);
   require_encoding(o.encoding);
-  if (!o.eval.empty() && o.eval_fraction != 0) {
-    throw usage_error("--eval and --eval-fraction exclude each other");
-  }
+  validate_evaluation(o);
   validate_pipeline(o);
   validate_offload(o, false);
   if (o.regression && !o.multi_label.empty()) {
@@ -119,10 +140,6 @@ void validate(const TrainOptions& o) {
         "--ignore-unknown-labels");
   }
   if (o.resume && o.overwrite) throw usage_error("--resume and --overwrite exclude each other");
-  if ((o.early_stopping > 0 || !o.best_metric.empty()) && o.eval.empty() && o.eval_fraction == 0) {
-    throw usage_error(o.early_stopping > 0 ? "--early-stopping" : "--best-metric",
-                      " needs evaluation data: give --eval or --eval-fraction");
-  }
   if (!o.tolerances.empty() && o.baselines.empty()) {
     throw usage_error("--tolerance needs --baseline, the metrics.json to compare with");
   }
@@ -190,6 +207,11 @@ TaskOptions task_options(const TrainOptions& o) {
   t.ignore_unknown_labels = o.ignore_unknown_labels;
   t.baselines = true;
   t.ngram_baseline = !o.no_ngram_baseline;
+  t.eval_group = o.eval_group;
+  t.stratified_split = o.eval_split != "random";
+  t.fits_calibration = !o.no_calibration;
+  t.tunes_thresholds = o.tune_thresholds;
+  t.standardized_targets = !o.no_standardize;
   t.doc_stride = o.doc_stride;
   t.n_best = o.n_best;
   t.max_answer_length = o.max_answer_length;

@@ -24,6 +24,8 @@ struct TrainOptions {
   std::vector<std::string> train;
   std::vector<std::string> eval;
   double eval_fraction = 0;
+  std::string eval_group;
+  std::string eval_split = "stratified";
   std::string output;
 
   std::vector<std::string> text_columns;
@@ -31,6 +33,7 @@ struct TrainOptions {
   std::string label_column = "label";
   std::string multi_label;
   bool regression = false;
+  bool no_standardize = false;
   std::string class_weights = "none";
   std::optional<int64_t> max_length;
   int64_t doc_stride = 128;
@@ -69,6 +72,8 @@ struct TrainOptions {
   std::optional<int64_t> keep_checkpoints;  // kKeptDuringRun, none after it
   std::string best_metric;
   int64_t early_stopping = 0;
+  bool no_calibration = false;
+  bool tune_thresholds = false;
   int64_t log_every = 1;
   bool tensorboard = false;
   bool no_ngram_baseline = false;
@@ -138,6 +143,13 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"eval-fraction", data, result, below(1),
          "without --eval: hold out this share of the rows, drawn by seed"},
         o.eval_fraction);
+  visit({"eval-group", data, result,
+         "--eval-fraction holds out whole groups, rows with one value in this column", "", "NAME"},
+        o.eval_group);
+  visit(
+      {"eval-split", data, result,
+       "--eval-fraction by strata, each label having its share, or by chance", "stratified|random"},
+      o.eval_split);
   visit({"text-column", data, result,
          "column of the text; several, separated by commas, are joined by a space", "",
          "NAME[,NAME...]"},
@@ -148,6 +160,9 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"multi-label", data, result, "a cell holds several labels with this separator", "", "SEP"},
         o.multi_label);
   visit({"regression", data, result, "labels are numbers"}, o.regression);
+  visit({"no-standardize", data, result,
+         "learn the numbers of --regression as they are, not (number - mean) / scale"},
+        o.no_standardize);
   visit({"max-length", data, result, at_least(1), "longest input in tokens (default: 128; qa 384)"},
         o.max_length);
   visit({"doc-stride", data, result, at_least(0), "overlap of neighbouring windows in tokens"},
@@ -257,6 +272,12 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"early-stopping", evaluation, result, at_least(0),
          "stop after N evaluations without improvement; 0: off"},
         o.early_stopping);
+  visit({"no-calibration", evaluation, run,
+         "do not fit the exported model's probabilities to the evaluation rows"},
+        o.no_calibration);
+  visit({"tune-thresholds", evaluation, run,
+         "with --multi-label: each label's threshold with the best F1 on evaluation rows"},
+        o.tune_thresholds);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
         o.log_every);
   visit({"tensorboard", evaluation, run, "write event files for TensorBoard into --output, too"},

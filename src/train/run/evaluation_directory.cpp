@@ -12,10 +12,10 @@
 namespace finetune {
 namespace {
 
-constexpr std::array<std::string_view, 7> kEvaluationFiles{
+constexpr std::array<std::string_view, 8> kEvaluationFiles{
     "predictions.csv", "predictions.json", "nbest_predictions.json",
     "null_odds.json",  "confusion.csv",    "per_class.csv",
-    "metrics.json"};
+    "slices.csv",      "metrics.json"};
 
 }  // namespace
 

@@ -117,6 +117,7 @@ std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task) 
   if (!task.eval_set()) return names;
   add(task.metric_names());
   add(baseline_metric_names(task.metric_names()));
+  add(task.calibration_metric_names());
   add(evaluation_metric_names());
   return names;
 }

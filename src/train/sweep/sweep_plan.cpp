@@ -24,14 +24,16 @@ namespace finetune {
 namespace {
 
 // Options that change neither how long a step takes, nor how many there are, nor files' sizes.
-constexpr std::array<std::string_view, 16> kWithoutCost{"output",          "lr",
+constexpr std::array<std::string_view, 19> kWithoutCost{"output",          "lr",
                                                         "schedule",        "warmup-ratio",
                                                         "warmup-steps",    "weight-decay",
                                                         "adam-beta1",      "adam-beta2",
                                                         "adam-epsilon",    "seed",
                                                         "max-grad-norm",   "layer-lr-decay",
                                                         "assert",          "class-weights",
-                                                        "label-smoothing", "best-metric"};
+                                                        "label-smoothing", "best-metric",
+                                                        "no-calibration",  "tune-thresholds",
+                                                        "no-standardize"};
 
 std::string cost_key(const TrainOptions& options) {
   std::vector<ConfigItem> items = config_items(options);

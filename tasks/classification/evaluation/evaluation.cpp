@@ -10,29 +10,74 @@
 
 namespace finetune {
 
-std::vector<std::string> classification_metric_names(ProblemType problem) {
-  switch (problem) {
-    case ProblemType::single_label:
-      return {"eval_loss",     "eval_accuracy",    "eval_f1_macro",
-              "eval_f1_micro", "eval_f1_weighted", "eval_mcc"};
-    case ProblemType::multi_label:
-      return {"eval_loss", "eval_accuracy", "eval_f1_macro", "eval_f1_micro", "eval_f1_weighted"};
-    case ProblemType::regression:
-      return {"eval_loss", "eval_mse", "eval_mae", "eval_pearson", "eval_spearman"};
+namespace {
+
+constexpr int64_t kMostLogits = int64_t{1} << 22;
+
+}  // namespace
+
+std::vector<std::string> classification_metric_names(ProblemType problem,
+                                                     const TaskOptions& options) {
+  if (problem == ProblemType::regression) {
+    return {"eval_loss", "eval_mse", "eval_mae", "eval_pearson", "eval_spearman"};
   }
-  return {};
+  std::vector<std::string> names = {"eval_loss", "eval_accuracy", "eval_f1_macro", "eval_f1_micro",
+                                    "eval_f1_weighted"};
+  if (problem == ProblemType::single_label) names.emplace_back("eval_mcc");
+  for (std::string& name : AnswerScores::metric_names(options)) names.push_back(std::move(name));
+  return names;
 }
 
 ClassificationEvaluation::ClassificationEvaluation(const ClassificationData& data,
                                                    std::span<const float> weights, double smoothing,
-                                                   std::string separator)
+                                                   std::string separator, bool keeps_logits)
     : data_(data), weights_(weights), smoothing_(smoothing), separator_(std::move(separator)) {
   size_t count = size_t(data.eval.set.samples.size());
   seen_.resize(count);
   losses_.resize(count);
   if (data.problem == ProblemType::single_label) top_.resize(count);
   if (data.problem == ProblemType::multi_label) positive_.resize(count);
-  if (data.problem == ProblemType::regression) values_.resize(count);
+  if (data.problem == ProblemType::regression) {
+    values_.resize(count);
+    return;
+  }
+  answers_.emplace(data.problem, data.outputs(), TaskOptions());
+  if (!keeps_logits) return;
+  const int64_t values = int64_t(count) * data.outputs();
+  stride_ = std::max<int64_t>(1, (values + kMostLogits - 1) / kMostLogits);
+  const int64_t kept = RowStride{0, stride_}.count(int64_t(count));
+  logits_.resize(size_t(kept * data.outputs()));
+}
+
+void ClassificationEvaluation::keep(uint32_t sample, const float* logits) {
+  if (stride_ == 0 || sample % stride_ != 0) return;
+  const int64_t outputs = data_.outputs();
+  std::copy_n(logits, outputs, logits_.begin() + int64_t(sample) / stride_ * outputs);
+}
+
+HeldOutLogits ClassificationEvaluation::held_out() {
+  HeldOutLogits held;
+  held.outputs = data_.outputs();
+  held.several_labels = data_.problem == ProblemType::multi_label;
+  size_t kept = 0;
+  const auto outputs = size_t(held.outputs);
+  for (int64_t i = 0; i * held.outputs < int64_t(logits_.size()); ++i) {
+    const int64_t sample = i * stride_;
+    if (held.several_labels) {
+      const auto truth = data_.eval.label_sets[sample];
+      const auto known = std::lower_bound(truth.begin(), truth.end(), int32_t(held.outputs));
+      held.sets.push_back(truth.first(size_t(known - truth.begin())));
+    } else {
+      const int32_t label = data_.eval.labels[size_t(sample)];
+      if (label >= held.outputs) continue;
+      held.labels.push_back(label);
+    }
+    std::copy_n(logits_.begin() + i * held.outputs, outputs, logits_.begin() + int64_t(kept));
+    kept += outputs;
+  }
+  logits_.resize(kept);
+  held.logits = std::move(logits_);
+  return held;
 }
 
 void ClassificationEvaluation::add(const PackedBatch& batch, const float* logits) {
@@ -45,16 +90,19 @@ void ClassificationEvaluation::add(const PackedBatch& batch, const float* logits
       case ProblemType::single_label:
         top_[sample] = top_label(logits, outputs);
         losses_[sample] = scores.label_loss(logits, data_.eval.labels[sample]);
+        answers_->add_label(logits, data_.eval.labels[sample], top_[sample]);
         break;
       case ProblemType::multi_label:
         positive_[sample] = positive_labels(logits, outputs);
         losses_[sample] = scores.set_loss(logits, data_.eval.label_sets[int64_t(sample)]);
+        answers_->add_set(logits, data_.eval.label_sets[int64_t(sample)]);
         break;
       case ProblemType::regression:
-        values_[sample] = logits[0];
-        losses_[sample] = scores.value_loss(logits[0], data_.eval.targets[sample]);
+        values_[sample] = float(data_.target_scale.number(double(logits[0])));
+        losses_[sample] = scores.value_loss(values_[sample], data_.eval.targets[sample]);
         break;
     }
+    keep(sample, logits);
     logits += outputs;
   }
 }
@@ -79,7 +127,9 @@ ClassificationTally ClassificationEvaluation::tally() const {
 }
 
 Metrics ClassificationEvaluation::metrics() {
-  return tally().metrics();
+  Metrics metrics = tally().metrics();
+  if (answers_) answers_->add_metrics(metrics);
+  return metrics;
 }
 
 void ClassificationEvaluation::write_files(const std::filesystem::path& directory) {
@@ -88,7 +138,10 @@ void ClassificationEvaluation::write_files(const std::filesystem::path& director
 }
 
 void ClassificationEvaluation::write_predictions(const std::filesystem::path& path) const {
-  PredictionFormat format{data_.problem, data_.labels.names(), separator_};
+  PredictionFormat format;
+  format.problem = data_.problem;
+  format.labels = data_.labels.names();
+  format.separator = separator_;
   const Table& table = *data_.eval.table;
   std::vector<std::string> columns = table.columns();
   for (std::string& name : prediction_columns(format, table.columns())) {

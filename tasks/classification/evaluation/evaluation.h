@@ -2,10 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tasks/classification/calibration/held_out_logits.h"
+#include "tasks/classification/evaluation/answer_scores.h"
 #include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/evaluation/tally.h"
 #include "tasks/classification/rows/dataset.h"
@@ -19,26 +22,34 @@ namespace finetune {
 // metrics they count as wrong. Unknown labels of multi-label samples are not part of the target.
 //
 // Metrics   single-label  eval_loss, eval_accuracy, eval_f1_macro, eval_f1_micro,
-//                         eval_f1_weighted, eval_mcc
-//           multi-label   eval_loss, eval_accuracy (whole sets), eval_f1_*
+//                         eval_f1_weighted, eval_mcc, eval_ece, eval_brier
+//           multi-label   eval_loss, eval_accuracy (whole sets), eval_f1_*, eval_ece, eval_brier
 //           regression    eval_loss, eval_mse, eval_mae, eval_pearson, eval_spearman
 // Files     predictions.csv  the evaluation rows with the columns of predictions.h
 //           confusion.csv    single-label: a row per true label, a column per predicted one;
 //                            multi-label: counts of true and false positives and negatives
 //           per_class.csv    label, precision, recall, f1, support
-std::vector<std::string> classification_metric_names(ProblemType problem);
+// options: what an evaluation of files may be asked for besides (answer_scores.h).
+std::vector<std::string> classification_metric_names(ProblemType problem,
+                                                     const TaskOptions& options = {});
 
 class ClassificationEvaluation final : public Evaluation {
  public:
-  // All must outlive the evaluation. weights: one per output, or empty.
+  // All must outlive the evaluation. weights: one per output, or empty. keeps_logits: for
+  // held_out().
   ClassificationEvaluation(const ClassificationData& data, std::span<const float> weights,
-                           double smoothing, std::string separator);
+                           double smoothing, std::string separator, bool keeps_logits = false);
 
   void add(const PackedBatch& batch, const float* logits) override;
   Metrics metrics() override;
   void write_files(const std::filesystem::path& directory) override;
 
+  // What a calibration is fitted to: every k-th sample, so that no more than 2^22 logits are kept,
+  // of those whose label the model knows. Once; labels, not numbers.
+  HeldOutLogits held_out();
+
  private:
+  void keep(uint32_t sample, const float* logits);
   ClassificationTally tally() const;  // of all samples, in their order
   void write_predictions(const std::filesystem::path& path) const;
 
@@ -52,6 +63,9 @@ class ClassificationEvaluation final : public Evaluation {
   std::vector<ScoredLabel> top_;                    // single-label
   std::vector<std::vector<ScoredLabel>> positive_;  // multi-label
   std::vector<float> values_;                       // regression
+  std::optional<AnswerScores> answers_;             // of labels
+  int64_t stride_ = 0;         // of the samples whose logits are kept; 0: none are
+  std::vector<float> logits_;  // (kept samples, outputs)
 };
 
 }  // namespace finetune

@@ -18,6 +18,15 @@ namespace {
 
 constexpr size_t kMostChunkBytes = size_t{8} << 20;
 
+void check_answer_options(const TaskOptions& options, ProblemType problem) {
+  if (problem == ProblemType::single_label) return;
+  const char* given = options.min_probability   ? "--min-probability"
+                      : options.target_accuracy ? "--target-accuracy"
+                                                : nullptr;
+  if (given == nullptr) return;
+  throw usage_error(given, " is for one label a row; this model gives several or numbers");
+}
+
 // What the model and the options say; the files say the rest.
 ClassificationData checked_data(const TaskOptions& options, const BertConfig& config) {
   ClassificationData data;
@@ -25,9 +34,11 @@ ClassificationData checked_data(const TaskOptions& options, const BertConfig& co
   check_problem_options(options, data.problem);
   data.max_length =
       checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+  data.positions = config.max_length();
   if (config.labels.empty()) {
     throw model_error("the model has no trained classification head; train one first");
   }
+  check_answer_options(options, data.problem);
   if (data.problem != ProblemType::regression) data.labels = LabelMap(config.labels);
   return data;
 }
@@ -41,11 +52,15 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
       tokenizer_(tokenizer),
       config_(config),
       data_(checked_data(options, config)),
-      files_(options.eval_files, options.rows) {
+      files_(options.eval_files, options.rows),
+      slices_(options, data_.problem, files_.columns(), files_.first_file()) {
   class_weights_ = stored_class_weights(config, data_.labels.size());
   text_ = find_text_columns(files_.columns(), files_.first_file(), options);
   label_ =
       find_column(files_.columns(), options.label_column, files_.first_file(), "--label-column");
+  if (data_.problem != ProblemType::regression) {
+    answers_.emplace(data_.problem, data_.outputs(), options);
+  }
   survey();
   unknown_ = LabelMap(data_.unknown_labels);
   tally_.emplace(data_, class_weights_, options.label_smoothing);
@@ -73,6 +88,7 @@ void ClassificationFileEvaluation::survey() {
   std::string first_unknown;
   Row row;
   while (next_usable(row)) {
+    slices_.note(row.values);
     if (data_.problem == ProblemType::regression) continue;
     bool known = true;
     for_each_label(row.values[label_], data_.problem, options_, [&](std::string_view name) {
@@ -107,6 +123,9 @@ std::vector<std::string> ClassificationFileEvaluation::describe() const {
       concat("eval: ", counted(rows_, "row"),
              dropped_ > 0 ? concat(", ", counted(dropped_, "unusable row"), " dropped") : ""));
   lines.push_back(describe_labels(data_, options_));
+  if (std::string line = describe_calibration(options_.calibration); !line.empty()) {
+    lines.push_back(std::move(line));
+  }
   if (rows_with_unknown_ > 0) {
     lines.push_back(describe_unknown_labels(data_, rows_with_unknown_, rows_));
   }
@@ -114,11 +133,19 @@ std::vector<std::string> ClassificationFileEvaluation::describe() const {
 }
 
 std::vector<std::string> ClassificationFileEvaluation::describe_samples() const {
-  return {concat("eval: ", describe_tokens(rows_, tokens_, truncated_, data_.max_length))};
+  std::vector<std::string> lines;
+  lines.push_back(concat("eval: ", describe_tokens(rows_, tokens_, truncated_, data_.max_length)));
+  std::string warning = describe_cut_texts(
+      "eval", {rows_, truncated_, tokens_, lost_, data_.max_length, data_.positions});
+  if (!warning.empty()) lines.push_back(std::move(warning));
+  return lines;
 }
 
 void ClassificationFileEvaluation::open_files(const std::filesystem::path& directory) {
-  format_ = {data_.problem, data_.labels.names(), options_.multi_label_separator};
+  format_.problem = data_.problem;
+  format_.labels = data_.labels.names();
+  format_.separator = options_.multi_label_separator;
+  format_.calibration = options_.calibration;
   std::vector<std::string> columns = files_.columns();
   for (std::string& name : prediction_columns(format_, files_.columns())) {
     columns.push_back(std::move(name));
@@ -157,6 +184,7 @@ ClassificationFileEvaluation::Waiting ClassificationFileEvaluation::waiting(cons
     append_csv_row(row.values, out.values);
     out.values.pop_back();  // the line goes on with the prediction
   }
+  out.slices = slices_.places_of(row.values);
   return out;
 }
 
@@ -199,6 +227,7 @@ const SampleSet* ClassificationFileEvaluation::next() {
   set_ = encode_rows(tokenizer_, chunk_.rows(), text_, data_.max_length);
   tokens_ += int64_t(set_.samples.ids.size());
   truncated_ += set_.truncated;
+  lost_ += set_.lost;
   return &set_;
 }
 
@@ -219,19 +248,25 @@ void ClassificationFileEvaluation::score(const Waiting& row, const float* logits
                                          std::string& prediction) {
   switch (data_.problem) {
     case ProblemType::single_label: {
-      ScoredLabel top = top_label(logits, data_.outputs());
+      ScoredLabel top = top_label(logits, data_.outputs(), options_.calibration.temperature);
       tally_->add_label(row.label, top.id, tally_->label_loss(logits, row.label));
+      answers_->add_label(logits, row.label, top);
+      slices_.add_label(row.slices, row.label, top.id);
       if (predictions_) append_labels(format_, {&top, 1}, prediction);
       break;
     }
     case ProblemType::multi_label: {
-      std::vector<ScoredLabel> labels = positive_labels(logits, data_.outputs());
+      std::vector<ScoredLabel> labels =
+          positive_labels(logits, data_.outputs(), options_.calibration);
       tally_->add_set(row.labels, ids_of(labels), tally_->set_loss(logits, row.labels));
+      answers_->add_set(logits, row.labels);
+      slices_.add_set(row.slices, row.labels, ids_of(labels));
       if (predictions_) append_labels(format_, labels, prediction);
       break;
     }
     case ProblemType::regression:
       tally_->add_value(row.target, logits[0], tally_->value_loss(logits[0], row.target));
+      slices_.add_value(row.slices, row.target, double(logits[0]));
       if (predictions_) append_prediction(format_, logits, prediction);
       break;
   }
@@ -239,13 +274,20 @@ void ClassificationFileEvaluation::score(const Waiting& row, const float* logits
 
 Metrics ClassificationFileEvaluation::metrics() {
   FINETUNE_CHECK(scored_ == rows_);
-  return tally_->metrics();
+  Metrics metrics = tally_->metrics();
+  if (answers_) answers_->add_metrics(metrics);
+  return metrics;
+}
+
+std::string ClassificationFileEvaluation::report() const {
+  return concat(answers_ ? answers_->describe() : "", slices_.table());
 }
 
 void ClassificationFileEvaluation::write_files(const std::filesystem::path& directory) {
   FINETUNE_CHECK(predictions_ && scored_ == rows_);
   predictions_->commit();
   tally_->write_files(directory);
+  if (!slices_.empty()) slices_.write(directory / "slices.csv");
 }
 
 }  // namespace finetune

@@ -12,8 +12,10 @@
 
 #include "core/files/files.h"
 #include "data/rows/row_files.h"
+#include "tasks/classification/evaluation/answer_scores.h"
 #include "tasks/classification/evaluation/evaluation.h"
 #include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/evaluation/slices.h"
 #include "tasks/classification/evaluation/tally.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/row_chunk.h"
@@ -31,7 +33,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
   int64_t max_length() const override { return data_.max_length; }
   std::vector<std::string> metric_names() const override {
-    return classification_metric_names(data_.problem);
+    return classification_metric_names(data_.problem, options_);
   }
   std::vector<std::string> describe() const override;
   std::vector<std::string> describe_samples() const override;
@@ -43,6 +45,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   Metrics metrics() override;
   void write_files(const std::filesystem::path& directory) override;
   Baselines baselines(const std::optional<TaskOptions>& training) override;
+  std::string report() const override;
 
  private:
   // A row that waits for its logits: what it says, and its values for predictions.csv.
@@ -51,6 +54,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
     std::vector<int32_t> labels;
     double target = 0;
     std::string values;
+    std::vector<int32_t> slices;  // places in them
   };
 
   bool next_usable(Row& row);
@@ -72,11 +76,13 @@ class ClassificationFileEvaluation final : public FileEvaluation {
 
   int64_t rows_ = 0, dropped_ = 0, rows_with_unknown_ = 0;  // from the first reading
   int64_t read_ = 0, faulty_ = 0;                           // of the reading under way
-  int64_t scored_ = 0, tokens_ = 0, truncated_ = 0;
+  int64_t scored_ = 0, tokens_ = 0, truncated_ = 0, lost_ = 0;
   RowChunk chunk_;
   SampleSet set_;
   std::deque<Waiting> waiting_;
   std::optional<ClassificationTally> tally_;
+  std::optional<AnswerScores> answers_;  // of labels
+  Slices slices_;
   PredictionFormat format_;
   std::optional<AtomicFile> predictions_;
   std::unique_ptr<TextRows> kept_;  // options.baselines

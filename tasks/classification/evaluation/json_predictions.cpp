@@ -26,15 +26,20 @@ void append_json_row(const std::vector<std::string>& names, std::span<const std:
     case ProblemType::regression:
       add(number(logits[0]));
       break;
-    case ProblemType::single_label:
-      for (const ScoredLabel& label : top_labels(logits, classes, format.top_k)) {
-        add(format.labels[size_t(label.id)]);
+    case ProblemType::single_label: {
+      const std::vector<ScoredLabel> labels =
+          top_labels(logits, classes, format.top_k, format.calibration.temperature);
+      for (const ScoredLabel& label : labels) {
+        const bool best = &label == labels.data();
+        add(best ? std::string(given_name(format, label)) : format.labels[size_t(label.id)]);
         add(number(label.probability));
       }
+      if (format.min_probability) add(format.labels[size_t(labels[0].id)]);
       break;
+    }
     case ProblemType::multi_label: {
       auto labels = nlohmann::ordered_json::array(), probabilities = labels;
-      for (const ScoredLabel& label : positive_labels(logits, classes)) {
+      for (const ScoredLabel& label : positive_labels(logits, classes, format.calibration)) {
         labels.push_back(format.labels[size_t(label.id)]);
         probabilities.push_back(number(label.probability));
       }

@@ -11,30 +11,33 @@
 namespace finetune {
 namespace {
 
-// exp(logit - highest) of every class and their sum.
+// exp((logit - highest) / temperature) of every class and their sum.
 struct Softmax {
   const float* logits;
+  double temperature;
   float highest;
   double sum = 0;
 
-  Softmax(const float* values, int64_t classes)
-      : logits(values), highest(*std::max_element(values, values + classes)) {
-    for (int64_t c = 0; c < classes; ++c) sum += std::exp(double(values[c]) - double(highest));
+  Softmax(const float* values, int64_t classes, double heat)
+      : logits(values), temperature(heat), highest(*std::max_element(values, values + classes)) {
+    for (int64_t c = 0; c < classes; ++c) sum += weight(c);
   }
-  float probability(int64_t c) const {
-    return float(std::exp(double(logits[c]) - double(highest)) / sum);
+  double weight(int64_t c) const {
+    return std::exp((double(logits[c]) - double(highest)) / temperature);
   }
+  float probability(int64_t c) const { return float(weight(c) / sum); }
 };
 
-float sigmoid(float logit) {
-  return float(1.0 / (1.0 + std::exp(-double(logit))));
+float sigmoid(float logit, double temperature) {
+  return float(1.0 / (1.0 + std::exp(-double(logit) / temperature)));
 }
 
 }  // namespace
 
-std::vector<ScoredLabel> top_labels(const float* logits, int64_t classes, int64_t k) {
+std::vector<ScoredLabel> top_labels(const float* logits, int64_t classes, int64_t k,
+                                    double temperature) {
   FINETUNE_CHECK(k >= 1 && k <= classes);
-  Softmax softmax(logits, classes);
+  Softmax softmax(logits, classes, temperature);
   std::vector<int32_t> order(static_cast<size_t>(classes));
   std::iota(order.begin(), order.end(), 0);
   std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int32_t a, int32_t b) {
@@ -48,17 +51,36 @@ std::vector<ScoredLabel> top_labels(const float* logits, int64_t classes, int64_
   return labels;
 }
 
-ScoredLabel top_label(const float* logits, int64_t classes) {
+ScoredLabel top_label(const float* logits, int64_t classes, double temperature) {
   int64_t best = std::max_element(logits, logits + classes) - logits;
-  return {int32_t(best), Softmax(logits, classes).probability(best)};
+  return {int32_t(best), Softmax(logits, classes, temperature).probability(best)};
 }
 
-std::vector<ScoredLabel> positive_labels(const float* logits, int64_t classes) {
+std::vector<ScoredLabel> positive_labels(const float* logits, int64_t classes,
+                                         const LogitCalibration& calibration) {
+  const std::vector<float>& thresholds = calibration.thresholds;
+  FINETUNE_CHECK(thresholds.empty() || int64_t(thresholds.size()) == classes);
   std::vector<ScoredLabel> labels;
   for (int64_t c = 0; c < classes; ++c) {
-    if (logits[c] > 0) labels.push_back({int32_t(c), sigmoid(logits[c])});
+    if (thresholds.empty() && !(logits[c] > 0)) continue;
+    const float probability = sigmoid(logits[c], calibration.temperature);
+    if (!thresholds.empty() && !(probability >= thresholds[size_t(c)])) continue;
+    labels.push_back({int32_t(c), probability});
   }
   return labels;
+}
+
+std::string describe_calibration(const LogitCalibration& calibration) {
+  if (calibration == LogitCalibration()) return {};
+  return concat("probabilities are calibrated: temperature ",
+                format_fixed(calibration.temperature, 3),
+                calibration.thresholds.empty() ? "" : ", a threshold for each label",
+                " (--no-calibration leaves them as the model has them)");
+}
+
+std::string_view given_name(const PredictionFormat& format, const ScoredLabel& best) {
+  if (format.min_probability && !is_sure(best.probability, *format.min_probability)) return kUnsure;
+  return format.labels[size_t(best.id)];
 }
 
 std::vector<int32_t> ids_of(std::span<const ScoredLabel> labels) {
@@ -85,6 +107,7 @@ std::vector<std::string> prediction_columns(const PredictionFormat& format,
     add(concat("label_", i));
     add(concat("probability_", i));
   }
+  if (format.min_probability) add("best_label");
   if (format.all_probabilities) {
     for (const std::string& label : format.labels) add("probability:" + label);
   }
@@ -94,10 +117,11 @@ std::vector<std::string> prediction_columns(const PredictionFormat& format,
 std::vector<float> probabilities_of(const PredictionFormat& format, const float* logits) {
   const auto classes = int64_t(format.labels.size());
   const bool one_of_many = format.problem == ProblemType::single_label;
-  const Softmax softmax(logits, classes);
+  const double temperature = format.calibration.temperature;
+  const Softmax softmax(logits, classes, temperature);
   std::vector<float> out;
   for (int64_t c = 0; c < classes; ++c) {
-    out.push_back(one_of_many ? softmax.probability(c) : sigmoid(logits[c]));
+    out.push_back(one_of_many ? softmax.probability(c) : sigmoid(logits[c], temperature));
   }
   return out;
 }
@@ -119,11 +143,15 @@ void append_labels(const PredictionFormat& format, std::span<const ScoredLabel> 
                    std::string& line) {
   if (format.problem == ProblemType::single_label) {
     for (const ScoredLabel& label : labels) {
+      const bool best = &label == labels.data();
       line += ',';
-      append_csv_value(format.labels[size_t(label.id)], line);
+      append_csv_value(best ? given_name(format, label) : format.labels[size_t(label.id)], line);
       line += ',';
       line += format_number(label.probability);
     }
+    if (!format.min_probability) return;
+    line += ',';
+    append_csv_value(format.labels[size_t(labels[0].id)], line);
     return;
   }
   std::string names, probabilities;
@@ -149,10 +177,11 @@ void append_prediction(const PredictionFormat& format, const float* logits, std:
       line += format_number(logits[0]);
       return;
     case ProblemType::single_label:
-      append_labels(format, top_labels(logits, classes, format.top_k), line);
+      append_labels(
+          format, top_labels(logits, classes, format.top_k, format.calibration.temperature), line);
       break;
     case ProblemType::multi_label:
-      append_labels(format, positive_labels(logits, classes), line);
+      append_labels(format, positive_labels(logits, classes, format.calibration), line);
       break;
   }
   if (!format.all_probabilities) return;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tasks/classification/calibration/calibration.h"
 #include "tasks/classification/rows/dataset.h"
 
 namespace finetune {
@@ -16,16 +18,20 @@ struct ScoredLabel {
   float probability = 0;
 };
 
-// The k most probable of `classes` labels by softmax, best first; equal logits by id.
-std::vector<ScoredLabel> top_labels(const float* logits, int64_t classes, int64_t k);
-ScoredLabel top_label(const float* logits, int64_t classes);
-// Multi-label: the labels whose logit is > 0 (probability above one half), by id, with their
-// sigmoid.
-std::vector<ScoredLabel> positive_labels(const float* logits, int64_t classes);
+// The k most probable of `classes` labels by softmax of logits / temperature, best first; equal
+// logits by id.
+std::vector<ScoredLabel> top_labels(const float* logits, int64_t classes, int64_t k,
+                                    double temperature = 1);
+ScoredLabel top_label(const float* logits, int64_t classes, double temperature = 1);
+// Multi-label: the labels whose logit is > 0 (probability above one half), or those that reach
+// their threshold, by id, with their sigmoid.
+std::vector<ScoredLabel> positive_labels(const float* logits, int64_t classes,
+                                         const LogitCalibration& calibration = {});
 std::vector<int32_t> ids_of(std::span<const ScoredLabel> labels);
 
 // The columns that predictions add to a row:
-//   single-label  label,probability, then with top_k > 1 label_2,probability_2, ...
+//   single-label  label,probability, then with top_k > 1 label_2,probability_2, ...; with
+//                 min_probability the label of less is kUnsure, and best_label has what it is
 //   multi-label   label (names joined by `separator`), probability (theirs, joined likewise)
 //   regression    label (the number)
 // and with all_probabilities one "probability:NAME" per class.
@@ -35,7 +41,18 @@ struct PredictionFormat {
   std::string separator = "|";
   int64_t top_k = 1;
   bool all_probabilities = false;
+  LogitCalibration calibration{};
+  std::optional<double> min_probability{};  // single-label
 };
+// For the log: that probabilities are not the model's own. Empty where they are.
+std::string describe_calibration(const LogitCalibration& calibration);
+constexpr std::string_view kUnsure = "unsure";
+// Compared as it is printed: in single precision.
+inline bool is_sure(float probability, double min_probability) {
+  return probability >= float(min_probability);
+}
+// The name to give for the best label: its own, or kUnsure.
+std::string_view given_name(const PredictionFormat& format, const ScoredLabel& best);
 
 // Names of those columns. One that the input has already becomes predicted_NAME.
 std::vector<std::string> prediction_columns(const PredictionFormat& format,

@@ -1,11 +1,26 @@
 // Tokenizes chunks of rows and formats their predictions.
 #include "tasks/classification/evaluation/predictor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text/text.h"
 
 namespace finetune {
+namespace {
+
+void check_min_probability(double least, const PredictionFormat& format) {
+  if (format.problem != ProblemType::single_label) {
+    throw usage_error("--min-probability ", least,
+                      " is for one label a row; this model gives several or numbers");
+  }
+  if (std::find(format.labels.begin(), format.labels.end(), kUnsure) == format.labels.end()) return;
+  throw usage_error("--min-probability ", least, ": the model has a label ", in_quotes(kUnsure),
+                    " of its own; leave the option out and look at the probabilities");
+}
+
+}  // namespace
 
 ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
                                                  const Tokenizer& tokenizer,
@@ -20,6 +35,9 @@ ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
   format_.separator = options.multi_label_separator;
   format_.top_k = top_k;
   format_.all_probabilities = all_probabilities;
+  format_.calibration = options.calibration;
+  format_.min_probability = options.min_probability;
+  if (options.min_probability) check_min_probability(*options.min_probability, format_);
   int64_t labels = int64_t(config.labels.size());
   outputs_ = format_.problem == ProblemType::regression ? 1 : labels;
   if (format_.problem == ProblemType::regression && (top_k != 1 || all_probabilities)) {
@@ -31,6 +49,7 @@ ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
   if (top_k < 1 || top_k > labels) {
     throw usage_error("--top-k ", top_k, " is not in 1 to ", labels, ", the model's labels");
   }
+  positions_ = config.max_length();
   max_length_ = checked_max_length(options.max_length, config, !options.text_pair_column.empty());
 }
 
@@ -55,16 +74,22 @@ SampleSet ClassificationPredictor::tokenize(std::span<const RowValues> rows) {
   SampleSet set = encode_rows(tokenizer_, rows, text_, max_length_);
   rows_ += set.examples;
   truncated_ += set.truncated;
+  tokens_ += int64_t(set.samples.ids.size());
+  lost_ += set.lost;
   for (RowValues row : rows) empty_ += empty_text_column(row, text_, columns_).has_value();
   return set;
 }
 
 std::string ClassificationPredictor::format(std::span<const RowValues> rows,
-                                            std::span<const float> logits) const {
+                                            std::span<const float> logits) {
   FINETUNE_CHECK(logits.size() == rows.size() * size_t(outputs_));
   std::string out;
   const float* row_logits = logits.data();
   for (RowValues row : rows) {
+    if (format_.min_probability) {
+      const ScoredLabel best = top_label(row_logits, outputs_, format_.calibration.temperature);
+      unsure_ += !is_sure(best.probability, *format_.min_probability);
+    }
     if (json_lines_) {
       append_json_row(names_, row, format_, row_logits, out);
     } else {

@@ -30,7 +30,8 @@ class ClassificationPredictor {
  public:
   // options: classification_defaults(config) with what the command line changes. The tokenizer must
   // outlive the predictor. Error(model) for a config without labels, Error(usage) for a top_k that
-  // is not in [1, labels] or does not go with the problem type.
+  // is not in [1, labels] or does not go with the problem type, and for a min_probability of
+  // options that does not or where a label has the name that less would have.
   ClassificationPredictor(const TaskOptions& options, const Tokenizer& tokenizer,
                           const BertConfig& config, int64_t top_k, bool all_probabilities);
 
@@ -45,11 +46,15 @@ class ClassificationPredictor {
   // The rows in order. An empty text is a text (a line in, a line out); it is counted.
   SampleSet tokenize(std::span<const RowValues> rows);
   // Output rows, a line each. logits (rows, outputs) row-major.
-  std::string format(std::span<const RowValues> rows, std::span<const float> logits) const;
+  std::string format(std::span<const RowValues> rows, std::span<const float> logits);
 
   int64_t rows() const { return rows_; }
-  int64_t truncated() const { return truncated_; }
+  CutTexts cut_texts() const {
+    return {rows_, truncated_, tokens_, lost_, max_length_, positions_};
+  }
+  const LogitCalibration& calibration() const { return format_.calibration; }
   int64_t empty() const { return empty_; }
+  int64_t unsure() const { return unsure_; }  // below options.min_probability
 
  private:
   TaskOptions options_;
@@ -61,7 +66,8 @@ class ClassificationPredictor {
   std::vector<std::string> names_;  // of the output
   bool json_lines_ = false;
   TextColumns text_;
-  int64_t rows_ = 0, truncated_ = 0, empty_ = 0;
+  int64_t rows_ = 0, truncated_ = 0, empty_ = 0, unsure_ = 0;
+  int64_t tokens_ = 0, lost_ = 0, positions_ = 0;
 };
 
 }  // namespace finetune

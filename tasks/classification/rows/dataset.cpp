@@ -8,10 +8,10 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
-#include "data/plan.h"
-#include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/ngrams/baselines.h"
+#include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
+#include "tasks/classification/rows/row_split.h"
 #include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
@@ -239,6 +239,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
   check_problem_options(options, data.problem);
   data.max_length =
       checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+  data.positions = config.max_length();
 
   std::optional<Source> train, eval;
   if (!options.train_files.empty()) {
@@ -264,7 +265,9 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     eval = read_source(options.eval_files, options, data.problem, options.max_eval_samples);
     if (data.text_columns.empty()) data.text_columns = column_names(*eval);
   } else if (options.eval_fraction > 0 && train) {
-    HoldOut parts = hold_out(int64_t(train->rows.size()), options.eval_fraction, options.seed);
+    const UsableRows usable{*train->table, train->rows, train->label};
+    const HoldOut parts = split_rows(usable, options, data);
+    data.split = describe_split(usable, parts, options);
     if (parts.train.empty()) {
       throw usage_error("--eval-fraction ", options.eval_fraction, " of ",
                         counted(train->rows.size(), "row"), " leaves none for training");
@@ -296,6 +299,18 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     data.eval.table = eval->table;
   }
   return data;
+}
+
+std::string describe_cut_texts(std::string_view side, const CutTexts& texts) {
+  if (texts.cut * 10 <= texts.rows) return {};
+  const double share = double(texts.cut) / double(texts.rows);
+  const double lost = double(texts.lost) / double(texts.lost + texts.tokens);
+  return concat("warning: ", side, ": ", format_fixed(100 * share, 1),
+                " % of the texts are cut at ", texts.max_length, " tokens, which loses ",
+                format_fixed(100 * lost, 1), " % of all tokens; ",
+                texts.max_length < texts.positions
+                    ? concat("--max-length, up to ", texts.positions, ", keeps more")
+                    : "the model takes no more");
 }
 
 std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length) {

@@ -13,6 +13,7 @@
 #include "data/rows/records.h"
 #include "model/config.h"
 #include "tasks/classification/evaluation/metrics.h"
+#include "tasks/target_scale.h"
 #include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
 
@@ -45,7 +46,10 @@ struct ClassificationData {
   std::vector<std::string> unknown_labels;  // id LabelMap::size() + i, sorted; never predicted
   std::string label_warning;                // what is odd about the label column, or empty
   int64_t max_length = 0;
+  int64_t positions = 0;                  // the model's: what max_length can be
   std::vector<std::string> text_columns;  // as resolved
+  TargetScale target_scale;               // regression: logits give numbers by it
+  std::string split;                      // how evaluation rows were held out, for the log
   ClassificationSide train;
   bool has_eval = false;
   ClassificationSide eval;
@@ -78,6 +82,15 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 // model's head or options.label_order knows these labels.
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const BertConfig& config, bool model_head);
+
+// Texts of some rows, cut at max_length tokens.
+struct CutTexts {
+  int64_t rows = 0, cut = 0;
+  int64_t tokens = 0, lost = 0;  // those that are left, and those that were cut off
+  int64_t max_length = 0, positions = 0;
+};
+// A warning for the log where more than a tenth of the texts are cut, else nothing.
+std::string describe_cut_texts(std::string_view side, const CutTexts& texts);
 
 // Lines for the log.
 std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);

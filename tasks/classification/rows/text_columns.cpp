@@ -30,7 +30,7 @@ struct Piece {
   std::vector<int32_t> ids;
   std::vector<int64_t> ends;  // in ids, one for each row
   std::vector<uint32_t> second;
-  int64_t truncated = 0;
+  int64_t truncated = 0, lost = 0;
 };
 
 void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
@@ -46,11 +46,13 @@ void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
       int64_t second = int64_t(tokens.size()) - first;
       PairLengths kept = truncate_longest_first(first, second, max_length - kSpecialPair);
       piece.truncated += kept.first < first || kept.second < second;
+      piece.lost += first - kept.first + second - kept.second;
       piece.second.push_back(append_pair(tokenizer.special(), tokens.ids.data(), kept.first,
                                          tokens.ids.data() + first, kept.second, piece.ids));
     } else {
       int64_t kept = std::min(first, max_length - kSpecialSingle);
       piece.truncated += kept < first;
+      piece.lost += first - kept;
       piece.second.push_back(
           append_single(tokenizer.special(), tokens.ids.data(), kept, piece.ids));
     }
@@ -157,6 +159,7 @@ SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> row
     for (int64_t end : piece.ends) set.samples.offsets.push_back(start + end);
     set.samples.second.insert(set.samples.second.end(), piece.second.begin(), piece.second.end());
     set.truncated += piece.truncated;
+    set.lost += piece.lost;
     piece = {};
   }
   return set;

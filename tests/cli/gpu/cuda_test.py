@@ -180,7 +180,8 @@ def test_divergence(directory):
     data.write_text("text,label\n" + "".join(f"row {i},{'1e30' if i == 7 else i}\n" for i in range(12)))
     for device in ("cpu", "cuda"):
         run = directory / device
-        result = harness.run("train", "--model", MODEL, "--train", data, "--regression", "--reinit-head", "--no-shuffle",
+        result = harness.run("train", "--model", MODEL, "--train", data, "--regression", "--no-standardize",
+                             "--reinit-head", "--no-shuffle",
                              "--batch-size", 2, "--epochs", 1, "--save-every", 1, "--precision", "fp32", "--no-progress",
                              "--device", device, "--output", run)
         assert result.code == 6, result

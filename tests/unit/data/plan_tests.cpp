@@ -213,21 +213,3 @@ TEST_CASE("equal runs are those of the definition, and no run is larger than for
   CHECK(largest_run({8, 10, 5}, MicroBatching::of_tokens(32)).tokens == 32);
   CHECK(largest_run({8, 10, 5}, MicroBatching::of_tokens(32)).sequences == 6);
 }
-
-TEST_CASE("hold_out keeps the file's order and is drawn by seed") {
-  HoldOut parts = hold_out(100, 0.07, 42);
-  CHECK(parts.eval.size() == 7);  // 0.07 * 100 > 7 in binary
-  CHECK(parts.train.size() == 93);
-  CHECK(std::is_sorted(parts.eval.begin(), parts.eval.end()));
-  CHECK(std::is_sorted(parts.train.begin(), parts.train.end()));
-  std::vector<uint32_t> all = parts.train;
-  all.insert(all.end(), parts.eval.begin(), parts.eval.end());
-  std::sort(all.begin(), all.end());
-  for (uint32_t i = 0; i < 100; ++i) REQUIRE(all[i] == i);
-  CHECK(hold_out(100, 0.07, 42).eval == parts.eval);
-  CHECK(hold_out(100, 0.07, 43).eval != parts.eval);
-  CHECK(hold_out(101, 0.1, 1).eval.size() == 11);  // ceil(10.1)
-  CHECK(hold_out(100, 0, 1).eval.empty());
-  CHECK(hold_out(100, 1, 1).train.empty());
-  CHECK(hold_out(0, 0.5, 1).eval.empty());
-}

@@ -122,7 +122,10 @@ TEST_CASE("a task whose training arrays were copied and released still evaluates
     CHECK(arrays.class_weights.size() == (form == 0 ? 3 : 0));
     CHECK(arrays.targets.size() == (form == 1 ? 4 : 0));
     CHECK(arrays.set_offsets.size() == (form == 2 ? 5 : 0));
-    if (form == 1) CHECK(arrays.targets[2] == 0.1f);
+    if (form == 1) {  // the mean is 1.025, the deviation 0.67
+      CHECK(arrays.target_scale.scale == 0.5);
+      CHECK(arrays.targets[2] == doctest::Approx((0.1 - 1.025) / 0.5));
+    }
     std::vector<std::string> lines = task.describe();
     std::vector<float> logits(kLogits.begin(), kLogits.begin() + 4 * task.head().outputs);
     Metrics metrics = evaluate(task, logits);

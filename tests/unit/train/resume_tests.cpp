@@ -69,6 +69,37 @@ TEST_CASE("a run of before there were tensor shards has one") {
                        doctest::Contains("tensor-shards (1 there, 2 now)"), Error);
 }
 
+TEST_CASE(
+    "a run of before rows were held out by strata, and targets scaled, is not mixed with that") {
+  // Such a run's options, without the lines that it did not have.
+  const auto resumed = [](TrainOptions then, TrainOptions now) -> std::string {
+    then.precision = "fp32";
+    std::vector<ConfigItem> items = config_items(then);
+    std::erase_if(items, [](const ConfigItem& item) {
+      return item.name == "eval-split" || item.name == "no-standardize";
+    });
+    try {
+      continue_with_options(now, write_config(items, ""), "c");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  TrainOptions options = given();
+  CHECK(resumed(options, options).empty());
+  options.eval_fraction = 0.1;
+  CHECK(contains(resumed(options, options), "eval-split (random there, stratified now)"));
+  TrainOptions as_before = options;
+  as_before.eval_split = "random";
+  CHECK(resumed(options, as_before).empty());
+  options = given();
+  options.regression = true;
+  CHECK(contains(resumed(options, options), "no-standardize (true there, false now)"));
+  as_before = options;
+  as_before.no_standardize = true;
+  CHECK(resumed(options, as_before).empty());
+}
+
 TEST_CASE("options that no run has written are the checkpoint's fault") {
   for (const char* damaged :
        {"\x01\x02", "lr", "x = \"\xff\"", "[table]", "task = \"chess\"", "max-length = 0",

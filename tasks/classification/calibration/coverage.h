@@ -1,0 +1,43 @@
+// What is right among the rows that a classifier is sure enough of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace finetune {
+
+// Rows whose probability is at least a threshold, and those of them that are right.
+struct Covered {
+  int64_t rows = 0, right = 0;
+
+  double accuracy() const { return rows == 0 ? 0 : double(right) / double(rows); }
+};
+
+// The least value that the true share of right ones has with 95 % confidence (one-sided Wilson).
+double lower_bound(const Covered& covered);
+
+// Counts rows by probability, in memory that does not grow with them: thresholds are multiples of
+// 0.00001.
+class CoverageCurve {
+ public:
+  static constexpr int64_t kSteps = 100'000;
+
+  CoverageCurve() : counts_(size_t(kSteps) + 1) {}
+  void add(float probability, bool right);
+
+  struct Point {
+    double threshold = 0;
+    Covered covered;
+  };
+  // The smallest threshold with which at least that share of the covered rows is right; nothing if
+  // none that covers a row has it.
+  std::optional<Point> threshold_for(double accuracy) const;
+  int64_t rows() const { return rows_; }
+
+ private:
+  std::vector<Covered> counts_;  // by the highest threshold that covers the row
+  int64_t rows_ = 0;
+};
+
+}  // namespace finetune

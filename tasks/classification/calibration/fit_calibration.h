@@ -1,0 +1,31 @@
+// A model's calibration from its evaluation rows, and how good it is on rows it has not seen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tasks/classification/calibration/calibration.h"
+#include "tasks/classification/calibration/held_out_logits.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// With fewer rows, or fewer wrong ones (of several labels: wrong decisions), there is no fit: what
+// is never wrong says nothing about being too sure. A label with fewer rows keeps one half.
+inline constexpr int64_t kLeastFittingRows = 200, kLeastWrongRows = 5, kLeastLabelRows = 5;
+
+struct CalibrationFit {
+  LogitCalibration calibration;
+  // Cross-fitted: each half of the rows by what was fitted to the other half. eval_temperature is
+  // of all rows. Empty where nothing was fitted.
+  Metrics metrics;
+  std::string line;  // for the log
+};
+
+// Of the temperature: 1 where the cross-fitted likelihood is not better than without.
+CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds);
+
+// The metrics there can be.
+std::vector<std::string> calibration_metric_names(bool tunes_thresholds);
+
+}  // namespace finetune

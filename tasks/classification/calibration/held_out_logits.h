@@ -1,0 +1,52 @@
+// Logits of evaluation rows and what is true of them, to fit a calibration to.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tasks/classification/evaluation/metrics.h"
+
+namespace finetune {
+
+struct HeldOutLogits {
+  int64_t outputs = 0;
+  bool several_labels = false;
+  std::vector<float> logits;    // (rows, outputs)
+  std::vector<int32_t> labels;  // one label a row; all of them are outputs
+  LabelSets sets;               // several; labels that are no outputs are not part of them
+
+  int64_t rows() const { return outputs == 0 ? 0 : int64_t(logits.size()) / outputs; }
+  std::span<const float> row(int64_t i) const {
+    return std::span(logits).subspan(size_t(i * outputs), size_t(outputs));
+  }
+};
+
+// Rows first, first + stride, ...
+struct RowStride {
+  int64_t first = 0, stride = 1;
+
+  int64_t count(int64_t rows) const {
+    return rows <= first ? 0 : (rows - first + stride - 1) / stride;
+  }
+};
+
+// Probabilities of logits / temperature: softmax, or of several labels each one's sigmoid.
+void probabilities_at(std::span<const float> logits, bool several_labels, double temperature,
+                      std::vector<double>& out);
+
+// Mean negative log likelihood of these rows at a temperature; of several labels of each decision.
+double negative_log_likelihood(const HeldOutLogits& held, RowStride rows, double temperature);
+
+// The temperature from kLeastTemperature to kMostTemperature with the least such mean: it is convex
+// in 1 / temperature, so Newton's steps inside a shrinking interval find it. Sums have one order.
+inline constexpr double kLeastTemperature = 0.1, kMostTemperature = 10;
+double best_temperature(const HeldOutLogits& held, RowStride rows);
+
+// Of each label the least probability with which giving it has the highest F1 on these rows: half
+// way between two neighbouring probabilities that occur, of equal F1 the nearest to one half. One
+// half for a label that fewer than `least_rows` of the rows have. Several labels alone.
+std::vector<float> best_thresholds(const HeldOutLogits& held, RowStride rows, double temperature,
+                                   int64_t least_rows);
+
+}  // namespace finetune

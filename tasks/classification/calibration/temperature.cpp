@@ -1,0 +1,118 @@
+// Fits the temperature: probabilities, their likelihood, and Newton's steps on its slope.
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/threads/parallel.h"
+#include "tasks/classification/calibration/held_out_logits.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kRowsPerPiece = 256;
+constexpr int kMostSteps = 100;
+
+// Of the likelihood's negative logarithm in b = 1 / temperature.
+struct Slope {
+  double value = 0, first = 0, second = 0;
+
+  void add(const Slope& other) {
+    value += other.value;
+    first += other.first;
+    second += other.second;
+  }
+};
+
+// log(sum(exp(b * z))) - b * z[truth]; its slope is the mean of z less z[truth], its curvature the
+// variance of z.
+Slope of_label(std::span<const float> logits, int32_t truth, double b) {
+  const double highest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0, first = 0, second = 0;
+  for (float logit : logits) {
+    const double z = double(logit) - highest, weight = std::exp(b * z);
+    sum += weight;
+    first += weight * z;
+    second += weight * z * z;
+  }
+  const double mean = first / sum, own = double(logits[size_t(truth)]) - highest;
+  return {std::log(sum) - b * own, mean - own, std::max(0.0, second / sum - mean * mean)};
+}
+
+// log(1 + exp(b * z)) - b * z where the label is there.
+Slope of_decision(double z, bool has, double b) {
+  const double x = b * z, e = std::exp(-std::abs(x));
+  const double p = x >= 0 ? 1 / (1 + e) : e / (1 + e);
+  return {std::max(x, 0.0) + std::log1p(e) - (has ? x : 0), z * (p - (has ? 1 : 0)),
+          z * z * p * (1 - p)};
+}
+
+Slope of_row(const HeldOutLogits& held, int64_t row, double b) {
+  const std::span<const float> logits = held.row(row);
+  if (!held.several_labels) return of_label(logits, held.labels[size_t(row)], b);
+  const auto truth = held.sets[row];
+  auto next = truth.begin();
+  Slope slope;
+  for (size_t c = 0; c < logits.size(); ++c) {
+    const bool has = next != truth.end() && *next == int32_t(c);
+    if (has) ++next;
+    slope.add(of_decision(double(logits[c]), has, b));
+  }
+  return slope;
+}
+
+// Means over the rows.
+Slope slope_at(const HeldOutLogits& held, RowStride rows, double b) {
+  const int64_t count = rows.count(held.rows());
+  std::vector<Slope> pieces(size_t((count + kRowsPerPiece - 1) / kRowsPerPiece));
+  parallel_ranges(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      pieces[size_t(begin / kRowsPerPiece)].add(of_row(held, rows.first + i * rows.stride, b));
+    }
+  });
+  Slope all;
+  for (const Slope& piece : pieces) all.add(piece);
+  const double decisions = double(count) * double(held.several_labels ? held.outputs : 1);
+  return {all.value / decisions, all.first / decisions, all.second / decisions};
+}
+
+}  // namespace
+
+void probabilities_at(std::span<const float> logits, bool several_labels, double temperature,
+                      std::vector<double>& out) {
+  out.resize(logits.size());
+  if (several_labels) {
+    for (size_t c = 0; c < logits.size(); ++c) {
+      out[c] = 1.0 / (1.0 + std::exp(-double(logits[c]) / temperature));
+    }
+    return;
+  }
+  const double highest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (size_t c = 0; c < logits.size(); ++c) {
+    out[c] = std::exp((double(logits[c]) - highest) / temperature);
+    sum += out[c];
+  }
+  for (double& probability : out) probability /= sum;
+}
+
+double negative_log_likelihood(const HeldOutLogits& held, RowStride rows, double temperature) {
+  return slope_at(held, rows, 1 / temperature).value;
+}
+
+double best_temperature(const HeldOutLogits& held, RowStride rows) {
+  FINETUNE_CHECK(rows.count(held.rows()) > 0);
+  double low = 1 / kMostTemperature, high = 1 / kLeastTemperature, b = 1;
+  if (slope_at(held, rows, low).first >= 0) return kMostTemperature;
+  if (slope_at(held, rows, high).first <= 0) return kLeastTemperature;
+  for (int step = 0; step < kMostSteps && high - low > 1e-12 * high; ++step) {
+    const Slope slope = slope_at(held, rows, b);
+    (slope.first > 0 ? high : low) = b;
+    const double newton = slope.second > 0 ? b - slope.first / slope.second : low;
+    const double next = newton > low && newton < high ? newton : (low + high) / 2;
+    if (std::abs(next - b) <= 1e-12 * b) return 1 / next;
+    b = next;
+  }
+  return 1 / b;
+}
+
+}  // namespace finetune

@@ -1,0 +1,100 @@
+// Adds rows to reliability and coverage, and words the threshold that was looked for.
+#include "tasks/classification/evaluation/answer_scores.h"
+
+#include "core/error.h"
+#include "core/text/text.h"
+#include "tasks/classification/calibration/held_out_logits.h"
+
+namespace finetune {
+namespace {
+
+std::string percent(double share) {
+  return format_fixed(100 * share, 1) + " %";
+}
+
+}  // namespace
+
+AnswerScores::AnswerScores(ProblemType problem, int64_t outputs, const TaskOptions& options)
+    : several_labels_(problem == ProblemType::multi_label),
+      outputs_(outputs),
+      temperature_(options.calibration.temperature),
+      min_probability_(options.min_probability),
+      target_accuracy_(options.target_accuracy),
+      own_(outputs, several_labels_) {
+  if (temperature_ != 1) calibrated_.emplace(outputs, several_labels_);
+  if (target_accuracy_) curve_.emplace();
+}
+
+std::vector<std::string> AnswerScores::metric_names(const TaskOptions& options) {
+  std::vector<std::string> names = {"eval_ece", "eval_brier"};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    names.insert(names.end(), more.begin(), more.end());
+  };
+  if (options.calibration.temperature != 1) add({"eval_ece_calibrated", "eval_brier_calibrated"});
+  if (options.min_probability || options.target_accuracy) {
+    add({"eval_coverage", "eval_accuracy_covered"});
+  }
+  if (options.target_accuracy) add({"eval_threshold", "eval_accuracy_covered_lower"});
+  return names;
+}
+
+void AnswerScores::add_label(const float* logits, int32_t truth, const ScoredLabel& best) {
+  const std::span<const float> row(logits, size_t(outputs_));
+  probabilities_at(row, false, 1, probabilities_);
+  own_.add(probabilities_, truth);
+  if (calibrated_) {
+    probabilities_at(row, false, temperature_, probabilities_);
+    calibrated_->add(probabilities_, truth);
+  }
+  const bool right = best.id == truth;
+  if (curve_) curve_->add(best.probability, right);
+  ++rows_;
+  if (!min_probability_ || !is_sure(best.probability, *min_probability_)) return;
+  ++sure_.rows;
+  sure_.right += right;
+}
+
+void AnswerScores::add_set(const float* logits, std::span<const int32_t> truth) {
+  const std::span<const float> row(logits, size_t(outputs_));
+  probabilities_at(row, true, 1, probabilities_);
+  own_.add(probabilities_, truth);
+  if (!calibrated_) return;
+  probabilities_at(row, true, temperature_, probabilities_);
+  calibrated_->add(probabilities_, truth);
+}
+
+void AnswerScores::add_metrics(Metrics& metrics) const {
+  metrics["eval_ece"] = own_.calibration_error();
+  metrics["eval_brier"] = own_.brier_score();
+  if (calibrated_) {
+    metrics["eval_ece_calibrated"] = calibrated_->calibration_error();
+    metrics["eval_brier_calibrated"] = calibrated_->brier_score();
+  }
+  const auto add_covered = [&](const Covered& covered) {
+    metrics["eval_coverage"] = rows_ == 0 ? 0 : double(covered.rows) / double(rows_);
+    if (covered.rows > 0) metrics["eval_accuracy_covered"] = covered.accuracy();
+  };
+  if (min_probability_) add_covered(sure_);
+  if (!curve_) return;
+  const auto point = curve_->threshold_for(*target_accuracy_);
+  add_covered(point ? point->covered : Covered{});
+  if (!point) return;
+  metrics["eval_threshold"] = point->threshold;
+  metrics["eval_accuracy_covered_lower"] = lower_bound(point->covered);
+}
+
+std::string AnswerScores::describe() const {
+  if (!curve_) return "";
+  const auto point = curve_->threshold_for(*target_accuracy_);
+  if (!point) {
+    return concat("no --min-probability has an accuracy of ", *target_accuracy_,
+                  " on these rows\n");
+  }
+  const Covered& covered = point->covered;
+  return concat("--min-probability ", point->threshold, ": ", percent(covered.accuracy()), " of ",
+                covered.rows, " rows right, ", percent(double(covered.rows) / double(rows_)),
+                " of all; with 95 % confidence at least ", percent(lower_bound(covered)),
+                " right on new rows of this kind\n");
+}
+
+}  // namespace finetune

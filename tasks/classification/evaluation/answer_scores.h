@@ -1,0 +1,50 @@
+// Whether a classifier's probabilities can be acted on: reliability, and what is right among the
+// rows that it is sure of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/classification/calibration/coverage.h"
+#include "tasks/classification/calibration/reliability.h"
+#include "tasks/classification/evaluation/predictions.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// Metrics  eval_ece, eval_brier of the model's own probabilities (reliability.h)
+//          eval_ece_calibrated, eval_brier_calibrated where options.calibration has a temperature
+//          eval_coverage, eval_accuracy_covered with options.min_probability or target_accuracy
+//          eval_threshold, eval_accuracy_covered_lower with the latter, where it can be reached
+class AnswerScores {
+ public:
+  // Labels, not numbers. Error(usage) for options that need one label a row where there are more.
+  AnswerScores(ProblemType problem, int64_t outputs, const TaskOptions& options);
+
+  static std::vector<std::string> metric_names(const TaskOptions& options);
+
+  // In any order: no digit depends on it. `best` as the calibration has it.
+  void add_label(const float* logits, int32_t truth, const ScoredLabel& best);
+  void add_set(const float* logits, std::span<const int32_t> truth);
+
+  void add_metrics(Metrics& metrics) const;
+  // With options.target_accuracy: the threshold in words, with line ends.
+  std::string describe() const;
+
+ private:
+  bool several_labels_;
+  int64_t outputs_;
+  double temperature_;
+  std::optional<double> min_probability_, target_accuracy_;
+  int64_t rows_ = 0;
+  Reliability own_;
+  std::optional<Reliability> calibrated_;
+  Covered sure_;
+  std::optional<CoverageCurve> curve_;
+  std::vector<double> probabilities_;
+};
+
+}  // namespace finetune

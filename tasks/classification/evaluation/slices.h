@@ -1,0 +1,79 @@
+// Metrics of rows by the values of a column: divisions, currencies, merchants that training has
+// seen or not.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "tasks/classification/evaluation/metrics.h"
+#include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/text_columns.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// Memory grows with the values of the columns and their labels, not with the rows; there is a bound
+// on the values (Error(data)).
+class Slices {
+ public:
+  static constexpr std::string_view kSeen = "seen:";  // before a column: is its value in seen_files
+
+  // options.slices and seen_files. Error(usage) for "seen:COLUMN" without files, or files without
+  // it; Error(data) for columns that the evaluated files or those lack.
+  Slices(const TaskOptions& options, ProblemType problem, const std::vector<std::string>& columns,
+         const std::filesystem::path& file);
+
+  bool empty() const { return slices_.empty(); }
+  // Makes the row's values known. Of all rows, before any is scored.
+  void note(RowValues row);
+  // The place of the row's value in each slice.
+  std::vector<int32_t> places_of(RowValues row) const;
+
+  // A row's truth and prediction, in the order of the rows.
+  void add_label(std::span<const int32_t> places, int32_t truth, int32_t predicted);
+  void add_set(std::span<const int32_t> places, std::span<const int32_t> truth,
+               std::span<const int32_t> predicted);
+  void add_value(std::span<const int32_t> places, double truth, double predicted);
+
+  // For people: the most frequent values of each.
+  std::string table() const;
+  // slice,value,rows and accuracy,f1_macro (over the labels that occur among them) or mse,mae: all
+  // values, the most frequent first.
+  void write(const std::filesystem::path& path) const;
+
+ private:
+  struct Value {
+    std::string name;
+    int64_t rows = 0, right = 0;
+    std::map<int32_t, ClassScores> classes;
+    double squares = 0, distances = 0;  // of errors
+
+    double score(bool second, bool of_numbers) const;
+  };
+  struct Slice {
+    std::string name;
+    size_t column = 0;
+    bool by_seen = false;
+    std::unordered_set<std::string> seen;
+    std::unordered_map<std::string, int32_t> places;
+    std::vector<Value> values;
+  };
+  void read_seen(const TaskOptions& options);
+  int32_t add_place(Slice& slice, std::string_view value);
+  std::string_view value_of(const Slice& slice, RowValues row) const;
+  static std::vector<const Value*> by_frequency(const Slice& slice);
+  std::vector<std::string> headings() const;
+
+  ProblemType problem_;
+  std::vector<Slice> slices_;
+  size_t value_bytes_ = 0;
+};
+
+}  // namespace finetune

@@ -1,0 +1,92 @@
+// Makes strata of labels and groups of a column's values.
+#include "tasks/classification/rows/row_split.h"
+
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text/text.h"
+#include "tasks/classification/rows/row_labels.h"
+#include "tasks/classification/rows/text_columns.h"
+
+namespace finetune {
+namespace {
+
+std::string_view value(const UsableRows& usable, uint32_t row, size_t column) {
+  return usable.table.rows()[row].values[column];
+}
+
+std::vector<int32_t> strata_of(const UsableRows& usable, const TaskOptions& options,
+                               const ClassificationData& data) {
+  std::vector<int32_t> labels;
+  std::vector<int64_t> offsets{0};
+  std::vector<double> targets;
+  for (uint32_t row : usable.rows) {
+    const std::string_view label = value(usable, row, usable.label);
+    if (data.problem == ProblemType::regression) {
+      targets.push_back(*finite_number(label));
+      continue;
+    }
+    for_each_label(label, data.problem, options,
+                   [&](std::string_view name) { labels.push_back(data.labels.find(name)); });
+    offsets.push_back(int64_t(labels.size()));
+  }
+  switch (data.problem) {
+    case ProblemType::single_label:
+      return labels;
+    case ProblemType::multi_label:
+      return strata_of_sets(labels, offsets, data.labels.size());
+    case ProblemType::regression:
+      return strata_of_values(targets);
+  }
+  return {};
+}
+
+std::vector<int32_t> groups_of(const UsableRows& usable, const TaskOptions& options) {
+  const Table& table = usable.table;
+  const size_t column =
+      find_column(table.columns(), options.eval_group, table.files().front(), "--eval-group");
+  std::unordered_map<std::string_view, int32_t> ids;
+  std::vector<int32_t> groups;
+  for (uint32_t row : usable.rows) {
+    groups.push_back(ids.emplace(value(usable, row, column), int32_t(ids.size())).first->second);
+  }
+  if (ids.size() > 1) return groups;
+  throw data_error(table.files().front().string(), ": column ", in_quotes(options.eval_group),
+                   " has one value alone, ", in_quotes(ids.begin()->first),
+                   ": --eval-group needs two groups at least");
+}
+
+}  // namespace
+
+HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
+                   const ClassificationData& data) {
+  const double fraction = options.eval_fraction;
+  if (!options.eval_group.empty()) {
+    const std::vector<int32_t> groups = groups_of(usable, options);
+    const std::vector<int32_t> strata = options.stratified_split
+                                            ? strata_of(usable, options, data)
+                                            : std::vector<int32_t>(groups.size(), 0);
+    return grouped_hold_out(groups, strata, fraction, options.seed);
+  }
+  if (!options.stratified_split) {
+    return hold_out(int64_t(usable.rows.size()), fraction, options.seed);
+  }
+  return stratified_hold_out(strata_of(usable, options, data), fraction, options.seed);
+}
+
+std::string describe_split(const UsableRows& usable, const HoldOut& parts,
+                           const TaskOptions& options) {
+  std::string line = concat("held out ", parts.eval.size(), " of ", usable.rows.size(), " rows, ",
+                            options.stratified_split ? "by strata" : "by chance");
+  if (options.eval_group.empty()) return line;
+  const std::vector<int32_t> groups = groups_of(usable, options);
+  std::unordered_set<int32_t> held, all(groups.begin(), groups.end());
+  for (uint32_t place : parts.eval) held.insert(groups[place]);
+  return line + concat(", whole groups: ", held.size(), " of ", all.size(), " values of column ",
+                       in_quotes(options.eval_group));
+}
+
+}  // namespace finetune

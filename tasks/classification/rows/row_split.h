@@ -1,0 +1,32 @@
+// Which usable rows of the training files are held out for evaluation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "data/hold_out.h"
+#include "data/rows/records.h"
+#include "tasks/classification/rows/dataset.h"
+
+namespace finetune {
+
+struct UsableRows {
+  const Table& table;
+  std::span<const uint32_t> rows;  // of the table
+  size_t label = 0;                // its column
+};
+
+// options.eval_fraction of them, as places in `rows`: by strata of their labels (several labels a
+// row: the rarest one; regression: tenths of the targets) unless options.stratified_split is false,
+// and with options.eval_group in whole groups. `data` has the problem and the labels. Error(data)
+// for a group column that is missing or has one value alone.
+HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
+                   const ClassificationData& data);
+
+// A line for the log.
+std::string describe_split(const UsableRows& usable, const HoldOut& parts,
+                           const TaskOptions& options);
+
+}  // namespace finetune

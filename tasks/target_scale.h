@@ -1,0 +1,23 @@
+// How a regression's numbers are learnt: as (number - mean) / scale.
+#pragma once
+
+#include <span>
+
+namespace finetune {
+
+struct TargetScale {
+  double mean = 0;   // a float's value
+  double scale = 1;  // a power of two: weights that are multiplied by it stay what they are in bf16
+  // The model's own head is kept, which gives numbers as they are.
+  bool has_trained_head = false;
+
+  bool is_identity() const { return mean == 0 && scale == 1; }
+  double learnt(double number) const { return (number - mean) / scale; }
+  double number(double learnt) const { return learnt * scale + mean; }
+};
+
+// The mean of these, and the power of two nearest to their standard deviation. The identity for
+// numbers that are all equal but for their mean's being 0, and where a float could not hold them.
+TargetScale scale_of(std::span<const double> numbers);
+
+}  // namespace finetune
