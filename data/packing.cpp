@@ -103,6 +103,8 @@ void pack(const SampleView& set, std::span<const uint32_t> indices,
   out.types.resize(size_t(tokens));
   out.positions.resize(size_t(tokens));
   out.token_samples.resize(size_t(tokens));
+  out.scored.clear();
+  out.targets.clear();
   for (size_t b = 0; b < sequences; ++b) {
     const size_t sample = indices[b];
     const size_t length = size_t(set.length(int64_t(sample)));
@@ -114,9 +116,20 @@ void pack(const SampleView& set, std::span<const uint32_t> indices,
       out.positions[begin + i] = uint32_t(i);
       out.token_samples[begin + i] = out.samples[b];
     }
+    if (set.targets.empty()) continue;
+    const int32_t* targets = set.targets.data() + set.offsets[sample];
+    for (size_t i = 0; i < length; ++i) {
+      if (targets[i] < 0) continue;
+      out.scored.push_back(int32_t(begin + i));
+      out.targets.push_back(targets[i]);
+    }
   }
   sort_by_id(out.ids, out.order);
   out.fillers = 0;
+}
+
+void sort_tokens(PackedBatch& batch) {
+  sort_by_id(batch.ids, batch.order);
 }
 
 BatchShape filled_shape(BatchShape shape) {
@@ -159,7 +172,7 @@ BatchShape largest_filled(BatchShape limits) {
 SampleView slice(const SampleView& samples, IndexRange range) {
   const auto begin = size_t(range.begin), count = size_t(range.size());
   return {samples.ids, samples.offsets.subspan(begin, count + 1),
-          samples.second.subspan(begin, count)};
+          samples.second.subspan(begin, count), samples.targets};
 }
 
 void append(const SampleView& from, TokenizedSamples& to) {
@@ -167,6 +180,10 @@ void append(const SampleView& from, TokenizedSamples& to) {
   const int64_t begin = from.offsets.front(), shift = to.offsets.back() - begin;
   to.ids.insert(to.ids.end(), from.ids.begin() + begin, from.ids.begin() + from.offsets.back());
   to.second.insert(to.second.end(), from.second.begin(), from.second.end());
+  if (!from.targets.empty()) {
+    to.targets.insert(to.targets.end(), from.targets.begin() + begin,
+                      from.targets.begin() + from.offsets.back());
+  }
   for (const int64_t end : from.offsets.subspan(1)) to.offsets.push_back(shift + end);
 }
 

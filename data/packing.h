@@ -10,9 +10,12 @@
 namespace finetune {
 
 // Lays the samples `indices` of `set` end to end. `places` are theirs in the global batch; empty:
-// 0, 1, ... Reuses out's memory.
+// 0, 1, ... Tokens with a target are scored. Reuses out's memory.
 void pack(const SampleView& set, std::span<const uint32_t> indices,
           std::span<const uint32_t> places, PackedBatch& out);
+
+// The batch's `order` for its ids, where these have been changed.
+void sort_tokens(PackedBatch& batch);
 
 // What says of a micro-batch how its work is cut.
 struct BatchShape {

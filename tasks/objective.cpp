@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kMagic = 0x7379617272417446;  // "FtArrays"
 constexpr uint64_t kVersion = 2;
 constexpr size_t kAlignment = 64;
-constexpr size_t kArrays = 9;
+constexpr size_t kArrays = 10;
 
 // A block is this header and the arrays in the order of for_each_array, each aligned.
 struct BlockHeader {
@@ -25,6 +25,7 @@ struct BlockHeader {
   int64_t outputs = 0;
   double label_smoothing = 0;
   TargetScale target_scale;
+  MaskingOptions masking;
   std::array<uint64_t, kArrays> counts{};
 };
 
@@ -40,6 +41,7 @@ void for_each_array(Arrays& arrays, Function&& function) {
   function(arrays.set_offsets);
   function(arrays.set_ids);
   function(arrays.class_weights);
+  function(arrays.word_kinds);
 }
 
 size_t aligned(size_t bytes) {
@@ -58,6 +60,7 @@ BlockHeader header_of(const TrainingArrays& arrays) {
   header.outputs = arrays.head.outputs;
   header.label_smoothing = double(arrays.label_smoothing);
   header.target_scale = arrays.target_scale;
+  header.masking = arrays.masking;
   size_t i = 0;
   for_each_array(arrays, [&](const auto& array) { header.counts.at(i++) = array.size(); });
   return header;
@@ -93,6 +96,7 @@ TrainingArrays arrays_in(const void* block) {
   arrays.head = {HeadKind(header.head), header.outputs};
   arrays.label_smoothing = float(header.label_smoothing);
   arrays.target_scale = header.target_scale;
+  arrays.masking = header.masking;
   const char* place = static_cast<const char*>(block) + aligned(sizeof(BlockHeader));
   size_t i = 0;
   for_each_array(arrays, [&]<typename T>(std::span<const T>& array) {

@@ -10,6 +10,7 @@
 #include "core/numeric/packed_batch.h"
 #include "model/bert.h"
 #include "ops/backend.h"
+#include "tasks/masking_options.h"
 #include "tasks/target_scale.h"
 #include "tasks/task.h"
 
@@ -31,6 +32,8 @@ struct TrainingArrays {
   std::span<const int64_t> set_offsets;  // (N+1) multi-label: sample i has set_ids[o[i], o[i+1])
   std::span<const int32_t> set_ids;
   std::span<const float> class_weights;  // (C)
+  std::span<const uint8_t> word_kinds;   // (words) masked words: WordKind of each id
+  MaskingOptions masking;                // masked words
 };
 
 // All arrays in one block of memory, which processes can share: it has no pointers, so each may map
@@ -44,14 +47,20 @@ class Objective {
  public:
   virtual ~Objective() = default;
   virtual const SampleView& samples() const = 0;
+  // The epoch that what follows is of, for what is drawn anew in each.
+  virtual void begin_epoch(int64_t /*epoch*/) {}
+  // What the micro-batch, as packed, has that the samples have not: hidden words.
+  virtual void complete(PackedBatch& /*batch*/) const {}
   // The denominator of the loss over these samples (by index): their number, or with class weights
-  // the sum of the weights of their labels.
+  // the sum of the weights of their labels, or the number of their hidden words' pieces.
   virtual double loss_denominator(std::span<const uint32_t> indices) const = 0;
+  // Losses of a micro-batch as it is computed.
+  virtual int64_t losses(const DeviceBatch& device) const { return device.sequences(); }
   // Memory for the targets of a micro-batch of up to this many sequences.
   virtual void reserve(Backend& backend, int64_t max_sequences) = 0;
   // To that memory.
   virtual void upload_targets(Backend& backend, const PackedBatch& batch) = 0;
-  // Losses of the micro-batch whose targets were uploaded last: (1, B) of `losses`, and dlogits =
+  // Losses of the micro-batch whose targets were uploaded last: (1, losses()), and dlogits =
   // device.loss_scale() * gradient. Uploads nothing.
   virtual void loss(Backend& backend, const DeviceBatch& device, Tensor logits, Tensor losses,
                     Tensor dlogits) = 0;

@@ -6,13 +6,14 @@
 
 #include "core/error.h"
 #include "tasks/classification/traits.h"
+#include "tasks/masked_language/traits.h"
 #include "tasks/qa/traits.h"
 
 namespace finetune {
 namespace {
 
 // In the order of TaskKind.
-const std::array kTasks{classification_traits(), qa_traits()};
+const std::array kTasks{classification_traits(), qa_traits(), masked_traits()};
 
 }  // namespace
 
@@ -51,6 +52,12 @@ std::optional<TaskKind> task_of_option(std::string_view option) {
     }
   }
   return std::nullopt;
+}
+
+bool is_foreign_option(std::string_view option, TaskKind kind) {
+  if (task_of_option(option).value_or(kind) == kind) return false;
+  const auto borrowed = traits_of(kind).borrowed_options;
+  return std::find(borrowed.begin(), borrowed.end(), option) == borrowed.end();
 }
 
 const TaskTraits* task_of_form(const InputFile& file) {

@@ -26,7 +26,7 @@ namespace finetune {
 struct TrainingArrays;  // tasks/objective.h
 struct Baselines;       // tasks/baseline.h
 
-enum class TaskKind { classification, qa };
+enum class TaskKind { classification, qa, mlm };
 
 // Options of train, evaluate and predict that concern a task (docs/cli.md).
 struct TaskOptions {
@@ -69,6 +69,11 @@ struct TaskOptions {
   int64_t max_answer_length = 30;
   double null_threshold = 0;
   int squad_version = 0;  // 0: 2 where the data has unanswerable questions
+
+  // masked language modelling
+  double mask_probability = 0.15;
+  bool whole_words = true;
+  bool distinct_texts = false;
 };
 
 // Flat metrics, in order of name: "eval_accuracy" -> 0.93.
@@ -86,7 +91,8 @@ struct SampleSet {
 class Evaluation {
  public:
   virtual ~Evaluation() = default;
-  // logits of a micro-batch on the host, row-major: (B, C), or (T, 2) packed as the batch is.
+  // logits of a micro-batch on the host, row-major: (B, C), or (T, 2) packed as the batch is; of
+  // scored tokens what Engine::infer gives.
   // May be called for each sample exactly once.
   virtual void add(const PackedBatch& batch, const float* logits) = 0;
   // "eval_loss", "eval_accuracy", ... once all samples are in.

@@ -31,6 +31,10 @@ struct TaskTraits {
   HeadKind head;
   // Options of train, evaluate and predict, without dashes, that are for this task alone.
   std::span<const std::string_view> options;
+  // Those of another task that this one takes as well.
+  std::span<const std::string_view> borrowed_options = {};
+  // Whether evaluate and predict know a model of it.
+  bool answers = true;
 
   // Whether the file has the form that is this task's own; null where any rows will do.
   bool (*recognizes)(const InputFile& file) = nullptr;

@@ -216,7 +216,7 @@ SpecialNames add_configured_tokens(const fs::path& directory, const JsonFile* co
     if (token.stated || has_own_names) added.add_from_vocabulary(token);
   }
   return {names.name("unk_token"), names.name("sep_token"), names.name("pad_token"),
-          names.name("cls_token")};
+          names.name("cls_token"), names.name("mask_token")};
 }
 
 }  // namespace finetune

@@ -15,7 +15,7 @@
 namespace finetune {
 
 struct SpecialNames {
-  std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]";
+  std::string unk = "[UNK]", sep = "[SEP]", pad = "[PAD]", cls = "[CLS]", mask = "[MASK]";
 };
 
 // An object of "content" and flags.

@@ -35,6 +35,7 @@ struct SpecialTokens {
   int32_t sep = -1;
   int32_t pad = -1;
   int32_t unk = -1;
+  int32_t mask = -1;  // -1: there is none
 };
 
 class Tokenizer {
@@ -52,6 +53,8 @@ class Tokenizer {
 
   virtual int32_t vocabulary_size() const = 0;           // largest id + 1, added tokens included
   virtual std::string_view token(int32_t id) const = 0;  // "" for an id without a token
+  // Whether the piece goes on with the word of the one before it.
+  virtual bool continues_word(int32_t id) const = 0;
   virtual std::vector<std::filesystem::path> files() const = 0;  // what an export must copy
   const SpecialTokens& special() const { return special_; }
   int64_t model_max_length() const { return model_max_length_; }  // -1 if not stated

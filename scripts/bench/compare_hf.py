@@ -5,6 +5,7 @@ Run it through compare_hf.sh, which finds the peer's Python. Every figure of a t
 this run. The parts, each a section of the document that is written when the part is done:
 
   training    one epoch over the first rows, samples and real tokens a second
+  masked      one epoch of masked words (adapt) over the first texts
   inference   evaluation and prediction with the same fine-tuned directory
   whole       a whole run over the bank text: one epoch, evaluated; wall time and accuracy
   startup     from the start of the process to the first step
@@ -18,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compare import document, inference, shares, startup, tokenizer, training, whole
+from compare import document, inference, masked, shares, startup, tokenizer, training, whole
 from compare.harness import Bench, fail, names_of, progress, require
 from compare.options import DATA, add_common, add_data, add_inference, add_training, require_positive
 from compare.works import SIDES, WORKS
@@ -27,7 +28,7 @@ from compare.works import SIDES, WORKS
 HELD_TO = {"avx2": {"FINETUNE_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
                     "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
 
-PARTS = {"training": training, "inference": inference, "whole": whole, "startup": startup,
+PARTS = {"training": training, "masked": masked, "inference": inference, "whole": whole, "startup": startup,
          "tokenizer": tokenizer, "shares": shares}
 
 

@@ -27,6 +27,16 @@ def classification_samples(options, tokenizer):
     return encoded_rows(options, tokenizer, rows, labels), labels
 
 
+def masked_samples(options, tokenizer):
+    """As run_mlm's with --line_by_line: which special tokens there are comes with the samples."""
+    rows = read_rows(options.data)
+    rows = rows[:options.rows] if options.rows else rows
+    encoded = tokenizer([row[options.text_column] for row in rows], truncation=True, return_special_tokens_mask=True,
+                        max_length=options.max_length or 128,
+                        padding="max_length" if options.padding == "max" else False)
+    return [{name: values[i] for name, values in encoded.items()} for i in range(len(rows))]
+
+
 def read_questions(path, count):
     with open(path, encoding="utf-8") as file:
         articles = json.load(file)["data"]

@@ -10,6 +10,7 @@ line, or a JSON object of answers. Needs torch, transformers and accelerate.
   hf_peer.py --model DIR --data train-v1.1.json --rows 160 --batch-size 8 --padding max
   hf_peer.py --model DIR --data train.csv --eval dev.csv --label-column category --lr 1e-4
   hf_peer.py --model DIR --data train-v1.1.json --device cuda --bf16 --compile --uncounted 20
+  hf_peer.py --model DIR --data train.csv --masked --rows 640    run_mlm: a text a line, dynamic masks
   hf_peer.py --model DIR --make-shape base --output base-random/      a model of that shape, random
 """
 import argparse
@@ -19,7 +20,7 @@ import tempfile
 import time
 
 from hf_data import (accuracy, answers_of, classification_samples, encoded_rows, encoded_windows, longest_first,
-                     question_samples, read_questions, read_rows)
+                     masked_samples, question_samples, read_questions, read_rows)
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
@@ -41,6 +42,7 @@ def parse_arguments():
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--text-pair-column", default="")
     parser.add_argument("--label-column", default="label")
+    parser.add_argument("--masked", action="store_true", help="masked language modelling on the texts")
     parser.add_argument("--rows", type=int, default=0, help="first N rows or questions; 0: all")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--max-length", type=int, default=0, help="default: 128; questions 384")
@@ -51,6 +53,8 @@ def parse_arguments():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--uncounted", type=int, default=1, help="first steps that make memory and kernels ready")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall",
+                        help="cpu: the process's own time, with --threads 1, for a machine that others use too")
     parser.add_argument("--lr", type=float, default=5e-5)
     parser.add_argument("--epochs", type=float, default=1)
     parser.add_argument("--seed", type=int, default=42)
@@ -119,15 +123,21 @@ def main():
         return make_shape(options)
     import torch
     import transformers
-    from transformers import (AutoModelForQuestionAnswering, AutoModelForSequenceClassification, AutoTokenizer,
-                              DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments)
+    from transformers import (AutoModelForMaskedLM, AutoModelForQuestionAnswering, AutoModelForSequenceClassification,
+                              AutoTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding, Trainer,
+                              TrainerCallback, TrainingArguments)
     if options.threads:
         torch.set_num_threads(options.threads)
     transformers.set_seed(options.seed)
     transformers.logging.set_verbosity_error()
     tokenizer = AutoTokenizer.from_pretrained(options.model)
     labels = None
-    if options.data.endswith(".json"):
+    collator = DataCollatorWithPadding(tokenizer)
+    if options.masked:
+        samples = masked_samples(options, tokenizer)
+        model = AutoModelForMaskedLM.from_pretrained(options.model)
+        collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    elif options.data.endswith(".json"):
         samples = question_samples(options, tokenizer)
         model = AutoModelForQuestionAnswering.from_pretrained(options.model)
     else:
@@ -144,7 +154,7 @@ def main():
         """After all that the device has been given."""
         if options.device == "cuda":
             torch.cuda.synchronize()
-        return time.perf_counter()
+        return time.process_time() if options.clock == "cpu" else time.perf_counter()
 
     class Clock(TrainerCallback):
         startup = counted_from = end = None
@@ -171,7 +181,7 @@ def main():
             num_train_epochs=options.epochs, learning_rate=options.lr, weight_decay=0.01, save_strategy="no", logging_strategy="no",
             report_to=[], disable_tqdm=True, seed=options.seed, **renamed(TrainingArguments, options))
         trainer = CountingTrainer(model=model, args=arguments, train_dataset=samples,
-                                  data_collator=DataCollatorWithPadding(tokenizer), compute_metrics=accuracy,
+                                  data_collator=collator, compute_metrics=accuracy,
                                   callbacks=[clock])
         trainer.train()
         counted = batches[options.uncounted:]

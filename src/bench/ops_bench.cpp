@@ -152,9 +152,8 @@ void OpsBench::forward() {
 
 void OpsBench::loss() {
   const Head head = task_.head();
-  const int64_t rows = head.kind == HeadKind::token ? batch_.tokens() : batch_.sequences();
-  Tensor logits = make(rows, head.outputs);
-  Tensor losses = make(1, batch_.sequences()), dlogits = make(logits.rows, logits.cols);
+  Tensor logits = make(logit_rows(head, batch_), head.outputs);
+  Tensor losses = make(1, objective_->losses(batch_)), dlogits = make(logits.rows, logits.cols);
   measure([&] {
     objective_->upload_targets(backend_, host_);
     objective_->loss(backend_, batch_, logits, losses, dlogits);

@@ -21,6 +21,7 @@ class SyntheticTask : public Task {
                 int64_t vocabulary_size)
       : kind_(kind),
         of_tokens_(traits_of(kind).head == HeadKind::token),
+        words_(kind == TaskKind::mlm ? vocabulary_size : 0),
         longest_(lengths.longest) {
     TokenizedSamples& samples = set_.samples;
     set_.examples = count;
@@ -40,7 +41,9 @@ class SyntheticTask : public Task {
   }
 
   TaskKind kind() const override { return kind_; }
-  Head head() const override { return {traits_of(kind_).head, of_tokens_ ? 2 : kClasses}; }
+  Head head() const override {
+    return {traits_of(kind_).head, words_ > 0 ? words_ : of_tokens_ ? 2 : kClasses};
+  }
   bool keeps_head() const override { return false; }
   int64_t max_length() const override { return longest_; }
   const SampleSet& train_set() const override { return set_; }
@@ -53,6 +56,10 @@ class SyntheticTask : public Task {
     arrays.samples = set_.samples;
     arrays.labels = targets_;
     if (of_tokens_) arrays.ends = targets_;
+    if (words_ == 0) return arrays;
+    arrays.word_kinds = word_kinds_;
+    arrays.masking.words = words_;
+    arrays.masking.mask_id = 0;
     return arrays;
   }
   void release_training_arrays() override {
@@ -75,6 +82,8 @@ class SyntheticTask : public Task {
 
   TaskKind kind_;
   bool of_tokens_;  // the head's outputs
+  int64_t words_;   // of masked words, which are of one piece each; else 0
+  std::vector<uint8_t> word_kinds_ = std::vector<uint8_t>(size_t(words_));
   int64_t longest_;
   SampleSet set_;
   std::vector<int32_t> targets_;  // (N) labels; or answers of one token, starts and ends

@@ -8,7 +8,10 @@
 
 namespace finetune {
 
+struct TrainOptions;
+
 void add_train_command(Subcommand program, int& exit_code);
+void add_adapt_command(Subcommand program, int& exit_code);
 void add_sweep_command(Subcommand program, int& exit_code);
 void add_evaluate_command(Subcommand program, int& exit_code);
 void add_predict_command(Subcommand program, int& exit_code);
@@ -25,8 +28,11 @@ void add_doctor_command(Subcommand program, int& exit_code);
 void add_completion_command(Subcommand program, int& exit_code);
 void add_help_command(Subcommand program, int& exit_code);
 
-// Arguments of `train` and `plan` with the values of its --config file added where they are not
-// given.
+// A run of train or adapt: its result goes to the standard output.
+void run_training_command(TrainOptions options, int& exit_code);
+
+// Arguments of `train`, `adapt` and `plan` with the values of its --config file added where they
+// are not given.
 std::vector<std::string> with_config_file(std::vector<std::string> arguments);
 
 }  // namespace finetune

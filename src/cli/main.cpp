@@ -53,7 +53,7 @@ int fail(finetune::Communicator& world, ExitCode code, const std::string& messag
 
 // One of several processes whose command is for one.
 bool is_for_all(const std::string& command) {
-  for (const char* name : {"train", "sweep", "evaluate", "predict", "bench", "doctor"}) {
+  for (const char* name : {"train", "adapt", "sweep", "evaluate", "predict", "bench", "doctor"}) {
     if (command == name) return true;
   }
   return false;
@@ -87,6 +87,7 @@ std::vector<std::string> normalized_arguments(int argc, char** argv) {
 constexpr const char* kExamples =
     "Examples:\n"
     "  finetune train --model bert-base-uncased --train train.csv --eval dev.csv --output runs/a\n"
+    "  finetune adapt --model bert-base-uncased --text texts.txt --output runs/bank\n"
     "  finetune evaluate --model runs/a/model --data test.csv\n"
     "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
     "\n"
@@ -110,6 +111,7 @@ namespace {
 
 void add_commands(Subcommand program, int& exit_code) {
   add_train_command(program, exit_code);
+  add_adapt_command(program, exit_code);
   add_sweep_command(program, exit_code);
   add_evaluate_command(program, exit_code);
   add_predict_command(program, exit_code);
@@ -160,8 +162,8 @@ int finish(Communicator& world, int code) {
 // What a command that ran out of memory can do about it.
 const char* memory_advice(const std::vector<std::string>& arguments) {
   const bool has_micro_batches =
-      !arguments.empty() &&
-      (arguments[0] == "train" || arguments[0] == "sweep" || arguments[0] == "bench");
+      !arguments.empty() && (arguments[0] == "train" || arguments[0] == "adapt" ||
+                             arguments[0] == "sweep" || arguments[0] == "bench");
   return has_micro_batches ? "; a smaller --micro-batch-tokens needs less" : "";
 }
 

@@ -18,7 +18,9 @@ namespace finetune {
 // Of an option of one value that is given twice the last counts: a script can append to a line.
 class OptionBinder {
  public:
-  explicit OptionBinder(Subcommand command) : command_(command) {}
+  // `only`: the task that the command is for; else options say which they are for.
+  explicit OptionBinder(Subcommand command, std::optional<TaskKind> only = {})
+      : command_(command), only_(only) {}
 
   void operator()(const OptionInfo& info, bool& value) {
     command_.add_flag(dashed(info), value, help_of(info)).group(std::string(info.group));
@@ -55,8 +57,8 @@ class OptionBinder {
 
  private:
   static std::string dashed(const OptionInfo& info) { return concat("--", info.name); }
-  static std::string help_of(const OptionInfo& info) {
-    const std::optional<TaskKind> task = task_of_option(info.name);
+  std::string help_of(const OptionInfo& info) const {
+    const std::optional<TaskKind> task = only_ ? std::nullopt : task_of_option(info.name);
     return task ? concat(name_of(*task), ": ", info.help) : std::string(info.help);
   }
 
@@ -76,6 +78,7 @@ class OptionBinder {
   }
 
   Subcommand command_;
+  std::optional<TaskKind> only_;
 };
 
 }  // namespace finetune

@@ -2,6 +2,7 @@
 #include "distributed/touched_rows.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/error.h"
 
@@ -26,6 +27,12 @@ void TouchedRows::add(std::span<const int32_t> ids) {
     is_touched_[size_t(row)] = true;
     rows_.push_back(row);
   }
+}
+
+void TouchedRows::add_all() {
+  rows_.resize(is_touched_.size());
+  std::iota(rows_.begin(), rows_.end(), 0);
+  is_touched_.assign(is_touched_.size(), true);
 }
 
 void TouchedRows::complete() {

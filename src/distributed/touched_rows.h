@@ -17,7 +17,8 @@ class TouchedRows {
   TouchedRows(Backend& backend, int64_t rows);
   void clear();
   void add(std::span<const int32_t> ids);  // any number of times, duplicates are fine
-  void complete();                         // sorts and uploads
+  void add_all();
+  void complete();  // sorts and uploads
 
   std::span<const int32_t> within(IndexRange rows) const;
   RowList list(IndexRange rows) const;          // in the backend's memory

@@ -221,7 +221,8 @@ const DeviceBatch& Engine::upload_for_inference(const PackedBatch& batch) {
 
 void Engine::infer_chunk(int64_t chunk, const DeviceBatch& batch) {
   float* arena = weights();
-  const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length};
+  const int64_t key[] = {chunk, batch.tokens(), batch.sequences(), batch.segments().max_length,
+                         batch.scored()};
   replay(ChunkSlot::kInference, key, [&] {
     bert_.forward({chunk, ChunkSlot::kInference}, batch, arena, nullptr);
   });
@@ -237,11 +238,53 @@ void Engine::append_logits(const PackedBatch& batch, const DeviceBatch& computed
   const int64_t chunk = int64_t(part_.chunks.size()) - 1;
   const Tensor out = bert_.output_of({chunk, ChunkSlot::kInference}, computed);
   FINETUNE_CHECK(out.contiguous() && part_.head);
-  const bool of_tokens = table_.head().kind == HeadKind::token;
   const size_t before = logits.size();
-  const size_t count = size_t((of_tokens ? batch.tokens() : batch.sequences()) * out.cols);
+  const size_t count = size_t(logit_floats(table_.head(), batch));
   logits.resize(before + count);
+  if (table_.head().kind == HeadKind::masked) {
+    return score(batch, computed, out, logits.data() + before);
+  }
   backend_->download(logits.data() + before, out.data, count * sizeof(float));
+}
+
+int64_t logit_floats(Head head, const PackedBatch& batch) {
+  switch (head.kind) {
+    case HeadKind::sequence:
+      return batch.sequences() * head.outputs;
+    case HeadKind::token:
+      return batch.tokens() * head.outputs;
+    case HeadKind::masked:
+      return int64_t(batch.scored.size() * sizeof(ScoredToken) / sizeof(float));
+  }
+  return 0;
+}
+
+// A micro-batch's logits are large: whoever evaluates gets two numbers a token.
+void Engine::score(const PackedBatch& batch, const DeviceBatch& computed, Tensor logits,
+                   float* out) {
+  const int64_t count = int64_t(batch.scored.size()), words = logits.cols;
+  if (count == 0) return;
+  if (!losses_) losses_ = backend_->allocate(size_t(inference_size_.tokens) * sizeof(float));
+  const Tensor losses = vector(static_cast<float*>(losses_.get()), count);
+  backend_->cross_entropy(logits, computed.targets(), {}, 0, computed.scored_loss_scale(), losses,
+                          {});
+  std::vector<float> of_tokens(static_cast<size_t>(count));
+  backend_->download(of_tokens.data(), losses.data, of_tokens.size() * sizeof(float));
+  const float* on_host = logits.f32();
+  if (!backend_->uses_host_memory()) {
+    host_logits_.resize(size_t(logits.size()));
+    backend_->download(host_logits_.data(), logits.data, host_logits_.size() * sizeof(float));
+    on_host = host_logits_.data();
+  }
+  parallel_for(count, [&](int64_t i) {
+    const float* row = on_host + i * words;
+    const int32_t target = batch.targets[size_t(i)];
+    int32_t before = 0;
+    for (int32_t w = 0; w < target; ++w) before += row[w] >= row[target];
+    for (int32_t w = target + 1; w < words; ++w) before += row[w] > row[target];
+    out[2 * i] = of_tokens[size_t(i)];
+    out[2 * i + 1] = float(before);
+  });
 }
 
 MicroBatchLimits micro_batch_limits(const SampleView& samples, const MicroBatching& cut,

@@ -45,6 +45,15 @@ int64_t auto_micro_batch_tokens(const BertConfig& config, int64_t max_length, in
 int64_t evaluation_tokens(const Backend& backend, const BertConfig& config,
                           int64_t micro_batch_tokens, int64_t tensor_shards = 1);
 
+// What is kept of the logits of a scored token: the cross entropy of its target, and how many words
+// are before that in the order of the logits, equal ones by their ids.
+struct ScoredToken {
+  float loss = 0;
+  float rank = 0;
+};
+// Floats that inference gives of a micro-batch.
+int64_t logit_floats(Head head, const PackedBatch& batch);
+
 class Engine {
  public:
   static constexpr int64_t kEvaluationSequences = 512;
@@ -90,8 +99,9 @@ class Engine {
   DeviceBatch& upload(const PackedBatch& batch, float loss_scale = 1, int64_t slot = 0);
   DeviceBatch& batch(int64_t slot);
 
-  // Logits of a micro-batch without dropout, copied to the host: (B, outputs) or (T, outputs). On a
-  // backend that replays work, sequences that fill it up are computed beside its own.
+  // Logits of a micro-batch without dropout, copied to the host: (B, outputs) or (T, outputs), of a
+  // masked head in their place ScoredToken (M). On a backend that replays work, sequences that fill
+  // it up are computed beside its own.
   void infer(const PackedBatch& batch, std::vector<float>& logits);
   // The same of a part of the model, chunk by chunk: the micro-batch as it is computed, the pass
   // from Bert::input_of() to output_of() in ChunkSlot::kInference, and, after that of a chunk with
@@ -112,6 +122,7 @@ class Engine {
 
  private:
   const PackedBatch& filled(const PackedBatch& batch);
+  void score(const PackedBatch& batch, const DeviceBatch& computed, Tensor logits, float* out);
 
   std::unique_ptr<Backend> backend_;
   BertConfig config_;
@@ -122,6 +133,8 @@ class Engine {
   Bert bert_;
   std::vector<DeviceBatch> batches_;  // of each slot; inference has the first
   PackedBatch filled_;
+  std::shared_ptr<void> losses_;  // (1, most tokens), of a masked head
+  std::vector<float> host_logits_;
   BatchSize inference_size_;
   int64_t evaluation_sequences_ = kEvaluationSequences;
 };

@@ -24,20 +24,25 @@ constexpr int64_t kPieceSamples = 1024;
 void drop_first(int64_t count, TokenizedSamples& samples) {
   const int64_t tokens = samples.offsets[size_t(count)];
   samples.ids.erase(samples.ids.begin(), samples.ids.begin() + tokens);
+  if (!samples.targets.empty()) {
+    samples.targets.erase(samples.targets.begin(), samples.targets.begin() + tokens);
+  }
   samples.second.erase(samples.second.begin(), samples.second.begin() + count);
   samples.offsets.erase(samples.offsets.begin(), samples.offsets.begin() + count);
   for (int64_t& offset : samples.offsets) offset -= tokens;
 }
 
 // Micro-batches on their way to another process, one behind the other; of each the number of its
-// sequences, their lengths, where their second parts begin, and the tokens. Empty: nothing to do in
-// this round; one number: the end.
+// sequences and of its scored tokens, the lengths of the sequences, where their second parts begin,
+// the tokens, and which are scored with their targets. Empty: nothing to do in this round; one
+// number: the end.
 enum class Message : int32_t { end, batch };
 
 std::vector<uint8_t> to_bytes(std::span<const PackedBatch> batches) {
   std::vector<int32_t> words;
   for (const PackedBatch& batch : batches) {
-    words.insert(words.end(), {int32_t(Message::batch), int32_t(batch.sequences())});
+    words.insert(words.end(), {int32_t(Message::batch), int32_t(batch.sequences()),
+                               int32_t(batch.scored.size())});
     for (int64_t b = 0; b < batch.sequences(); ++b) {
       const int32_t begin = batch.offsets[size_t(b)], end = batch.offsets[size_t(b) + 1];
       const auto types = batch.types.begin();
@@ -45,6 +50,8 @@ std::vector<uint8_t> to_bytes(std::span<const PackedBatch> batches) {
       words.push_back(int32_t(std::find(types + begin, types + end, 1) - (types + begin)));
     }
     words.insert(words.end(), batch.ids.begin(), batch.ids.end());
+    words.insert(words.end(), batch.scored.begin(), batch.scored.end());
+    words.insert(words.end(), batch.targets.begin(), batch.targets.end());
   }
   std::vector<uint8_t> bytes(words.size() * sizeof(int32_t));
   if (!bytes.empty()) std::memcpy(bytes.data(), words.data(), bytes.size());
@@ -55,7 +62,8 @@ std::vector<uint8_t> to_bytes(std::span<const PackedBatch> batches) {
 TokenizedSamples take_samples(std::span<const int32_t>& words) {
   TokenizedSamples samples;
   const int64_t count = words[1];
-  words = words.subspan(2);
+  const size_t scored = size_t(words[2]);
+  words = words.subspan(3);
   for (int64_t b = 0; b < count; ++b, words = words.subspan(2)) {
     samples.offsets.push_back(samples.offsets.back() + words[0]);
     samples.second.push_back(uint32_t(words[1]));
@@ -63,6 +71,9 @@ TokenizedSamples take_samples(std::span<const int32_t>& words) {
   const auto ids = words.first(size_t(samples.offsets.back()));
   samples.ids.assign(ids.begin(), ids.end());
   words = words.subspan(ids.size());
+  if (scored > 0) samples.targets.assign(ids.size(), -1);
+  for (size_t i = 0; i < scored; ++i) samples.targets[size_t(words[i])] = words[scored + i];
+  words = words.subspan(2 * scored);
   return samples;
 }
 
@@ -156,8 +167,7 @@ void BatchDispatcher::flush(Evaluation& evaluation) {
   for (size_t i = 0; i < count_; ++i) {
     const PackedBatch& batch = waiting(i);
     const size_t replica = i % logits.size(), begin = taken[replica];
-    const int64_t rows = head.kind == HeadKind::token ? batch.tokens() : batch.sequences();
-    taken[replica] += size_t(rows * head.outputs);
+    taken[replica] += size_t(logit_floats(head, batch));
     FINETUNE_CHECK(taken[replica] <= logits[replica].size());
     give(batch, logits[replica].data() + begin, evaluation);
   }

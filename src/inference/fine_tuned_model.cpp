@@ -25,11 +25,13 @@ TaskKind stored_task(const BertConfig& config, const WeightSource& source) {
   if (parsed.is_object() && parsed.contains("finetune") && parsed["finetune"].is_object()) {
     const auto& stored = parsed["finetune"];
     if (stored.contains("task") && stored["task"].is_string()) {
-      if (auto kind = task_named(stored["task"].get<std::string>())) return *kind;
+      const auto kind = task_named(stored["task"].get<std::string>());
+      if (kind && traits_of(*kind).answers) return *kind;
     }
   }
   std::vector<std::string> heads;
   for (const TaskTraits& task : all_tasks()) {
+    if (!task.answers) continue;
     heads.push_back(task.head_weight(*config.architecture));
     if (source.find(heads.back())) return task.kind;
   }
@@ -54,7 +56,7 @@ void require_options_of(TaskKind kind, const InferenceOptions& o) {
 }  // namespace
 
 void require_option_of(TaskKind kind, std::string_view option, const std::string& model) {
-  if (task_of_option(option).value_or(kind) == kind) return;
+  if (!is_foreign_option(option, kind)) return;
   throw usage_error("--", option, ": ", model, " was trained for ", name_of(kind));
 }
 

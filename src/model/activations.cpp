@@ -33,17 +33,29 @@ class Allocator {
 };
 
 void add_head(ActivationPlan& plan, Allocator& memory, const BertConfig& config, Head head,
-              int64_t tokens, int64_t sequences) {
-  bool sequence = head.kind == HeadKind::sequence;
-  if (sequence) {
-    plan.pooler_input = memory.take(sequences * config.hidden_size);
-    plan.pooled = memory.take(sequences * config.hidden_size);
+              int64_t tokens, int64_t sequences, int64_t scored) {
+  const int64_t h = config.hidden_size;
+  switch (head.kind) {
+    case HeadKind::sequence:
+      plan.pooler_input = memory.take(sequences * h);
+      plan.pooled = memory.take(sequences * h);
+      plan.logits = memory.take(sequences * head.outputs);
+      return;
+    case HeadKind::token:
+      plan.logits = memory.take(tokens * head.outputs);
+      return;
+    case HeadKind::masked:
+      for (int64_t* place :
+           {&plan.scored, &plan.transformed, &plan.scored_sum, &plan.scored_states}) {
+        *place = memory.take(scored * h);
+      }
+      plan.scored_stats = memory.take(scored * 2);
+      plan.logits = memory.take(scored * head.outputs);
   }
-  plan.logits = memory.take((sequence ? sequences : tokens) * head.outputs);
 }
 
 int64_t ring_tensors_of(const ModelChunk& chunk, Head head) {
-  const bool output = chunk.head && head.kind == HeadKind::token;
+  const bool output = chunk.head && head.kind != HeadKind::sequence;
   return chunk.embeddings + chunk.layers.size() + output;
 }
 
@@ -101,8 +113,8 @@ std::vector<int64_t> take_partials(Allocator& memory, const ModelChunk& chunk, i
 }
 
 void take_gradients(ActivationPlan& plan, Allocator& memory, const BertConfig& config,
-                    const ModelChunk& chunk, int64_t tokens, int64_t sequences, bool first_only,
-                    bool all_first_only) {
+                    const ModelChunk& chunk, int64_t tokens, int64_t sequences, int64_t scored,
+                    bool first_only, bool all_first_only) {
   const int64_t h = config.hidden_size, inner = config.intermediate_size, v = chunk.tensor_shards;
   // The most rows of gradients that have R of them.
   const int64_t rows = all_first_only ? sequences : std::max(tokens, sequences);
@@ -113,7 +125,8 @@ void take_gradients(ActivationPlan& plan, Allocator& memory, const BertConfig& c
     plan.partials.first = take_partials(memory, chunk, sequences * h, true);
   }
   // The head has its gradient there too, in f32.
-  plan.branch_gradient = memory.take(std::max(memory.floats_of(rows * h), sequences * h));
+  plan.branch_gradient =
+      memory.take(std::max({memory.floats_of(rows * h), sequences * h, scored * h}));
   plan.context_gradient = memory.take_typed(rows * h / v);
   plan.wide_gradient =
       memory.take_typed(std::max(rows * std::max(inner, 3 * h), tokens * 2 * h) / v);
@@ -144,9 +157,10 @@ InputRing InputRing::make(const BertConfig& config, Head head, const ModelPart& 
 ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
                                         const ModelChunk& chunk, DType type, int64_t tokens,
                                         int64_t sequences, bool recompute, int64_t slot_at,
-                                        int64_t working_at, const InputRing& ring) {
+                                        int64_t working_at, const InputRing& ring, int64_t scored) {
   FINETUNE_CHECK(recompute || !ring.on());
   const int64_t h = config.hidden_size, count = chunk.layers.size();
+  if (scored == kAbsent) scored = tokens;
   const bool sequence_head = chunk.head && head.kind == HeadKind::sequence;
   ActivationPlan plan;
   Allocator slot(type, slot_at);
@@ -179,7 +193,7 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
     input_rounded = offsets.output_rounded;
     plan.layers.push_back(offsets);
   }
-  if (chunk.head) add_head(plan, slot, config, head, tokens, sequences);
+  if (chunk.head) add_head(plan, slot, config, head, tokens, sequences, scored);
   plan.kept = slot.used();
 
   Allocator working(type, working_at == kAbsent ? slot.end() : working_at);
@@ -190,7 +204,9 @@ ActivationPlan ActivationPlan::training(const BertConfig& config, Head head,
     if (sequence_head) take_first(working, sequences, h, chunk.tensor_shards, plan.layers.back());
   }
   if (!chunk.head) plan.layers.back().output = working.take(tokens * h);
-  take_gradients(plan, working, config, chunk, tokens, sequences, sequence_head, all_first_only);
+  const bool masked = chunk.head && head.kind == HeadKind::masked;
+  take_gradients(plan, working, config, chunk, tokens, sequences, masked ? scored : 0,
+                 sequence_head, all_first_only);
   plan.spare_output = chunk.tensor_shards > 1 ? plan.partials.all[0] : plan.wide_gradient;
   // The backward pass computes it again.
   for (LayerOffsets& layer : plan.layers) layer.activated = plan.wide_gradient;
@@ -230,8 +246,9 @@ int64_t ActivationPlan::inference_floats(const BertConfig& config, Head head, co
 // when the feed-forward begins, so the two share `wide`.
 ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head,
                                          const ModelChunk& chunk, DType type, int64_t tokens,
-                                         int64_t sequences, bool whole_layers) {
+                                         int64_t sequences, bool whole_layers, int64_t scored) {
   const int64_t h = config.hidden_size;
+  if (scored == kAbsent) scored = tokens;
   ActivationPlan plan;
   Allocator memory(type);
   const int64_t state = memory.take(tokens * h);
@@ -270,7 +287,7 @@ ActivationPlan ActivationPlan::inference(const BertConfig& config, Head head,
       for (ShardOffsets& of : last.shards) of.first_query = query;
     }
   }
-  if (chunk.head) add_head(plan, memory, config, head, tokens, sequences);
+  if (chunk.head) add_head(plan, memory, config, head, tokens, sequences, scored);
   plan.working = plan.floats = memory.used();
   return plan;
 }

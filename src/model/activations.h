@@ -16,10 +16,10 @@
 namespace finetune {
 
 // Places in the block, in floats from its start; kAbsent: not there in this mode. T tokens, B
-// sequences, H hidden, I intermediate, V tensor shards; R is T, or B in the last layer under a
-// sequence head, which is computed for first tokens only. What is marked * has the backend's
-// activation_type; `rounded` is in bf16, for products, and absent where that type is f32. All else
-// is f32.
+// sequences, M scored tokens, H hidden, I intermediate, V tensor shards; R is T, or B in the last
+// layer under a sequence head, which is computed for first tokens only. What is marked * has the
+// backend's activation_type; `rounded` is in bf16, for products, and absent where that type is f32.
+// All else is f32.
 constexpr int64_t kAbsent = -1;
 
 // Of one tensor shard.
@@ -91,13 +91,18 @@ struct ActivationPlan {
   std::vector<LayerOffsets> layers;   // of the chunk
   int64_t pooler_input = kAbsent;     // (B, H) before tanh
   int64_t pooled = kAbsent;           // (B, H) after tanh and dropout
-  int64_t logits = kAbsent;           // (B or T, outputs)
+  int64_t scored = kAbsent;           // (M, H) the encoder's output; later its gradient
+  int64_t transformed = kAbsent;      // (M, H) before the activation
+  int64_t scored_sum = kAbsent;       // (M, H) after it
+  int64_t scored_stats = kAbsent;     // (M, 2)
+  int64_t scored_states = kAbsent;    // (M, H) what the decoder reads
+  int64_t logits = kAbsent;           // (B, T or M, outputs)
 
   // Gradients of the backward pass, each reused by all layers and tensor shards: working memory.
   int64_t gradient = kAbsent;          // (T, H) of a layer's output, then of its input
   int64_t first_gradient = kAbsent;    // (B, H) the same for the last layer where R is B
   int64_t query_gradient = kAbsent;    // (B, H/V)*
-  int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout
+  int64_t branch_gradient = kAbsent;   // (R, H)* of a projection before dropout; the head's (., H)
   int64_t context_gradient = kAbsent;  // (R, H/V)*
   int64_t wide_gradient = kAbsent;     // (R, I/V)*, then (T, 3H/V)* or (T, 2H/V)*
   PartialOffsets partials;
@@ -112,11 +117,12 @@ struct ActivationPlan {
   // Training keeps a layer's results for its backward pass; with `recompute` it keeps each layer's
   // input, and all layers share the offsets of the rest, in working memory. The slot begins at
   // float `slot_at`, working memory at `working_at`, or behind the slot if that is kAbsent; both
-  // are multiples of 16. What a ring has is no part of the slot.
+  // are multiples of 16. What a ring has is no part of the slot. `scored`: M, of a head that has
+  // such; kAbsent: as many as there are tokens.
   static ActivationPlan training(const BertConfig& config, Head head, const ModelChunk& chunk,
                                  DType type, int64_t tokens, int64_t sequences, bool recompute,
                                  int64_t slot_at = 0, int64_t working_at = kAbsent,
-                                 const InputRing& ring = {});
+                                 const InputRing& ring = {}, int64_t scored = kAbsent);
   // Of the block of a part of the model, with its largest chunk in each of the slots; `horizon`: of
   // the ring.
   static int64_t training_floats(const BertConfig& config, Head head, const ModelPart& part,
@@ -125,7 +131,8 @@ struct ActivationPlan {
   // Inference has a handful of buffers for all layers, two where the backend computes whole layers
   // (Backend::has_layer): all are working memory, from the block's start.
   static ActivationPlan inference(const BertConfig& config, Head head, const ModelChunk& chunk,
-                                  DType type, int64_t tokens, int64_t sequences, bool whole_layers);
+                                  DType type, int64_t tokens, int64_t sequences, bool whole_layers,
+                                  int64_t scored = kAbsent);
   static int64_t inference_floats(const BertConfig& config, Head head, const ModelPart& part,
                                   DType type, int64_t tokens, int64_t sequences, bool whole_layers);
 };

@@ -28,13 +28,18 @@ enum class Role {
   pooler,
   sequence_head,
   token_head,
+  // Of the head for masked words, whose decoder is the word embedding and a bias.
+  masked_transform,
+  masked_norm,
+  masked_decoder,
 };
 
 // Of a module: LayerNorm's gamma is its weight, its beta the bias. Embeddings have no bias.
 enum class ParameterPart { weight, bias };
 
 constexpr bool is_norm(Role role) {
-  return role == Role::embedding_norm || role == Role::attention_norm || role == Role::output_norm;
+  return role == Role::embedding_norm || role == Role::attention_norm ||
+         role == Role::output_norm || role == Role::masked_norm;
 }
 constexpr bool is_of_layer(Role role) {
   return role >= Role::query && role <= Role::output_norm;

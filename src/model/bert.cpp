@@ -22,6 +22,18 @@ bool has_whole_layers(const Backend& backend, const BertConfig& c, int64_t tenso
          backend.has_layer({c.hidden_size, c.head_size(), c.intermediate_size, c.hidden_act});
 }
 
+int64_t logit_rows(Head head, const DeviceBatch& batch) {
+  switch (head.kind) {
+    case HeadKind::sequence:
+      return batch.sequences();
+    case HeadKind::token:
+      return batch.tokens();
+    case HeadKind::masked:
+      return batch.scored();
+  }
+  return 0;
+}
+
 struct Bert::State {
   Backend& backend;
   BertConfig config;
@@ -59,19 +71,20 @@ struct Bert::State {
   Tensor at(int64_t place, int64_t rows, int64_t cols) const {
     return place == kAbsent ? Tensor{} : matrix(block() + place, rows, cols);
   }
-  int64_t feature_rows(const DeviceBatch& batch) const {
-    return head.kind == HeadKind::sequence ? batch.sequences() : batch.tokens();
+  int64_t feature_rows(const DeviceBatch& batch) const { return logit_rows(head, batch); }
+  // Of the encoder's output.
+  int64_t output_rows(const ModelChunk& of, const DeviceBatch& batch) const {
+    return first_only(of, of.layers.end - 1) ? batch.sequences() : batch.tokens();
   }
   ActivationPlan training_plan(const ModelChunk& of, int64_t tokens, int64_t sequences,
-                               bool recomputes, int64_t slot_at = 0,
-                               int64_t working_at = kAbsent) const {
+                               bool recomputes, int64_t slot_at = 0, int64_t working_at = kAbsent,
+                               int64_t scored = kAbsent) const {
     return ActivationPlan::training(config, head, of, backend.activation_type(), tokens, sequences,
-                                    recomputes, slot_at, working_at, ring);
+                                    recomputes, slot_at, working_at, ring, scored);
   }
-  ActivationPlan inference_plan(const ModelChunk& of, int64_t tokens, int64_t sequences,
-                                bool whole) const {
-    return ActivationPlan::inference(config, head, of, backend.activation_type(), tokens, sequences,
-                                     whole);
+  ActivationPlan inference_plan(const ModelChunk& of, const DeviceBatch& batch, bool whole) const {
+    return ActivationPlan::inference(config, head, of, backend.activation_type(), batch.tokens(),
+                                     batch.sequences(), whole, batch.scored());
   }
   // For its own micro-batch: a small one touches little of the memory.
   ActivationPlan plan(ChunkSlot at, const DeviceBatch& batch, bool whole) const;
@@ -132,12 +145,13 @@ ActivationPlan Bert::State::plan(ChunkSlot at, const DeviceBatch& batch, bool wh
   const int64_t t = batch.tokens(), b = batch.sequences();
   ActivationPlan made;
   if (at.slot == ChunkSlot::kInference) {
-    made = inference_plan(of, t, b, whole);
+    made = inference_plan(of, batch, whole);
   } else {
     FINETUNE_CHECK(can_train && at.slot >= 0 && at.slot < slots);
-    made = slots == 1 && !ring.on() ? training_plan(of, t, b, recompute)
+    const int64_t m = batch.scored();
+    made = slots == 1 && !ring.on() ? training_plan(of, t, b, recompute, 0, kAbsent, m)
                                     : training_plan(of, t, b, recompute, at.slot * slot_floats,
-                                                    slots * slot_floats + ring.floats());
+                                                    slots * slot_floats + ring.floats(), m);
     FINETUNE_CHECK(made.kept <= slot_floats);
   }
   FINETUNE_CHECK(made.floats * int64_t(sizeof(float)) <= reserved);
@@ -337,9 +351,9 @@ void Bert::backward(ChunkSlot at, const DeviceBatch& batch, float* weights, floa
     need(output);
     const int64_t top = plan.first_gradient == kAbsent ? plan.gradient : plan.first_gradient;
     const bool goes_on = lowest_layer <= of.layers.end;
-    s.head_end.backward(ends, gradients, dlogits,
-                        goes_on ? s.at(top, dlogits.rows, s.config.hidden_size) : Tensor{},
-                        accumulate);
+    s.head_end.backward(
+        ends, gradients, dlogits,
+        goes_on ? s.at(top, s.output_rows(of, batch), s.config.hidden_size) : Tensor{}, accumulate);
     done(output);
     is_ready(of.layers.end + 1);
   }

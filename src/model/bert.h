@@ -26,6 +26,9 @@ struct BatchSize {
 // that are cut into tensor shards.
 bool has_whole_layers(const Backend& backend, const BertConfig& config, int64_t tensor_shards = 1);
 
+// Rows of the logits of a micro-batch.
+int64_t logit_rows(Head head, const DeviceBatch& batch);
+
 // Which pass of a part of the model: over which of its chunks, and in which slot it keeps what the
 // backward pass over the same micro-batch needs. A slot holds one chunk's pass at a time.
 struct ChunkSlot {
@@ -66,10 +69,10 @@ class Bert {
 
   // The whole model's passes, in slot 0.
   //
-  // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head; valid until the next
-  // call of forward or backward.
-  // `weights` is an arena of the table. With `dropout` null no dropout is applied; with
-  // `keep_for_backward` false nothing is kept.
+  // Logits: (B, outputs) for a sequence head, (T, outputs) for a token head, (M, words) for a
+  // masked one; valid until the next call of forward or backward. `weights` is an arena of the
+  // table. With `dropout` null no dropout is applied; with `keep_for_backward` false nothing is
+  // kept.
   Tensor forward(const DeviceBatch& batch, float* weights, const DropoutPlan* dropout,
                  bool keep_for_backward);
   // Adds the gradients of the last forward (kept, same batch, weights and dropout) to `gradients`.

@@ -12,16 +12,17 @@ int64_t padded(int64_t count) {
   return (count + 15) / 16 * 16;
 }
 
-// Five arrays over tokens, then five over sequences (offsets have one element more).
-int64_t total_size(int64_t tokens, int64_t sequences) {
-  return 5 * padded(tokens) + 5 * padded(sequences + 1);
+// Five arrays over tokens, then five over sequences (offsets have one element more), then three
+// over scored tokens.
+int64_t total_size(int64_t tokens, int64_t sequences, int64_t scored) {
+  return 5 * padded(tokens) + 5 * padded(sequences + 1) + 3 * padded(scored);
 }
 
 }  // namespace
 
 DeviceBatch::DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences)
     : backend_(backend), max_tokens_(max_tokens), max_sequences_(max_sequences) {
-  const int64_t size = total_size(max_tokens, max_sequences);
+  const int64_t size = total_size(max_tokens, max_sequences, max_tokens);
   memory_ = backend.allocate(size_t(size) * sizeof(uint32_t));
   host_.reserve(size_t(size));
 }
@@ -29,10 +30,12 @@ DeviceBatch::DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_seque
 void DeviceBatch::upload(const PackedBatch& batch, float loss_scale) {
   tokens_ = batch.tokens();
   sequences_ = batch.sequences();
+  scored_ = int64_t(batch.scored.size());
   max_length_ = batch.max_length;
   FINETUNE_CHECK(tokens_ <= max_tokens_ && sequences_ <= max_sequences_);
   FINETUNE_CHECK(int64_t(batch.offsets.size()) == sequences_ + 1);
-  host_.assign(size_t(total_size(tokens_, sequences_)), 0);
+  FINETUNE_CHECK(scored_ <= tokens_ && batch.targets.size() == batch.scored.size());
+  host_.assign(size_t(total_size(tokens_, sequences_, scored_)), 0);
   auto host = [this](const uint32_t* place) {
     return host_.begin() + (place - static_cast<const uint32_t*>(memory_.get()));
   };
@@ -49,6 +52,9 @@ void DeviceBatch::upload(const PackedBatch& batch, float loss_scale) {
   put(sequence_array(2), batch.samples);  // the fourth array, positions of first tokens, stays 0
   std::fill_n(host(sequence_array(4)), sequences_ - batch.fillers,
               std::bit_cast<uint32_t>(loss_scale));
+  put(scored_array(0), batch.scored);
+  put(scored_array(1), batch.targets);
+  std::fill_n(host(scored_array(2)), scored_, std::bit_cast<uint32_t>(loss_scale));
   backend_.upload(memory_.get(), host_.data(), host_.size() * sizeof(uint32_t));
 }
 
@@ -58,6 +64,10 @@ const uint32_t* DeviceBatch::token_array(int64_t index) const {
 
 const uint32_t* DeviceBatch::sequence_array(int64_t index) const {
   return token_array(5) + index * padded(sequences_ + 1);
+}
+
+const uint32_t* DeviceBatch::scored_array(int64_t index) const {
+  return sequence_array(5) + index * padded(scored_);
 }
 
 const int32_t* DeviceBatch::ids() const {
@@ -89,6 +99,16 @@ RowNames DeviceBatch::first_names() const {
 
 LossScale DeviceBatch::loss_scale() const {
   return LossScale(reinterpret_cast<const float*>(sequence_array(4)));
+}
+
+const int32_t* DeviceBatch::scored_rows() const {
+  return reinterpret_cast<const int32_t*>(scored_array(0));
+}
+const int32_t* DeviceBatch::targets() const {
+  return reinterpret_cast<const int32_t*>(scored_array(1));
+}
+LossScale DeviceBatch::scored_loss_scale() const {
+  return LossScale(reinterpret_cast<const float*>(scored_array(2)));
 }
 
 Segments DeviceBatch::segments() const {

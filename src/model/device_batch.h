@@ -23,23 +23,28 @@ class DeviceBatch {
   const int32_t* types() const;
   const uint32_t* positions() const;
   const int32_t* order() const;
-  const int32_t* first_rows() const;  // (B) row of each sequence's first token
-  Segments segments() const;          // all tokens
-  Segments first_segments() const;    // one row per sequence: offsets 0, 1, ..., B
-  const uint32_t* samples() const;    // (B)
-  RowNames token_names() const;       // (T)
-  RowNames first_names() const;       // (B) position 0
-  LossScale loss_scale() const;       // (B)
+  const int32_t* first_rows() const;          // (B) row of each sequence's first token
+  Segments segments() const;                  // all tokens
+  Segments first_segments() const;            // one row per sequence: offsets 0, 1, ..., B
+  const uint32_t* samples() const;            // (B)
+  RowNames token_names() const;               // (T)
+  RowNames first_names() const;               // (B) position 0
+  LossScale loss_scale() const;               // (B)
+  int64_t scored() const { return scored_; }  // M
+  const int32_t* scored_rows() const;         // (M)
+  const int32_t* targets() const;             // (M)
+  LossScale scored_loss_scale() const;        // (M)
 
  private:
   const uint32_t* token_array(int64_t index) const;
   const uint32_t* sequence_array(int64_t index) const;
+  const uint32_t* scored_array(int64_t index) const;
 
   Backend& backend_;
   std::shared_ptr<void> memory_;
   std::vector<uint32_t> host_;  // what is uploaded, in one piece
   int64_t max_tokens_, max_sequences_;
-  int64_t tokens_ = 0, sequences_ = 0, max_length_ = 0;
+  int64_t tokens_ = 0, sequences_ = 0, scored_ = 0, max_length_ = 0;
 };
 
 }  // namespace finetune

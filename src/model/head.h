@@ -12,17 +12,19 @@ namespace finetune {
 enum class HeadKind {
   sequence,  // pooler and classifier on the first token: logits (B, outputs)
   token,     // a linear layer on every token: logits (T, outputs)
+  masked,    // transform and tied decoder on the scored tokens: logits (M, words)
 };
 
 struct HeadTraits {
-  Role role;                // of the last layer
+  Role role;                // of the last layer, or what tells the head from others
   std::string_view suffix;  // of Hugging Face's class: "Bert" + "ForSequenceClassification"
 };
 
 // In the order of HeadKind.
-inline constexpr std::array<HeadTraits, 2> kHeads{{
+inline constexpr std::array<HeadTraits, 3> kHeads{{
     {Role::sequence_head, "ForSequenceClassification"},
     {Role::token_head, "ForQuestionAnswering"},
+    {Role::masked_transform, "ForMaskedLM"},
 }};
 
 constexpr const HeadTraits& traits_of(HeadKind kind) {

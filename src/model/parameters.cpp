@@ -133,6 +133,17 @@ void add_encoder_layer(Builder& builder, const BertConfig& config, int layer,
   }
 }
 
+void add_head(Builder& builder, Head head, int64_t h, int64_t words) {
+  if (head.kind == HeadKind::masked) {
+    FINETUNE_CHECK(head.outputs == words);
+    builder.bias(Role::masked_decoder, words);
+    builder.layer_norm(Role::masked_norm, h);
+    return builder.linear(Role::masked_transform, h, h);
+  }
+  builder.linear(traits_of(head.kind).role, head.outputs, h);
+  if (head.kind == HeadKind::sequence) builder.linear(Role::pooler, h, h);
+}
+
 // FNV-1a, 64 bits.
 uint64_t hash_of(std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325u;
@@ -161,8 +172,7 @@ ParameterTable::ParameterTable(const BertConfig& config, Head head, const ModelP
   const int64_t h = config.hidden_size;
   const int layers = int(config.num_hidden_layers);
   builder.region(layers + 1, kReplicated, part.head);
-  builder.linear(traits_of(head.kind).role, head.outputs, h);
-  if (head.kind == HeadKind::sequence) builder.linear(Role::pooler, h, h);
+  add_head(builder, head, h, config.vocab_size);
   for (int layer = layers; layer > 0; --layer) add_encoder_layer(builder, config, layer, part);
   builder.region(0, kReplicated, part.embeddings);
   builder.layer_norm(Role::embedding_norm, h);

@@ -63,6 +63,9 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   const bool is_split = parse_double(value("eval-fraction")).value_or(0) != 0;
   add("tensor-shards", "1");
   add("recipe", "hf");
+  add("mask-probability", "0.15");
+  add("no-whole-words", "false");
+  add("distinct", "false");
   add("eval-split", is_split ? "random" : "stratified");
   add("no-standardize", value("regression") == "true" ? "true" : "false");
 }

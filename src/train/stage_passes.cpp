@@ -19,7 +19,7 @@ std::vector<PipelineAction> StagePlan::one_stage(int64_t micro_batches) {
 }
 
 StagePasses::StagePasses(Engine& engine, Objective& objective, GradientReduce& sum,
-                         const std::vector<Bucket>& buckets, int64_t max_sequences,
+                         const std::vector<Bucket>& buckets, int64_t max_losses,
                          const PassOptions& options, StagePlan plan)
     : engine_(engine),
       objective_(objective),
@@ -27,7 +27,7 @@ StagePasses::StagePasses(Engine& engine, Objective& objective, GradientReduce& s
       buckets_(buckets),
       options_(options),
       plan_(std::move(plan)),
-      losses_(engine.backend().allocate(size_t(max_sequences) * sizeof(float))) {
+      losses_(engine.backend().allocate(size_t(max_losses) * sizeof(float))) {
   for (IndexRange elements : elements_of_chunks(engine.table())) {
     Chunk& chunk = chunks_.emplace_back();
     chunk.elements = elements;
@@ -141,6 +141,7 @@ const PackedBatch& StagePasses::packed(int micro_batch) {
   samples_.clear();
   for (uint32_t place : places) samples_.push_back(step_.samples[place]);
   pack(objective_.samples(), samples_, places, packed_);
+  objective_.complete(packed_);
   if (engine_.backend().replays()) fill_up(packed_);
   return packed_;
 }
@@ -159,10 +160,11 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
   float* weights = engine_.weights_as_they_are();
   float* gradients = backward ? gradients_for(action.chunk, micro.shard) : nullptr;
   const bool accumulate = !micro.first;  // else it overwrites what an earlier step has left
+  const int64_t count = objective_.losses(batch);
   const auto work = [&] {
     if (unit != Unit::backward) bert.forward(at, batch, weights, step_.dropout);
     const Tensor logits = head ? bert.output_of(at, batch) : Tensor{};
-    if (scores) objective_.loss(backend, batch, logits, losses(batch.sequences()), logits);
+    if (scores) objective_.loss(backend, batch, logits, losses(count), logits);
     if (!backward) return;
     bert.backward(at, batch, weights, gradients, logits, step_.dropout, options_.lowest_layer,
                   accumulate, [&](int layer) {
@@ -176,13 +178,14 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
                          batch.tokens(),
                          batch.sequences(),
                          batch.segments().max_length,
+                         batch.scored(),
                          int64_t(reinterpret_cast<intptr_t>(gradients)),
                          backward && accumulate};
   advance();
   engine_.replay(at.slot, key, work);
   advance();
   if (scores) {
-    backend.add_losses(losses(batch.sequences()), accumulate, step_.losses + micro.shard);
+    backend.add_losses(losses(count), accumulate, step_.losses + micro.shard);
   }
   if (backward) pass_done(action.chunk, micro.shard);
 }

@@ -68,10 +68,10 @@ struct PassOptions {
 
 class StagePasses {
  public:
-  // All but the options must outlive this. `buckets`: of GradientReduce::ready. `max_sequences`:
-  // of a micro-batch as it is computed. `sum` knows the chunks of the engine's part.
+  // All but the options must outlive this. `buckets`: of GradientReduce::ready. `max_losses`: of
+  // a micro-batch as it is computed. `sum` knows the chunks of the engine's part.
   StagePasses(Engine& engine, Objective& objective, GradientReduce& sum,
-              const std::vector<Bucket>& buckets, int64_t max_sequences, const PassOptions& options,
+              const std::vector<Bucket>& buckets, int64_t max_losses, const PassOptions& options,
               StagePlan plan = {});
 
   // Forward and backward over this process's shards; afterwards all of them are pushed, and the
@@ -115,7 +115,7 @@ class StagePasses {
   const std::vector<Bucket>& buckets_;
   PassOptions options_;
   StagePlan plan_;
-  std::shared_ptr<void> losses_;  // (1, largest micro-batch)
+  std::shared_ptr<void> losses_;  // (1, those of the largest micro-batch)
 
   // Of the step under way.
   StepBatch step_;

@@ -45,7 +45,9 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
               options.virtual_shards, options.max_grad_norm),
       in_stages_(plan.links != nullptr),
       words_(word_embeddings(engine.table())),
-      words_move_(words_ && words_->layer >= options.lowest_layer) {
+      words_move_(words_ && words_->layer >= options.lowest_layer),
+      has_tied_words_(engine.table().head().kind == HeadKind::masked),
+      steps_per_epoch_(steps_per_epoch(objective.samples().size(), batch_size)) {
   if (owns()) find_norm_runs();
   make_exchange(batch_size);
   const int64_t most_sequences =
@@ -54,7 +56,7 @@ TrainingStep::TrainingStep(Engine& engine, Objective& objective, Communicator& c
       reserved_size(engine.backend(),
                     micro_batch_limits(objective.samples(), options.micro_batches, most_sequences));
   passes_ = std::make_unique<StagePasses>(
-      engine, objective, *sum_, buckets_, limits.sequences,
+      engine, objective, *sum_, buckets_, has_tied_words_ ? limits.tokens : limits.sequences,
       PassOptions{options.micro_batches, options.virtual_shards, options.lowest_layer},
       std::move(plan));
   host_streams_ = dropout_streams(engine.config(), options.seed, 0);
@@ -168,7 +170,8 @@ void TrainingStep::find_touched_rows(std::span<const uint32_t> batch) {
   const SampleView& samples = objective_.samples();
   if (!words_) return;
   touched_.clear();
-  for (uint32_t index : batch) {
+  if (has_tied_words_) touched_.add_all();
+  for (uint32_t index : has_tied_words_ ? std::span<const uint32_t>() : batch) {
     touched_.add(
         samples.ids.subspan(size_t(samples.offsets[index]), size_t(samples.length(index))));
   }
@@ -279,6 +282,7 @@ void TrainingStep::begin(int64_t step, std::span<const uint32_t> batch, double l
   dropout.streams = static_cast<const DropoutStream*>(streams_.get());
   StepResult result;
   for (uint32_t index : batch) result.tokens += objective_.samples().length(index);
+  objective_.begin_epoch(step / steps_per_epoch_);
   const double denominator = objective_.loss_denominator(batch);
   find_touched_rows(batch);
   communicate("waiting for the weights", step + 1,

@@ -129,6 +129,8 @@ class TrainingStep {
   const Parameter* words_;                // null: this part of the model has no embeddings
   std::unique_ptr<LazyRows> lazy_words_;  // of own rows; null if there are none, or all frozen
   bool words_move_ = false;               // the word embedding is trained
+  bool has_tied_words_ = false;           // and is the decoder too: every row has a gradient
+  int64_t steps_per_epoch_ = 1;
   std::unique_ptr<GradientReduce> sum_;
   std::unique_ptr<WeightGather> weight_gather_;
   bool settled_ = true;

@@ -19,8 +19,12 @@ bool replace_ending(std::string& text, std::string_view ending, std::string_view
   return true;
 }
 
+constexpr std::string_view kDecoderBias = "cls.predictions.decoder.bias";
+constexpr std::string_view kPredictionsBias = "cls.predictions.bias";
+
+// The decoder of masked words is tied to the word embedding.
 bool unused(std::string_view name) {
-  if (starts_with_any(name, {"cls.predictions.", "cls.seq_relationship."})) return true;
+  if (starts_with_any(name, {"cls.predictions.decoder.", "cls.seq_relationship."})) return true;
   std::string_view last = name.substr(name.rfind('.') + 1);
   return last == "position_ids" || last == "token_type_ids";
 }
@@ -52,12 +56,16 @@ bool is_numbered(std::string_view part) {
 
 std::vector<std::optional<std::string>> canonical_names(const std::vector<std::string>& names,
                                                         std::string_view base_prefix) {
-  bool prefixed = false;
-  for (const std::string& name : names) prefixed |= without_module(name).starts_with(base_prefix);
+  bool prefixed = false, has_bias = false;
+  for (const std::string& name : names) {
+    prefixed |= without_module(name).starts_with(base_prefix);
+    has_bias |= without_module(name) == kPredictionsBias;
+  }
   std::vector<std::optional<std::string>> result;
   result.reserve(names.size());
   for (const std::string& stored : names) {
     std::string name(without_module(stored));
+    if (name == kDecoderBias && !has_bias) name = kPredictionsBias;
     if (unused(name)) {
       result.emplace_back();
       continue;

@@ -93,6 +93,15 @@ def test_questions_in_few_shards_and_micro_batches(directory):
     same_on(directory, [*QA, "--virtual-shards", 3, "--micro-batch-tokens", 256], (3, 1), (4, 2, "--recompute"))
 
 
+def test_masked_words(directory):
+    """The decoder's share of the word embedding is in every row, whoever owns it."""
+    prepared()
+    options = ["adapt", "--model", MODEL, "--text", TRAIN, "--eval", EVAL, "--max-train-samples", 90,
+               "--max-eval-samples", 40, "--lr", "3e-3", "--batch-size", 16, "--epochs", 2, "--quiet", "--virtual-shards", 4]
+    same_on(directory / "a", options, (2, 1), (3, 2, "--recompute"))
+    same_on(directory / "b", [*options, "--max-steps", 3, "--tensor-shards", 2, "--no-whole-words"], (2, 1, "--tp", 2))
+
+
 def test_frozen_layers(directory):
     """The word embedding does not move, or has owners without rows of the batch."""
     prepared()

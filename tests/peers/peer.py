@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {"BertForSequenceClassification": transformers.BertForSequenceClassification,
            "BertForQuestionAnswering": transformers.BertForQuestionAnswering,
            "BertForTokenClassification": transformers.BertForTokenClassification,
+           "BertForMaskedLM": transformers.BertForMaskedLM,
            "BertModel": transformers.BertModel}
 
 

@@ -35,6 +35,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
     return {};
   }
+  bool continues_word(int32_t id) const override { return !token(id).starts_with(kSpaceMark); }
   std::vector<fs::path> files() const override { return files_; }
 
  private:
@@ -85,6 +86,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const fs::path& path) {
   if (path_exists(config, ExitCode::model)) read_config(config);
   special_.cls = find(cls_);
   special_.sep = find(sep_);
+  special_.mask = find(mask_);
   special_.unk = processor_.unk_id();
   special_.pad = processor_.pad_id() >= 0 ? processor_.pad_id() : find("<pad>");
   if (special_.cls < 0 || special_.sep < 0) {

@@ -190,6 +190,7 @@ WordPieceDefinition read_tokenizer_json(const fs::path& directory) {
   }
   const SpecialNames names = add_configured_tokens(directory, config.get(), definition);
   definition.special.pad = definition.vocabulary.find(names.pad);
+  definition.special.mask = definition.vocabulary.find(names.mask);
   definition.files =
       present_files(directory, {"tokenizer.json", "tokenizer_config.json",
                                 "special_tokens_map.json", "added_tokens.json", "vocab.txt"});
@@ -244,6 +245,7 @@ WordPieceDefinition read_vocab_txt(const fs::path& directory) {
   definition.special.cls = require(definition, path, "classification", names.cls);
   definition.special.sep = require(definition, path, "separator", names.sep);
   definition.special.pad = definition.vocabulary.find(names.pad);
+  definition.special.mask = definition.vocabulary.find(names.mask);
   definition.files = present_files(directory, {"vocab.txt", "tokenizer_config.json",
                                                "special_tokens_map.json", "added_tokens.json"});
   return definition;

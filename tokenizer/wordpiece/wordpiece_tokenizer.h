@@ -34,6 +34,9 @@ class WordPieceTokenizer final : public Tokenizer {
   void encode(std::string_view text, TokenBuffer& out) const override;
   int32_t vocabulary_size() const override { return definition_.vocabulary.size(); }
   std::string_view token(int32_t id) const override { return definition_.vocabulary.piece(id); }
+  bool continues_word(int32_t id) const override {
+    return token(id).starts_with(definition_.continuing_prefix);
+  }
   std::vector<std::filesystem::path> files() const override { return definition_.files; }
 
  private:

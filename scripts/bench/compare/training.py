@@ -24,6 +24,11 @@ def run_ours(bench, work, side, rows):
     run = bench.temporary / "run"
     finished = bench.train_ours(bench.model(work.model), work, run, side.precision,
                                 ["--max-train-samples", rows, "--lr", 5e-5, "--reinit-head"])
+    return result_of(bench, work, run, finished, rows)
+
+
+def result_of(bench, work, run, finished, rows):
+    """Of a run of one epoch, which is removed."""
     metrics = json.loads((run / "metrics.json").read_text())
     with open(run / "metrics.jsonl", encoding="utf-8") as log:
         steps = [entry for entry in map(json.loads, log) if "loss" in entry]
@@ -40,11 +45,14 @@ def run_ours(bench, work, side, rows):
             "peak_memory_mb": finished.memory_mb, "device_peak_memory_mb": metrics.get("device_peak_memory_mb")}
 
 
+def peer_arguments(bench, work, side, rows):
+    return ["--model", bench.model(work.model), "--data", bench.training_data(work.kind), "--rows", rows,
+            "--batch-size", work.batch_size, "--padding", side.padding,
+            "--uncounted", bench.options.uncounted, *bench.columns(), *bench.peer_machine(side)]
+
+
 def run_peer(bench, work, side, rows):
-    arguments = ["--model", bench.model(work.model), "--data", bench.training_data(work.kind), "--rows", rows,
-                 "--batch-size", work.batch_size, "--padding", side.padding,
-                 "--uncounted", bench.options.uncounted, *bench.columns(), *bench.peer_machine(side)]
-    finished, result = bench.peer("hf_peer.py", arguments)
+    finished, result = bench.peer("hf_peer.py", peer_arguments(bench, work, side, rows))
     return {**result, "peak_memory_mb": finished.memory_mb}
 
 

@@ -34,7 +34,9 @@ constexpr const char* kTrainExamples =
     "1\n"
     "inputs of layers on the GPU; a smaller one saves memory until the GPU waits for copies.";
 
-void run(TrainOptions options, int& exit_code) {
+}  // namespace
+
+void run_training_command(TrainOptions options, int& exit_code) {
   options.model = model_path(options.model);
   TrainOutcome outcome = run_training(options, world());
   exit_code = int(outcome.code);
@@ -45,11 +47,11 @@ void run(TrainOptions options, int& exit_code) {
   }
 }
 
-}  // namespace
-
 // A config file's values stand in for options that the command line does not give.
 std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
-  if (arguments.empty() || (arguments[0] != "train" && arguments[0] != "plan")) return arguments;
+  if (arguments.empty()) return arguments;
+  const bool adapts = arguments[0] == "adapt";
+  if (!adapts && arguments[0] != "train" && arguments[0] != "plan") return arguments;
   std::string file;
   auto given = [&](const std::string& name) {
     return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
@@ -79,9 +81,10 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
     });
   };
   for (const ConfigEntry& entry : entries) {
-    if (given(entry.name) || is_dropped(entry.name)) continue;
+    const std::string name = adapts && entry.name == "train" ? "text" : entry.name;
+    if (given(name) || is_dropped(name)) continue;
     for (const std::string& value : entry.values) {
-      arguments.push_back(concat("--", entry.name, "=", value));
+      arguments.push_back(concat("--", name, "=", value));
     }
   }
   return arguments;
@@ -98,7 +101,7 @@ void add_train_command(Subcommand program, int& exit_code) {
       .type_name("FILE")
       .group("Data");
   command.footer(kTrainExamples);
-  command.callback([options, config, &exit_code] { run(*options, exit_code); });
+  command.callback([options, config, &exit_code] { run_training_command(*options, exit_code); });
 }
 
 }  // namespace finetune

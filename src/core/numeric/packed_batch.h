@@ -20,6 +20,8 @@ struct PackedBatch {
   std::vector<int32_t> offsets;         // (B+1) sequence b owns tokens [offsets[b], offsets[b+1])
   std::vector<uint32_t> samples;        // (B) place in the global batch: names dropout streams
   std::vector<uint32_t> indices;        // (B) index of the sample in its data set
+  std::vector<int32_t> scored;          // (M) tokens whose id is to be told, ascending; of a task
+  std::vector<int32_t> targets;         // (M) that has such, with these ids
   int64_t max_length = 0;               // of all sequences, or more
   int64_t fillers = 0;                  // so many of the last sequences are no samples
 
@@ -34,6 +36,8 @@ struct SampleView {
   std::span<const int32_t> ids;
   std::span<const int64_t> offsets;  // (N+1); may be empty where there is no sample
   std::span<const uint32_t> second;  // (N)
+  // Empty, or for each id the one that is to be told from its place; -1: none is.
+  std::span<const int32_t> targets = {};
 
   int64_t size() const { return int64_t(second.size()); }
   int64_t length(int64_t i) const { return offsets[size_t(i) + 1] - offsets[size_t(i)]; }
@@ -48,8 +52,9 @@ struct TokenizedSamples {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets{0};
   std::vector<uint32_t> second;
+  std::vector<int32_t> targets;  // of SampleView
 
-  operator SampleView() const& { return {ids, offsets, second}; }
+  operator SampleView() const& { return {ids, offsets, second, targets}; }
   operator SampleView() const&& = delete;  // it would be a view of nothing
   int64_t size() const { return int64_t(second.size()); }
   int64_t length(int64_t i) const { return offsets[size_t(i) + 1] - offsets[size_t(i)]; }

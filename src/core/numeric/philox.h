@@ -37,6 +37,7 @@ enum class RandomUse : uint32_t {
   embedding_dropout = 4,
   head_dropout = 5,
   sweep_draw = 6,
+  masking = 7,
   attention_dropout = 16,         // + 4 * layer
   attention_output_dropout = 17,  // + 4 * layer
   output_dropout = 18,            // + 4 * layer

@@ -21,6 +21,9 @@ inline constexpr Module kBertModules[] = {
     {Role::pooler, "bert.pooler.dense"},
     {Role::sequence_head, "classifier"},
     {Role::token_head, "qa_outputs"},
+    {Role::masked_transform, "cls.predictions.transform.dense"},
+    {Role::masked_norm, "cls.predictions.transform.LayerNorm"},
+    {Role::masked_decoder, "cls.predictions"},
 };
 
 inline constexpr Architecture kBertArchitecture{.model_type = "bert",

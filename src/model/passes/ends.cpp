@@ -57,6 +57,10 @@ void EmbeddingEnd::backward(const EndPass& pass, float* arena, bool accumulate) 
 }
 
 HeadEnd::HeadEnd(const ParameterTable& table) : head_(table.head()) {
+  if (head_.kind == HeadKind::masked) {
+    masked_ = MaskedEnd(table);
+    return;
+  }
   auto weight = [&](Role role) { return slot_of(table, role, ParameterPart::weight); };
   auto bias = [&](Role role) { return slot_of(table, role, ParameterPart::bias); };
   const Role last = traits_of(head_.kind).role;
@@ -67,17 +71,15 @@ HeadEnd::HeadEnd(const ParameterTable& table) : head_(table.head()) {
   pooler_bias_ = bias(Role::pooler);
 }
 
-Tensor HeadEnd::logits(const EndPass& pass) const {
-  return pass.at(pass.plan.logits, rows(pass), head_.outputs);
-}
-
 void HeadEnd::forward(const EndPass& pass) const {
+  if (head_.kind == HeadKind::masked) return masked_.forward(pass);
   Backend& backend = pass.backend;
   const int64_t h = pass.config.hidden_size;
-  Tensor features = pass.at(pass.plan.layers.back().output, rows(pass), h);
+  const int64_t rows = of_sequences() ? pass.batch.sequences() : pass.batch.tokens();
+  Tensor features = pass.at(pass.plan.layers.back().output, rows, h);
   if (of_sequences()) {
-    Tensor before_tanh = pass.at(pass.plan.pooler_input, rows(pass), h);
-    Tensor pooled = pass.at(pass.plan.pooled, rows(pass), h);
+    Tensor before_tanh = pass.at(pass.plan.pooler_input, rows, h);
+    Tensor pooled = pass.at(pass.plan.pooled, rows, h);
     backend.linear(features, pooler_weight_.in(pass.weights), pooler_bias_.in(pass.weights),
                    before_tanh);
     backend.activation(Activation::tanh, before_tanh, pooled);
@@ -86,11 +88,15 @@ void HeadEnd::forward(const EndPass& pass) const {
     }
     features = pooled;
   }
-  backend.linear(features, weight_.in(pass.weights), bias_.in(pass.weights), logits(pass));
+  backend.linear(features, weight_.in(pass.weights), bias_.in(pass.weights),
+                 pass.at(pass.plan.logits, rows, head_.outputs));
 }
 
 void HeadEnd::backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
                        bool accumulate) const {
+  if (head_.kind == HeadKind::masked) {
+    return masked_.backward(pass, arena, dlogits, dencoder, accumulate);
+  }
   Backend& backend = pass.backend;
   float* weights = pass.weights;
   const int64_t count = dlogits.rows, h = pass.config.hidden_size;

@@ -43,13 +43,30 @@ class EmbeddingEnd {
   Slot word_, position_, type_, gamma_, beta_;
 };
 
+// The head for masked words (Hugging Face's BertLMPredictionHead): of the M scored tokens alone.
+// Its decoder is the word embedding, whose gradient therefore has a share in every row.
+class MaskedEnd {
+ public:
+  MaskedEnd() = default;
+  explicit MaskedEnd(const ParameterTable& table);
+
+  void forward(const EndPass& pass) const;
+  // The whole model is trained: `dencoder` (T, H) is wanted.
+  void backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
+                bool accumulate) const;
+
+ private:
+  void clear(const EndPass& pass, float* arena) const;
+
+  Slot word_, decoder_bias_, gamma_, beta_, weight_, bias_;
+};
+
 class HeadEnd {
  public:
   HeadEnd() = default;  // of a part that lacks it
   explicit HeadEnd(const ParameterTable& table);
 
-  // (B, outputs) or (T, outputs), at plan.logits.
-  Tensor logits(const EndPass& pass) const;
+  // (B, outputs), (T, outputs) or (M, words), at plan.logits.
   void forward(const EndPass& pass) const;
   // `dencoder` (B or T, H) becomes the gradient of the encoder's output; absent: it is not wanted.
   void backward(const EndPass& pass, float* arena, Tensor dlogits, Tensor dencoder,
@@ -57,12 +74,10 @@ class HeadEnd {
 
  private:
   bool of_sequences() const { return head_.kind == HeadKind::sequence; }
-  int64_t rows(const EndPass& pass) const {
-    return of_sequences() ? pass.batch.sequences() : pass.batch.tokens();
-  }
 
   Head head_;
   Slot pooler_weight_, pooler_bias_, weight_, bias_;
+  MaskedEnd masked_;  // in place of the others
 };
 
 }  // namespace finetune

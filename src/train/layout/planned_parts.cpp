@@ -33,7 +33,8 @@ MemoryForecast PlannedParts::forecast_of(int rank, const Common& common, int slo
                      .program_file_bytes = common.program_file_bytes,
                      .data_bytes = common.data_bytes,
                      .slots = slots,
-                     .alone = whole()};
+                     .alone = whole(),
+                     .scored_share = options_.mask_probability};
   return forecast(run);
 }
 

@@ -119,6 +119,24 @@ void require_inside(const OptionInfo& info, int64_t value) {
   require_number_inside(info, value);
 }
 
+namespace {
+
+// The decoder of masked words is the word embedding: it is trained, and both ends of the model are
+// in one process.
+void validate_masked(const TrainOptions& o) {
+  if (o.task != name_of(TaskKind::mlm)) return;
+  auto refuse = [&](const std::string& option, std::string_view why) {
+    throw usage_error(option, " is not for ", traits_of(TaskKind::mlm).title, ": ", why);
+  };
+  if (o.device == "cuda") refuse("--device cuda", "it is computed on the CPU; use --device cpu");
+  if (o.pp.value_or(1) > 1) {
+    refuse(concat("--pp ", *o.pp), "the decoder has its weights in common with the embeddings");
+  }
+  if (o.freeze != "none") refuse(concat("--freeze ", o.freeze), "all layers are trained");
+}
+
+}  // namespace
+
 void validate(const TrainOptions& o) {
   if (o.model.empty())
     throw usage_error("--model is required: a model directory, or an id in the Hugging Face cache");
@@ -128,6 +146,7 @@ void validate(const TrainOptions& o) {
   parse_delimiter(o.delimiter);
   require_encoding(o.encoding);
   validate_evaluation(o);
+  validate_masked(o);
   validate_pipeline(o);
   validate_offload(o, false);
   if (o.regression && !o.multi_label.empty()) {
@@ -157,7 +176,7 @@ void require_options_of(TaskKind kind, const TrainOptions& options) {
   std::map<TaskKind, std::vector<std::string>> others;
   for_each_option(options, [&](const OptionInfo& info, const auto&) {
     const std::optional<TaskKind> task = task_of_option(info.name);
-    if (task.value_or(kind) == kind ||
+    if (!is_foreign_option(info.name, kind) ||
         value_of(given, info.name) == value_of(defaults, info.name)) {
       return;
     }
@@ -217,6 +236,9 @@ TaskOptions task_options(const TrainOptions& o) {
   t.max_answer_length = o.max_answer_length;
   t.null_threshold = o.null_threshold;
   t.squad_version = o.squad_version == "auto" ? 0 : o.squad_version == "1" ? 1 : 2;
+  t.mask_probability = o.mask_probability;
+  t.whole_words = !o.no_whole_words;
+  t.distinct_texts = o.distinct;
   return t;
 }
 

@@ -41,6 +41,9 @@ struct TrainOptions {
   int64_t max_answer_length = 30;
   double null_threshold = 0;
   std::string squad_version = "auto";
+  double mask_probability = 0.15;
+  bool no_whole_words = false;
+  bool distinct = false;
 
   std::string recipe = "hf";
   // What the recipe decides where it is not given (train/recipe/recipe.h).
@@ -176,6 +179,14 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"squad-version", data, result,
          "rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"},
         o.squad_version);
+  visit({"mask-probability",
+         data,
+         result,
+         {.least = 0, .most = 1, .above_least = true},
+         "share of the tokens that are hidden"},
+        o.mask_probability);
+  visit({"no-whole-words", data, result, "hide pieces of words, each by itself"}, o.no_whole_words);
+  visit({"distinct", data, result, "keep one of the texts that have the same tokens"}, o.distinct);
   visit({"max-train-samples", data, result, at_least(1),
          "use the first N training examples (qa: questions)"},
         o.max_train_samples);

@@ -38,6 +38,7 @@ int64_t embedding_rows(const BertConfig& c) {
 }
 
 int64_t head_matrices(const BertConfig& c, Head head) {
+  if (head.kind == HeadKind::masked) return c.hidden_size * c.hidden_size;  // but for the words
   const int64_t pooler = head.kind == HeadKind::sequence ? c.hidden_size * c.hidden_size : 0;
   return pooler + head.outputs * c.hidden_size;
 }
@@ -157,7 +158,8 @@ int64_t parameters_of(const BertConfig& c, Head head, const ModelPart& part) {
   int64_t count = part.layers() * (share_of(cut, part.shards.size(), part.tensor_shards) + 6 * h);
   if (part.embeddings) count += embedding_rows(c) * h + 2 * h;
   if (part.head) {
-    count += head_matrices(c, head) + head.outputs + (head.kind == HeadKind::sequence ? h : 0);
+    const int64_t vectors[] = {h, 0, 3 * h};  // by HeadKind, besides a bias of the outputs
+    count += head_matrices(c, head) + head.outputs + vectors[size_t(head.kind)];
   }
   return count;
 }

@@ -115,7 +115,7 @@ class Planner {
     check(train, formula);
     config_ = config_of(train, formula);
     const TaskKind task = task_named(train.task).value_or(TaskKind::classification);
-    head_ = {traits_of(task).head, 2};
+    head_ = {traits_of(task).head, task == TaskKind::mlm ? config_.vocab_size : 2};
     kind_ = parse_pipeline_kind(train.pipeline_schedule);
     device_memory_ = parse_size(formula.device_memory, "--device-memory");
     rates_ = rates_of(formula);

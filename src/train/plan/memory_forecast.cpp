@@ -2,6 +2,7 @@
 #include "train/plan/memory_forecast.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <string>
 
@@ -60,13 +61,23 @@ int64_t batch_bytes(const MicroBatchLimits& size) {
   return 3 * (5 * size.tokens + 4 * size.sequences) * int64_t(sizeof(int32_t));
 }
 
+// Of the masked head's activations, what is never touched, since few tokens are scored.
+int64_t untouched_bytes(const RunShape& run, const MicroBatchLimits& size) {
+  const ParameterTable& table = run.table;
+  if (table.head().kind != HeadKind::masked || !table.part().head) return 0;
+  const double scored = run.scored_share * double(size.tokens) + 0.5 * double(size.sequences);
+  const int64_t unscored = std::max<int64_t>(0, size.tokens - int64_t(std::ceil(scored)));
+  const int64_t hidden = word_embeddings(table)->shape[1];
+  return unscored * (table.head().outputs + 4 * hidden) * kFloatBytes;
+}
+
 }  // namespace
 
 MemoryForecast forecast_memory(const RunShape& run, const Workload& work, bool recompute) {
   auto activations = [&](const MicroBatchLimits& size, bool training) {
     const int64_t slots = training ? run.slots : 1;
     return run.bert.activation_bytes(size.tokens, size.sequences, training, recompute, slots) +
-           slots * batch_bytes(size);
+           slots * batch_bytes(size) - slots * untouched_bytes(run, size);
   };
   // Of others' arenas a process touches its part of those that hold what they pass on.
   const IndexRange here = run.local();

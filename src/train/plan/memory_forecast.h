@@ -29,6 +29,8 @@ struct RunShape {
   std::optional<IndexRange> here = std::nullopt;
   bool checkpoints = true;  // which read all moments
   bool alone = true;        // no process has another part of the model
+  // Of a masked head, the tokens whose words are hidden: activations have room for all.
+  double scored_share = 1;
 
   IndexRange local() const { return here.value_or(IndexRange{0, processes}); }
 };

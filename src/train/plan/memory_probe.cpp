@@ -36,6 +36,7 @@ void probe_memory(Backend& backend, BertConfig config, Head head, int64_t tensor
                   const Workload& work, bool recompute) {
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 2);
   config.vocab_size = std::min<int64_t>(config.vocab_size, 1000);
+  if (head.kind == HeadKind::masked) head.outputs = config.vocab_size;
   const ParameterTable table(config, head, ModelPart::whole(config, tensor_shards));
   const size_t bytes = size_t(table.size()) * sizeof(float);
   const auto weights = backend.allocate(bytes), gradients = backend.allocate(bytes);

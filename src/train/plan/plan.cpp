@@ -171,7 +171,9 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
 
   const PlannedParts::Common common{
       p.lowest_layer,
-      words_of(train.samples, options, p.steps, p.model.config.vocab_size),
+      p.task->head().kind == HeadKind::masked
+          ? std::vector<bool>(size_t(p.model.config.vocab_size), true)  // the decoder's, too
+          : words_of(train.samples, options, p.steps, p.model.config.vocab_size),
       p.weight_file_bytes,
       p.program_bytes + working,
       bytes_of_mb(resident_file_mb()),

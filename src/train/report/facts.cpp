@@ -39,7 +39,7 @@ std::vector<std::string> overview_metrics(const std::vector<RunRecord>& runs) {
   for (const RunRecord& run : runs) add(run.option("best-metric"));
   for (const char* name :
        {"eval_accuracy", "eval_f1_macro", "eval_f1", "eval_exact_match", "eval_mse", "eval_loss",
-        "train_loss", "train_runtime", "peak_memory_mb"}) {
+        "eval_perplexity", "train_loss", "train_runtime", "peak_memory_mb"}) {
     add(name);
   }
   return names;

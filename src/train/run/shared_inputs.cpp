@@ -11,7 +11,8 @@ std::string SharedInputs::key(const TrainOptions& options) {
   for_each_option(options, [&](const OptionInfo& info, const auto&) {
     const bool is_read = info.group == "Data" || info.group == "Model" || info.group == "Task" ||
                          info.name == "no-ngram-baseline";
-    const bool is_drawn = info.name == "seed" && options.eval_fraction != 0;
+    const bool draws = options.eval_fraction != 0 || options.task == name_of(TaskKind::mlm);
+    const bool is_drawn = info.name == "seed" && draws;
     if (!is_read && !is_drawn) return;
     for (const ConfigItem& item : items) {
       if (item.name == info.name) key += write_config({item}, "");

@@ -2,6 +2,7 @@
 // Those of like size share a shape, and what is added has no effect.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -160,6 +161,39 @@ TEST_CASE("inference takes the weights as they have become") {
     }
     CHECK(changed.infer(batch) == fresh.infer(batch));
   });
+}
+
+TEST_CASE("of hidden words inference gives the loss and the rank, of the logits") {
+  for (const BackendFactory& factory : backends_under_test()) {
+    INFO(factory.name);
+    Inference masked(factory, {HeadKind::masked, 50}, false);
+    PackedBatch batch = batch_of({7, 2, 24, 13}, 1);
+    CHECK(masked.infer(batch).empty());
+    for (int32_t t = 1; t < 46; t += 4) {
+      batch.scored.push_back(t);
+      batch.targets.push_back((11 * t) % 50);
+    }
+    const std::vector<float> scores = masked.infer(batch);
+    REQUIRE(scores.size() == 2 * batch.scored.size());
+    const DeviceBatch& computed = masked.engine.upload_for_inference(batch);
+    masked.engine.infer_chunk(0, computed);
+    const Tensor out = masked.engine.bert().output_of({0, ChunkSlot::kInference}, computed);
+    REQUIRE(out.rows == int64_t(batch.scored.size()));
+    std::vector<float> logits(size_t(out.size()));
+    masked.backend->download(logits.data(), out.data, logits.size() * sizeof(float));
+    for (size_t i = 0; i < batch.scored.size(); ++i) {
+      const std::span<const float> row = std::span(logits).subspan(i * 50, 50);
+      const int32_t target = batch.targets[i];
+      double sum = 0;
+      int rank = 0;
+      for (int32_t w = 0; w < 50; ++w) {
+        sum += std::exp(double(row[size_t(w)]));
+        rank += row[size_t(w)] > row[size_t(target)];
+      }
+      CHECK(scores[2 * i] == doctest::Approx(std::log(sum) - double(row[size_t(target)])));
+      CHECK(scores[2 * i + 1] == float(rank));
+    }
+  }
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace finetune::test {
 // Words between spaces; the id of a word is 200 + its length.
 class WordTokenizer final : public Tokenizer {
  public:
-  WordTokenizer() { special_ = {101, 102, 0, 100}; }
+  WordTokenizer() { special_ = {101, 102, 0, 100, -1}; }
   void encode(std::string_view text, TokenBuffer& out) const override {
     uint32_t offset = 0;
     for (std::string_view word : split(text, ' ')) {
@@ -36,6 +36,7 @@ class WordTokenizer final : public Tokenizer {
   }
   int32_t vocabulary_size() const override { return 1000; }
   std::string_view token(int32_t) const override { return ""; }
+  bool continues_word(int32_t) const override { return false; }
   std::vector<std::filesystem::path> files() const override { return {}; }
 };
 

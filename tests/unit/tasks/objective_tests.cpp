@@ -137,6 +137,12 @@ void check_equal(const TrainingArrays& copy, const TrainingArrays& original, con
   check_copied(copy.set_offsets, original.set_offsets, block);
   check_copied(copy.set_ids, original.set_ids, block);
   check_copied(copy.class_weights, original.class_weights, block);
+  check_copied(copy.word_kinds, original.word_kinds, block);
+  CHECK(copy.masking.seed == original.masking.seed);
+  CHECK(copy.masking.probability == original.masking.probability);
+  CHECK(copy.masking.words == original.masking.words);
+  CHECK(copy.masking.mask_id == original.masking.mask_id);
+  CHECK(copy.masking.whole_words == original.masking.whole_words);
 }
 
 struct Losses {

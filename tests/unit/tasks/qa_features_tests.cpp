@@ -20,7 +20,7 @@ using test::shared_path;
 // Every character but the space is a token; its id is its byte value.
 class CharacterTokenizer : public Tokenizer {
  public:
-  CharacterTokenizer() { special_ = {1, 2, 0, 3}; }
+  CharacterTokenizer() { special_ = {1, 2, 0, 3, -1}; }
   void encode(std::string_view text, TokenBuffer& out) const override {
     for (uint32_t i = 0; i < text.size(); ++i) {
       if (text[i] == ' ') continue;
@@ -31,6 +31,7 @@ class CharacterTokenizer : public Tokenizer {
   }
   int32_t vocabulary_size() const override { return 256; }
   std::string_view token(int32_t) const override { return ""; }
+  bool continues_word(int32_t) const override { return false; }
   std::vector<std::filesystem::path> files() const override { return {}; }
 };
 

@@ -28,7 +28,14 @@ TEST_CASE("every task is found by its kind, its name and its options") {
       CHECK(made);
     }
   }
-  CHECK(task_words() == "classification|qa");
+  CHECK(task_words() == "classification|qa|mlm");
+  CHECK(is_foreign_option("doc-stride", TaskKind::mlm));
+  CHECK(is_foreign_option("mask-probability", TaskKind::qa));
+  CHECK(is_foreign_option("text-column", TaskKind::qa));
+  CHECK_FALSE(is_foreign_option("text-column", TaskKind::mlm));
+  CHECK_FALSE(is_foreign_option("text-column", TaskKind::classification));
+  CHECK_FALSE(is_foreign_option("lr", TaskKind::mlm));
+  CHECK(is_foreign_option("label-column", TaskKind::mlm));
   CHECK_FALSE(task_named("summarization"));
   CHECK_FALSE(task_of_option("lr"));
   CHECK(traits_of(TaskKind::qa).head_weight(default_architecture()) == "qa_outputs.weight");

@@ -133,7 +133,7 @@ TEST_CASE("names become canonical, and two of the same are refused") {
   };
   std::string header = "{" + entry("module.embeddings.LayerNorm.gamma", 0) + "," +
                        entry("module.encoder.layer.0.output.LayerNorm.beta", 1) + "," +
-                       entry("cls.predictions.bias", 2) + "," + entry("head.gamma", 3) + "," +
+                       entry("cls.seq_relationship.bias", 2) + "," + entry("head.gamma", 3) + "," +
                        entry("embeddings.token_type_ids", 4) + "}";
   write_bytes(directory / "a.safetensors", safetensors_bytes(header, "12345"));
   auto source = open_weights(directory / "a.safetensors", "bert.");
@@ -149,6 +149,28 @@ TEST_CASE("names become canonical, and two of the same are refused") {
       "{" + entry("bert.LayerNorm.gamma", 0) + "," + entry("bert.LayerNorm.weight", 1) + "}", "12",
       "tensors 'bert.LayerNorm.gamma' and 'bert.LayerNorm.weight' are both "
       "'bert.LayerNorm.weight'"));
+}
+
+TEST_CASE("of a head for masked words the decoder is tied, and has a bias under one of two names") {
+  TemporaryDirectory directory;
+  const std::vector<float> values = {1, 2, 3, 4};
+  auto opened = [&](const std::vector<std::string>& names) {
+    std::vector<WeightView> views;
+    for (size_t i = 0; i < names.size(); ++i) views.push_back({names[i], {1}, &values[i]});
+    write_safetensors(directory / "a.safetensors", views, DType::f32);
+    return open_weights(directory / "a.safetensors", "bert.");
+  };
+  const std::string head = "cls.predictions.", dense = head + "transform.dense.weight";
+  auto source = opened({head + "bias", head + "decoder.bias", head + "decoder.weight", dense});
+  CHECK(source->tensors().size() == 2);
+  CHECK(source->ignored().size() == 2);
+  CHECK(source->find(dense) != nullptr);
+  REQUIRE(source->find(head + "bias") != nullptr);
+  CHECK(source->find(head + "bias")->stored_name == head + "bias");
+  source = opened({head + "decoder.bias", head + "decoder.weight", dense});
+  CHECK(source->ignored().size() == 1);
+  REQUIRE(source->find(head + "bias") != nullptr);
+  CHECK(source->find(head + "bias")->stored_name == head + "decoder.bias");
 }
 
 TEST_CASE("shards") {

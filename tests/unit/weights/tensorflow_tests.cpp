@@ -124,6 +124,9 @@ TEST_CASE("checkpoint names") {
   check("output_bias", "classifier.bias", false);
   check("cls/squad/output_weights", "qa_outputs.weight", false);
   check("cls/predictions/output_bias", "cls.predictions.bias", false);
+  check("cls/predictions/transform/dense/kernel", "cls.predictions.transform.dense.weight", true);
+  check("cls/predictions/transform/LayerNorm/gamma", "cls.predictions.transform.LayerNorm.weight",
+        false);
   for (const char* name : {"global_step", "bert/pooler/dense/bias/adam_v",
                            "bert/pooler/dense/kernel/AdamWeightDecayOptimizer_1"}) {
     CHECK(!from_checkpoint_name(name));
@@ -138,8 +141,9 @@ TEST_CASE("Keras files: strings of both kinds, lists in chunks, compression, ker
       write_keras_file(path, root, variable);
       CHECK(is_keras_file(path));
       auto source = open_weights(path);
-      CHECK(source->tensors().size() == 4);
-      CHECK(source->ignored().size() == 1);
+      CHECK(source->tensors().size() == 5);
+      CHECK(source->ignored().empty());
+      CHECK(values_of(*source, *source->find("cls.predictions.bias")) == counting(4));
       const std::string layer = "bert.encoder.layer.0.attention.";
       for (std::string name : {"self.query.weight", "output.dense.weight"}) {
         const WeightInfo* info = source->find(layer + name);

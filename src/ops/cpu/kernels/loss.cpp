@@ -1,9 +1,11 @@
 // The four losses and their gradients, by plain loops in double precision.
-// Losses are small (B rows of C classes, or T rows of 2).
+// Losses are small (B rows of C classes, or T rows of 2), but for those of a vocabulary's words
+// (wide_loss.h).
 #include <algorithm>
 #include <cmath>
 
 #include "ops/cpu/cpu_backend.h"
+#include "ops/cpu/kernels/wide_loss.h"
 #include "ops/cpu/tasks.h"
 
 namespace finetune {
@@ -44,6 +46,15 @@ void CpuBackend::cross_entropy(Tensor logits, const int32_t* labels, Tensor weig
   const int64_t classes = logits.cols;
   check_losses(logits, losses, dlogits, logits.rows);
   FINETUNE_CHECK(!weights || weights.size() == classes);
+  if (classes >= cpu::kWideLoss && !weights && smoothing == 0) {
+    return cpu::for_tasks(logits.rows, [&](int64_t b) {
+      const float factor = scale.of(b);
+      if (left_out(factor, losses.f32()[b], dlogits, b, 1)) return;
+      float* dx = dlogits ? dlogits.f32() + b * dlogits.stride : nullptr;
+      losses.f32()[b] =
+          cpu::wide_loss(logits.f32() + b * logits.stride, classes, labels[b], factor, dx);
+    });
+  }
   double weight_sum = 0;
   for (int64_t c = 0; c < classes; ++c) weight_sum += weight_of(weights, c);
   const double even = double(smoothing) / double(classes);

@@ -102,11 +102,31 @@ void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
   }
 }
 
+// Over a vocabulary, whose kernels may be others.
+void add_word_losses(std::vector<OpCase>& table, const std::string& place) {
+  constexpr int64_t kWords = 2051;
+  for (int64_t rows : {1, 5}) {
+    OpCaseMaker maker =
+        start("cross_entropy", concat("(", rows, ",", kWords, ")"), rows, kWords, rows, place);
+    std::vector<int32_t> labels;
+    for (int64_t b = 0; b < rows; ++b) labels.push_back(int32_t((b * 1000 + kWords - 1) % kWords));
+    maker.integers("labels", labels);
+    table.push_back(finish(
+        maker,
+        [](Backend& backend, OpData& t) {
+          backend.cross_entropy(t["logits"], t.ints("labels"), {}, 0, scale_of(t), t["losses"],
+                                t["dlogits"]);
+        },
+        place, each_row(rows)));
+  }
+}
+
 }  // namespace
 
 void add_loss_cases(std::vector<OpCase>& table) {
   for (const std::string place : {"own", "logits", "absent", "left out"}) {
     add_class_losses(table, place);
+    add_word_losses(table, place);
     for (int64_t rows : {1, 7, 33}) {
       OpCaseMaker maker = start("squared_error", concat("(", rows, ",1)"), rows, 1, rows, place);
       maker.input("targets", 1, rows, 0, 4);

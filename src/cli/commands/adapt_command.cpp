@@ -1,0 +1,87 @@
+// finetune adapt: pretraining goes on by masked words, on texts without labels.
+#include <memory>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/option_binding.h"
+#include "core/error.h"
+
+namespace finetune {
+namespace {
+
+constexpr const char* kAdaptExamples =
+    "Hides words of your texts and trains the model to tell them, as run_mlm of transformers "
+    "does.\n"
+    "The head for that comes from the weights if they have it, else it is new. model/ in --output "
+    "is\n"
+    "what train takes as --model; transformers loads it as a BertForMaskedLM.\n"
+    "\n"
+    "A .txt file holds a text a line. Of CSV, TSV and JSON Lines --text-column names the column, "
+    "if it\n"
+    "is not \"text\" or the only one. Rows without a text are left out.\n"
+    "\n"
+    "Examples:\n"
+    "  finetune adapt --model minilm --text texts.txt --output runs/bank\n"
+    "  finetune adapt --model minilm --text 2024.csv.gz 2025.csv.gz --text-column description \\\n"
+    "      --eval-fraction 0.02 --distinct --epochs 1 --output runs/bank\n"
+    "  finetune adapt ... --output runs/bank --resume       continue after a stop or a kill\n"
+    "  finetune train --model runs/bank/model --train labelled.csv --output runs/a";
+
+// What is of no use to masked words. It is read all the same, since config.toml has it.
+bool is_hidden(const OptionInfo& info) {
+  for (std::string_view name :
+       {"task", "freeze", "pp", "placement", "pipeline-schedule", "chunks", "stages",
+        "offload-activations", "device", "no-deterministic", "bucket-mb", "comm-precision"}) {
+    if (info.name == name) return true;
+  }
+  return is_foreign_option(info.name, TaskKind::mlm);
+}
+
+class AdaptBinder {
+ public:
+  explicit AdaptBinder(Subcommand command) : bind_(command, TaskKind::mlm) {}
+
+  template <typename Value>
+  void operator()(OptionInfo info, Value& value) {
+    if (info.name == "train") {
+      info.name = "text";
+      info.help = "required: files of texts: a text a line, or CSV, TSV, JSON Lines";
+    }
+    if (info.name == "eval") info.help = "files of texts to evaluate on";
+    if (is_hidden(info)) info.group = "";
+    bind_(info, value);
+  }
+
+ private:
+  OptionBinder bind_;
+};
+
+void run(const TrainOptions& options, int& exit_code) {
+  if (options.model.empty()) throw usage_error("--model is required: a model directory");
+  if (options.train.empty()) throw usage_error("--text is required: one or more files of texts");
+  if (options.task != name_of(TaskKind::mlm)) {
+    throw usage_error("--task ", options.task,
+                      ": adapt is for texts without labels; finetune train "
+                      "takes this one");
+  }
+  run_training_command(options, exit_code);
+}
+
+}  // namespace
+
+void add_adapt_command(Subcommand program, int& exit_code) {
+  const Subcommand command = program.add_subcommand(
+      "adapt", "Continue pretraining by masked words on texts without labels");
+  auto options = std::make_shared<TrainOptions>();
+  auto config = std::make_shared<std::string>();
+  options->task = name_of(TaskKind::mlm);
+  AdaptBinder bind(command);
+  for_each_option(*options, bind);
+  command.add_option("--config", *config, "config.toml of another run; the command line wins")
+      .type_name("FILE")
+      .group("Data");
+  command.footer(kAdaptExamples);
+  command.callback([options, config, &exit_code] { run(*options, exit_code); });
+}
+
+}  // namespace finetune

@@ -1,0 +1,34 @@
+// Files of texts to tokenized samples.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tasks/task.h"
+#include "tokenizer/tokenizer.h"
+
+namespace finetune {
+
+struct Texts {
+  SampleSet set;         // examples: the texts that are there
+  int64_t empty = 0;     // rows without a text, left out
+  int64_t dropped = 0;   // unusable rows (--skip-bad-rows)
+  int64_t repeated = 0;  // texts with the tokens of an earlier one: left out with --distinct
+};
+
+// The texts of all rows in order, as [CLS] text [SEP] cut to max_length tokens, in memory that has
+// their tokens and a piece of the files. `limit` > 0: the first so many. Error(data) if the files
+// cannot be read as rows, if the column of the text is not clear, or if there is no text.
+Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options,
+                 const Tokenizer& tokenizer, int64_t max_length, int64_t limit);
+
+// Those of the set with these numbers, ascending. `truncated` is not counted again.
+SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbers);
+
+// A line for the log.
+std::string describe_texts(std::string_view name, const Texts& texts, int64_t max_length,
+                           bool distinct);
+
+}  // namespace finetune

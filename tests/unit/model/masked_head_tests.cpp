@@ -1,0 +1,166 @@
+// The head for masked words: its gradients, the tied decoder's share, recomputation, tensor shards.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/numeric/philox.h"
+#include "fixture.h"
+#include "model/tensor_sum.h"
+
+namespace finetune::test {
+namespace {
+
+BertConfig config_of(int64_t layers) {
+  return small_config(layers);
+}
+
+Head head_of(const BertConfig& config) {
+  return {HeadKind::masked, config.vocab_size};
+}
+
+// Every third token is scored, from `first` on.
+PackedBatch scored_batch(const BertConfig& config, const std::vector<int>& lengths, int first = 1) {
+  PackedBatch batch = pack(random_sequences(config, lengths));
+  for (int32_t t = first; t < int32_t(batch.ids.size()); t += 3) {
+    batch.scored.push_back(t);
+    batch.targets.push_back((5 * t + 2) % int32_t(config.vocab_size));
+  }
+  return batch;
+}
+
+struct LossPass {
+  double loss = 0;
+  std::vector<float> gradients;
+};
+
+// The sum of the scored tokens' losses, as the objective has it.
+LossPass loss_pass(Backend& backend, const BertConfig& config, const ParameterTable& table,
+                   const std::vector<float>& weights, const std::vector<PackedBatch>& batches,
+                   bool recompute = false) {
+  Arena parameters(backend, weights), gradients(backend, table.size());
+  Bert bert(backend, config, table);
+  int64_t tokens = 0, sequences = 0;
+  for (const PackedBatch& batch : batches) {
+    tokens = std::max(tokens, batch.tokens());
+    sequences = std::max(sequences, batch.sequences());
+  }
+  bert.reserve(tokens, sequences, true, recompute);
+  DeviceBatch device(backend, tokens, sequences);
+  LossPass result;
+  for (const PackedBatch& batch : batches) {
+    device.upload(batch, 0.5f);
+    const Tensor logits = bert.forward(device, parameters.data(), &kDropout, true);
+    CHECK(logits.rows == int64_t(batch.scored.size()));
+    if (logits.rows > 0) {
+      Arena losses(backend, logits.rows);
+      backend.cross_entropy(logits, device.targets(), {}, 0, device.scored_loss_scale(),
+                            vector(losses.data(), logits.rows), logits);
+      for (float loss : losses.values()) result.loss += 0.5 * double(loss);
+    }
+    bert.backward(device, parameters.data(), gradients.data(), logits, &kDropout, 0,
+                  &batch != &batches.front());
+  }
+  result.gradients = gradients.values();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("gradients of the masked head equal finite differences, the tied word embedding's too") {
+  auto backend = make_reference_backend();
+  const BertConfig config = config_of(2);
+  const ParameterTable table(config, head_of(config));
+  const std::vector<float> weights = random_weights(table, 0.3);
+  const std::vector<PackedBatch> batches = {scored_batch(config, {7, 1, 24}, 2)};
+  auto loss = [&](const std::vector<float>& at) {
+    return loss_pass(*backend, config, table, at, batches).loss;
+  };
+  const LossPass pass = loss_pass(*backend, config, table, weights, batches);
+  for (Role role : {Role::word_embeddings, Role::masked_decoder, Role::masked_norm,
+                    Role::masked_transform, Role::query}) {
+    for (uint32_t trial = 0; trial < 3; ++trial) {
+      std::vector<float> direction(weights.size(), 0.0f);
+      for (const Parameter& p : table.parameters()) {
+        if (p.role != role) continue;
+        for (int64_t i = p.offset; i < p.offset + p.size(); ++i) {
+          const bool up = philox({trial, 4}, {uint32_t(i), 0, 0, 0})[0] & 1;
+          direction[size_t(i)] = up ? 1.0f : -1.0f;
+        }
+      }
+      double predicted = 0, squares = 0;
+      for (size_t i = 0; i < weights.size(); ++i) {
+        const double value = double(pass.gradients[i]) * direction[i];
+        predicted += value;
+        squares += value * value;
+      }
+      auto slope = [&](double step) {
+        std::vector<float> up = weights, down = weights;
+        for (size_t i = 0; i < weights.size(); ++i) {
+          up[i] += float(step) * direction[i];
+          down[i] -= float(step) * direction[i];
+        }
+        return (loss(up) - loss(down)) / (2 * step);
+      };
+      const double step = 0x1p-11;
+      const double measured = (4 * slope(step) - slope(2 * step)) / 3;
+      INFO("role ", int(role), " predicted ", predicted, " measured ", measured);
+      CHECK(squares > 0);
+      CHECK(std::abs(measured - predicted) <= 2e-3 * std::sqrt(squares));
+    }
+  }
+}
+
+TEST_CASE(
+    "the masked head's losses and gradients are the reference's, over several micro-batches") {
+  const BertConfig config = config_of(2);
+  const ParameterTable table(config, head_of(config));
+  const std::vector<float> weights = random_weights(table, 0.3);
+  // One of them has nothing to tell, as the first and in between.
+  const std::vector<PackedBatch> batches = {
+      scored_batch(config, {5, 4}, 99), scored_batch(config, {7, 1, 24}),
+      scored_batch(config, {3}, 99), scored_batch(config, {13, 9, 5, 1}, 0)};
+  std::vector<LossPass> passes;
+  for (const NamedBackend& named : model_backends()) {
+    INFO(named.name);
+    passes.push_back(loss_pass(*named.backend, config, table, weights, batches));
+    const LossPass& pass = passes.back();
+    CHECK(pass.loss == doctest::Approx(passes.front().loss).epsilon(1e-5));
+    CHECK(relative_error(pass.gradients, passes.front().gradients) < 1e-4);
+    const LossPass again = loss_pass(*named.backend, config, table, weights, batches, true);
+    CHECK(again.loss == pass.loss);
+    CHECK(again.gradients == pass.gradients);
+  }
+  CHECK(passes.size() > 1);
+}
+
+TEST_CASE("a micro-batch without scored tokens has no gradient") {
+  const BertConfig config = config_of(1);
+  const ParameterTable table(config, head_of(config));
+  const std::vector<float> weights = random_weights(table, 0.3);
+  for (const NamedBackend& named : model_backends()) {
+    const LossPass pass =
+        loss_pass(*named.backend, config, table, weights, {scored_batch(config, {5, 4}, 99)});
+    CHECK(pass.loss == 0);
+    for (float g : pass.gradients) CHECK(g == 0);
+  }
+}
+
+TEST_CASE("the masked head's parameters are Hugging Face's, the decoder is none of them") {
+  const BertConfig config = config_of(1);
+  const ParameterTable table(config, head_of(config));
+  for (const char* name :
+       {"cls.predictions.bias", "cls.predictions.transform.dense.weight",
+        "cls.predictions.transform.dense.bias", "cls.predictions.transform.LayerNorm.weight",
+        "cls.predictions.transform.LayerNorm.bias"}) {
+    INFO(name);
+    REQUIRE(table.find(name));
+    CHECK(table.find(name)->head);
+  }
+  CHECK(table.find("cls.predictions.bias")->shape == std::vector<int64_t>{config.vocab_size});
+  CHECK_FALSE(table.find("cls.predictions.transform.LayerNorm.weight")->decay);
+  CHECK(table.find("cls.predictions.transform.dense.weight")->decay);
+  CHECK_FALSE(table.find("cls.predictions.decoder.weight"));
+  CHECK_FALSE(table.find("bert.pooler.dense.weight"));
+}
+
+}  // namespace finetune::test
