@@ -3,6 +3,7 @@
 #   scripts/install_deps.sh                 all of it
 #   scripts/install_deps.sh --program       what the program alone needs, without tests
 #   scripts/install_deps.sh --quickstart    the same, and pip, which fetches quickstart.sh's model
+#   scripts/install_deps.sh --fuzz          what scripts/fuzz.sh needs: the program's, and clang with its fuzzer
 # Optional and not installed here: the CUDA toolkit (nvcc, cuBLASLt, cuDNN, NCCL) and oneDNN (libdnnl-dev).
 set -euo pipefail
 
@@ -14,8 +15,9 @@ packages=(
 case "${1:-}" in
   '') packages+=(doctest-dev iproute2 clang-format patchelf) ;;
   --program) ;;
+  --fuzz) packages+=(clang-14 libclang-rt-14-dev llvm-14) ;;
   --quickstart) command -v pip3 > /dev/null || packages+=(python3-pip) ;;
-  *) echo "install_deps: error: unknown option $1 (known: --program, --quickstart)" >&2; exit 2 ;;
+  *) echo "install_deps: error: unknown option $1 (known: --program, --quickstart, --fuzz)" >&2; exit 2 ;;
 esac
 
 missing=()

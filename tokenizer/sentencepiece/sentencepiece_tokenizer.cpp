@@ -3,6 +3,7 @@
 
 #include <sentencepiece_processor.h>
 
+#include <new>
 #include <optional>
 
 #include "core/error.h"
@@ -10,6 +11,7 @@
 #include "core/text/text.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/json_file.h"
+#include "tokenizer/sentencepiece/charsmap.h"
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
 #include "tokenizer/sentencepiece/unigram.h"
 #include "tokenizer/special_tokens.h"
@@ -21,6 +23,17 @@ namespace {
 
 using Object = simdjson::dom::object;
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
+
+// The library refuses some models by a status, others by an exception of a trie's builder.
+bool loads(sentencepiece::SentencePieceProcessor& processor, std::string_view model) {
+  try {
+    return processor.LoadFromSerializedProto({model.data(), model.size()}).ok();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
@@ -67,8 +80,8 @@ class SentencePieceTokenizer final : public Tokenizer {
 
 SentencePieceTokenizer::SentencePieceTokenizer(const fs::path& path) {
   std::string bytes = read_text_file(path, ExitCode::model);
-  if (bytes.empty() || !processor_.LoadFromSerializedProto(bytes).ok()) {
-    throw model_error(path.string(), " is not a sentencepiece model");
+  if (bytes.empty() || !has_sound_charsmaps(bytes) || !loads(processor_, bytes)) {
+    throw model_error(path.string(), " is not a sentencepiece model, or is damaged");
   }
   unigram_ = Unigram::read(bytes);
   size_ = processor_.GetPieceSize();

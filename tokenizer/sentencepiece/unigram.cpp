@@ -3,59 +3,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 
+#include "tokenizer/sentencepiece/model_fields.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace finetune {
 namespace {
-
-// A field of a protocol buffer message.
-struct Field {
-  uint64_t number = 0;
-  uint64_t value = 0;      // of numbers
-  std::string_view bytes;  // of strings and messages
-};
-
-bool read_varint(std::string_view& in, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 64 && !in.empty(); shift += 7) {
-    uint8_t byte = uint8_t(in[0]);
-    in.remove_prefix(1);
-    value |= uint64_t(byte & 0x7F) << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
-}
-
-bool read_field(std::string_view& in, Field& field) {
-  uint64_t tag = 0;
-  if (in.empty() || !read_varint(in, tag)) return false;
-  field = {tag >> 3, 0, {}};
-  size_t size = 0;
-  switch (tag & 7) {
-    case 0:
-      return read_varint(in, field.value);
-    case 1:
-      size = 8;
-      break;
-    case 2:
-      if (!read_varint(in, field.value)) return false;
-      size = field.value;
-      break;
-    case 5:
-      size = 4;
-      break;
-    default:
-      return false;
-  }
-  if (size > in.size()) return false;
-  field.bytes = in.substr(0, size);
-  in.remove_prefix(size);
-  if (size <= 8 && (tag & 7) != 2) std::memcpy(&field.value, field.bytes.data(), size);
-  return true;
-}
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6 };
 constexpr uint64_t kModelUnigram = 1;
@@ -68,13 +22,13 @@ std::optional<Unigram> Unigram::read(std::string_view model) {
   std::vector<uint64_t> types;
   float lowest = std::numeric_limits<float>::max();
   float highest = std::numeric_limits<float>::lowest();
-  Field field, part;
-  while (read_field(model, field)) {
-    if (field.number == 1) {  // SentencePiece: piece, score, type
+  ProtoPart field, part;
+  while (read_part(model, field)) {
+    if (field.number == kPiece) {  // its text, score, type
       std::string piece;
       float score = 0;
       uint64_t type = kNormal;
-      while (read_field(field.bytes, part)) {
+      while (read_part(field.bytes, part)) {
         if (part.number == 1) piece = std::string(part.bytes);
         if (part.number == 2) score = std::bit_cast<float>(uint32_t(part.value));
         if (part.number == 3) type = part.value;
@@ -88,8 +42,8 @@ std::optional<Unigram> Unigram::read(std::string_view model) {
       out.pieces_.push_back(std::move(piece));
       out.scores_.push_back(score);
       types.push_back(type);
-    } else if (field.number == 2) {  // TrainerSpec
-      while (read_field(field.bytes, part)) {
+    } else if (field.number == kTrainerSpec) {
+      while (read_part(field.bytes, part)) {
         if (part.number == 3 && part.value != kModelUnigram) return std::nullopt;  // model_type
       }
     }

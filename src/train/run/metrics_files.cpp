@@ -133,6 +133,7 @@ std::vector<NamedNumbers> read_metrics_log(const fs::path& path) {
   file.read_intact([&] {
     simdjson::dom::parser parser;
     for (std::string_view line : split(file.text(), '\n')) {
+      if (line.empty()) continue;  // of an empty file it is nowhere in memory
       simdjson::dom::object object;
       if (auto error = parser.parse(line.data(), line.size()).get(object)) {
         json_fault(error);  // throws where memory is short

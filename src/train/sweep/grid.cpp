@@ -2,6 +2,7 @@
 #include "train/sweep/grid.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/error.h"
@@ -68,9 +69,30 @@ std::vector<GridAxis> axes_of(const GridFile& file) {
   return axes;
 }
 
+// Those that a drawn value can have exactly.
+void require_whole_numbers(const GridFile& file, const SweptOption& option) {
+  constexpr double kMost = 0x1p53;
+  const SweptRange& range = *option.range;
+  if (std::ceil(range.least) > std::floor(range.most)) {
+    throw at(file, option,
+             concat("no whole number lies between ", range.least, " and ", range.most));
+  }
+  if (range.least < -kMost || range.most > kMost) {
+    throw at(
+        file, option,
+        concat("a range of whole numbers ends at 2^53; it is ", range.least, " to ", range.most));
+  }
+}
+
 void draw(const GridFile& file, GridAxis& axis) {
   const SweptOption& first = file.swept[axis.options.front()];
   const int64_t count = first.range->draws.value_or(file.draws.value_or(0));
+  for (size_t place : axis.options) {
+    const SweptOption& option = file.swept[place];
+    if (kind_of_option(option.name) == OptionKind::whole_number) {
+      require_whole_numbers(file, option);
+    }
+  }
   std::set<std::vector<Words>> seen;
   for (uint32_t number = 0; int64_t(axis.points.size()) < count; ++number) {
     if (int64_t(number) > count * kTriesOfADraw) {

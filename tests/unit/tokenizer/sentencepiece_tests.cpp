@@ -1,6 +1,7 @@
 // ALBERT's sentencepiece ids and offsets, options and refusals.
 #include "../contains.h"
 #include "support.h"
+#include "tokenizer/sentencepiece/charsmap.h"
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
 
 namespace finetune {
@@ -36,6 +37,48 @@ TEST_CASE("golden ids of ALBERT") {
         }
       });
   CHECK(lines == 462);
+}
+
+// A model that has nothing but a map: a trie of these units, and texts that it leads to.
+std::string model_with_map(std::vector<uint32_t> units, std::string_view texts) {
+  const auto bytes_of = [](uint32_t number) {
+    return std::string(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  std::string map = bytes_of(uint32_t(units.size() * sizeof(uint32_t)));
+  for (uint32_t unit : units) map += bytes_of(unit);
+  map += texts;
+  const auto field = [](char tag, const std::string& content) {
+    std::string out{tag};
+    size_t size = content.size();
+    for (; size > 127; size >>= 7) out += char((size & 127) | 128);
+    return out + char(size) + content;
+  };
+  return field('\x1A', field('\x12', map));
+}
+
+TEST_CASE("a character map leads nowhere outside of itself") {
+  using namespace std::string_view_literals;
+  constexpr uint32_t kHasLeaf = 1 << 8, kWide = 1 << 9, kValue = uint32_t{1} << 31;
+  const std::vector<uint32_t> units(256);
+  const auto with = [&](size_t at, uint32_t unit, std::vector<uint32_t> changed) {
+    changed[at] = unit;
+    return changed;
+  };
+  CHECK(has_sound_charsmaps(""));
+  CHECK(has_sound_charsmaps(model_with_map(units, "a\0"sv)));
+  CHECK(has_sound_charsmaps(model_with_map(with(7, 255 << 10, units), "a\0"sv)));
+  CHECK_FALSE(has_sound_charsmaps(model_with_map(with(7, 256 << 10, units), "a\0"sv)));
+  CHECK_FALSE(has_sound_charsmaps(model_with_map(with(7, 1 << 10 | kWide, units), "a\0"sv)));
+  CHECK(has_sound_charsmaps(model_with_map(with(7, kValue | 256 << 10, units), "a\0"sv)));
+  const auto leaf = with(7, 1 << 10 | kHasLeaf, units);  // its text is told by unit 7 ^ 1
+  CHECK(has_sound_charsmaps(model_with_map(with(6, kValue | 1, leaf), "a\0"sv)));
+  CHECK_FALSE(has_sound_charsmaps(model_with_map(with(6, kValue | 2, leaf), "a\0"sv)));
+  CHECK_FALSE(has_sound_charsmaps(model_with_map(units, "a")));  // has no end
+  CHECK_FALSE(has_sound_charsmaps(model_with_map(units, "")));
+  CHECK_FALSE(has_sound_charsmaps(model_with_map(std::vector<uint32_t>(255), "a\0"sv)));
+  CHECK_FALSE(has_sound_charsmaps(model_with_map({}, "a\0"sv)));
+  const std::string whole = model_with_map(units, "a\0"sv);
+  CHECK_FALSE(has_sound_charsmaps(whole.substr(0, whole.size() - 1)));
 }
 
 TEST_CASE("offsets point into the original text") {

@@ -7,8 +7,8 @@
 
 #include "core/numeric/philox.h"
 #include "unit/weights/hdf5_maker.h"
+#include "unit/weights/hdf5_sums.h"
 #include "unit/weights/weights_test.h"
-#include "weights/hdf5/checksums.h"
 #include "weights/hdf5/numbers.h"
 #include "weights/hdf5/reader.h"
 
@@ -72,64 +72,6 @@ bool reads_whole(const fs::path& path) {
     REQUIRE(message.size() < path.string().size() + 400);
     return false;
   }
-}
-
-uint32_t word_at(const std::string& bytes, size_t at) {
-  uint32_t word;
-  std::memcpy(&word, &bytes[at], sizeof word);
-  return word;
-}
-
-// Bytes [begin, end) whose checksum is at `checksum`, which may lie among them as zeros.
-struct Sealed {
-  size_t begin, end, checksum;
-
-  uint32_t sum(const std::string& bytes) const {
-    std::string part = bytes.substr(begin, end - begin);
-    if (checksum < end) std::fill_n(part.begin() + ptrdiff_t(checksum - begin), 4, '\0');
-    return hdf5::lookup3(part);
-  }
-  bool has(size_t at) const { return at >= begin && at < std::max(end, checksum + 4); }
-  bool holds(const std::string& bytes) const { return sum(bytes) == word_at(bytes, checksum); }
-  void mend(std::string& bytes) const {
-    const uint32_t right = sum(bytes);
-    std::memcpy(&bytes[checksum], &right, sizeof right);
-  }
-};
-
-// All structures with a checksum: where they begin is told by their signatures, where they end by
-// their checksums.
-std::vector<Sealed> find_sealed(const std::string& bytes) {
-  constexpr size_t kLongest = 4096;
-  std::vector<Sealed> all;
-  auto keep = [&](Sealed candidate) {
-    const bool inside = candidate.end <= bytes.size() && candidate.checksum + 4 <= bytes.size();
-    const bool fits = inside && candidate.holds(bytes);
-    if (fits) all.push_back(candidate);
-    return fits;
-  };
-  for (const char* signature : {"OHDR", "OCHK", "BTHD", "BTIN", "BTLF", "FRHP", "FHIB", "FAHD",
-                                "FADB", "\x89HDF", "FHDB"}) {
-    for (size_t at = 0; (at = bytes.find(signature, at)) != std::string::npos; ++at) {
-      const std::string near = bytes.substr(0, at + kLongest);
-      if (std::string_view(signature) == "FHDB") {
-        for (size_t offset_bytes : {4, 5}) {
-          for (size_t size = 256; size <= kLongest; size *= 2) {
-            if (keep({at, at + size, at + 13 + offset_bytes})) break;
-          }
-        }
-        continue;
-      }
-      for (size_t end = at + 8; end + 4 <= near.size(); ++end) {
-        if (hdf5::lookup3(std::string_view(near).substr(at, end - at)) != word_at(near, end)) {
-          continue;
-        }
-        all.push_back({at, end, end});
-        break;
-      }
-    }
-  }
-  return all;
 }
 
 // A file that is changed in place.

@@ -135,6 +135,9 @@ class GridParser {
     if (!(range.least < range.most)) {
       in_.fail(option, ": min ", range.least, " is not below max ", range.most);
     }
+    if (!std::isfinite(range.most - range.least)) {
+      in_.fail(option, ": the range from ", range.least, " to ", range.most, " is too wide");
+    }
     if (range.log && range.least <= 0) {
       in_.fail(option, ": min ", range.least, " has no logarithm; it must be above 0");
     }

@@ -172,6 +172,11 @@ TEST_CASE("what is wrong with a grid names its line, its value and what to do") 
   };
   refuses(range("min = 1"), {"grid.toml:5", "min and max"});
   refuses(range("min = 2, max = 1, draws = 3"), {"grid.toml:5", "min 2 is not below max 1"});
+  refuses(range("min = -1e308, max = 1.5e308, draws = 3"), {"grid.toml:5", "too wide"});
+  refuses(kFixed + "[sweep]\nbatch-size = { min = 8, max = 1e90, draws = 3 }\n",
+          {"batch-size", "2^53"});
+  refuses(kFixed + "[sweep]\nbatch-size = { min = 1.2, max = 1.8, draws = 1 }\n",
+          {"batch-size", "no whole number", "1.2"});
   refuses(range("min = 0, max = 1, log = true, draws = 3"), {"grid.toml:5", "no logarithm"});
   refuses(range("min = 0, max = 1"), {"grid.toml:5", "lr", "draws"});
   refuses(range("min = 0, max = 1, draws = 0"), {"grid.toml:5", "draws", "'0'"});

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Fuzzes every reader with clang's libFuzzer and its address and undefined-behaviour sanitizers.
+# Builds build-fuzz, runs the targets of tests/fuzz for SECONDS each, and prints a table of executions and coverage. Its
+# last line is "N targets, M crashes"; exit 1 if there was a crash, whose input then lies in build-fuzz/fuzz/crashes.
+#   scripts/fuzz.sh [SECONDS] [--report FILE] [--jobs N] [TARGET...]      60 seconds, all targets, one on each core
+# --report FILE puts the table between the marks in FILE (docs/reliability.md has them). JOBS limits the compiler's
+# processes. docs/development.md says what to do with a crash.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=60
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+  seconds=$1
+  shift
+fi
+scripts/install_deps.sh --fuzz
+build=build-fuzz
+flags="-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined -fprofile-instr-generate -fcoverage-mapping"
+flags+=" -gline-tables-only -fno-omit-frame-pointer"
+ccache=$(command -v ccache || true)
+CC="${ccache:+ccache }clang-14" CXX="${ccache:+ccache }clang++-14" scripts/configure.sh $build -Dfuzz=enabled -Dtests=false \
+  -Dcuda=disabled -Donednn=disabled -Dunity=on -Dbuildtype=plain -Doptimization=1 -Ddebug=false \
+  -Db_sanitize=address,undefined -Db_lundef=false "-Dc_args=$flags" "-Dcpp_args=$flags" \
+  -Dcpp_link_args=-fprofile-instr-generate
+ninja -C $build ${JOBS:+-j "$JOBS"} fuzz
+exec python3 tests/fuzz/run_targets.py $build "$seconds" "$@"

@@ -1,0 +1,1 @@
+"""Inputs that fuzzing begins with, by kind of file."""

@@ -1,0 +1,121 @@
+"""Configurations and vocabularies of models."""
+import json
+import struct
+
+CONFIG = {"model_type": "bert", "architectures": ["BertForSequenceClassification"], "vocab_size": 100, "hidden_size": 8,
+          "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 16,
+          "type_vocab_size": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.0,
+          "classifier_dropout": None, "layer_norm_eps": 1e-12, "initializer_range": 0.02, "pad_token_id": 0,
+          "id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1}, "problem_type": "single_label_classification",
+          "position_embedding_type": "absolute", "finetune": {
+              "task": "classification", "text_column": ["text"], "text_pair_column": "", "label_column": "label",
+              "max_length": 16, "multi_label": "|", "label_smoothing": 0.1, "class_weights": [1, 2.5]}}
+QA = {"task": "qa", "max_length": 16, "doc_stride": 4, "n_best": 5, "max_answer_length": 8, "null_threshold": -1.5,
+      "squad_version": 2}
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "##c", "coffee", "12", ",", "\u00e9", "\u4e2d", "##ing"]
+
+
+def added(content, id=None, **flags):
+    token = {"content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {**({} if id is None else {"id": id}), **token, **flags}
+
+
+def tokenizer_json():
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [added(piece, i) for i, piece in enumerate(PIECES[:5])] + [added("new word", 20, normalized=True)],
+            "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+                           "lowercase": True},
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": {"type": "TemplateProcessing",
+                               "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                                          {"SpecialToken": {"id": "[SEP]", "type_id": 0}}]},
+            "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                      "max_input_chars_per_word": 100, "vocab": {piece: i for i, piece in enumerate(PIECES)}}}
+
+
+def tokenizer_config():
+    return {"do_lower_case": True, "tokenize_chinese_chars": True, "strip_accents": None, "model_max_length": 512,
+            "tokenizer_class": "BertTokenizer", "unk_token": "[UNK]", "cls_token": added("[CLS]"), "sep_token": "[SEP]",
+            "pad_token": "[PAD]", "mask_token": added("[MASK]", lstrip=True), "additional_special_tokens": ["<x>"],
+            "added_tokens_decoder": {"0": added("[PAD]"), "20": added("<x>", rstrip=True, single_word=True)}}
+
+
+# ---- sentencepiece's model, a protocol buffer ----
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    content = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def sentencepiece(kind, names, charsmap=None, **normalizer):
+    unknown, control, normal = 2, 3, 1
+    out = b""
+    for i, name in enumerate(names):
+        type_of = unknown if name == "<unk>" else control if name[0] in "<[" else normal
+        out += field(1, field(1, name) + field(2, -float(i)) + (field(3, type_of) if type_of != normal else b""))
+    out += field(2, field(3, kind) + field(4, len(names)))
+    spec = field(1, "identity") + (field(2, charsmap) if charsmap else b"")
+    for number in (3, 4, 5):
+        spec += field(number, normalizer.get(f"flag{number}", 1))
+    return out + field(3, spec)
+
+
+def add_sentencepiece(corpora):
+    space = "\u2581"
+    albert = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", space, space + "a", "b", "ab", "9", ",", "9,", "\u00e9"]
+    plain = ["<unk>", "<s>", "</s>", "<pad>", space + "coffee", space, "c", "o", "f", "e", "<0x41>"]
+    text = "ab 9, Caf\u00e9 <s> [SEP]  x"
+    config = json.dumps({"do_lower_case": False, "remove_space": True, "keep_accents": False, "cls_token": "[CLS]",
+                         "added_tokens_decoder": {"40": added("<extra>")}})
+    unigram, bpe, word, char = 1, 2, 3, 4
+    corpora.add("sentencepiece", "unigram", text, "", sentencepiece(unigram, albert))
+    corpora.add("sentencepiece", "unigram-config", text, config, sentencepiece(unigram, albert))
+    corpora.add("sentencepiece", "bpe", text, "", sentencepiece(bpe, plain))
+    corpora.add("sentencepiece", "word", text, "", sentencepiece(word, plain))
+    corpora.add("sentencepiece", "char", text, "", sentencepiece(char, plain))
+    units = [0] * 256  # a map of "a" to "b": the unit of "a" has a leaf at 0x60, which says where "b" is
+    units[0x61], units[0x60] = 1 << 10 | 1 << 8 | 0x61, 1 << 31 | 2
+    charsmap = struct.pack("<257I", 1024, *units) + b"x\0b\0"
+    corpora.add("sentencepiece", "charsmap", text, "", sentencepiece(unigram, plain, charsmap))
+    corpora.words(["sentencepiece"], [space, "<unk>", "<s>", "</s>", "[CLS]", "[SEP]", "<0x41>", b"\x18\x02", b"\x18\x03",
+                                      b"\x18\x06", b"\x0a\x0e\x0a\x05", b"\x15\0\0\0\0", "\n--8<--\n"])
+
+
+def add(corpora, _):
+    google = {key: value for key, value in CONFIG.items() if key not in ("model_type", "finetune", "id2label", "label2id")}
+    large = json.dumps({**CONFIG, "id2label": {str(i): f"label {i}" for i in range(30)}})
+    for name, text in (("classification", json.dumps(CONFIG)), ("qa", json.dumps({**CONFIG, "finetune": QA})),
+                       ("google", json.dumps(google, indent=2)), ("labels", large), ("empty", "{}"),
+                       ("long", json.dumps({**google, "big": 10 ** 30}))):
+        corpora.add("config_json", name, text)
+    corpora.words(["config_json"], [f'"{key}":' for key in [*CONFIG, *CONFIG["finetune"], *QA]] +
+                  ['"bert"', '"gelu_new"', '"relu"', "null", "true", "1e400", "9223372036854775807", "0", "-1", "{", "}", "[", "]"])
+    text = "a coffee new word [SEP] <x> \u4e2d\u6587 RE\u0301SUM\u00c9"
+    corpora.add("tokenizer_json", "whole", json.dumps(tokenizer_json()), json.dumps(tokenizer_config()), text)
+    corpora.add("tokenizer_json", "alone", json.dumps(tokenizer_json()), "", text)
+    bert = {**tokenizer_json(), "normalizer": None, "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3],
+                                                                       "cls": ["[CLS]", 2]}}
+    corpora.add("tokenizer_json", "bert-processing", json.dumps(bert), "", text)
+    vocabulary = "\n".join(PIECES) + "\n"
+    corpora.add("vocab", "alone", vocabulary, "", "", "", text)
+    corpora.add("vocab", "crlf", vocabulary.replace("\n", "\r\n"), "", "", "", text)
+    corpora.add("vocab", "config", vocabulary, json.dumps(tokenizer_config()), "", "", text)
+    special = {"cls_token": "[CLS]", "mask_token": added("[MASK]", lstrip=True), "additional_special_tokens": [added("<y>")]}
+    corpora.add("vocab", "companions", vocabulary, json.dumps({"do_lower_case": False}), json.dumps(special),
+                json.dumps({"<y>": 15, "<z>": 16}), text)
+    keys = [*tokenizer_json(), *tokenizer_json()["model"], *tokenizer_json()["normalizer"], *tokenizer_config(), *added("")]
+    corpora.words(["tokenizer_json", "vocab"], [f'"{key}":' for key in keys] + PIECES +
+                  ["\n", "\r\n", "\n--8<--\n", '"BertProcessing"', '"4194304"', '"-1"', "true", "false", "null", " ", "\u00a0"])
+    add_sentencepiece(corpora)

@@ -1,0 +1,48 @@
+// SQuAD files: answers lie in their contexts where they are said to.
+#include "data/squad.h"
+
+#include <set>
+
+#include "core/error.h"
+#include "fuzz/target.h"
+
+namespace finetune::fuzz {
+namespace {
+
+void check_questions(const SquadData& data) {
+  std::set<std::string_view> ids;
+  require(!data.questions.empty(), "no question and no error");
+  for (const SquadQuestion& question : data.questions) {
+    require(ids.insert(question.id).second, "question ", in_quotes(question.id), " comes twice");
+    require(question.context < data.contexts.size(), "a question without a context");
+    const std::string_view context = data.contexts[question.context];
+    require(question.answers.empty() || !question.is_impossible, "an answer to what has none");
+    for (const SquadAnswer& answer : question.answers) {
+      if (answer.start_byte < 0) continue;
+      require(uint64_t(answer.start_byte) <= context.size() &&
+                  context.substr(size_t(answer.start_byte)).starts_with(answer.text),
+              "answer ", in_quotes(answer.text), " is not at its place");
+    }
+  }
+}
+
+void check_squad(std::string_view input) {
+  const InputFile file(scratch_file("train.json", input));
+  looks_like_squad(file);
+  std::string fault;
+  try {
+    check_questions(read_squad({file}, 0, true));
+  } catch (const Error& error) {
+    fault = error.what();
+  }
+  const SquadData data = read_squad({file}, 0, false);
+  check_questions(data);
+  const SquadData one = read_squad({file}, 1, false);
+  require(one.questions.size() == 1 && one.questions[0].id == data.questions[0].id,
+          "the first question is another one");
+}
+
+const Registration kRegistration({.name = "squad", .run = check_squad});
+
+}  // namespace
+}  // namespace finetune::fuzz

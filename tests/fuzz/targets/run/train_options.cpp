@@ -1,0 +1,42 @@
+// The options of train: those that are valid come back from config.toml and between processes.
+#include "cli/option_binding.h"
+#include "core/error.h"
+#include "fuzz/targets/run/command_line.h"
+#include "train/options/option_transfer.h"
+#include "train/options/option_values.h"
+
+namespace finetune::fuzz {
+namespace {
+
+TrainOptions options_of(const std::vector<ConfigEntry>& entries) {
+  TrainOptions options;
+  for (const ConfigEntry& entry : entries) {
+    if (entry.values.empty()) continue;
+    const std::string fault = set_option(options, entry.name, entry.values);
+    require(fault.empty(), in_quotes(entry.name), " is written, but: ", fault);
+  }
+  return options;
+}
+
+void check_train_options(std::string_view input) {
+  Parser parser("finetune", "", "0");
+  TrainOptions options;
+  const Subcommand command = parser.root().add_subcommand("train", "");
+  OptionBinder bind(command);
+  for_each_option(options, bind);
+  std::vector<std::string> words = words_of(input);
+  words.insert(words.begin(), "train");
+  parser.check_names(words);
+  if (parser.parse(words)) return;
+  validate(options);
+  const std::string config = write_config(config_items(options), "");
+  const TrainOptions again = options_of(parse_config_text(config, "config.toml"));
+  require(write_config(config_items(again), "") == config, "options come back changed: ", config);
+  require(write_config(config_items(options_from_text(options_to_text(options))), "") == config,
+          "options are not the same on another process");
+}
+
+const Registration kRegistration({.name = "train_options", .run = check_train_options});
+
+}  // namespace
+}  // namespace finetune::fuzz

@@ -1,0 +1,64 @@
+// The fields of a sentencepiece model's file, a protocol buffer (sentencepiece_model.proto).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace finetune {
+
+// Fields of the model, and of what they hold.
+enum ModelField : uint64_t {
+  kPiece = 1,
+  kTrainerSpec = 2,
+  kNormalizerSpec = 3,
+  kDenormalizerSpec = 5
+};
+
+struct ProtoPart {
+  uint64_t number = 0;
+  uint64_t value = 0;      // of numbers
+  std::string_view bytes;  // of strings and messages
+};
+
+inline bool read_varint(std::string_view& in, uint64_t& value) {
+  value = 0;
+  for (int shift = 0; shift < 64 && !in.empty(); shift += 7) {
+    uint8_t byte = uint8_t(in[0]);
+    in.remove_prefix(1);
+    value |= uint64_t(byte & 0x7F) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+// The part at the front of `in`, which moves on behind it. False at the end, and for what is none.
+inline bool read_part(std::string_view& in, ProtoPart& part) {
+  uint64_t tag = 0;
+  if (in.empty() || !read_varint(in, tag) || tag > UINT32_MAX) return false;
+  part = {tag >> 3, 0, {}};
+  size_t size = 0;
+  switch (tag & 7) {
+    case 0:
+      return read_varint(in, part.value);
+    case 1:
+      size = 8;
+      break;
+    case 2:
+      if (!read_varint(in, part.value)) return false;
+      size = part.value;
+      break;
+    case 5:
+      size = 4;
+      break;
+    default:
+      return false;
+  }
+  if (size > in.size()) return false;
+  part.bytes = in.substr(0, size);
+  in.remove_prefix(size);
+  if ((tag & 7) != 2) std::memcpy(&part.value, part.bytes.data(), size);
+  return true;
+}
+
+}  // namespace finetune
