@@ -1,6 +1,8 @@
 // Names of the baselines' metrics, and the line that compares them.
 #include "tasks/baseline.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "core/text/text.h"
@@ -51,11 +53,24 @@ Baselines FileEvaluation::baselines(const std::optional<TaskOptions>&) {
   return {};
 }
 
+namespace {
+
+// Of labels and numbers alone: the simple models have neither losses nor probabilities.
+bool is_of_answers(std::string_view name) {
+  static constexpr std::string_view ends[] = {"_accuracy",    "_f1_macro", "_f1_micro",
+                                              "_f1_weighted", "_mcc",      "_mse",
+                                              "_mae",         "_pearson",  "_spearman"};
+  return std::any_of(std::begin(ends), std::end(ends),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
+}  // namespace
+
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names) {
   constexpr std::string_view kEvalPrefix = "eval_";
   std::vector<std::string> out;
   for (const std::string& name : names) {
-    if (!name.starts_with(kEvalPrefix) || name == "eval_loss") continue;
+    if (!name.starts_with(kEvalPrefix) || !is_of_answers(name)) continue;
     for (const char* baseline : {"baseline_majority_", "baseline_ngram_"}) {
       out.push_back(baseline + name.substr(kEvalPrefix.size()));
     }

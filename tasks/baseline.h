@@ -9,7 +9,7 @@
 namespace finetune {
 
 // "baseline_majority_accuracy", "baseline_ngram_accuracy", ...: for each metric of the task's
-// evaluation but its loss; with "baseline_ngram_runtime", in seconds.
+// evaluation that labels or numbers alone have; with "baseline_ngram_runtime", in seconds.
 struct Baselines {
   Metrics metrics;
   std::vector<std::string> lines;  // for the log: what was computed, or why not

@@ -48,8 +48,8 @@ struct TaskOptions {
   bool balanced_class_weights = false;
   double label_smoothing = 0;
   bool ignore_unknown_labels = false;
-  bool baselines = false;       // the rows' labels are kept for baselines()
-  bool ngram_baseline = false;  // so are their texts
+  bool baselines = false;            // the rows' labels are kept for baselines()
+  bool ngram_baseline = false;       // so are their texts
   std::string eval_group;            // held-out rows: whole groups by the values of this column
   bool stratified_split = true;      // and labels have their shares there
   bool fits_calibration = true;      // train: of the exported model, on the evaluation rows

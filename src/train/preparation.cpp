@@ -74,7 +74,6 @@ class Preparation {
   void sum_inputs();
   void read();
   void read_data_and_model(int own_threads);
-  void blame_checkpoint(const Error& error) const;
   void resolve_options();
   void share_samples();
   void load();
@@ -207,7 +206,7 @@ void Preparation::read() {
     try {
       read_data_and_model(own_threads);
     } catch (const Error& error) {
-      blame_checkpoint(error);
+      if (found_) blame_checkpoint(error, found_->file.path, adopted_);
       throw;
     }
   });
@@ -233,16 +232,6 @@ void Preparation::read_data_and_model(int own_threads) {
   if (s_.leads()) {
     s_.assertions = read_assertions(options, metrics_of_run(s_.groups->layout(), *s_.task));
     s_.best_metric = checked_best_metric(options, *s_.task);
-  }
-}
-
-// An option that nobody gave, but a checkpoint, is no mistake of usage.
-void Preparation::blame_checkpoint(const Error& error) const {
-  if (error.code() != ExitCode::usage || !found_) return;
-  const std::string_view message = error.what();
-  for (const std::string& name : adopted_) {
-    if (!message.starts_with(concat("--", name, " "))) continue;
-    throw model_error(found_->file.path.string(), ": its options are damaged: ", message);
   }
 }
 

@@ -221,6 +221,17 @@ void take_finished_sums(const RunDirectory& directory, CheckpointState& state) {
                     "tells what the finished run was trained on; start another --output");
 }
 
+void blame_checkpoint(const Error& error, const fs::path& checkpoint,
+                      const std::vector<std::string>& adopted) {
+  if (error.code() != ExitCode::usage) return;
+  const std::string_view message = error.what();
+  for (const std::string& name : adopted) {
+    if (message.starts_with(concat("--", name, " "))) {
+      throw model_error(checkpoint.string(), ": its options are damaged: ", message);
+    }
+  }
+}
+
 std::vector<Assertion> read_assertions(const TrainOptions& options,
                                        const std::vector<std::string>& available) {
   return gates_of(options.assertions, options.baselines, options.tolerances, available);

@@ -20,6 +20,11 @@ namespace finetune {
 std::vector<std::string> continue_with_options(TrainOptions& options, const std::string& kept,
                                                const std::string& kept_where);
 
+// An option that nobody gave, but this checkpoint, is no mistake of usage: Error(model) in place of
+// an `error` that is one and names an option of `adopted`.
+void blame_checkpoint(const Error& error, const std::filesystem::path& checkpoint,
+                      const std::vector<std::string>& adopted);
+
 // What keeps a run with these options from continuing the one whose config.toml's text is `kept`:
 // "lr (5e-05 there, 0.0001 now)" for each. Error(model) as above.
 std::vector<std::string> option_differences(TrainOptions options, const std::string& kept,

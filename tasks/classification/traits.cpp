@@ -9,14 +9,32 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kOptions[] = {
-    "text-column",    "text-pair-column", "label-column",    "multi-label",
-    "regression",     "no-standardize",   "eval-group",      "eval-split",
-    "no-calibration", "tune-thresholds",  "min-probability", "target-accuracy",
-    "slice",          "seen-in",          "skip-bad-rows",   "ignore-unknown-labels", "no-ngram-baseline",
-    "class-weights",  "label-smoothing",  "top-k",           "all-probabilities",
-    "delimiter",      "encoding",         "input-format",    "stream",
-    "json-lines"};
+constexpr std::string_view kOptions[] = {"text-column",
+                                         "text-pair-column",
+                                         "label-column",
+                                         "multi-label",
+                                         "regression",
+                                         "no-standardize",
+                                         "eval-group",
+                                         "eval-split",
+                                         "no-calibration",
+                                         "tune-thresholds",
+                                         "min-probability",
+                                         "target-accuracy",
+                                         "slice",
+                                         "seen-in",
+                                         "skip-bad-rows",
+                                         "ignore-unknown-labels",
+                                         "no-ngram-baseline",
+                                         "class-weights",
+                                         "label-smoothing",
+                                         "top-k",
+                                         "all-probabilities",
+                                         "delimiter",
+                                         "encoding",
+                                         "input-format",
+                                         "stream",
+                                         "json-lines"};
 
 std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
   return std::make_unique<ClassificationTask>(options, model.tokenizer, model.config,

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/text/text.h"
-#include "data/plan.h"
+#include "data/hold_out.h"
 #include "tasks/classification/rows/text_columns.h"
 #include "tasks/masked_language/evaluation.h"
 #include "tasks/objective.h"

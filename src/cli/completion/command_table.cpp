@@ -36,6 +36,7 @@ OptionEntry describe_option(const CLI::Option& option) {
 CommandEntry describe_command(const CLI::App& app, const std::string& name) {
   CommandEntry entry{name, app.get_description(), app.get_footer(), {}, {}, {}};
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // hidden: what is read and of no use
     (option->get_positional() ? entry.arguments : entry.options)
         .push_back(describe_option(*option));
   }

@@ -242,10 +242,19 @@ const std::vector<std::string>& evaluation_metric_names() {
 }
 
 bool larger_is_better(const std::string& metric) {
-  static constexpr std::string_view lower[] = {
-      "_loss",           "_perplexity", "_mse",    "_mae",   "_runtime", "_memory_mb",
-      "startup_seconds", "_bubble",     "_bytes",  "_ece",   "_brier",   "_ece_calibrated",
-      "_brier_calibrated"};
+  static constexpr std::string_view lower[] = {"_loss",
+                                               "_perplexity",
+                                               "_mse",
+                                               "_mae",
+                                               "_runtime",
+                                               "_memory_mb",
+                                               "startup_seconds",
+                                               "_bubble",
+                                               "_bytes",
+                                               "_ece",
+                                               "_brier",
+                                               "_ece_calibrated",
+                                               "_brier_calibrated"};
   return std::none_of(std::begin(lower), std::end(lower),
                       [&](std::string_view end) { return metric.ends_with(end); });
 }

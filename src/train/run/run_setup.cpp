@@ -116,7 +116,7 @@ std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task) 
   add(layout_metric_names(layout));
   if (!task.eval_set()) return names;
   add(task.metric_names());
-  add(baseline_metric_names(task.metric_names()));
+  if (task.kind() == TaskKind::classification) add(baseline_metric_names(task.metric_names()));
   add(task.calibration_metric_names());
   add(evaluation_metric_names());
   return names;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "data/plan.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
+#include "tasks/classification/rows/row_split.h"
 
 namespace finetune {
 namespace {
@@ -67,9 +67,10 @@ void add_baselines(const CheckedData& checked, DataCheck& out) {
   const LabelMap unknown(data.unknown_labels);
   HoldOut parts;
   if (!checked.has_eval) {
-    const double share =
-        checked.options.eval_fraction > 0 ? checked.options.eval_fraction : kHeldOut;
-    parts = hold_out(int64_t(checked.train.size()), share, checked.options.seed);
+    TaskOptions options = checked.options;
+    if (options.eval_fraction == 0) options.eval_fraction = kHeldOut;
+    parts =
+        split_rows({*checked.train.table, checked.train.rows, checked.train.label}, options, data);
     if (parts.train.empty() || parts.eval.empty()) return;
     out.held_out_rows = int64_t(parts.eval.size());
   }

@@ -99,6 +99,7 @@ class UnreadTokens final : public Tokenizer {
   void encode(std::string_view, TokenBuffer&) const override {}
   int32_t vocabulary_size() const override { return 1; }
   std::string_view token(int32_t) const override { return ""; }
+  bool continues_word(int32_t) const override { return false; }
   std::vector<std::filesystem::path> files() const override { return {}; }
 };
 

@@ -67,7 +67,7 @@ def test_every_width(directory):
         table = text.split("evaluation at step 60, epoch 2.00, the best so far\n")[1].splitlines()
         assert re.fullmatch(r"  eval_accuracy +0\.\d{4}", table[0]), table
         table = list(itertools.takewhile(lambda line: line.startswith("  eval_"), table))
-        assert len(table) == 8 and len({len(line) for line in table}) == 1, table
+        assert len(table) == 10 and len({len(line) for line in table}) == 1, table
 
 
 def test_the_width_changes(directory):

@@ -80,6 +80,8 @@ def test_the_exported_model_is_whole(directory):
     evaluate = ["evaluate", "--model", out / "model", "--data", EVAL, "--label-column", "category", "--precision", "fp32",
                 "--json", *DEVICE]
     cut = metrics_in(succeed(*evaluate, "--tensor-shards", 4).out)
+    for name in [name for name in cut if name.endswith("_calibrated")]:
+        del cut[name]  # train's are cross-fitted
     assert {name: ours[name] for name in cut} == cut, (cut, ours)
     uncut = metrics_in(succeed(*evaluate).out)
     assert uncut["eval_loss"] != ours["eval_loss"]

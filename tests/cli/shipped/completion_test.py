@@ -118,7 +118,7 @@ def test_bash_knows_where_it_is(directory):
             ("finetune bench st", ["step"]),
             ("finetune bench step --clock ", ["wall", "cpu"]),
             ("finetune train --task = cl", ["classification"]),
-            ("finetune train --task = ", ["classification", "qa"]),
+            ("finetune train --task = ", ["classification", "qa", "mlm"]),
             ("finetune train --task q", ["qa"]),
             ("finetune train --dev", ["--device"]),
             ("finetune train --quiet --dev", ["--device"]),
@@ -222,7 +222,7 @@ def test_fish(directory):
             continue  # its value comes after "=" alone
         assert sorted(offered) == expected, (command.path, name, kind, offered)
     for line, expected in (("finetune tr", ["train"]), ("finetune help tok", ["tokenize"]),
-                           ("finetune bench st", ["step"]), ("finetune train --task ", ["classification", "qa"]),
+                           ("finetune bench st", ["step"]), ("finetune train --task ", ["classification", "mlm", "qa"]),
                            ("finetune train --task=q", ["--task=qa"]), ("finetune completion f", ["fish"]),
                            ("finetune train --train a.csv some-", ["some-rows.csv"]), ("finetune train --lr ", []),
                            ("finetune compare some", ["somewhere/"]), ("finetune sweep some-", ["some-rows.csv"])):

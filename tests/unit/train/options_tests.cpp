@@ -116,7 +116,7 @@ TEST_CASE("a word that is none of an option's is refused wherever it came from")
       member = before;
     }
   });
-  CHECK(options == 9);
+  CHECK(options == 10);
   all.schedule = "";
   CHECK(test::contains(refusal(all), "--schedule '': must be one of linear, cosine"));
 }

@@ -6,7 +6,7 @@
 
 #include "core/threads/parallel.h"
 #include "data/packing.h"
-#include "qa_golden.h"
+#include "golden.h"
 #include "tasks/qa/evaluation/evaluation.h"
 #include "tasks/qa/evaluation/postprocess.h"
 #include "tokenizer/tokenizer.h"

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/sha256.h"
-#include "qa_golden.h"
+#include "golden.h"
 #include "tasks/qa/features.h"
 #include "tokenizer/encoding.h"
 

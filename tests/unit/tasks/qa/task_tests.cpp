@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "data/packing.h"
-#include "qa_golden.h"
+#include "golden.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/file_evaluation.h"
 #include "tasks/qa/evaluation/squad_metrics.h"

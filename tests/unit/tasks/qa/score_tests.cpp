@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "../contains.h"
+#include "../../contains.h"
 #include "core/error.h"
-#include "qa_golden.h"
+#include "golden.h"
 #include "tasks/qa/evaluation/prediction_files.h"
 #include "tasks/qa/evaluation/squad_metrics.h"
 #include "temporary_directory.h"

@@ -6,8 +6,11 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, QA_MODEL, TRAIN, rows_of, write
 from harness import BINARY, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
 

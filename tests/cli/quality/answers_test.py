@@ -3,7 +3,10 @@ import csv
 import json
 import math
 import random
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, MODELS, evaluate, predict, rows_of, write
 from harness import DEVICE, fail, main, metrics_in, metrics_of, need, succeed
 

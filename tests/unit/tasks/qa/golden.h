@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../shared.h"
+#include "../../shared.h"
 #include "core/files/files.h"
 
 namespace finetune::test {
