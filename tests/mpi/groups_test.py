@@ -44,7 +44,7 @@ def test_number_of_groups(_):
 
 
 def test_links(_):
-    for processes, hosts, turns in ((2, 1, 2000), (4, 1, 1000), (3, 2, 300), (4, 2, 500)):
+    for processes, hosts, turns in ((2, 1, 1000), (4, 1, 600), (3, 2, 300), (4, 2, 300)):
         succeed(processes, "links", turns, hosts=hosts)
 
 
