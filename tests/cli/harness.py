@@ -13,6 +13,7 @@ import tempfile
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 SHARED = Path(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHARED_DEFAULT", "../shared"))
@@ -116,14 +117,20 @@ def outcome_of(name, test):
 
 def main(module_globals, at_once=1):
     """at_once: so many tests beside each other, for a file whose tests wait for most of their time (for mpirun, for
-    time limits)."""
+    time limits). They are threads: environment and working directory are those of all of them."""
     tests = [(name, test) for name, test in module_globals.items()
              if name.startswith("test_") and (len(sys.argv) == 1 or name in sys.argv[1:])]
     failed = 0
-    with ThreadPoolExecutor(at_once) as pool:
-        for done in [pool.submit(outcome_of, *test) for test in tests]:
-            test_failed, told = done.result()
+    pool = ThreadPoolExecutor(at_once)
+    # One after the other they run here, where an interruption is heard.
+    outcomes = [pool.submit(outcome_of, *test).result for test in tests] if at_once > 1 else [
+        partial(outcome_of, *test) for test in tests]
+    try:
+        for outcome in outcomes:
+            test_failed, told = outcome()
             failed += test_failed
             print(told, flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
     print(f"test cases: {len(tests)} | {len(tests) - failed} passed | {failed} failed")
     sys.exit(1 if failed else 0)
