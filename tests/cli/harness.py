@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 SHARED = Path(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHARED_DEFAULT", "../shared"))
@@ -89,29 +91,46 @@ def metrics_in(line):
             if name not in ("output", "task", "seed", "weights_sha256", "options")}
 
 
-def main(module_globals):
-    passed = failed = 0
-    for name, test in list(module_globals.items()):
-        if not name.startswith("test_"):
-            continue
-        if len(sys.argv) > 1 and name not in sys.argv[1:]:
-            continue
-        directory = Path(tempfile.mkdtemp(prefix="finetune-test-"))
-        start = time.time()
-        try:
-            if ON_GPU and not HAS_GPU:
-                raise Skip("there is no NVIDIA GPU here")
-            test(directory)
-            passed += 1
-            print(f"{name}: {time.time() - start:.1f} s")
-        except Skip as skip:
-            print(f"SKIPPED: {name}: {skip}")
-            passed += 1
-        except Exception:
-            print(f"FAILED: {name}")
-            traceback.print_exc(file=sys.stdout)
-            failed += 1
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-    print(f"test cases: {passed + failed} | {passed} passed | {failed} failed")
+def together(*actions, at_once=4):
+    """Calls them beside each other, for what waits for most of its time; the first failure is everybody's."""
+    with ThreadPoolExecutor(at_once) as pool:
+        for done in [pool.submit(action) for action in actions]:
+            done.result()
+
+
+def outcome_of(name, test):
+    """Whether it failed, and what is told of it."""
+    directory = Path(tempfile.mkdtemp(prefix="finetune-test-"))
+    start = time.time()
+    try:
+        if ON_GPU and not HAS_GPU:
+            raise Skip("there is no NVIDIA GPU here")
+        test(directory)
+        return False, f"{name}: {time.time() - start:.1f} s"
+    except Skip as skip:
+        return False, f"SKIPPED: {name}: {skip}"
+    except Exception:
+        return True, f"FAILED: {name}\n{traceback.format_exc()}"
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def main(module_globals, at_once=1):
+    """at_once: so many tests beside each other, for a file whose tests wait for most of their time (for mpirun, for
+    time limits). They are threads: environment and working directory are those of all of them."""
+    tests = [(name, test) for name, test in module_globals.items()
+             if name.startswith("test_") and (len(sys.argv) == 1 or name in sys.argv[1:])]
+    failed = 0
+    pool = ThreadPoolExecutor(at_once)
+    # One after the other they run here, where an interruption is heard.
+    outcomes = [pool.submit(outcome_of, *test).result for test in tests] if at_once > 1 else [
+        partial(outcome_of, *test) for test in tests]
+    try:
+        for outcome in outcomes:
+            test_failed, told = outcome()
+            failed += test_failed
+            print(told, flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    print(f"test cases: {len(tests)} | {len(tests) - failed} passed | {failed} failed")
     sys.exit(1 if failed else 0)

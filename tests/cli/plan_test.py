@@ -149,4 +149,4 @@ def test_batch_larger_than_the_data(directory):
     assert "half_micro_batch_tokens" not in forecast, forecast
 
 
-main(globals())
+main(globals(), at_once=2)

@@ -50,7 +50,7 @@ std::vector<int> exchange_peers(Communicator& c, size_t bytes) {
 
 }  // namespace
 
-void require(bool condition, const std::string& what) {
+void require(bool condition, std::string_view what) {
   if (!condition) throw internal_error("not so: ", what);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -12,7 +13,7 @@
 namespace finetune {
 
 // Error(internal) unless it is so.
-void require(bool condition, const std::string& what);
+void require(bool condition, std::string_view what);
 
 // What rank r says: no two ranks or sizes say the same.
 std::vector<uint8_t> saying(int rank, size_t bytes);

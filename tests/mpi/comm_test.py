@@ -9,7 +9,8 @@ import signal
 import subprocess
 
 import rank_programs
-from rank_programs import BINARY, Skip, check_nobody_is_left, command, environment, launch, main, own_lines
+from rank_programs import (BINARY, Skip, check_nobody_is_left, command, environment, launch, main, new_token, own_lines,
+                           together)
 
 RANKS = os.path.abspath(os.environ.get("FINETUNE_COMM_RANKS", "build/tests/mpi/test_comm_ranks"))
 
@@ -53,16 +54,15 @@ def test_a_process_dies(directory):
 def test_a_process_does_not_come(directory):
     line = r"finetune: error: rank {} on \S+ has not come for {} s \({}, in {}\); the job ends"
     stopped, late = "backward pass, step 17", "forward pass, step 4"
-    check_fault(directory, 2, "stop", 1, code=5, line=line.format(1, 3, "stopped", stopped))
-    check_fault(directory, 4, "stop", 0, hosts=2, code=5, line=line.format(0, 3, "stopped", stopped))
-    check_fault(directory, 4, "late", 2, code=5, line=line.format(2, 2, "running", late))
     # Alone on its host; and two that are, of which either may be the one.
-    check_fault(directory, 2, "late", 1, hosts=2, code=5,
-                line=r"finetune: error: rank 1 on \S+ has not come for 2 s "
-                     r"\(rank 0 on \S+ waits for it in forward pass, step 4\); the job ends")
-    check_fault(directory, 3, "late", -1, hosts=3, code=5,
-                line=r"finetune: error: a process of another host has not come for 2 s "
-                     r"\(rank 0 on \S+ waits for it in forward pass, step 4\); the job ends")
+    from_afar = (r"finetune: error: {} has not come for 2 s "
+                 r"\(rank 0 on \S+ waits for it in forward pass, step 4\); the job ends")
+    together(
+        lambda: check_fault(directory, 2, "stop", 1, code=5, line=line.format(1, 3, "stopped", stopped)),
+        lambda: check_fault(directory, 4, "stop", 0, hosts=2, code=5, line=line.format(0, 3, "stopped", stopped)),
+        lambda: check_fault(directory, 4, "late", 2, code=5, line=line.format(2, 2, "running", late)),
+        lambda: check_fault(directory, 2, "late", 1, hosts=2, code=5, line=from_afar.format(r"rank 1 on \S+")),
+        lambda: check_fault(directory, 3, "late", -1, hosts=3, code=5, line=from_afar.format("a process of another host")))
 
 
 def test_a_process_ends_the_job(directory):
@@ -87,14 +87,15 @@ def test_exit_code(_):
 
 def test_the_launcher_ends_the_job(_):
     for number in (signal.SIGTERM, signal.SIGINT):
+        token = new_token()
         mpirun = subprocess.Popen(command(RANKS, 3, "idle"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  env=environment())
+                                  env=environment(token))
         for _ in range(3):
             assert mpirun.stdout.readline() == "idle\n"
         mpirun.send_signal(number)
         _, err = mpirun.communicate(timeout=20)
         assert "finetune:" not in err, err
-        check_nobody_is_left()
+        check_nobody_is_left(token)
 
 
 def test_advice_on_binding(_):
@@ -127,4 +128,4 @@ def test_bench(_):
     assert alone.returncode == 2 and "mpirun -n 2" in alone.stderr, alone
 
 
-main(globals())
+main(globals(), at_once=2)

@@ -24,7 +24,7 @@ SMALL = ("--bucket-mb", "0.1")  # several buckets of the small models
 def test_processes_take_devices_in_turn(directory):
     """The second device has another name, of which the processes are warned. Who shares one goes through the host."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     one = directory / "one"
     succeed(*LABELS, "--quiet", "--output", one)
     for devices, processes, named, route in ((2, 2, True, "from GPU to GPU"), (2, 3, True, "memory of the host"),
@@ -42,7 +42,7 @@ def test_processes_take_devices_in_turn(directory):
 
 def test_the_smallest_device_decides(directory):
     """What is computed at once, unless the user says it."""
-    prepared(directory)
+    prepared()
     need_several_devices()
     found = []
     for processes, megabytes in ((1, "250"), (2, "1000 250"), (2, "250 1000"), (2, "1000")):
@@ -54,7 +54,7 @@ def test_the_smallest_device_decides(directory):
 
 def test_from_device_to_device(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     same_on(directory / "a", [*LABELS, *FEW], (5, 1), (3, 2), env=EACH)
     same_on(directory / "b", [*ANSWERS, "--virtual-shards", 6], (4, 1), env=EACH)
     same_on(directory / "c", [*LABELS, *FEW, "--freeze", 1], (3, 1), env=EACH)
@@ -71,7 +71,7 @@ def test_buckets_go_during_the_backward_pass(directory):
     """Transfers that find work of the backward pass undone are those of all buckets but the last one, in each step,
     whether that work is called or replayed, and of processes that have shards alone."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet", "--batch-size", 4, "--max-steps", 9]
     one = directory / "one"
     succeed(*line, "--output", one)
@@ -92,7 +92,7 @@ def test_buckets_go_during_the_backward_pass(directory):
 def test_the_host_waits_for_no_exchange(directory):
     """It waits for a step's result alone, when the next step is under way."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     late = {**EACH, "HOST_CUDA_STREAMS": "late"}
     counts = [transfers_of(directory, 2, *LABELS, "--quiet", "--max-steps", steps, "--eval-every", 1000, *SMALL,
                            "--output", directory / f"run-{steps}", env=late) for steps in (4, 9)]
@@ -104,7 +104,7 @@ def test_the_host_waits_for_no_exchange(directory):
 def test_stopped_and_continued_from_device_to_device(directory):
     """What is asked of one process all learn from what their devices exchange, and stop after the same step."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet", "--max-steps", 40, "--eval-every", 1000]
     succeed(*line, "--output", directory / "one")
     out = directory / "run"
@@ -121,7 +121,7 @@ def test_stopped_and_continued_from_device_to_device(directory):
 def test_divergence_from_device_to_device(directory):
     """All end with the same step, and wait for nothing that is under way."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet", "--lr", 999, "--weight-decay", "1e38", "--schedule", "constant", "--output",
             directory / "run"]
     for processes, streams in ((2, "late"), (3, "early"), (2, "")):
@@ -132,7 +132,7 @@ def test_divergence_from_device_to_device(directory):
 
 def test_a_stop_comes_before_an_evaluation(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     out = directory / "run"
     line = [*LABELS, "--quiet", "--max-steps", 4000, "--eval-every", 1, "--output", out]
     job = Job("-n", 2, ranks.BINARY, *line, env=EACH)
@@ -145,7 +145,7 @@ def test_a_stop_comes_before_an_evaluation(directory):
 
 def test_bench_from_device_to_device(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = ["bench", "step", "--device", "cuda", "--shape", "tiny", "--precision", "fp32", "--steps", 3, "--json"]
     report = json.loads(succeed_on(2, *line, env=EACH).out)
     assert 0 < report["communication_share"] < 1, report
@@ -155,7 +155,7 @@ def test_buckets_have_the_bits_of_one_process(directory):
     """With micro-batches, layers computed again, layers that are frozen, shards without samples, processes without
     shards; whatever is late."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     late = {**EACH, "HOST_CUDA_STREAMS": "late"}
     line = [*LABELS, *FEW, "--micro-batch-tokens", 48]
     same_on(directory / "a", line, (2, 1, *SMALL), (3, 2, *SMALL, "--recompute"), env=AHEAD)
@@ -171,7 +171,7 @@ def test_buckets_have_the_bits_of_one_process(directory):
 
 def test_continued_from_device_to_device(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     out = directory / "run"
     line = [*LABELS, "--quiet", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
     succeed_on(2, *line, env=EACH)
@@ -186,7 +186,7 @@ def test_continued_from_device_to_device(directory):
 def test_no_fixed_order(directory):
     """The library's own sums: near those of the tree, and not the same."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet", "--no-deterministic", "--output"]
     succeed(*line, directory / "one")
     one = steps_of(directory / "one")
@@ -205,7 +205,7 @@ def test_gradients_in_bf16_on_the_way(directory):
     """Sums near those of floats and not the same, always the same for one number of processes, whatever goes when; one
     process sends nothing."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, *FEW, "--output"]
     succeed(*line, directory / "one")
     one, expected = steps_of(directory / "one"), results_of(directory / "one")
@@ -230,7 +230,7 @@ def test_gradients_in_bf16_on_the_way(directory):
 
 def test_a_failing_peer_ends_the_job(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet", "--output", directory / "run"]
     one_error(run_on(3, *line, env={**EACH, "HOST_NCCL_FAILS": "1"}), 5, "rank 1 ", "NCCL")
     shutil.rmtree(directory / "run")
@@ -243,7 +243,7 @@ def test_a_failing_peer_ends_the_job(directory):
 
 def test_a_peer_that_never_connects_ends_the_job(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet", "--output", directory / "run", "--comm-timeout", "2s"]
     for hosts in (1, 2):
         start = time.time()
@@ -255,7 +255,7 @@ def test_a_peer_that_never_connects_ends_the_job(directory):
 
 def test_a_stopped_process_is_named(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet", "--max-steps", 400, "--eval-every", 1000, "--output", directory / "run"]
     job = Job("-n", 3, ranks.BINARY, *line, "--comm-timeout", "2s", env=EACH)
     assert wait_for(lambda: lines_in(directory / "run/metrics.jsonl") >= 3, job), job.wait()
@@ -269,7 +269,7 @@ def test_a_stopped_process_is_named(directory):
 def test_one_that_fails_alone_ends_the_job(directory):
     """It says why, and waits for nobody: to end NCCL's communicator is for all processes together."""
     need_several_devices()
-    prepared(directory)
+    prepared()
     for number, call in enumerate(("cudaMalloc 30", "cudaMemcpyAsync 40")):
         out = directory / f"{number}"
         result = run_on(2, *LABELS, "--quiet", "--output", out, env={**EACH, "HOST_CUDA_FAILS": f"{call} 1"})
@@ -279,8 +279,8 @@ def test_one_that_fails_alone_ends_the_job(directory):
 
 def test_a_killed_process_ends_the_job(directory):
     need_several_devices()
-    prepared(directory)
+    prepared()
     a_killed_process_ends_the_job(directory / "run", EACH)
 
 
-main(globals())
+main(globals(), at_once=3)

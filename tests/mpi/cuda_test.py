@@ -6,8 +6,7 @@ With FINETUNE_DEVICE=cuda and without that module the processes share a GPU (scr
 import shutil
 from pathlib import Path
 
-import ranks
-from ranks import metrics_of, need_mpirun, one_error, results_of, run_on, same_results, succeed_on
+from ranks import Job, metrics_of, need_mpirun, one_error, results_of, same_results, succeed_on
 import harness
 from harness import main, need, succeed
 from cuda_jobs import ANSWERS, EVAL, LABELS, MODEL, NAMES, a_killed_process_ends_the_job, cut_back, prepared, same_on
@@ -17,31 +16,31 @@ SHARE = ((2, 1), (4, 1))  # processes of one host, which share a device
 
 
 def test_classification(directory):
-    prepared(directory)
+    prepared()
     line = [*LABELS, "--quiet"]
     same_on(directory, line, *SHARE, (5, 1, "--recompute"), (3, 2))
 
 
 def test_questions(directory):
-    prepared(directory)
+    prepared()
     same_on(directory, ANSWERS, *SHARE, (3, 2))
 
 
 def test_frozen_layers(directory):
     """The word embedding does not move."""
-    prepared(directory)
+    prepared()
     same_on(directory, [*LABELS, "--quiet", "--freeze", 1, "--class-weights", "balanced"], (3, 1), (2, 2))
 
 
 def test_bf16_and_other_shards(directory):
     """K is no power of two; auto is bf16."""
-    prepared(directory)
+    prepared()
     same_on(directory, [*LABELS, "--quiet", "--precision", "auto", "--virtual-shards", 3], (2, 1))
 
 
 def test_prediction_in_stages(directory):
     """Hidden states go between devices through memory of the host."""
-    prepared(directory)
+    prepared()
     rows = directory / "rows.csv"
     rows.write_text("".join(EVAL.read_text().splitlines(keepends=True)[:30]))
     line = ["predict", "--model", MODEL, "--input", rows, "--label-column", "category", "--all-probabilities",
@@ -55,14 +54,14 @@ def test_prediction_in_stages(directory):
 
 def test_the_best_model_is_exported(directory):
     """Weights that rank 0 reads again at the end reach all devices."""
-    prepared(directory)
+    prepared()
     one = same_on(directory, [*LABELS, "--quiet", "--lr", "3e-2", "--schedule", "constant", "--eval-every", 1,
                                "--best-metric", "eval_loss"], (4, 2))
     assert metrics_of(one)["best_step"] < 5, "the last step is the best: nothing was read again"
 
 
 def test_continued_at_another_number_of_processes(directory):
-    prepared(directory)
+    prepared()
     out = directory / "run"
     line = [*LABELS, "--quiet", "--save-every", 1, "--keep-checkpoints", 9, "--output", out]
     succeed(*line)
@@ -74,7 +73,7 @@ def test_continued_at_another_number_of_processes(directory):
 
 
 def test_a_checkpoint_does_not_depend_on_processes(directory):
-    prepared(directory)
+    prepared()
     contents = []
     for processes, hosts in ((1, 1), (4, 2)):
         out = directory / "run"
@@ -90,7 +89,7 @@ def test_a_checkpoint_does_not_depend_on_processes(directory):
 
 
 def test_predict_and_evaluate(directory):
-    prepared(directory)
+    prepared()
     succeed(*LABELS, "--quiet", "--output", directory / "run")
     model = ["--model", directory / "run", "--device", "cuda", "--precision", "fp32"]
     data = "".join(EVAL.read_text().splitlines(keepends=True)[:30])
@@ -109,17 +108,17 @@ def test_predict_and_evaluate(directory):
 
 
 def test_a_killed_process_ends_the_job(directory):
-    prepared(directory)
+    prepared()
     a_killed_process_ends_the_job(directory / "run")
 
 
 def test_no_gpu_is_told_once(directory):
     need_mpirun()
     need(*NAMES)
-    ranks.BINARY = CPU_BINARY
     if not Path("/dev/nvidiactl").exists():
-        one_error(run_on(3, *LABELS, "--output", directory / "run"), 5, "--device cuda")
+        job = Job("-n", 3, CPU_BINARY, *LABELS, "--output", directory / "run")
+        one_error(job.wait(), 5, "--device cuda")
         assert not (directory / "run").exists()
 
 
-main(globals())
+main(globals(), at_once=3)

@@ -214,4 +214,4 @@ def test_a_stopped_process_ends_the_job_in_time(directory):
         nothing_left(out)
 
 
-main(globals())
+main(globals(), at_once=3)

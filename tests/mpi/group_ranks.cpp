@@ -288,7 +288,7 @@ void pipeline(Communicator& run, const Fault& fault) {
   for (int micro = 0; micro < 5; ++micro) {
     if (rank == fault.victim && micro == 3) fail(run, fault);
     // Computes for long before it waits for the victim: those who wait for it have waited longer.
-    if (fault.where == "slow" && micro == 3 && rank == fault.victim + 1) ::usleep(5'000'000);
+    if (fault.where == "slow" && micro == 3 && rank == fault.victim + 1) ::usleep(3'000'000);
     if (rank > 0)
       links[size_t(rank) - 1]->receive(data.data(), data.size(),
                                        {"activations of micro-batch", micro});
@@ -304,7 +304,7 @@ void pipeline(Communicator& run, const Fault& fault) {
 }
 
 void wait_in_vain(Communicator& run, const Fault& fault) {
-  run.set_timeout(fault.where == "slow" ? 6 : 3);
+  run.set_timeout(fault.where == "slow" ? 4 : 3);
   run.note("forward pass", 17);
   if (fault.where == "links" || fault.where == "slow") return pipeline(run, fault);
   const Axes axes(run);

@@ -3,8 +3,9 @@
 test_group_ranks does the checks inside the processes. FINETUNE_HOSTS=2 makes two hosts of one machine.
 """
 import os
+from functools import partial
 
-from rank_programs import check_fault, launch, main, own_lines
+from rank_programs import check_fault, launch, main, own_lines, together
 
 RANKS = os.path.abspath(os.environ.get("FINETUNE_GROUP_RANKS", "build/tests/mpi/test_group_ranks"))
 DIED = (r"finetune: error: rank {} on \S+ \(pid \d+\) died in forward pass, step 17{}; the job ends")
@@ -43,7 +44,7 @@ def test_number_of_groups(_):
 
 
 def test_links(_):
-    for processes, hosts, turns in ((2, 1, 5000), (4, 1, 2000), (3, 2, 300), (4, 2, 1000)):
+    for processes, hosts, turns in ((2, 1, 1000), (4, 1, 600), (3, 2, 300), (4, 2, 300)):
         succeed(processes, "links", turns, hosts=hosts)
 
 
@@ -69,31 +70,33 @@ ELSEWHERE = (r"finetune: error: rank {} on \S+ has not come for {} s \(rank {} o
 
 def test_a_stage_stops(directory):
     stop_request = WISH.format(r"\d", r"\w+", r"\d")
-    for processes, victim, hosts in ((4, 0, 1), (4, 2, 1), (4, 3, 2), (6, 1, 2)):
-        fault(directory, processes, "stop", "links", victim, hosts=hosts, code=5,
-              line=ABSENT.format(victim, 3, "stopped", stop_request))
-    fault(directory, 3, "late", "links", 1, code=5, line=ABSENT.format(1, 3, "running", stop_request))
+    together(*[partial(fault, directory, processes, how, "links", victim, hosts=hosts, code=5,
+                       line=ABSENT.format(victim, 3, state, stop_request))
+               for processes, how, victim, hosts, state in (
+                   (4, "stop", 0, 1, "stopped"), (4, "stop", 2, 1, "stopped"), (4, "stop", 3, 2, "stopped"),
+                   (6, "stop", 1, 2, "stopped"), (3, "late", 1, 1, "running"))])
 
 
 def test_a_stage_stops_that_is_alone_on_its_host(directory):
-    for victim, other, what, micro in ((0, 1, "activations", 3), (2, 1, "gradients", 2), (3, 2, "gradients", 2)):
-        fault(directory, 4, "stop", "links", victim, hosts=4, code=5, within=15,
-              line=ELSEWHERE.format(victim, 3, other, what, micro))
+    together(*[partial(fault, directory, 4, "stop", "links", victim, hosts=4, code=5, within=15,
+                       line=ELSEWHERE.format(victim, 3, other, what, micro))
+               for victim, other, what, micro in (
+                   (0, 1, "activations", 3), (2, 1, "gradients", 2), (3, 2, "gradients", 2))])
 
 
 def test_a_stage_that_waits_is_not_to_blame(directory):
     """Those above it have waited for longer than it has."""
-    fault(directory, 4, "stop", "slow", 0, code=5, within=20,
-          line=ABSENT.format(0, 6, "stopped", WISH.format(1, "activations", 3)))
-    fault(directory, 3, "stop", "slow", 0, hosts=3, code=5, within=20,
-          line=ELSEWHERE.format(0, 6, 1, "activations", 3))
+    together(partial(fault, directory, 4, "stop", "slow", 0, code=5, within=20,
+                     line=ABSENT.format(0, 4, "stopped", WISH.format(1, "activations", 3))),
+             partial(fault, directory, 3, "stop", "slow", 0, hosts=3, code=5, within=20,
+                     line=ELSEWHERE.format(0, 4, 1, "activations", 3)))
 
 
 def test_a_member_of_a_group(directory):
     for victim, where, hosts in ((0, "tensor", 1), (6, "stages", 2)):
-        fault(directory, 8, "kill", where, victim, hosts=hosts, code=137, line=DIED.format(victim, ""))
-        fault(directory, 8, "stop", where, victim, hosts=hosts, code=5,
-              line=ABSENT.format(victim, 3, "stopped", ""), within=15)
+        together(partial(fault, directory, 8, "kill", where, victim, hosts=hosts, code=137, line=DIED.format(victim, "")),
+                 partial(fault, directory, 8, "stop", where, victim, hosts=hosts, code=5,
+                         line=ABSENT.format(victim, 3, "stopped", ""), within=15))
 
 
-main(globals())
+main(globals(), at_once=2)

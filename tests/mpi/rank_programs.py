@@ -1,4 +1,5 @@
 """Programs under mpirun that check themselves, and jobs that must end by a fault."""
+import itertools
 import os
 import re
 import shutil
@@ -8,12 +9,17 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
-from harness import BINARY, Result, Skip, main  # noqa: E402, F401
+from harness import BINARY, Result, Skip, main, together  # noqa: E402, F401
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 
 
-TOKEN = f"FINETUNE_TEST_RUN={os.getpid()}"  # in the environment of every process of ours
+TOKEN = "FINETUNE_TEST_RUN"  # in the environment of every process of a run of ours
+NUMBERS = itertools.count()
+
+
+def new_token():
+    return f"{os.getpid()}-{next(NUMBERS)}"
 
 
 def command(program, processes, *arguments, hosts=1, options=("--bind-to", "none")):
@@ -23,17 +29,16 @@ def command(program, processes, *arguments, hosts=1, options=("--bind-to", "none
             *map(str, arguments)]
 
 
-def environment(directory=None):
+def environment(token, directory=None):
     """Other runs on this machine leave their files elsewhere: all of this one's come to `directory`."""
-    name, value = TOKEN.split("=")
     places = {"TMPDIR": str(directory), "OMPI_MCA_btl_vader_backing_directory": str(directory)}
-    return {**os.environ, name: value, **(places if directory else {})}
+    return {**os.environ, TOKEN: token, **(places if directory else {})}
 
 
-def launch(program, processes, *arguments, directory=None, timeout=60, **how):
+def launch(program, processes, *arguments, directory=None, timeout=120, token=None, **how):
     start = time.time()
     done = subprocess.run(command(program, processes, *arguments, **how), capture_output=True, timeout=timeout,
-                          text=True, env=environment(directory))
+                          text=True, env=environment(token or new_token(), directory))
     result = Result(done.returncode, done.stdout, done.stderr)
     result.seconds = time.time() - start
     return result
@@ -43,13 +48,13 @@ def own_lines(result):
     return [line for line in result.err.splitlines() if line.startswith("finetune:")]
 
 
-def living():
-    """The processes of this test's runs, zombies apart, which wait for nobody but init."""
+def living(token):
+    """The processes of the run of this token, zombies apart, which wait for nobody but init."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            ours = TOKEN.encode() in (folder / "environ").read_bytes().split(b"\0")
+            ours = f"{TOKEN}={token}".encode() in (folder / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
         if ours and state not in "ZX":
@@ -57,11 +62,11 @@ def living():
     return found
 
 
-def check_nobody_is_left(seconds=3):
+def check_nobody_is_left(token, seconds=3):
     limit = time.time() + seconds
-    while living() and time.time() < limit:
+    while living(token) and time.time() < limit:
         time.sleep(0.05)
-    assert not living(), living()
+    assert not living(token), living(token)
 
 
 def files_in(directory):
@@ -70,12 +75,15 @@ def files_in(directory):
 
 def check_fault(directory, processes, *arguments, program, code, line, hosts=1, within=10):
     """The job ends soon with this code and exactly one line of ours, and leaves nothing."""
-    result = launch(program, processes, *arguments, hosts=hosts, directory=directory)
+    token = new_token()
+    directory = directory / token  # runs beside this one have their own
+    directory.mkdir()
+    result = launch(program, processes, *arguments, hosts=hosts, directory=directory, token=token)
     what = (processes, arguments, hosts)
     assert result.code == code, f"{what}: {result!r}"
     assert result.seconds < within, f"{what}: {result.seconds} s"
     lines = own_lines(result)
     assert len(lines) == 1 and re.fullmatch(line, lines[0]), f"{what}: {result!r}"
-    check_nobody_is_left()
+    check_nobody_is_left(token)
     assert not files_in(directory), files_in(directory)
     assert not list(Path("/dev/shm").glob("*finetune*"))

@@ -35,7 +35,7 @@ class Job:
     def ended(self):
         return self.process.poll() is not None
 
-    def wait(self, timeout=60, data=None):
+    def wait(self, timeout=120, data=None):
         try:
             out, err = self.process.communicate(input=data, timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -52,7 +52,7 @@ class Job:
         return Result(self.process.returncode, out.decode(), err.decode())
 
 
-def run_on(processes, *arguments, hosts=1, timeout=60, stdin=None, **options):
+def run_on(processes, *arguments, hosts=1, timeout=120, stdin=None, **options):
     job = Job("-n", processes, BINARY, *arguments, hosts=hosts,
               stdin=subprocess.PIPE if stdin is not None else None, **options)
     return job.wait(timeout, data=stdin.encode() if stdin is not None else None)

@@ -285,4 +285,4 @@ def test_predict_and_evaluate_questions(directory):
         assert (directory / "e4" / path.name).read_bytes() == path.read_bytes(), path
 
 
-main(globals())
+main(globals(), at_once=3)

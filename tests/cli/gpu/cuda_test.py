@@ -254,7 +254,7 @@ def test_offload(directory):
     """Inputs of layers wait on the host: the same bits, as much less memory as plan says, and a clear end where the host
     has too little or a copy fails."""
     prepared()
-    line = [*LABELS, "--device", "cuda", "--recompute", "--batch-size", 64, "--virtual-shards", 1, "--max-steps", 3]
+    line = [*LABELS, "--device", "cuda", "--recompute", "--batch-size", 32, "--virtual-shards", 1, "--max-steps", 2]
     bits, peaks = set(), []
     for precision in ("fp32", "bf16"):
         for offload in ([], ["--offload-activations=1"], ["--offload-activations"]):

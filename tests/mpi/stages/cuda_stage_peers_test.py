@@ -27,7 +27,7 @@ ROUTES = "what stages and tensor ranks exchange goes from GPU to GPU (NCCL)"
 
 
 def model_of(directory, source=MODEL, **changes):
-    prepared(directory)
+    prepared()
     need_several_devices()
     model = directory / "the-model"
     deeper_model(model, source, **changes)
@@ -191,4 +191,4 @@ def test_too_little_memory(directory):
         shutil.rmtree(directory / "run")
 
 
-main(globals())
+main(globals(), at_once=3)

@@ -25,7 +25,7 @@ def options_of(model, *more):
 
 
 def model_of(directory, source=MODEL, **changes):
-    prepared(directory)
+    prepared()
     model = directory / "the-model"
     if not model.exists():
         deeper_model(model, source, **changes)
@@ -130,4 +130,4 @@ def test_questions_on_tensor_ranks_in_bf16(directory):
     same_on(directory, line, (2, 1, None, "--tp", 2, "--recompute"), (4, 1, None, "--tp", 4))
 
 
-main(globals())
+main(globals(), at_once=3)

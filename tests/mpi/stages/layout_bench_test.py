@@ -7,12 +7,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ranks import need_mpirun, one_error, run_on, succeed_on
 from harness import fail, main, succeed
 
-LINE = ["bench", "layout", "--shape", "minilm", "--steps", 2, "--threads", 1]
+LINE = ["bench", "layout", "--steps", 2, "--threads", 1, "--shape"]
+TINY = (*LINE, "tiny")  # two layers of two heads
+SIX_LAYERS = (*LINE, "minilm")
 
 
-def measured(processes, *more, hosts=1):
+def measured(processes, *more, hosts=1, line=TINY):
     need_mpirun()
-    line = [*LINE, *more, "--json"]
+    line = [*line, *more, "--json"]
     result = succeed(*line) if processes == 1 else succeed_on(processes, *line, hosts=hosts)
     return json.loads(result.out)
 
@@ -28,23 +30,26 @@ def check_bytes(found):
 
 def test_counted_bytes_are_the_formula(_):
     small = ["--length", 16, "--batch-size", 8]
-    for processes, hosts, *more in (
-            (2, 1, "--virtual-shards", 4), (2, 2), (4, 2, "--task", "qa"),
-            (4, 1, "--pp", 2, "--recompute"), (4, 2, "--pp", 2, "--placement", "spread", "--pipeline-schedule", "gpipe"),
-            (4, 1, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute", "--task", "qa"),
-            (2, 1, "--tp", 2, "--recompute"), (4, 1, "--tp", 2, "--tensor-shards", 4, "--task", "qa", "--recompute"),
-            (4, 1, "--pp", 2, "--tp", 2, "--micro-batches", 2), (8, 2, "--pp", 2, "--tp", 2, "--recompute")):
-        found = measured(processes, *small, *more, hosts=hosts)
+    for processes, hosts, line, *more in (
+            (2, 1, TINY, "--virtual-shards", 4), (2, 2, TINY), (4, 2, TINY, "--task", "qa"),
+            (4, 1, SIX_LAYERS, "--pp", 2, "--recompute"),
+            (4, 2, TINY, "--pp", 2, "--placement", "spread", "--pipeline-schedule", "gpipe"),
+            (4, 1, SIX_LAYERS, "--pp", 2, "--pipeline-schedule", "interleaved", "--recompute", "--task", "qa"),
+            (2, 1, TINY, "--tp", 2, "--recompute"),
+            (4, 1, SIX_LAYERS, "--tp", 2, "--tensor-shards", 4, "--task", "qa", "--recompute"),
+            (4, 1, TINY, "--pp", 2, "--tp", 2, "--micro-batches", 2),
+            (8, 2, TINY, "--pp", 2, "--tp", 2, "--recompute")):
+        found = measured(processes, *small, *more, hosts=hosts, line=line)
         assert found["hosts"] == hosts and len(found["processes"]) == processes, found
         check_bytes(found)
 
 
 def test_memory_is_what_plan_forecasts(_):
     """Within a tenth, of all that is not the program; and less of it where the model is cut."""
-    whole = measured(1, "--batch-size", 16, "--precision", "fp32")
+    whole = measured(1, "--batch-size", 8, "--precision", "fp32", line=SIX_LAYERS)
     most = {"whole": whole["processes"][0]["measured_bytes"]}
     for processes, *more in ((2, "--pp", 2), (2, "--tp", 2), (2,)):
-        found = measured(processes, "--batch-size", 16, "--precision", "fp32", *more)
+        found = measured(processes, "--batch-size", 8, "--precision", "fp32", *more, line=SIX_LAYERS)
         for each in found["processes"]:
             assert abs(each["difference"]) < 0.1, (more, each)
         most[" ".join(map(str, more))] = max(each["measured_bytes"] for each in found["processes"])
@@ -54,7 +59,7 @@ def test_memory_is_what_plan_forecasts(_):
 
 def test_bubble(_):
     """With passes as long as they were it is near that of equal stages, and never nothing."""
-    found = measured(2, "--pp", 2, "--batch-size", 16, "--stages", "3,3", "--task", "qa")
+    found = measured(2, "--pp", 2, "--batch-size", 16, "--stages", "3,3", "--task", "qa", line=SIX_LAYERS)
     assert abs(found["formula_bubble"] - 1 / 9) < 1e-12 and 0.05 < found["recorded_bubble"] < 0.6, found
     # Shards without samples, or with fewer than micro-batches.
     for more in (["--batch-size", 1, "--virtual-shards", 4], ["--batch-size", 3, "--virtual-shards", 2, "--micro-batches", 3]):
@@ -63,7 +68,7 @@ def test_bubble(_):
 
 
 def test_text(_):
-    out = succeed_on(4, *LINE, "--batch-size", 8, "--length", 16, "--pp", 2, "--tp", 2).out
+    out = succeed_on(4, *TINY, "--batch-size", 8, "--length", 16, "--pp", 2, "--tp", 2).out
     assert "layout DPT, 1f1b: 4 processes = 1 replica x 2 stages x 2 tensor ranks" in out, out
     assert out.count("  equal\n") == 2 and "DIFFERENT" not in out and "bubble: " in out, out
 
@@ -85,12 +90,12 @@ def test_doctor_tells_who_is_where(_):
 
 def test_what_is_impossible(_):
     need_mpirun()
-    one_error(run_on(3, *LINE, "--pp", 2), 2, "3 processes", "--pp 2")
+    one_error(run_on(3, *TINY, "--pp", 2), 2, "3 processes", "--pp 2")
     for more, words in ((["--pp", 2], ["1 process", "--pp 2"]), (["--length", 600], ["600", "512"]),
                         (["--steps", 0], ["--steps"]), (["--batch-size", 0], ["--batch-size 0"]),
-                        (["--tensor-shards", 5], ["--tensor-shards 5"]), (["--shape", "huge"], ["'huge'"]),
-                        (["--chunks", 2], ["--chunks 2"])):
-        fail(2, *LINE, *more, words=words)
+                        (["--tensor-shards", 5], ["--tensor-shards 5"]), (["--chunks", 2], ["--chunks 2"])):
+        fail(2, *TINY, *more, words=words)
+    fail(2, *LINE, "huge", words=["'huge'"])
 
 
-main(globals())
+main(globals(), at_once=2)

@@ -198,4 +198,4 @@ def test_what_is_impossible(directory):
         assert not out.exists(), more
 
 
-main(globals())
+main(globals(), at_once=3)

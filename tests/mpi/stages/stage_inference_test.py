@@ -189,4 +189,4 @@ def test_a_killed_stage_ends_the_job(directory):
 
 
 if __name__ == "__main__":
-    main(globals())
+    main(globals(), at_once=3)

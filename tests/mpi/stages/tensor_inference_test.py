@@ -144,4 +144,4 @@ def test_a_lost_tensor_rank_ends_the_job(directory):
         writer.join(timeout=10)
 
 
-main(globals())
+main(globals(), at_once=3)

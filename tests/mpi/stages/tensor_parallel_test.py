@@ -178,4 +178,4 @@ def test_processors_that_differ(directory):
     assert result.code == 0, result
 
 
-main(globals())
+main(globals(), at_once=3)

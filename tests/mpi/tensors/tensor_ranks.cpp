@@ -27,7 +27,7 @@ using namespace finetune;
 constexpr int64_t kLayers = 4, kShards = 4;  // tensor shards
 constexpr Arena kArenas[] = {Arena::weights, Arena::m, Arena::v};
 
-void require(bool condition, const std::string& what) {
+void require(bool condition, std::string_view what) {
   if (!condition) throw internal_error("not so: ", what);
 }
 

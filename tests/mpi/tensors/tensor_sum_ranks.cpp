@@ -20,7 +20,7 @@ using test::Arena;
 
 constexpr int64_t kMost = 3000;  // floats of a partial
 
-void require(bool condition, const std::string& what) {
+void require(bool condition, std::string_view what) {
   if (!condition) throw internal_error("not so: ", what);
 }
 

@@ -37,4 +37,4 @@ def test_hosts_whose_shards_are_no_subtree(_):
         check(processes, shards, hosts)
 
 
-main(globals())
+main(globals(), at_once=3)

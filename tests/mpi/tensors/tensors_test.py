@@ -72,4 +72,4 @@ def test_what_fails_on_one_process_ends_all(directory):
     check_fault(directory, 2, "overlap", 2, 1, who + missing)
 
 
-main(globals())
+main(globals(), at_once=3)

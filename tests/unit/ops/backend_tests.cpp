@@ -305,7 +305,7 @@ TEST_CASE("results do not depend on the number of threads") {
       INFO(original.op, " ", original.shape);
       const OpCase c = with_kept_values(original, *reference);
       Outcome first;
-      for (int count : {1, 2, 3, 8, 16}) {
+      for (int count : {1, 3, 16}) {
         set_threads(count);
         const Outcome outcome = outcome_of(c, backend);
         if (count == 1) first = outcome;

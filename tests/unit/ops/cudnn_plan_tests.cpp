@@ -70,13 +70,15 @@ TEST_CASE("cuDNN has deterministic plans for packed attention with dropout on an
   if (!have_cudnn()) return;
   struct Model {
     int64_t sequences, length, heads, head_size;
+    bool training_alone = false;  // other numbers of a head size that has all four plans: seconds
   };
-  const Model models[] = {{32, 384, 12, 64}, {64, 512, 12, 64}, {8, 256, 16, 64},
-                          {32, 384, 12, 32}, {8, 384, 2, 128},  {8, 256, 4, 24},
-                          {10, 256, 12, 64}, {40, 384, 12, 64}};
+  const Model models[] = {{32, 384, 12, 64},       {64, 512, 12, 64, true}, {8, 256, 16, 64, true},
+                          {32, 384, 12, 32},       {8, 384, 2, 128},        {8, 256, 4, 24},
+                          {10, 256, 12, 64, true}, {40, 384, 12, 64, true}};
   for (const Model& m : models) {
     for (uint32_t threshold : {0u, 6554u}) {
       for (bool backward : {false, true}) {
+        if (m.training_alone && (threshold == 0 || !backward)) continue;
         INFO(m.sequences, " sequences of up to ", m.length, ", ", m.heads, " heads of ",
              m.head_size, std::string(threshold ? ", dropout" : ""),
              std::string(backward ? ", backward" : ""));
