@@ -4,6 +4,7 @@ Device memory is reached through the module alone, anything else is a fault ther
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -11,6 +12,7 @@ import harness  # noqa: E402
 
 CPU_BINARY = harness.BINARY
 HOST_MODULE = os.environ.get("FINETUNE_HOST_CUDA_MODULE")
+COPYING = threading.Lock()  # tests of a file may run at once
 
 
 def counts_of(report):
@@ -29,12 +31,13 @@ def program_with_module():
         raise harness.Skip("FINETUNE_HOST_CUDA_MODULE is not set")
     place = Path(module).parent / "program-with-cuda-on-host"
     place.mkdir(exist_ok=True)
-    for source, name in ((CPU_BINARY, "finetune"), (module, "finetune_cuda.so")):
-        target = place / name
-        if not target.exists() or target.stat().st_mtime_ns < Path(source).stat().st_mtime_ns:
-            copy = place / f"{name}-{os.getpid()}"  # another test may run what is there
-            shutil.copy2(source, copy)
-            copy.replace(target)
+    with COPYING:
+        for source, name in ((CPU_BINARY, "finetune"), (module, "finetune_cuda.so")):
+            target = place / name
+            if not target.exists() or target.stat().st_mtime_ns < Path(source).stat().st_mtime_ns:
+                copy = place / f"{name}-{os.getpid()}"  # another test may run what is there
+                shutil.copy2(source, copy)
+                copy.replace(target)
     os.environ["HOST_CUDA_PROTECT"] = "1"
     harness.BINARY = str(place / "finetune")
     return harness.BINARY
