@@ -1,0 +1,179 @@
+"""One command and one fault: what was there before, what is there now, and what comes when it is done again."""
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+
+from contents import APPENDED, contents, printed, temporaries
+from faults import Fault, Wrong, calls_in
+from harness import run
+
+CODES = (0, 3, 4, 5)  # of a system that fails; whatever the usage says is right
+LONGEST = 1000  # bytes of an error's line
+SECONDS = 60
+REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device", "ENOMEM": "Cannot allocate memory",
+           "EMFILE": "Too many open files"}
+
+
+class Undisturbed:
+    """A command without faults: what it leaves, and how many calls it makes."""
+
+    def __init__(self, root, command):
+        command.setup(root)
+        self.root, self.command = root, command
+        self.inputs = contents(root, self.input_names())
+        here = self.new_directory("undisturbed")
+        self.earlier = contents(here, command.outputs)
+        self.clean = self.run(here)
+        assert self.clean.code == 0, self.clean
+        self.expected = contents(here, command.outputs)
+        assert self.expected and self.expected != self.earlier and not temporaries(here)
+        self.counts = {}
+
+    def input_names(self):
+        return [path.name for path in self.root.iterdir() if not path.name.startswith("run-") and path.name != "tmp"]
+
+    def new_directory(self, what):
+        """Of a name that is as long as any other's: the options in a checkpoint have it."""
+        name = f"{self.command.name} {what}"
+        here = self.root / f"run-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+        here.mkdir()
+        self.command.before(here)
+        return here
+
+    def run(self, here, fault=None, more=()):
+        env = {"TMPDIR": str(self.root / "tmp"), **(fault.environment(f"{here}.calls") if fault else {})}
+        return run(*self.command.line, *more, cwd=here, env=env, timeout=SECONDS)
+
+    def count(self, calls):
+        """How many calls of these families it makes below the root."""
+        if calls not in self.counts:
+            here = self.new_directory("count " + calls)
+            result = self.run(here, Fault(calls, f"{self.root}/"))
+            assert result.code == 0, result
+            self.counts[calls] = len(calls_in(f"{here}.calls"))
+        return self.counts[calls]
+
+    def examine(self, fault):
+        """How the command ended; Wrong if it left what it should not."""
+        here = self.new_directory(str(fault))
+        try:
+            result = self.run(here, fault)
+        except subprocess.TimeoutExpired:
+            raise Wrong("hang", f"no end after {SECONDS} s") from None
+        failed = [call for call in calls_in(f"{here}.calls") if call.fault]
+        ending = self.ending(result, fault)
+        found = contents_or_wrong(here, self.command.outputs)
+        if result.code == 0:
+            self.is_as_expected(here, found, result)
+        else:
+            self.is_old_or_new(found)
+        if result.code > 0:
+            told_clearly(result, failed[0])
+        if result.code >= 0 and fault.times and "unlink" not in failed_families(failed):
+            left = temporaries(here)
+            if left:
+                raise Wrong("temporary file", f"{left}")
+        if result.code != 0 or temporaries(here):
+            self.do_again(here)
+        shutil.rmtree(here)
+        return ending if failed else "not reached"
+
+    def ending(self, result, fault):
+        if result.code == -signal.SIGKILL and fault.kind in ("kill", "torn"):
+            return "killed"
+        if result.code not in CODES:
+            raise Wrong("exit code", f"{result!r}")
+        return f"exit {result.code}"
+
+    def is_as_expected(self, here, found, result):
+        other = differences(found, self.expected)
+        told = [line for line in result.err.splitlines() if line not in self.clean.err.splitlines()]
+        unclear = [line for line in told if not line.startswith("finetune: warning: ") and not line.startswith("warning: ")]
+        if unclear:
+            raise Wrong("unclear message", f"exit 0: {unclear}")
+        if other - {name for name in other if any(name in line for line in told)}:
+            raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {told}")
+        if printed(result.out) != printed(self.clean.out):
+            raise Wrong("silent difference", f"exit 0, printed {result.out}")
+
+    def is_old_or_new(self, found):
+        """Each file is that of the earlier command or of this one; a directory is all of one of them."""
+        bad = [name for name, value in found.items()
+               if value not in (self.expected.get(name), self.earlier.get(name)) and not self.is_beginning(name, value)]
+        gone = [name for name in self.earlier if name not in found and name not in self.may_go]
+        if bad or gone:
+            raise Wrong("damaged file", f"neither old nor new: {bad}; gone: {gone}")
+        for top in {name.rsplit("/", 1)[0] for name in found if name.startswith(("out/", "run/model/"))}:
+            here, new, old = (of_directory(all_of, top) for all_of in (found, self.expected, self.earlier))
+            if here not in (new, old):
+                raise Wrong("damaged file", f"{top} is partly old and partly new")
+
+    # What a run that goes on writes anew.
+    may_go = ("run/metrics.csv", "run/evaluations.csv")
+
+    def is_beginning(self, name, value):
+        if os.path.basename(name) not in APPENDED:
+            return False
+        if name.endswith("log.txt"):
+            return True
+        return value == self.expected.get(name, ())[:len(value)]
+
+    def do_again(self, here):
+        again = self.run(here, more=self.command.again)
+        if again.code != 0:
+            raise Wrong("cannot go on", f"{again!r}")
+        found = contents_or_wrong(here, self.command.outputs)
+        other = {name for name in differences(found, self.expected) if not name.endswith("log.txt")}
+        if other or temporaries(here):
+            raise Wrong("cannot go on", f"other: {sorted(other)}; left: {temporaries(here)}")
+
+    def inputs_are_as_before(self):
+        other = differences(contents(self.root, self.input_names()), self.inputs)
+        assert not other, f"inputs have changed: {other}"
+        left = list((self.root / "tmp").iterdir())
+        assert not left, left
+
+
+def contents_or_wrong(here, outputs):
+    try:
+        return contents(here, outputs)
+    except (AssertionError, ValueError, KeyError) as error:
+        raise Wrong("damaged file", f"{error}") from None
+
+
+def differences(found, expected):
+    return {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)}
+
+
+def of_directory(found, top):
+    return {name: value for name, value in found.items() if name.startswith(top + "/")}
+
+
+def failed_families(calls):
+    return {"unlink" if call.function.startswith(("unlink", "remove", "rmdir")) else call.function for call in calls}
+
+
+def told_clearly(result, call):
+    """One line that names the file, or its directory, and the system's reason."""
+    lines = result.err.splitlines()
+    problem = ""
+    if len(lines) != 1 or not lines[0].startswith("finetune: error: "):
+        problem = "not one line"
+    elif len(lines[0].encode()) > LONGEST or ".tmp." in lines[0]:
+        problem = "too long, or of a temporary file"
+    elif result.out:
+        problem = f"printed {result.out}"
+    elif "(deleted)" not in call.path and not names(lines[0], call.path):
+        problem = f"names no part of {call.path}"
+    elif call.function.startswith(("write", "pwrite", "close", "fsync", "rename", "mkdir", "ftruncate")) and \
+            REASONS.get(call.fault, "") not in lines[0]:
+        problem = f"without the reason, {call.fault}"
+    if problem:
+        raise Wrong("unclear message", f"{problem}: {call.function} {call.path}: {result!r}")
+
+
+def names(line, path):
+    parts = [part.split(".tmp.")[0] for part in path.split("/")]
+    return any(part in line for part in parts[-2:])
