@@ -14,17 +14,24 @@ class Command:
     line: tuple
     outputs: tuple  # files and directories there
     again: tuple = ()  # what is added to do it again
+    removes: str = ""  # files of its own that it removes in its end
     before: Callable = field(default=lambda here: None)  # makes what an earlier command has left in its directory
     setup: Callable = field(default=lambda root: None)  # makes inputs of its own
 
 
-RUN = ("train", "--model", "../model", "--train", "../train.csv", "--eval", "../eval.csv", "--output", "run", *TRAIN)
+def train(steps, *more, data="../train.csv", evaluation="../eval.csv"):
+    """Steps of half of the rows, a checkpoint after each two."""
+    return ("train", "--model", "../model", "--train", data, "--eval", evaluation, "--output", "run", "--max-steps",
+            steps, "--save-every", 2, *TRAIN, *more)
+
+
+TWO_CHECKPOINTS = train(4, "--keep-checkpoints", 9)
 
 
 def stopped_run(here):
     """Killed when the second checkpoint begins."""
     fault = Fault("write", f"{here}/run/checkpoints/step-00000004", "kill", nth=1)
-    killed = run(*RUN, cwd=here, env=fault.environment(here / "calls"))
+    killed = run(*TWO_CHECKPOINTS, cwd=here, env=fault.environment(here / "calls"))
     assert killed.code < 0, killed
     (here / "calls").unlink()
     temporary, = (here / "run/checkpoints").glob("*.tmp.*")
@@ -50,13 +57,13 @@ def convert_from(name):
 
 
 COMMANDS = {command.name: command for command in (
-    Command("train", RUN, ("run",), again=("--resume",)),
-    Command("resume", (*RUN, "--resume"), ("run",), before=stopped_run),
-    Command("train questions", ("train", "--model", "../model", "--train", "../questions.json", "--eval",
-                                "../questions.json", "--output", "run", *TRAIN, "--tensorboard"), ("run",),
-            again=("--resume",)),
+    Command("train", train(2, "--keep-checkpoints", 9), ("run",), again=("--resume",)),
+    Command("resume", (*TWO_CHECKPOINTS, "--resume"), ("run",), before=stopped_run),
+    # Its checkpoints go in the end.
+    Command("train questions", train(2, "--tensorboard", data="../questions.json", evaluation="../questions.json"),
+            ("run",), again=("--resume",), removes="run/checkpoints/step-"),
     Command("evaluate", ("evaluate", "--model", "../trained", "--data", "../eval.csv", "--output", "out", "--overwrite",
-                         "--quiet"), ("out",), before=earlier_evaluation),
+                         "--no-progress"), ("out",), before=earlier_evaluation),
     Command("evaluate questions", ("evaluate", "--model", "../answering", "--data", "../questions.json", "--output",
                                    "out", "--quiet"), ("out",), again=("--overwrite",)),
     Command("predict", ("predict", "--model", "../trained", "--input", "../eval.csv", "--output", "out.csv",

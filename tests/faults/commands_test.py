@@ -10,12 +10,14 @@ from harness import main, need
 from tiny import prepare
 from walk import Undisturbed
 
+# Between two of these the disk stays as it is: a kill there is one before the second.
+CHANGES = "open,write,close,sync,rename,truncate,mkdir,unlink"
 # Calls, how they fail, and how many of a sample.
 WALKS = (("write", "EIO", 1, 5), ("write,truncate,mkdir", "ENOSPC", 0, 4), ("write", "short", 1, 2),
          ("write", "torn", 1, 2), ("read", "EIO", 1, 4), ("read", "short", 1, 2), ("open", "EIO", 1, 5),
          ("open", "EMFILE", 1, 2), ("close", "EIO", 1, 3), ("sync", "EIO", 1, 3), ("rename", "EIO", 1, 2),
          ("rename", "ENOSPC", 1, 2), ("mmap", "ENOMEM", 1, 2), ("truncate", "ENOSPC", 1, 2), ("truncate", "EIO", 1, 2),
-         ("mkdir", "ENOSPC", 1, 2), ("unlink", "EIO", 1, 2), ("all", "EIO", 0, 3), ("all", "kill", 1, 5))
+         ("mkdir", "ENOSPC", 1, 2), ("unlink", "EIO", 1, 2), (CHANGES, "EIO", 0, 3), (CHANGES, "kill", 1, 5))
 
 
 def walk_over(directory, *names, share=1.0):

@@ -2,22 +2,48 @@
 import csv
 import io
 import json
+import struct
+import sys
+from pathlib import Path
 
 from checkpoint_content import checkpoint_content
+from faults import Wrong
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli/experiments"))
+from event_files import events  # noqa: E402
 
 TIMES = ("_per_second", "runtime", "memory_mb", "startup_seconds")
 APPENDED = ("log.txt", "metrics.jsonl", "metrics.csv", "evaluations.csv")  # a line at a time, while a run goes on
+EVENTS = "run/events.out.tfevents"
 
 
 def contents(here, outputs):
-    """Of each file of these files and directories its content, by its path from `here`."""
+    """Of each file of these files and directories its content, by its path from `here`. Wrong: it is damaged."""
     found = {}
     for output in outputs:
         top = here / output
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
-            if path.is_file() and ".tmp." not in str(path.relative_to(here)):
-                found[str(path.relative_to(here))] = content(path, here)
+            name = str(path.relative_to(here))
+            if not path.is_file() or ".tmp." in name:
+                continue
+            try:
+                if ".tfevents." in name:  # a run that goes on begins a new one
+                    found.setdefault(EVENTS, {}).update(curves(path))
+                else:
+                    found[name] = content(path, here)
+            except (AssertionError, ValueError, KeyError, struct.error) as error:
+                raise Wrong("damaged file", f"{name}: {error}") from None
     return found
+
+
+def curves(path):
+    """Numbers by step; of the last record, which may be cut where the process was, nothing."""
+    try:
+        for _, step, what in events(path):
+            if isinstance(what, dict):
+                yield from (((step, tag), value) for tag, value in what.items() if not tag.endswith(TIMES))
+    except (struct.error, AssertionError, IndexError):
+        return
 
 
 def temporaries(here):
@@ -51,13 +77,13 @@ def appended(name, text):
 
 
 def without_times(line):
-    """Of the log: the time before it, and what follows rates and times."""
-    line = line.split(" ", 1)[1]
-    if line.startswith("step "):
-        return line.split("  ")[:3]
-    return line.split()[0] if line.split()[0].endswith(TIMES) else line
+    """Of the log: no time before it, nothing of what tells rates and times."""
+    words = line.split()[1:]
+    if words[0] == "step":  # up to the loss
+        return tuple(words[:6])
+    return words[0] if words[0].endswith(TIMES) else tuple(words)
 
 
 def printed(text):
     """Standard output's metrics."""
-    return [line for line in text.splitlines() if not line.split()[0].endswith(TIMES)]
+    return [line.split() for line in text.splitlines() if not line.split()[0].endswith(TIMES)]

@@ -100,5 +100,5 @@ def walk(examine, faults, command=""):
             out.write(json.dumps({"command": command, "calls": faults[0].calls, "error": faults[0].name(),
                                   "endings": counts}) + "\n")
     wrong = [message for _, message in endings if message]
-    assert not wrong, f"{len(wrong)} of {len(faults)} end wrongly:\n" + "\n".join(wrong[:20])
+    assert not wrong, f"{len(wrong)} of {len(faults)} end wrongly:\n" + "\n".join(wrong if WHOLE else wrong[:20])
     return names

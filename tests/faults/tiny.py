@@ -11,8 +11,7 @@ from harness import SHARED, succeed
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] paid cash card rent tram tea who what".split()
 CONFIG = {"model_type": "bert", "max_position_embeddings": 24, "type_vocab_size": 2, "hidden_act": "gelu",
           "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-TRAIN = ("--max-steps", "4", "--save-every", "2", "--keep-checkpoints", "9", "--batch-size", "4", "--lr", "1e-2",
-         "--threads", "1", "--quiet")
+TRAIN = ("--batch-size", "4", "--lr", "1e-2", "--threads", "1", "--quiet")
 
 
 def tiny_model(directory, source):
@@ -48,7 +47,7 @@ def prepare(root):
     (root / "tmp").mkdir()
     for name, data in (("trained", "train.csv"), ("answering", "questions.json")):
         run = root / f"run-of-{name}"
-        succeed("train", "--model", root / "model", "--train", root / data, "--output", run, *TRAIN, "--max-steps", 1)
+        succeed("train", "--model", root / "model", "--train", root / data, "--output", run, "--max-steps", 1, *TRAIN)
         (run / "model").rename(root / name)
         shutil.rmtree(run)
 

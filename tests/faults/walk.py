@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 
-from contents import APPENDED, contents, printed, temporaries
+from contents import APPENDED, EVENTS, contents, printed, temporaries
 from faults import Fault, Wrong, calls_in
 from harness import run
 
@@ -14,6 +14,7 @@ LONGEST = 1000  # bytes of an error's line
 SECONDS = 60
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device", "ENOMEM": "Cannot allocate memory",
            "EMFILE": "Too many open files"}
+TOLD = ("write", "pwrite", "close", "fsync", "rename", "mkdir", "ftruncate")  # whose reason is in the message
 
 
 class Undisturbed:
@@ -30,6 +31,14 @@ class Undisturbed:
         self.expected = contents(here, command.outputs)
         assert self.expected and self.expected != self.earlier and not temporaries(here)
         self.counts = {}
+        self.on_the_way = self.before_end() if command.removes else {}
+
+    def before_end(self):
+        """Files that it removes in its end."""
+        here = self.new_directory("before its end")
+        killed = self.run(here, Fault("unlink", f"{here}/{self.command.removes}", "kill", nth=1))
+        assert killed.code == -signal.SIGKILL, killed
+        return {name: value for name, value in contents(here, self.command.outputs).items() if name not in self.expected}
 
     def input_names(self):
         return [path.name for path in self.root.iterdir() if not path.name.startswith("run-") and path.name != "tmp"]
@@ -64,17 +73,16 @@ class Undisturbed:
             raise Wrong("hang", f"no end after {SECONDS} s") from None
         failed = [call for call in calls_in(f"{here}.calls") if call.fault]
         ending = self.ending(result, fault)
-        found = contents_or_wrong(here, self.command.outputs)
+        found = contents(here, self.command.outputs)
         if result.code == 0:
             self.is_as_expected(here, found, result)
         else:
             self.is_old_or_new(found)
         if result.code > 0:
-            told_clearly(result, failed[0])
-        if result.code >= 0 and fault.times and "unlink" not in failed_families(failed):
-            left = temporaries(here)
-            if left:
-                raise Wrong("temporary file", f"{left}")
+            told_clearly(result, failed, self.clean)
+        left = temporaries(here)
+        if left and result.code >= 0 and not may_leave(fault, left, result):
+            raise Wrong("temporary file", f"exit {result.code}: {failed[0]}: {left}")
         if result.code != 0 or temporaries(here):
             self.do_again(here)
         shutil.rmtree(here)
@@ -89,19 +97,19 @@ class Undisturbed:
 
     def is_as_expected(self, here, found, result):
         other = differences(found, self.expected)
-        told = [line for line in result.err.splitlines() if line not in self.clean.err.splitlines()]
-        unclear = [line for line in told if not line.startswith("finetune: warning: ") and not line.startswith("warning: ")]
-        if unclear:
-            raise Wrong("unclear message", f"exit 0: {unclear}")
-        if other - {name for name in other if any(name in line for line in told)}:
-            raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {told}")
+        if other:
+            raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {result.err}")
+        told = [line for line in result.err.splitlines() if not line.startswith("warning: ")]
+        if "finetune: error" in result.err or (told and not self.clean.err):
+            raise Wrong("unclear message", f"exit 0: {result!r}")
         if printed(result.out) != printed(self.clean.out):
             raise Wrong("silent difference", f"exit 0, printed {result.out}")
 
     def is_old_or_new(self, found):
         """Each file is that of the earlier command or of this one; a directory is all of one of them."""
+        right = (self.expected, self.earlier, self.on_the_way)
         bad = [name for name, value in found.items()
-               if value not in (self.expected.get(name), self.earlier.get(name)) and not self.is_beginning(name, value)]
+               if value not in [of.get(name) for of in right] and not self.is_beginning(name, value)]
         gone = [name for name in self.earlier if name not in found and name not in self.may_go]
         if bad or gone:
             raise Wrong("damaged file", f"neither old nor new: {bad}; gone: {gone}")
@@ -114,6 +122,8 @@ class Undisturbed:
     may_go = ("run/metrics.csv", "run/evaluations.csv")
 
     def is_beginning(self, name, value):
+        if name == EVENTS:
+            return value.items() <= self.expected.get(name, {}).items()
         if os.path.basename(name) not in APPENDED:
             return False
         if name.endswith("log.txt"):
@@ -124,7 +134,7 @@ class Undisturbed:
         again = self.run(here, more=self.command.again)
         if again.code != 0:
             raise Wrong("cannot go on", f"{again!r}")
-        found = contents_or_wrong(here, self.command.outputs)
+        found = contents(here, self.command.outputs)
         other = {name for name in differences(found, self.expected) if not name.endswith("log.txt")}
         if other or temporaries(here):
             raise Wrong("cannot go on", f"other: {sorted(other)}; left: {temporaries(here)}")
@@ -136,13 +146,6 @@ class Undisturbed:
         assert not left, left
 
 
-def contents_or_wrong(here, outputs):
-    try:
-        return contents(here, outputs)
-    except (AssertionError, ValueError, KeyError) as error:
-        raise Wrong("damaged file", f"{error}") from None
-
-
 def differences(found, expected):
     return {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)}
 
@@ -151,13 +154,19 @@ def of_directory(found, top):
     return {name: value for name, value in found.items() if name.startswith(top + "/")}
 
 
-def failed_families(calls):
-    return {"unlink" if call.function.startswith(("unlink", "remove", "rmdir")) else call.function for call in calls}
+def may_leave(fault, left, result):
+    """What cannot be removed since that fails, too; a command that ends well says so."""
+    if result.code != 0:
+        return fault.times == 0
+    return all(any(name.split("/")[-1] in line for line in result.err.splitlines()) for name in left)
 
 
-def told_clearly(result, call):
-    """One line that names the file, or its directory, and the system's reason."""
+def told_clearly(result, calls, clean):
+    """One line after the log's, that names the file, or its directory, and the system's reason."""
     lines = result.err.splitlines()
+    if clean.err:
+        lines = lines[-1:] if result.err.count("finetune: ") == 1 else lines
+    call = calls[0]
     problem = ""
     if len(lines) != 1 or not lines[0].startswith("finetune: error: "):
         problem = "not one line"
@@ -165,15 +174,15 @@ def told_clearly(result, call):
         problem = "too long, or of a temporary file"
     elif result.out:
         problem = f"printed {result.out}"
-    elif "(deleted)" not in call.path and not names(lines[0], call.path):
-        problem = f"names no part of {call.path}"
-    elif call.function.startswith(("write", "pwrite", "close", "fsync", "rename", "mkdir", "ftruncate")) and \
-            REASONS.get(call.fault, "") not in lines[0]:
+    elif not any(names(lines[0], call.path) for call in calls):
+        problem = "names no part of the path"
+    elif call.function.startswith(TOLD) and REASONS.get(call.fault, "") not in lines[0]:
         problem = f"without the reason, {call.fault}"
     if problem:
         raise Wrong("unclear message", f"{problem}: {call.function} {call.path}: {result!r}")
 
 
 def names(line, path):
+    """Or the path is that of a nameless file."""
     parts = [part.split(".tmp.")[0] for part in path.split("/")]
-    return any(part in line for part in parts[-2:])
+    return any(part in line for part in parts[-2:]) or path.endswith(" (deleted)")
