@@ -16,6 +16,13 @@ MODULE = os.path.abspath(os.environ.get("FINETUNE_FAIL_CALL", "build/tests/fault
 WHOLE = os.environ.get("FINETUNE_FAULTS") == "all"
 
 
+FAMILIES = {"open": ("open", "creat", "fopen", "memfd_create"), "read": ("read", "pread", "fread"),
+            "write": ("write", "pwrite", "fflush", "sendfile", "copy_file_range"), "close": ("close", "fclose"),
+            "sync": ("fsync", "fdatasync"), "rename": ("rename",), "mmap": ("mmap",),
+            "truncate": ("ftruncate", "truncate", "fallocate", "posix_fallocate"), "mkdir": ("mkdir",),
+            "unlink": ("unlink", "rmdir", "remove")}
+
+
 class Wrong(Exception):
     """How a command with a fault did not end as it should: one of a few kinds, and the details."""
 
@@ -58,6 +65,9 @@ class Call:
     function: str
     path: str
     fault: str  # what was done to it; empty: nothing
+
+    def family(self):
+        return next(name for name, functions in FAMILIES.items() if self.function.startswith(functions))
 
 
 def calls_in(report):

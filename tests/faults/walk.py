@@ -30,7 +30,7 @@ class Undisturbed:
         assert self.clean.code == 0, self.clean
         self.expected = contents(here, command.outputs)
         assert self.expected and self.expected != self.earlier and not temporaries(here)
-        self.counts = {}
+        self.calls = self.count_calls()
         self.on_the_way = self.before_end() if command.removes else {}
 
     def before_end(self):
@@ -55,14 +55,15 @@ class Undisturbed:
         env = {"TMPDIR": str(self.root / "tmp"), **(fault.environment(f"{here}.calls") if fault else {})}
         return run(*self.command.line, *more, cwd=here, env=env, timeout=SECONDS)
 
-    def count(self, calls):
-        """How many calls of these families it makes below the root."""
-        if calls not in self.counts:
-            here = self.new_directory("count " + calls)
-            result = self.run(here, Fault(calls, f"{self.root}/"))
-            assert result.code == 0, result
-            self.counts[calls] = len(calls_in(f"{here}.calls"))
-        return self.counts[calls]
+    def count_calls(self):
+        """The calls that it makes below the root."""
+        here = self.new_directory("count")
+        result = self.run(here, Fault("all", f"{self.root}/"))
+        assert result.code == 0, result
+        return calls_in(f"{here}.calls")
+
+    def count(self, families, path=""):
+        return sum(call.family() in families.split(",") and path in call.path for call in self.calls)
 
     def examine(self, fault):
         """How the command ended; Wrong if it left what it should not."""
