@@ -11,7 +11,7 @@ from contents import contents
 from faults import Fault, Wrong, calls_in, each, need_module, walk
 from harness import GOLDEN, facts_of, fail, main, need
 from tiny import prepare
-from walk import Undisturbed, differences, told_clearly
+from walk import Undisturbed, differences
 
 PATH = "/run/checkpoints/step-"
 
@@ -41,7 +41,7 @@ class Checkpoints(Undisturbed):
             if facts_of(here / "run")["weights_sha256"] != self.weights:
                 raise Wrong("silent difference", "other weights")
         else:
-            told_clearly(result, failed, self.clean)
+            self.is_told(result, failed, fault)
             if "step-00000004" in failed[0].path and not (here / "run/checkpoints/step-00000002.h5").exists():
                 raise Wrong("damaged file", "the checkpoint before is gone")
             self.do_again(here)

@@ -7,6 +7,10 @@ from harness import run, succeed
 from tiny import TRAIN, copy_format
 
 
+# Between two of these the disk stays as it is: a kill there is one before the second.
+CHANGES = "open,write,close,sync,rename,truncate,mkdir,unlink"
+
+
 @dataclass(frozen=True)
 class Command:
     """Run in a directory of its own beside the inputs."""

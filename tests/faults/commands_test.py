@@ -2,14 +2,12 @@
 
 What is left is compared with it file by file, and the command is done again. A sample; scripts/faults.sh takes all.
 """
-from commands import COMMANDS
+from commands import CHANGES, COMMANDS
 from faults import Fault, each, need_module, walk
 from harness import main, need
 from tiny import prepare
 from walk import Undisturbed
 
-# Between two of these the disk stays as it is: a kill there is one before the second.
-CHANGES = "open,write,close,sync,rename,truncate,mkdir,unlink"
 # Calls, how they fail, and how many of a sample.
 WALKS = (("write", "EIO", 1, 5), ("write,truncate,mkdir", "ENOSPC", 0, 4), ("write", "short", 1, 2),
          ("write", "torn", 1, 2), ("read", "EIO", 1, 4), ("read", "short", 1, 2), ("open", "EIO", 1, 5),

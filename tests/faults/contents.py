@@ -12,7 +12,7 @@ from faults import Wrong
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli/experiments"))
 from event_files import events  # noqa: E402
 
-TIMES = ("_per_second", "runtime", "memory_mb", "startup_seconds")
+TIMES = ("_per_second", "runtime", "memory_mb", "startup_seconds", "_bytes", "_bubble")
 APPENDED = ("log.txt", "metrics.jsonl", "metrics.csv", "evaluations.csv")  # a line at a time, while a run goes on
 EVENTS = "run/events.out.tfevents"
 
@@ -86,4 +86,4 @@ def without_times(line):
 
 def printed(text):
     """Standard output's metrics."""
-    return [line.split() for line in text.splitlines() if not line.split()[0].endswith(TIMES)]
+    return [line.split() for line in text.splitlines() if line and not line.split()[0].endswith(TIMES)]

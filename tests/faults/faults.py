@@ -47,7 +47,7 @@ class Fault:
     only: str = ""  # NAME=VALUE of the processes that it is for
 
     def __str__(self):
-        return f"{self.name()} in {self.calls} {self.nth}"
+        return f"{self.name()} in {self.calls} {self.nth}" + (f" where {self.only}" if self.only else "")
 
     def name(self):
         return self.kind + ("" if self.times == 1 else " from then on")
@@ -80,10 +80,12 @@ def calls_in(report):
     return calls
 
 
-def each(fault, count, most):
+def each(fault, count, most, whole=WHOLE):
     """The fault at every n up to `count`; of a sample at `most` of them, from the first to the last."""
-    if WHOLE or count <= most:
+    if whole or count <= most:
         chosen = range(1, count + 1)
+    elif most == 0:
+        chosen = []
     elif most == 1:
         chosen = [(count + 1) // 2]
     else:

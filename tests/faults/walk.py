@@ -30,7 +30,7 @@ class Undisturbed:
         assert self.clean.code == 0, self.clean
         self.expected = contents(here, command.outputs)
         assert self.expected and self.expected != self.earlier and not temporaries(here)
-        self.calls = self.count_calls()
+        self.calls = self.calls_of(Fault("all", f"{root}/"))
         self.on_the_way = self.before_end() if command.removes else {}
 
     def before_end(self):
@@ -55,15 +55,15 @@ class Undisturbed:
         env = {"TMPDIR": str(self.root / "tmp"), **(fault.environment(f"{here}.calls") if fault else {})}
         return run(*self.command.line, *more, cwd=here, env=env, timeout=SECONDS)
 
-    def count_calls(self):
-        """The calls that it makes below the root."""
-        here = self.new_directory("count")
-        result = self.run(here, Fault("all", f"{self.root}/"))
+    def calls_of(self, fault):
+        here = self.new_directory(f"count {fault} {fault.path}")
+        result = self.run(here, fault)
         assert result.code == 0, result
         return calls_in(f"{here}.calls")
 
-    def count(self, families, path=""):
-        return sum(call.family() in families.split(",") and path in call.path for call in self.calls)
+    def count(self, families, path="", calls=None):
+        """How many of these families it makes on such paths below the root."""
+        return sum(call.family() in families.split(",") and path in call.path for call in calls or self.calls)
 
     def examine(self, fault):
         """How the command ended; Wrong if it left what it should not."""
@@ -79,10 +79,10 @@ class Undisturbed:
             self.is_as_expected(here, found, result)
         else:
             self.is_old_or_new(found)
-        if result.code > 0:
-            told_clearly(result, failed, self.clean)
+        if result.code != 0:
+            self.is_told(result, failed, fault)
         left = temporaries(here)
-        if left and result.code >= 0 and not may_leave(fault, left, result):
+        if left and ending != "killed" and not may_leave(fault, left, result):
             raise Wrong("temporary file", f"exit {result.code}: {failed[0]}: {left}")
         if result.code != 0 or temporaries(here):
             self.do_again(here)
@@ -105,6 +105,15 @@ class Undisturbed:
             raise Wrong("unclear message", f"exit 0: {result!r}")
         if printed(result.out) != printed(self.clean.out):
             raise Wrong("silent difference", f"exit 0, printed {result.out}")
+
+    def is_told(self, result, failed, fault):
+        if self.ending(result, fault) != "killed":
+            told_clearly(result, self.error_lines(result), failed)
+
+    def error_lines(self, result):
+        """All but the log, where there is one."""
+        lines = result.err.splitlines()
+        return lines[-1:] if self.clean.err and result.err.count("finetune: error") == 1 else lines
 
     def is_old_or_new(self, found):
         """Each file is that of the earlier command or of this one; a directory is all of one of them."""
@@ -162,11 +171,8 @@ def may_leave(fault, left, result):
     return all(any(name.split("/")[-1] in line for line in result.err.splitlines()) for name in left)
 
 
-def told_clearly(result, calls, clean):
-    """One line after the log's, that names the file, or its directory, and the system's reason."""
-    lines = result.err.splitlines()
-    if clean.err:
-        lines = lines[-1:] if result.err.count("finetune: ") == 1 else lines
+def told_clearly(result, lines, calls):
+    """One line that names the file, or its directory, and the system's reason."""
     call = calls[0]
     problem = ""
     if len(lines) != 1 or not lines[0].startswith("finetune: error: "):
