@@ -27,7 +27,7 @@ class Ranks(Undisturbed):
         super().__init__(root, Command(f"train, 2 ranks, {hosts} hosts", LINE, ("run",), again=("--resume",)))
 
     def run(self, here, fault=None, more=(), before=(), env=()):
-        environment = {**dict(env), **(fault.environment(f"{here}.calls") if fault else {})}
+        environment = {"TMPDIR": "/tmp", **dict(env), **(fault.environment(f"{here}.calls") if fault else {})}
         job = Job("-n", 2, *before, BINARY, *self.command.line, *more, cwd=here, env=environment, hosts=self.hosts)
         try:
             result = job.wait(LIMIT)
@@ -147,7 +147,7 @@ def test_a_full_dev_shm(directory):
         if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/dev/shm"], capture_output=True).returncode:
             raise Skip("a tmpfs cannot be mounted here")
         done = subprocess.run(line, cwd=here, capture_output=True, text=True, timeout=LIMIT,
-                              env={**os.environ, "FINETUNE_HOSTS": str(hosts)})
+                              env={**os.environ, "TMPDIR": "/tmp", "FINETUNE_HOSTS": str(hosts)})
         result = Result(done.returncode, done.stdout, done.stderr)
         assert result.code == 0, result
         ranks.is_as_expected(here, contents(here, ("run",)), result)
