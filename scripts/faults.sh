@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails every call of the C library that commands make on files, one a run, and looks at what is left.
+# Fails every call that commands make on files, one a run, and looks at what is left.
 # It is compared with an undisturbed run's, and the command is done again. An ordinary run of these
 # tests takes a sample.
 #   scripts/faults.sh [--binary FILE] [--counts FILE] [--report FILE] [COMMAND...]

@@ -1,9 +1,9 @@
-"""Commands of which any call of the C library fails: they say so or the result is that of an undisturbed run.
+"""Commands of which any call on files fails: they say so, or all is as without it.
 
 What is left is compared with it file by file, and the command is done again. A sample; scripts/faults.sh takes all.
 """
 from commands import CHANGES, COMMANDS
-from faults import Fault, each, need_module, walk
+from faults import WHOLE, Fault, each, need_module, walk
 from harness import main, need
 from tiny import prepare
 from walk import Undisturbed
@@ -16,6 +16,7 @@ WALKS = (("write", "EIO", 1, 5), ("write,truncate,mkdir", "ENOSPC", 0, 4), ("wri
          ("mkdir", "ENOSPC", 1, 2), ("unlink", "EIO", 1, 2), (CHANGES, "EIO", 0, 3), (CHANGES, "kill", 1, 5))
 
 
+MOST_OF_ALL = {"short": 100, "torn": 100, "EMFILE": 60}  # spread over a whole walk, of others every call
 READING = tuple(walk for walk in WALKS if walk[0] in ("read", "open", "close", "mmap"))
 
 
@@ -28,8 +29,10 @@ def walk_over(directory, *names, share=1.0, walks=WALKS):
         undisturbed = Undisturbed(directory, COMMANDS[name])
         for calls, kind, times, most in walks:
             fault = Fault(calls, f"{directory}/", kind, times=times)
+            most = MOST_OF_ALL.get(kind, 10**6) if WHOLE else max(1, round(share * most))
+            faults = each(fault, undisturbed.count(calls), most)
             try:
-                walk(undisturbed.examine, each(fault, undisturbed.count(calls), max(1, round(share * most))), name)
+                walk(undisturbed.examine, faults, name)
             except AssertionError as error:
                 wrong.append(f"{name}, {calls}, {kind}: {error}")
         undisturbed.inputs_are_as_before()

@@ -1,4 +1,4 @@
-"""What a command has written, such that equal runs give equal values: without times, rates and paths of their own."""
+"""What a command has written, without times, rates and its own path: equal for equal runs."""
 import csv
 import io
 import json

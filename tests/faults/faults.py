@@ -80,9 +80,9 @@ def calls_in(report):
     return calls
 
 
-def each(fault, count, most, whole=WHOLE):
-    """The fault at every n up to `count`; of a sample at `most` of them, from the first to the last."""
-    if whole or count <= most:
+def each(fault, count, most):
+    """The fault at every n up to `count`, or at `most` of them, from the first to the last."""
+    if count <= most:
         chosen = range(1, count + 1)
     elif most == 0:
         chosen = []

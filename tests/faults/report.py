@@ -1,4 +1,4 @@
-"""The table of a walk over all faults, from the lines that walk() has written; between the marks of a page, or printed.
+"""The table of a walk over faults, from what walk() has counted, printed or put into a page.
 
 report.py COUNTS [PAGE]
 """

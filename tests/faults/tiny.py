@@ -1,4 +1,4 @@
-"""Models and data so small that a command on them takes some 50 ms: what the walks over faults need."""
+"""Models and data so small that a command on them takes some 50 ms, for walks over faults."""
 import array
 import json
 import random
@@ -38,13 +38,18 @@ def questions(path):
                            ("q3", "who tea", "paid cash tram", "cash")]))
 
 
-def prepare(root):
-    """In `root`: model, trained and answering (models of one training step), rows and questions."""
+def prepare_training(root):
+    """In `root`: model and rows."""
     tiny_model(root / "model", root / "source")
     rows(root / "train.csv", 8, 1)
     rows(root / "eval.csv", 6, 2)
-    questions(root / "questions.json")
     (root / "tmp").mkdir()
+
+
+def prepare(root):
+    """Also questions, and models of one training step: trained and answering."""
+    prepare_training(root)
+    questions(root / "questions.json")
     for name, data in (("trained", "train.csv"), ("answering", "questions.json")):
         run = root / f"run-of-{name}"
         succeed("train", "--model", root / "model", "--train", root / data, "--output", run, "--max-steps", 1, *TRAIN)

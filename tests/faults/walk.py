@@ -1,9 +1,10 @@
-"""One command and one fault: what was there before, what is there now, and what comes when it is done again."""
+"""One command and one fault: what is there before and after, and when it is done again."""
 import hashlib
 import os
 import shutil
 import signal
 import subprocess
+from functools import cached_property
 
 from contents import APPENDED, EVENTS, contents, printed, temporaries
 from faults import Fault, Wrong, calls_in
@@ -30,8 +31,12 @@ class Undisturbed:
         assert self.clean.code == 0, self.clean
         self.expected = contents(here, command.outputs)
         assert self.expected and self.expected != self.earlier and not temporaries(here)
-        self.calls = self.calls_of(Fault("all", f"{root}/"))
         self.on_the_way = self.before_end() if command.removes else {}
+
+    @cached_property
+    def calls(self):
+        """What it calls below the root."""
+        return self.calls_of(Fault("all", f"{self.root}/"))
 
     def before_end(self):
         """Files that it removes in its end."""
@@ -100,7 +105,7 @@ class Undisturbed:
         other = differences(found, self.expected)
         if other:
             raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {result.err}")
-        told = [line for line in result.err.splitlines() if not line.startswith("warning: ")]
+        told = [line for line in self.error_lines(result) if not line.startswith("warning: ")]
         if "finetune: error" in result.err or (told and not self.clean.err):
             raise Wrong("unclear message", f"exit 0: {result!r}")
         if printed(result.out) != printed(self.clean.out):

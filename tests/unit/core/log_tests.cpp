@@ -1,5 +1,5 @@
-// The log's file on a disk that is full for a while, and the parts of the progress line that a
-// terminal has room for.
+// The log's file on a disk that is full for a while. The parts of the progress line that a terminal
+// has room for.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
