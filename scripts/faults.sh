@@ -2,21 +2,22 @@
 # Fails every call that commands make on files, one a run, and looks at what is left.
 # It is compared with an undisturbed run's, and the command is done again. An ordinary run of these
 # tests takes a sample.
-#   scripts/faults.sh [--binary FILE] [--counts FILE] [--report FILE] [COMMAND...]
+#   scripts/faults.sh [--binary FILE] [--counts FILE] [--report FILE] [--most N] [COMMAND...]
 # COMMAND: train resume questions evaluate predict convert formats checkpoints ranks (all of them).
 # --report writes the table between the marks in FILE (docs/reliability.md has them). --counts keeps
-# the numbers in FILE, to which the next part adds. Needs a build (meson compile -C build). Exits 1
-# if one run ended wrongly.
+# the numbers in FILE, to which the next part adds. --most N takes up to N calls of each walk.
+# Needs a build (meson compile -C build). Exits 1 if one run ended wrongly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 binary=${FINETUNE_BINARY:-build/finetune}
-counts= report=
+counts= report= most=0
 while [ $# -gt 0 ]; do
   case $1 in
     --binary) binary=$2 ;;
     --counts) counts=$2 ;;
     --report) report=$2 ;;
+    --most) most=$2 ;;
     -*) echo "faults.sh: unknown option $1" >&2; exit 2 ;;
     *) break ;;
   esac
@@ -31,7 +32,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 counts=${counts:-$work/counts}
 touch "$counts"
-export FINETUNE_FAULTS=all FINETUNE_FAULTS_COUNTS=$counts FINETUNE_BINARY=$binary
+export FINETUNE_FAULTS=$most FINETUNE_FAULTS_COUNTS=$counts FINETUNE_BINARY=$binary
 export FINETUNE_FAIL_CALL=$modules/fail_call.so FINETUNE_JUMP_CLOCK=$modules/jump_clock.so
 if [ $# -eq 0 ]; then set -- train resume questions evaluate predict convert formats checkpoints ranks; fi
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 from commands import TWO_CHECKPOINTS, Command
 from contents import contents
-from faults import WHOLE, Fault, Wrong, calls_in, each, need_module, walk
+from faults import MOST, WHOLE, Fault, Wrong, calls_in, each, need_module, walk
 from harness import GOLDEN, facts_of, fail, main, need
 from tiny import prepare
 from walk import Undisturbed, differences
@@ -63,7 +63,8 @@ def test_data_that_are_lost_or_wrong(directory):
     for calls, kind, most in (("write", "lost", 8), ("write", "flip", 8), ("read", "flip", 6)):
         count = checkpoints.count(calls, PATH)
         assert count > 200, count
-        endings = walk(checkpoints.examine, each(Fault(calls, PATH, kind), count, count if WHOLE else most), "checkpoints")
+        endings = walk(checkpoints.examine, each(Fault(calls, PATH, kind), count, MOST if WHOLE else most),
+                        "checkpoints", count)
         assert endings.count("exit 4") > len(endings) / 2, Counter(endings)
 
 

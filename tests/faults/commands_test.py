@@ -3,7 +3,7 @@
 What is left is compared with it file by file, and the command is done again. A sample; scripts/faults.sh takes all.
 """
 from commands import CHANGES, COMMANDS
-from faults import WHOLE, Fault, each, need_module, walk
+from faults import MOST, WHOLE, Fault, each, need_module, walk
 from harness import main, need
 from tiny import prepare
 from walk import Undisturbed
@@ -29,10 +29,10 @@ def walk_over(directory, *names, share=1.0, walks=WALKS):
         undisturbed = Undisturbed(directory, COMMANDS[name])
         for calls, kind, times, most in walks:
             fault = Fault(calls, f"{directory}/", kind, times=times)
-            most = MOST_OF_ALL.get(kind, 10**6) if WHOLE else max(1, round(share * most))
-            faults = each(fault, undisturbed.count(calls), most)
+            most = min(MOST, MOST_OF_ALL.get(kind, MOST)) if WHOLE else max(1, round(share * most))
+            count = undisturbed.count(calls)
             try:
-                walk(undisturbed.examine, faults, name)
+                walk(undisturbed.examine, each(fault, count, most), name, count)
             except AssertionError as error:
                 wrong.append(f"{name}, {calls}, {kind}: {error}")
         undisturbed.inputs_are_as_before()

@@ -1,6 +1,7 @@
 """Faults in the C library's calls of a command (fail_call.c): count, fail the n-th, walk over all.
 
-FINETUNE_FAULTS=all in the environment (scripts/faults.sh) makes a walk whole; else it is a sample, the same each time.
+FINETUNE_FAULTS=0 in the environment (scripts/faults.sh) makes a walk whole, N > 0 takes up to N calls of each; else it
+is a sample, the same each time.
 """
 import json
 import os
@@ -13,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from harness import Skip  # noqa: E402
 
 MODULE = os.path.abspath(os.environ.get("FINETUNE_FAIL_CALL", "build/tests/faults/fail_call.so"))
-WHOLE = os.environ.get("FINETUNE_FAULTS") == "all"
+WHOLE = bool(os.environ.get("FINETUNE_FAULTS"))
+MOST = int(os.environ.get("FINETUNE_FAULTS") or 0) or 10**6  # of a whole walk; "0" or none: all
 
 
 FAMILIES = {"open": ("open", "creat", "fopen", "memfd_create"), "read": ("read", "pread", "fread"),
@@ -93,8 +95,11 @@ def each(fault, count, most):
     return [replace(fault, nth=n) for n in chosen]
 
 
-def walk(examine, faults, command=""):
-    """examine(fault) of each, several at a time; prints how they ended, and fails if one did not as it should."""
+def walk(examine, faults, command, of=None):
+    """examine(fault) of each, several at a time; prints how they ended, and fails if one did not as it should.
+
+    `of`: so many calls there are.
+    """
     def ending(fault):
         try:
             return examine(fault), ""
@@ -106,11 +111,11 @@ def walk(examine, faults, command=""):
     names = [name for name, _ in endings]
     counts = {name: names.count(name) for name in sorted(set(names))}
     what = f"{faults[0].name()} in {faults[0].calls}" if faults else "no such call"
-    print(f"{command or 'checkpoint'}, {what}: {len(faults)} faults:", ", ".join(f"{n} {name}" for name, n in counts.items()))
+    print(f"{command}, {what}: {len(faults)} faults:", ", ".join(f"{n} {name}" for name, n in counts.items()))
     if faults and os.environ.get("FINETUNE_FAULTS_COUNTS"):
         with open(os.environ["FINETUNE_FAULTS_COUNTS"], "a", encoding="utf-8") as out:
             out.write(json.dumps({"command": command, "calls": faults[0].calls, "error": faults[0].name(),
-                                  "endings": counts}) + "\n")
+                                  "of": of or len(faults), "endings": counts}) + "\n")
     wrong = [message for _, message in endings if message]
     assert not wrong, f"{len(wrong)} of {len(faults)} end wrongly:\n" + "\n".join(wrong if WHOLE else wrong[:20])
     return names

@@ -11,16 +11,16 @@ from pathlib import Path
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 CODES = ("exit 0", "exit 3", "exit 4", "exit 5", "killed")
 BAD = ("silent difference", "damaged file", "hang")
-TITLES = ("walked", "exit 0", "3", "4", "5", "killed", "silent differences", "damaged files", "hangs", "other mistakes")
+TITLES = ("calls", "walked", "exit 0", "3", "4", "5", "killed", "silent differences", "damaged files", "hangs", "other mistakes")
 CHANGES = "open,write,close,sync,rename,truncate,mkdir,unlink"
 
 
-def numbers(endings):
+def numbers(endings, of):
     """In the order of TITLES. A call that was not reached, since two threads' calls change places, ended well."""
     rest = {**endings}
     rest["exit 0"] = rest.get("exit 0", 0) + rest.pop("not reached", 0)
     known = [rest.pop(name, 0) for name in (*CODES, *BAD)]
-    return [sum(known) + sum(rest.values()), *known, sum(rest.values())]
+    return [of, sum(known) + sum(rest.values()), *known, sum(rest.values())]
 
 
 def row(cells, values):
@@ -32,8 +32,7 @@ def total(lists):
 
 
 def table(lines):
-    found = {(line["command"], line["calls"].replace(CHANGES, "any but reads"), line["error"]): numbers(line["endings"])
-             for line in lines}  # of a part that was done again the last one
+    found = {(line["command"], line["calls"].replace(CHANGES, "any but reads"), line["error"]): numbers(line["endings"], line.get("of", sum(line["endings"].values()))) for line in lines}  # of a part that was done again the last one
     head = "| command | call | error | " + " | ".join(TITLES) + " |"
     out = [head, "|---|---|---|" + "---:|" * len(TITLES)]
     for command in dict.fromkeys(key[0] for key in found):

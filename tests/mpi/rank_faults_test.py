@@ -10,14 +10,14 @@ import time
 from ranks import MPIRUN, Job, Result, Skip, need_mpirun, nothing_left, one_error
 from commands import CHANGES, Command, train
 from contents import contents
-from faults import MODULE, WHOLE, Fault, Wrong, each, need_module, walk
+from faults import MODULE, MOST, WHOLE, Fault, Wrong, each, need_module, walk
 from harness import BINARY, main
 from tiny import prepare_training
 from walk import Undisturbed
 
 LIMIT = 60  # seconds: an undisturbed run takes one, on a busy machine some more
 LINE = train(4, "--keep-checkpoints", 9, "--virtual-shards", 2, "--comm-timeout", "5s")
-MOST = 12  # of a walk over calls of rank 0, which the walks of one process take whole
+MOST_OF_WRITER = 12  # of a walk over calls of rank 0, which the walks of one process take whole
 
 
 class Ranks(Undisturbed):
@@ -52,7 +52,7 @@ class Ranks(Undisturbed):
         if len(lines) != 1 or f"rank {rank} " not in lines[0]:
             raise Wrong("unclear message", f"not one line of rank {rank}: {result!r}")
 
-    def walk(self, rank, path, walks, most_of_all=10**6):
+    def walk(self, rank, path, walks, most_of_all=MOST):
         """Over the calls of one rank on such paths."""
         wrong = []
         only = f"OMPI_COMM_WORLD_RANK={rank}"
@@ -63,7 +63,7 @@ class Ranks(Undisturbed):
             faults = each(Fault(calls, path, kind, times=times, only=only), count, chosen)
             try:
                 if faults:
-                    walk(self.examine, faults, f"{self.command.name}, rank {rank}")
+                    walk(self.examine, faults, f"{self.command.name}, rank {rank}", count)
             except AssertionError as error:
                 wrong.append(f"rank {rank}, {calls} of {path}, {kind}: {error}")
         return wrong
@@ -86,7 +86,7 @@ def prepared(directory, hosts=1):
 
 def test_calls_on_files(directory):
     ranks = prepared(directory)
-    wrong = ranks.walk(1, f"{directory}/", OF_FILES) + ranks.walk(0, f"{directory}/", OF_A_WRITER, MOST)
+    wrong = ranks.walk(1, f"{directory}/", OF_FILES) + ranks.walk(0, f"{directory}/", OF_A_WRITER, MOST_OF_WRITER)
     assert not wrong, "\n".join(wrong)
 
 
@@ -94,7 +94,7 @@ def test_calls_on_files_of_two_hosts(directory):
     if not WHOLE:
         raise Skip("a part of scripts/faults.sh")
     ranks = prepared(directory, 2)
-    wrong = ranks.walk(1, f"{directory}/", OF_FILES) + ranks.walk(0, f"{directory}/", OF_A_WRITER, MOST)
+    wrong = ranks.walk(1, f"{directory}/", OF_FILES) + ranks.walk(0, f"{directory}/", OF_A_WRITER, MOST_OF_WRITER)
     assert not wrong, "\n".join(wrong)
 
 
