@@ -59,7 +59,7 @@ class Ranks(Undisturbed):
         found = self.calls_of(Fault("all", path, only=only))
         for calls, kind, times, most in walks:
             count = self.count(calls, calls=found)
-            chosen = min(count, most_of_all) if WHOLE else most
+            chosen = min(count, most_of_all, MOST) if WHOLE else most
             faults = each(Fault(calls, path, kind, times=times, only=only), count, chosen)
             try:
                 if faults:
