@@ -103,6 +103,8 @@ class Undisturbed:
 
     def is_as_expected(self, here, found, result):
         other = differences(found, self.expected)
+        if other == {"run/log.txt"} and any(line[-1] == "refused" for line in found["run/log.txt"] if line):
+            other = set()  # a checkpoint that could not be read: it says so, and goes on from before
         if other:
             raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {result.err}")
         told = [line for line in self.error_lines(result) if not line.startswith("warning: ")]
