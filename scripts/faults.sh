@@ -1,24 +1,53 @@
 #!/usr/bin/env bash
-# Fails every call of the C library that a test of tests/faults walks over, one a run.
-# Compares what is left with an undisturbed run. An ordinary run of these tests takes a sample.
-#   scripts/faults.sh [--binary FILE] [TEST...]     TEST: functions of these tests, test_a_write_that_fails
-# Needs a build (meson compile -C build). Exits 1 if one run ended wrongly; the counts are printed.
+# Fails every call that commands make on files, one a run, and looks at what is left.
+# It is compared with an undisturbed run's, and the command is done again. An ordinary run of these
+# tests takes a sample.
+#   scripts/faults.sh [--binary FILE] [--counts FILE] [--report FILE] [--most N] [COMMAND...]
+# COMMAND: train resume questions evaluate predict convert formats checkpoints ranks (all of them).
+# --report writes the table between the marks in FILE (docs/reliability.md has them). --counts keeps
+# the numbers in FILE, to which the next part adds. --most N takes up to N calls of each walk.
+# Needs a build (meson compile -C build). Exits 1 if one run ended wrongly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export FINETUNE_FAULTS=all FINETUNE_BINARY=${FINETUNE_BINARY:-build/finetune}
-export FINETUNE_FAIL_CALL=${FINETUNE_FAIL_CALL:-build/tests/faults/fail_call.so}
-if [ "${1:-}" = --binary ]; then
-  FINETUNE_BINARY=$2
+binary=${FINETUNE_BINARY:-build/finetune}
+counts= report= most=0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --binary) binary=$2 ;;
+    --counts) counts=$2 ;;
+    --report) report=$2 ;;
+    --most) most=$2 ;;
+    -*) echo "faults.sh: unknown option $1" >&2; exit 2 ;;
+    *) break ;;
+  esac
   shift 2
-fi
-if [ ! -e "$FINETUNE_FAIL_CALL" ]; then
-  echo "faults.sh: $FINETUNE_FAIL_CALL is absent; meson compile -C build makes it" >&2
+done
+modules=${FINETUNE_FAULTS_MODULES:-$(dirname "$binary")/tests/faults}
+if [ ! -e "$modules/fail_call.so" ]; then
+  echo "faults.sh: $modules/fail_call.so is absent; meson compile -C build makes it" >&2
   exit 2
 fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+counts=${counts:-$work/counts}
+touch "$counts"
+export FINETUNE_FAULTS=$most FINETUNE_FAULTS_COUNTS=$counts FINETUNE_BINARY=$binary
+export FINETUNE_FAIL_CALL=$modules/fail_call.so FINETUNE_JUMP_CLOCK=$modules/jump_clock.so
+if [ $# -eq 0 ]; then set -- train resume questions evaluate predict convert formats checkpoints ranks; fi
+
 status=0
-for test in tests/faults/*_test.py; do
-  echo "$test"
-  python3 "$test" "$@" || status=1
+for command in "$@"; do
+  echo "== $command"
+  case $command in
+    train | resume | evaluate | predict | convert) test=(commands_test.py "test_$command") ;;
+    questions) test=(commands_test.py test_train_of_questions) ;;
+    formats) test=(commands_test.py test_convert_from_other_formats) ;;
+    checkpoints) test=(checkpoint_faults_test.py) ;;
+    ranks) test=(../mpi/rank_faults_test.py) ;;
+    *) echo "faults.sh: unknown command $command" >&2; exit 2 ;;
+  esac
+  python3 "tests/faults/${test[0]}" "${test[@]:1}" || status=1
 done
+if [ -n "$report" ]; then python3 tests/faults/report.py "$counts" "$report"; else python3 tests/faults/report.py "$counts"; fi
 exit $status

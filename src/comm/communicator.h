@@ -144,6 +144,8 @@ class LibraryCall {
 
 // True if a launcher (mpirun, srun) started this process as one of several.
 bool launched_in_parallel();
+// The rank that the launcher says this process will have, where it does.
+std::optional<int64_t> launched_rank();
 
 // Of what the launcher started, or solo. Once in a process. Error(device) if the processes cannot
 // find each other.

@@ -25,4 +25,11 @@ bool launched_in_parallel() {
   return true;
 }
 
+std::optional<int64_t> launched_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (const auto rank = number_of_variable(name)) return rank;
+  }
+  return std::nullopt;
+}
+
 }  // namespace finetune

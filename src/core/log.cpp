@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -33,7 +34,10 @@ struct State {
   double next_file_progress = 0;
   std::vector<std::string> held_console;
   std::vector<std::string> held_file;
-  std::FILE* file = nullptr;
+  int file = -1;
+  std::filesystem::path file_path;
+  std::string unwritten;  // what the file has not got yet: tried again with each line
+  int file_error = 0;
 };
 
 State& state() {
@@ -52,10 +56,21 @@ std::string with_color(std::string_view line) {
   return concat("\033[33m", kWarning, "\033[0m", line.substr(kWarning.size()));
 }
 
+void write_on(State& s) {
+  while (!s.unwritten.empty()) {
+    const ssize_t count = ::write(s.file, s.unwritten.data(), s.unwritten.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      s.file_error = errno;
+      return;
+    }
+    s.unwritten.erase(0, size_t(count));
+  }
+}
+
 void write_to_file(State& s, std::string_view line) {
-  std::fwrite(line.data(), 1, line.size(), s.file);
-  std::fputc('\n', s.file);
-  std::fflush(s.file);
+  s.unwritten.append(line).append("\n");
+  write_on(s);
 }
 
 // Local time with its distance from UTC: 2026-11-24T09:30:00+0100.
@@ -69,7 +84,7 @@ std::string timestamp() {
 
 void to_file(State& s, std::string_view line) {
   const std::string stamped = concat(timestamp(), " ", line);
-  if (s.file)
+  if (s.file >= 0)
     write_to_file(s, stamped);
   else
     s.held_file.push_back(stamped);
@@ -119,13 +134,9 @@ void open_console(bool quiet) {
 void open_log_file(const std::filesystem::path& path) {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  const int descriptor = open_for_appending(path, false);
-  s.file = ::fdopen(descriptor, "a");
-  if (!s.file) {
-    const int error = errno;
-    ::close(descriptor);
-    throw model_error(path.string(), ": cannot be written: ", std::strerror(error));
-  }
+  s.file = open_for_appending(path, false);
+  s.file_path = path;
+  s.unwritten.clear();
   for (const auto& line : s.held_file) write_to_file(s, line);
   s.held_file.clear();
 }
@@ -133,8 +144,13 @@ void open_log_file(const std::filesystem::path& path) {
 void close_log_file() {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  if (s.file) std::fclose(s.file);
-  s.file = nullptr;
+  if (s.file < 0) return;
+  write_on(s);
+  int error = s.unwritten.empty() ? 0 : s.file_error;
+  if (::close(std::exchange(s.file, -1)) != 0 && error == 0) error = errno;
+  if (error != 0) {
+    throw model_error(s.file_path.string(), ": cannot be written: ", std::strerror(error));
+  }
 }
 
 void discard_held_lines() {
@@ -164,7 +180,7 @@ void show_progress(const std::vector<ProgressPart>& parts, bool force) {
   std::lock_guard lock(s.mutex);
   if (!s.progress || !s.console_open || s.muted) return;
   const double now = seconds_now();
-  if (s.file && (force || now >= s.next_file_progress)) {
+  if (s.file >= 0 && (force || now >= s.next_file_progress)) {
     to_file(s, fitting_parts(parts, kLongestLine));
     s.next_file_progress = now + kPlainInterval;
   }

@@ -25,6 +25,7 @@ void mute_log();                // of a process that others speak for: lines go 
 void open_console(bool quiet);  // from now on lines go to standard error
 // Appends; held-back lines are written too. Error(model).
 void open_log_file(const std::filesystem::path& path);
+// Error(model): not every line could be written, though each was tried again with the next ones.
 void close_log_file();
 void discard_held_lines();  // what was said before a file or the console was there
 

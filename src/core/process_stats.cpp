@@ -1,6 +1,7 @@
 // Reads memory, start time and hardware facts from /proc and cgroups.
 #include "core/process_stats.h"
 
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -60,6 +62,14 @@ std::optional<double> start_after_boot() {
 
 double peak_memory_mb() {
   return proc_mb("/proc/self/status", "VmHWM");
+}
+
+double address_space_left_mb() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return double(limit.rlim_cur) / (1 << 20) - proc_mb("/proc/self/status", "VmSize");
 }
 
 double proportional_memory_mb() {

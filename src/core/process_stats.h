@@ -16,7 +16,8 @@ double proportional_memory_mb();
 // Memory that new programs can have without swapping, MiB; 0 if unknown.
 double available_memory_mb();
 double free_swap_mb();
-double seconds_since_start();  // since the process was started, loading included
+double address_space_left_mb();  // under the limit (ulimit -v), MiB; infinity where there is none
+double seconds_since_start();    // since the process was started, loading included
 // For run.json: "host", "cpu", "cores", "memory", "kernel". Unknown facts are left out.
 std::vector<std::pair<std::string, std::string>> host_facts();
 

@@ -23,12 +23,15 @@ inline constexpr Switch kIsaSwitch{"FINETUNE_ISA", "avx2, avx512, avx512_bf16, a
                                    "the CPU's code path, in place of the best one"};
 inline constexpr Switch kHostsSwitch{"FINETUNE_HOSTS", "N",
                                      "under mpirun: one host's processes as N hosts, for tests"};
+inline constexpr Switch kStartLimitSwitch{
+    "FINETUNE_START_LIMIT", "SECONDS",
+    "under mpirun: in which the processes must find each other (120)"};
 inline constexpr Switch kCudaAttentionSwitch{"FINETUNE_CUDA_ATTENTION", "own, cudnn",
                                              "who computes attention in bf16 on a GPU"};
 inline constexpr Switch kCudaGraphsSwitch{"FINETUNE_CUDA_GRAPHS", "N",
                                           "most CUDA graphs that are kept; 0: none is used"};
 
-inline constexpr std::array kSwitches{kIsaSwitch, kHostsSwitch, kCudaAttentionSwitch,
-                                      kCudaGraphsSwitch};
+inline constexpr std::array kSwitches{kIsaSwitch, kHostsSwitch, kStartLimitSwitch,
+                                      kCudaAttentionSwitch, kCudaGraphsSwitch};
 
 }  // namespace finetune

@@ -103,9 +103,12 @@ void export_model(const fs::path& directory, const ModelExport& model, DType dty
                      uint64_t(model.tensors.table().count()) * size_of(dtype) + (1 << 20),
                      "the model");
   DirectoryReplacement output(target, kExportedModel);
-  for (const auto& file : model.tokenizer_files) copy_whole(file, output.path() / file.filename());
-  write_file(output.path() / "config.json", exported_config(model, dtype));
-  write_weights(output.path() / "model.safetensors", model.tensors, dtype);
+  output.fill([&] {
+    for (const auto& file : model.tokenizer_files)
+      copy_whole(file, output.path() / file.filename());
+    write_file(output.path() / "config.json", exported_config(model, dtype));
+    write_weights(output.path() / "model.safetensors", model.tensors, dtype);
+  });
   output.commit();
 }
 

@@ -1,6 +1,7 @@
 """What a checkpoint file holds, without the library that writes it: equal bytes of equal runs."""
 import hashlib
 import os
+import re
 import struct
 
 SEAL = 512  # bytes before the HDF5 file
@@ -20,9 +21,7 @@ def checkpoint_content(path):
     data[:SEAL] = bytes(SEAL)
     for name in CLOCKS:
         blank_attribute(data, name)
-    run = os.path.realpath(path.parents[1]).encode()
-    own = os.path.dirname(run)
-    assert data.count(b'output = "' + run) == 1, f"{path}: the options do not name {run}"
+    own, = set(re.findall(rb'output = "([^"]*)/run"', data))
     data = data.replace(own, os.path.dirname(own).ljust(len(own), b"?"))
     return bytes(data)
 

@@ -16,7 +16,7 @@
 static const char* const kFamilies[FAMILIES] = {"open",   "read", "write",    "close", "sync",
                                                 "rename", "mmap", "truncate", "mkdir", "unlink"};
 
-static const char* const kKinds[] = {"", "", "short", "lost", "flip", "kill", "torn"};
+static const char* const kKinds[] = {"", "", "short", "lost", "flip", "kill", "stop", "torn"};
 
 static const struct {
   const char* name;
@@ -133,7 +133,9 @@ static enum fault decide(const char* call, const char* path, const char* second_
   const enum fault fault = chosen ? plan.kind : NONE;
   report(number, call, path, fault);
   if (fault == KILL) die();
-  return fault;
+  if (fault != STOP) return fault;
+  syscall(SYS_kill, getpid(), SIGSTOP);
+  return NONE;
 }
 
 static void absolute(int directory, const char* path, char* out) {

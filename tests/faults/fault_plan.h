@@ -6,10 +6,10 @@
 enum family { OPEN, READ, WRITE, CLOSE, SYNC, RENAME, MMAP, TRUNCATE, MKDIR, UNLINK, FAMILIES };
 
 // What is done to one call.
-enum fault { NONE, ERROR, SHORT, LOST, FLIP, KILL, TORN };
+enum fault { NONE, ERROR, SHORT, LOST, FLIP, KILL, STOP, TORN };
 
-// Each counts a call that matches the plan and says what is done to it (KILL was, then). errno
-// stays as it is.
+// Each counts a call that matches the plan and says what is done to it (KILL and STOP were, then).
+// errno stays as it is.
 enum fault on_descriptor(enum family family, const char* call, int descriptor);
 enum fault on_path(enum family family, const char* call, int directory, const char* path);
 // Of two paths either may match.

@@ -1,7 +1,9 @@
 """Faults in the C library's calls of a command (fail_call.c): count, fail the n-th, walk over all.
 
-FINETUNE_FAULTS=all in the environment (scripts/faults.sh) makes a walk whole; else it is a sample, the same each time.
+FINETUNE_FAULTS=0 in the environment (scripts/faults.sh) makes a walk whole, N > 0 takes up to N calls of each; else it
+is a sample, the same each time.
 """
+import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +14,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from harness import Skip  # noqa: E402
 
 MODULE = os.path.abspath(os.environ.get("FINETUNE_FAIL_CALL", "build/tests/faults/fail_call.so"))
-WHOLE = os.environ.get("FINETUNE_FAULTS") == "all"
+WHOLE = bool(os.environ.get("FINETUNE_FAULTS"))
+MOST = int(os.environ.get("FINETUNE_FAULTS") or 0) or 10**6  # of a whole walk; "0" or none: all
+
+
+FAMILIES = {"open": ("open", "creat", "fopen", "memfd_create"), "read": ("read", "pread", "fread"),
+            "write": ("write", "pwrite", "fflush", "sendfile", "copy_file_range"), "close": ("close", "fclose"),
+            "sync": ("fsync", "fdatasync"), "rename": ("rename",), "mmap": ("mmap",),
+            "truncate": ("ftruncate", "truncate", "fallocate", "posix_fallocate"), "mkdir": ("mkdir",),
+            "unlink": ("unlink", "rmdir", "remove")}
+
+
+class Wrong(Exception):
+    """How a command with a fault did not end as it should: one of a few kinds, and the details."""
+
+    def __init__(self, kind, details):
+        super().__init__(f"{kind}: {details}")
+        self.kind = kind
 
 
 def need_module():
@@ -31,7 +49,10 @@ class Fault:
     only: str = ""  # NAME=VALUE of the processes that it is for
 
     def __str__(self):
-        return f"{self.kind} in {self.calls} {self.nth}" + ("" if self.times == 1 else " and after it")
+        return f"{self.name()} in {self.calls} {self.nth}" + (f" where {self.only}" if self.only else "")
+
+    def name(self):
+        return self.kind + ("" if self.times == 1 else " from then on")
 
     def environment(self, report):
         chosen = {"CALLS": self.calls, "PATH": self.path, "KIND": self.kind, "NTH": str(self.nth),
@@ -47,6 +68,9 @@ class Call:
     path: str
     fault: str  # what was done to it; empty: nothing
 
+    def family(self):
+        return next(name for name, functions in FAMILIES.items() if self.function.startswith(functions))
+
 
 def calls_in(report):
     """What the processes that had this report did, in order."""
@@ -59,25 +83,39 @@ def calls_in(report):
 
 
 def each(fault, count, most):
-    """The fault at every n up to `count`; of a sample at `most` of them, from the first to the last."""
-    if WHOLE or count <= most:
+    """The fault at every n up to `count`, or at `most` of them, from the first to the last."""
+    if count <= most:
         chosen = range(1, count + 1)
+    elif most == 0:
+        chosen = []
+    elif most == 1:
+        chosen = [(count + 1) // 2]
     else:
         chosen = sorted({1 + i * (count - 1) // (most - 1) for i in range(most)})
     return [replace(fault, nth=n) for n in chosen]
 
 
-def walk(examine, faults):
-    """examine(fault) of each, several at a time; prints how they ended, and fails if one did not as it should."""
+def walk(examine, faults, command, of=None):
+    """examine(fault) of each, several at a time; prints how they ended, and fails if one did not as it should.
+
+    `of`: so many calls there are.
+    """
     def ending(fault):
         try:
             return examine(fault), ""
         except Exception as error:
-            return "wrong", f"{fault}: {error}"
+            kind = error.kind if isinstance(error, Wrong) else "wrong"
+            return kind, f"{fault}: {error}"
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         endings = list(pool.map(ending, faults))
     names = [name for name, _ in endings]
-    print(f"{len(faults)} faults:", ", ".join(f"{names.count(name)} {name}" for name in sorted(set(names))))
+    counts = {name: names.count(name) for name in sorted(set(names))}
+    what = f"{faults[0].name()} in {faults[0].calls}" if faults else "no such call"
+    print(f"{command}, {what}: {len(faults)} faults:", ", ".join(f"{n} {name}" for name, n in counts.items()))
+    if faults and os.environ.get("FINETUNE_FAULTS_COUNTS"):
+        with open(os.environ["FINETUNE_FAULTS_COUNTS"], "a", encoding="utf-8") as out:
+            out.write(json.dumps({"command": command, "calls": faults[0].calls, "error": faults[0].name(),
+                                  "of": of or len(faults), "endings": counts}) + "\n")
     wrong = [message for _, message in endings if message]
-    assert not wrong, f"{len(wrong)} of {len(faults)} end wrongly:\n" + "\n".join(wrong[:20])
+    assert not wrong, f"{len(wrong)} of {len(faults)} end wrongly:\n" + "\n".join(wrong if WHOLE else wrong[:20])
     return names

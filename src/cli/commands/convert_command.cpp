@@ -8,6 +8,7 @@
 #include "cli/usage.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
+#include "core/log.h"
 #include "core/text/printable.h"
 #include "engine/export_model.h"
 #include "model/config.h"
@@ -191,13 +192,16 @@ void convert(const ConvertOptions& options) {
   std::string config_text = converted_config(config, source.config, model, dtype);
 
   DirectoryReplacement written(output, kExportedModel);
-  write_safetensors(written.path() / "model.safetensors", model.views(), dtype);
-  for (const fs::path& file : find_tokenizer_files(source.directory)) {
-    write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
-  }
-  write_file(written.path() / "config.json", config_text);
+  written.fill([&] {
+    write_safetensors(written.path() / "model.safetensors", model.views(), dtype);
+    for (const fs::path& file : find_tokenizer_files(source.directory)) {
+      write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
+    }
+    write_file(written.path() / "config.json", config_text);
+  });
   if (written.replaces()) check_replaceable(output, kExportedModel);  // still
   written.commit();
+  open_console(false);
   std::printf("%s: %zu tensors as %s from %s (%s)\n",
               printable((output / "model.safetensors").string()).c_str(), model.views().size(),
               options.dtype.c_str(), printable(source.weights.string()).c_str(),

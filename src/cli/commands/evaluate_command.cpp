@@ -182,8 +182,8 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
 // Of the run whose model it is, where that is known.
 std::optional<uint64_t> seed_of(const FineTuned& model) {
   const fs::path run = fs::absolute(model.model.directory.directory).parent_path();
-  if (output_state(run) != OutputState::run) return std::nullopt;
   try {
+    if (output_state(run) != OutputState::run) return std::nullopt;
     for (const auto& [name, value] : read_facts(run / "run.json")) {
       if (name == "seed") return parse_int(value);
     }
@@ -240,9 +240,10 @@ void run(const EvaluateOptions& o, int& exit_code) {
   FileEvaluation* evaluation = subject->evaluation.get();
   load_fine_tuned(model, inference, evaluation->head(), evaluation->max_length(), comm);
   std::optional<DirectoryReplacement> files;
+  auto writing = [&](const auto& work) { files ? files->fill(work) : work(); };
   if (!o.output.empty()) {
     files.emplace(o.output, kEvaluation);
-    evaluation->open_files(files->path());
+    writing([&] { evaluation->open_files(files->path()); });
   }
   enable_progress(!o.no_progress);
   open_console(o.quiet);
@@ -250,10 +251,12 @@ void run(const EvaluateOptions& o, int& exit_code) {
   for (const auto& line : model.layout) log(line);
   BatchDispatcher dispatcher(*model.engine, *model.stages);
   const double start = seconds_now();
-  const int64_t sequences =
-      dispatcher.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
-        if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
-      });
+  int64_t sequences = 0;
+  writing([&] {
+    sequences = dispatcher.evaluate(*evaluation, model.micro_batch_tokens, [](double share) {
+      if (share > 0) show_progress(concat("evaluating  ", format_fixed(100 * share, 0), " %"));
+    });
+  });
   dispatcher.done();
   end_inference(model);
   clear_progress();
@@ -263,8 +266,10 @@ void run(const EvaluateOptions& o, int& exit_code) {
   Metrics metrics = evaluation->metrics();
   add_baselines(*subject, metrics);
   if (files) {
-    evaluation->write_files(files->path());
-    write_metrics(files->path() / "metrics.json", metrics);
+    writing([&] {
+      evaluation->write_files(files->path());
+      write_metrics(files->path() / "metrics.json", metrics);
+    });
     if (files->replaces()) check_replaceable(o.output, kEvaluation);  // still
     files->commit();
   }

@@ -40,11 +40,12 @@ void run_training_command(TrainOptions options, int& exit_code) {
   options.model = model_path(options.model);
   TrainOutcome outcome = run_training(options, world());
   exit_code = int(outcome.code);
-  std::fputs(options.json ? outcome.result_line.c_str() : outcome.summary.c_str(), stdout);
-  std::fputs(outcome.gate_table.c_str(), options.json ? stderr : stdout);
   for (std::string_view line : split(outcome.gate_table, '\n')) {
     if (!line.empty()) log_to_file(line);
   }
+  close_log_file();
+  std::fputs(options.json ? outcome.result_line.c_str() : outcome.summary.c_str(), stdout);
+  std::fputs(outcome.gate_table.c_str(), options.json ? stderr : stdout);
 }
 
 // A config file's values stand in for options that the command line does not give.

@@ -3,6 +3,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -15,6 +17,8 @@
 #include "comm/mpi/mpi_transfers.h"
 #include "comm/parallel_communicator.h"
 #include "core/error.h"
+#include "core/failure.h"
+#include "core/process_stats.h"
 #include "core/switches.h"
 
 namespace finetune {
@@ -44,6 +48,51 @@ std::vector<T> gather_from_all(const T& mine, int size) {
   return all;
 }
 
+// Open MPI's start maps some 220 MiB. With less it crashes, or its processes wait forever.
+constexpr double kMpiAddressSpaceMb = 256;
+
+void require_address_space() {
+  const double left = address_space_left_mb();
+  if (left >= kMpiAddressSpaceMb) return;
+  const auto rank = launched_rank();
+  // All may have this limit: once the first has ended the launcher ends the others.
+  if (rank && *rank > 0) ::sleep(1);
+  throw device_error(rank ? concat("rank ", *rank, ": ") : "", int64_t(std::max(left, 0.0)),
+                     " MiB of address space are left (ulimit -v), MPI needs ",
+                     int64_t(kMpiAddressSpaceMb));
+}
+
+// Ends a process that waits for the others in vain, by a signal: until processes watch each other
+// (Liveness) nobody else would.
+class StartLimit {
+ public:
+  explicit StartLimit(int launcher_rank) {
+    const char* const words = kStartLimitSwitch.value();
+    const auto given = parse_int(words ? words : "");
+    const int64_t seconds = given && *given > 0 ? std::min<int64_t>(*given, 1 << 20) : kSeconds;
+    const std::string line = concat("finetune: error: rank ", launcher_rank,
+                                    ": the other processes have not been found within ", seconds,
+                                    " s (FINETUNE_START_LIMIT)\n");
+    size_ = line.copy(line_, sizeof line_);
+    std::signal(SIGALRM, [](int) {
+      const ssize_t written = ::write(2, line_, size_);
+      ::_exit(written < 0 ? 1 : int(ExitCode::device));
+    });
+    ::alarm(unsigned(seconds + (launcher_rank > 0 ? kLater : 0)));  // one line
+  }
+  ~StartLimit() {
+    ::alarm(0);
+    std::signal(SIGALRM, SIG_DFL);
+  }
+  StartLimit(const StartLimit&) = delete;
+  StartLimit& operator=(const StartLimit&) = delete;
+
+ private:
+  static constexpr int64_t kSeconds = 120, kLater = 5;
+  static inline char line_[200];
+  static inline size_t size_ = 0;
+};
+
 void start_mpi() {
   // Open MPI's own words on what is of no matter here. What the user has set stays.
   ::setenv("OMPI_MCA_btl_base_warn_component_unused", "0", 0);
@@ -71,8 +120,22 @@ Introduction introduce() {
   return mine;
 }
 
-// Memory of the host's control block and of the run's group there, made by its first process. All
-// processes fail if one does: the first of those that did says why.
+// All processes fail if one does: the first of those that did says why. What they have is given up
+// before.
+template <typename Have>
+void fail_together(const std::optional<Error>& error, const std::vector<Introduction>& everybody,
+                   int launcher_rank, Have& have) {
+  const auto outcomes = gather_from_all(Start{error ? 1 : 0}, int(everybody.size()));
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i].failed) continue;
+    have.reset();
+    MPI_Finalize();
+    if (int(i) != launcher_rank) throw PeerFailed{ExitCode::device};
+    throw device_error("rank ", i, " on ", everybody[i].node, ": ", error->what());
+  }
+}
+
+// Memory of the host's control block and of the run's group there, made by its first process.
 std::shared_ptr<void> share_control(const Topology& topology,
                                     const std::vector<Introduction>& everybody, int launcher_rank) {
   const int size = topology.size();
@@ -98,13 +161,7 @@ std::shared_ptr<void> share_control(const Topology& topology,
       error = e;
     }
   }
-  const auto outcomes = gather_from_all(Start{error ? 1 : 0}, size);
-  for (int i = 0; i < size; ++i) {
-    if (!outcomes[size_t(i)].failed) continue;
-    MPI_Finalize();
-    if (i != launcher_rank) throw PeerFailed{ExitCode::device};
-    throw device_error("rank ", i, " on ", everybody[size_t(i)].node, ": ", error->what());
-  }
+  fail_together(error, everybody, launcher_rank, memory);
   return memory;
 }
 
@@ -126,10 +183,12 @@ ParallelCommunicator::Parts whole_run(Topology topology, std::vector<std::string
 
 std::unique_ptr<Communicator> make_communicator() {
   if (!launched_in_parallel()) return make_solo_communicator();
+  require_address_space();
   start_mpi();
   int size = 0, launcher_rank = 0;
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &launcher_rank), "MPI_Comm_rank");
+  const StartLimit limit(launcher_rank);
   const auto everybody = gather_from_all(introduce(), size);
   std::vector<std::string> hosts;
   for (const Introduction& each : everybody) hosts.emplace_back(each.host);
@@ -151,9 +210,16 @@ std::unique_ptr<Communicator> make_communicator() {
   // Watching begins when all slots are filled.
   check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
   const bool one_host = topology.hosts() == 1;
-  auto parts = whole_run(std::move(topology), std::move(names), std::move(control), memory);
-  return one_host ? make_shared_communicator(std::move(parts))
-                  : make_mpi_communicator(std::move(parts));
+  std::optional<ParallelCommunicator::Parts> parts;
+  std::optional<Error> error;
+  try {  // there may be no thread for the watch
+    parts.emplace(whole_run(std::move(topology), std::move(names), std::move(control), memory));
+  } catch (const std::exception& failure) {
+    error = error_of(failure);
+  }
+  fail_together(error, everybody, launcher_rank, parts);
+  return one_host ? make_shared_communicator(std::move(*parts))
+                  : make_mpi_communicator(std::move(*parts));
 }
 
 }  // namespace finetune

@@ -15,10 +15,10 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
 #include "core/files/temporary_name.h"
+#include "core/log.h"
 
 namespace finetune {
 namespace {
@@ -198,6 +198,13 @@ std::vector<std::string> entry_names(const fs::path& directory) {
   return entry_names_of(opened.number(), directory);
 }
 
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  if (!directory_exists(directory, ExitCode::model)) return entries;
+  for (const std::string& name : entry_names(directory)) entries.push_back(directory / name);
+  return entries;
+}
+
 std::string living_writer(const fs::path& directory) {
   for (const std::string& name : entry_names(directory)) {
     if (is_temporary_of(name, inside(directory)) && !claim_abandoned(directory / name)) return name;
@@ -244,6 +251,14 @@ DirectoryReplacement::~DirectoryReplacement() {
 
 void DirectoryReplacement::fail(int error) const {
   throw write_failure(target_, error);
+}
+
+std::string DirectoryReplacement::naming_target(std::string message) const {
+  const std::string own = path_.string();
+  if (const size_t at = message.find(own); at != std::string::npos) {
+    message.replace(at, own.size(), target_.string());
+  }
+  return message;
 }
 
 void DirectoryReplacement::make_directory() {
@@ -320,6 +335,10 @@ void DirectoryReplacement::exchange_and_put_away() {
     ::unlink(place.c_str());  // where it leads is left as it is
   else
     put_away(old.number(), place, target_, kind_);
+  if (is_there(place)) {
+    log("warning: ", place.string(), ": what ", target_.string(),
+        " was before cannot be removed; the next command that writes there tries again");
+  }
 }
 
 void DirectoryReplacement::move_files() const {

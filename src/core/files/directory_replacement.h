@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
+
 namespace finetune {
 
 // What the files of a directory are to one another. Directories are emptied by these names alone.
@@ -29,6 +31,17 @@ class DirectoryReplacement {
   DirectoryReplacement& operator=(const DirectoryReplacement&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  // work(), which writes there. Its errors name the target instead.
+  template <typename Work>
+  void fill(Work&& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      const std::string message = naming_target(error.what());
+      if (message == error.what()) throw;
+      throw Error(error.code(), message);
+    }
+  }
   // Does commit() replace a directory with files in it?
   bool replaces() const { return way_ == Way::exchange; }
   // What is not of its kind in the old directory is kept, in the new one. Error(model): the target
@@ -39,6 +52,7 @@ class DirectoryReplacement {
   enum class Way { rename, exchange, move_files };
 
   [[noreturn]] void fail(int error) const;
+  std::string naming_target(std::string message) const;
   void make_directory();
   bool is_locked() const;
   bool take_over_mode() const;
@@ -63,6 +77,8 @@ std::string living_writer(const std::filesystem::path& directory);
 std::filesystem::path without_trailing_separator(const std::filesystem::path& path);
 // Names in a directory, without "." and "..". Error(model).
 std::vector<std::string> entry_names(const std::filesystem::path& directory);
+// Paths; none of what is no directory. Error(model): nobody can tell what lies there.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);
 
 // For tests: what is done where a file system cannot exchange two names. Returns where the old
 // directory lies. Error(model): both are where they were.

@@ -83,14 +83,17 @@ std::string read_text_input(const fs::path& path, ExitCode code) {
   return read_to_end(input.number(), path, 0, kMostPipedBytes, code);
 }
 
-std::string read_beginning(const fs::path& path, size_t most) {
+std::string read_beginning(const fs::path& path, size_t most, ExitCode code) {
+  if (kind_of(path, code) != FileKind::file) return "";
+  const Descriptor file = open_file(path, code);
   std::string text(most, '\0');
-  try {
-    const Descriptor file = open_file(path, ExitCode::data);
-    const ssize_t count = ::pread(file.number(), text.data(), most, 0);
-    text.resize(size_t(std::max<ssize_t>(count, 0)));
-  } catch (const Error&) {
-    text.clear();
+  for (size_t filled = 0; filled < most;) {
+    const ssize_t count =
+        ::pread(file.number(), text.data() + filled, most - filled, off_t(filled));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw system_failure(path, errno, code);
+    if (count == 0) text.resize(most = filled);
+    filled += size_t(count);
   }
   return text;
 }

@@ -16,8 +16,10 @@ std::string read_text_file(const std::filesystem::path& path, ExitCode code = Ex
 // pipe is refused: nobody may ever write to it.
 std::string read_text_input(const std::filesystem::path& path, ExitCode code);
 
-// The first bytes of a regular file; nothing of what is no such file, or not readable.
-std::string read_beginning(const std::filesystem::path& path, size_t most);
+// The first bytes of a regular file; nothing of what is no such file. Error(code): what it holds
+// cannot be read.
+std::string read_beginning(const std::filesystem::path& path, size_t most,
+                           ExitCode code = ExitCode::model);
 
 // The errors of a file of data that is read later. A pipe, and what is_readable_device() says, will
 // do.

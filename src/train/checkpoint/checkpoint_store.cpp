@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "core/files/temporary_name.h"
 #include "core/log.h"
@@ -32,14 +33,6 @@ bool is_abandoned_temporary(std::string_view name) {
   return target.size() != name.size() && step_of(target).has_value();
 }
 
-template <typename Visit>
-void each_entry(const fs::path& directory, Visit visit) {
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    visit(it->path());
-  }
-}
-
 }  // namespace
 
 fs::path checkpoint_path(const fs::path& directory, int64_t step) {
@@ -50,9 +43,9 @@ fs::path checkpoint_path(const fs::path& directory, int64_t step) {
 
 std::vector<CheckpointFile> find_checkpoints(const fs::path& directory) {
   std::vector<CheckpointFile> files;
-  each_entry(directory, [&](const fs::path& path) {
+  for (const fs::path& path : entries_of(directory)) {
     if (auto step = step_of(path.filename().string())) files.push_back({*step, path});
-  });
+  }
   std::sort(files.begin(), files.end(),
             [](const auto& a, const auto& b) { return a.step < b.step; });
   return files;
@@ -74,7 +67,7 @@ std::optional<FoundCheckpoint> newest_valid_checkpoint(const fs::path& directory
 }
 
 void prune_checkpoints(const fs::path& directory, int64_t current, int64_t keep,
-                       int64_t best_step) {
+                       int64_t best_step) try {
   std::vector<CheckpointFile> files = find_checkpoints(directory);
   int64_t up_to_current = std::count_if(files.begin(), files.end(),
                                         [&](const auto& file) { return file.step <= current; });
@@ -85,11 +78,11 @@ void prune_checkpoints(const fs::path& directory, int64_t current, int64_t keep,
     bool refused = file.step > current;
     if ((old && file.step != best_step) || refused) fs::remove(file.path, ignored);
   }
-  std::vector<fs::path> abandoned;
-  each_entry(directory, [&](const fs::path& path) {
-    if (is_abandoned_temporary(path.filename().string())) abandoned.push_back(path);
-  });
-  for (const auto& path : abandoned) fs::remove(path, ignored);
+  for (const fs::path& path : entries_of(directory)) {
+    if (is_abandoned_temporary(path.filename().string())) fs::remove(path, ignored);
+  }
+} catch (const Error&) {
+  // A directory that cannot be listed now is pruned after the next checkpoint.
 }
 
 }  // namespace finetune

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
 
 #include "core/error.h"
 #include "core/files/files.h"
@@ -26,11 +25,10 @@ bool is_evaluation_file(std::string_view name) {
 
 bool is_evaluation(const fs::path& directory) {
   const fs::path file = directory / kEvaluation.last_file;
-  std::error_code error;
-  if (!fs::exists(file, error)) return false;
-  require_readable(file, ExitCode::model);
+  if (kind_of(file, ExitCode::model) != FileKind::file) return false;
+  const std::string text = read_text_file(file, ExitCode::model);
   try {
-    const auto metrics = read_metrics(file);
+    const auto metrics = parse_metrics(text, file, ExitCode::model);
     return std::any_of(metrics.begin(), metrics.end(),
                        [](const auto& metric) { return metric.first.starts_with("eval_"); });
   } catch (const Error&) {  // something else than metrics

@@ -84,7 +84,11 @@ void write_metrics(const fs::path& path, const std::map<std::string, double>& me
 }
 
 std::map<std::string, double> read_metrics(const fs::path& path, ExitCode code) {
-  std::string text = read_text_input(path, code);
+  return parse_metrics(read_text_input(path, code), path, code);
+}
+
+std::map<std::string, double> parse_metrics(const std::string& text, const fs::path& path,
+                                            ExitCode code) {
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (auto error = parser.parse(text).get(object)) {

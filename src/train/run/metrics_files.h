@@ -27,6 +27,9 @@ void write_metrics(const std::filesystem::path& path, const std::map<std::string
 // over).
 std::map<std::string, double> read_metrics(const std::filesystem::path& path,
                                            ExitCode code = ExitCode::usage);
+// The same of the file's text.
+std::map<std::string, double> parse_metrics(const std::string& text,
+                                            const std::filesystem::path& path, ExitCode code);
 
 // run.json: facts as strings, in the order given.
 using NamedFacts = std::vector<std::pair<std::string, std::string>>;

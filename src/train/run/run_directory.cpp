@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/files/temporary_name.h"
@@ -42,15 +43,6 @@ std::string target_name(const fs::path& path) {
 
 bool is_temporary(const fs::path& path) {
   return target_name(path) != path.filename();
-}
-
-std::vector<fs::path> entries_of(const fs::path& directory) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    entries.push_back(it->path());
-  }
-  return entries;
 }
 
 bool is_link_free_directory(const fs::path& path) {

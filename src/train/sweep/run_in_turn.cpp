@@ -93,6 +93,7 @@ RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inp
   bool told = true;
   try {
     take_outcome(run, run_training(options, comm, &turn), report);
+    close_log_file();
   } catch (const PeerFailed& peer) {
     failed(peer.code, "");
     told = false;
@@ -108,7 +109,10 @@ RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inp
   if (report.status == RunStatus::failed && comm.rank() == 0) {
     log_to_file(concat("finetune: error: ", report.error));
   }
-  close_log_file();
+  try {
+    close_log_file();
+  } catch (const Error&) {  // the run has failed already, and why is in the report
+  }
   report.seconds = seconds_now() - start;
   return report;
 }

@@ -91,6 +91,24 @@ std::string refusal_of(const fs::path& output) {
 
 }  // namespace
 
+TEST_CASE("errors of writing name the directory that is to be, not the temporary one") {
+  test::TemporaryDirectory scratch;
+  const fs::path target = scratch / "target";
+  const DirectoryReplacement output(target, kParts);
+  auto write_to_absent = [&] { write_file(output.path() / "absent" / "first", "text"); };
+  const std::string told = concat((target / "absent/first").string(), ": cannot be written: ");
+  CHECK_THROWS_WITH_AS(output.fill(write_to_absent), doctest::Contains(told.c_str()), Error);
+  CHECK_THROWS_WITH_AS(output.fill([] { throw data_error("of the data"); }), "of the data", Error);
+}
+
+TEST_CASE("what lies in a directory is asked only where it can be told") {
+  test::TemporaryDirectory scratch;
+  CHECK(entries_of(scratch / "absent").empty());
+  write_file(scratch / "file", "text");
+  CHECK(entries_of(scratch / "file").empty());
+  CHECK(entries_of(scratch.path()) == std::vector<fs::path>{scratch / "file"});
+}
+
 TEST_CASE("a directory takes its place whole, and nothing else is left") {
   test::TemporaryDirectory scratch;
   for (const char* name : {"new", "deep/er/new", "slash/", "dot/."}) {

@@ -1,9 +1,65 @@
-// The parts of the progress line that a terminal has room for.
+// The log's file on a disk that is full for a while. The parts of the progress line that a terminal
+// has room for.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <csignal>
+
+#include "core/error.h"
+#include "core/files/text_file.h"
 #include "core/log.h"
+#include "temporary_directory.h"
 
 using namespace finetune;
+
+namespace {
+
+// No file grows beyond this size, as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+std::string without_times(const std::string& text) {
+  std::string out;
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.empty()) out += concat(line.substr(line.find(' ') + 1), "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a line that the log's file cannot take comes with the next one, or is an error") {
+  test::TemporaryDirectory scratch;
+  const auto path = scratch / "log.txt";
+  discard_held_lines();
+  open_log_file(path);
+  log_to_file("first");
+  {
+    const FileSizeLimit full(40);  // in the midst of the second line
+    log_to_file("second");
+    CHECK(read_text_file(path).size() == 40);
+  }
+  log_to_file("third");
+  CHECK(without_times(read_text_file(path)) == "first\nsecond\nthird\n");
+  {
+    const FileSizeLimit full(100);
+    log_to_file("fourth");
+    CHECK_THROWS_WITH_AS(close_log_file(), doctest::Contains("log.txt: cannot be written: "),
+                         Error);
+  }
+  CHECK_NOTHROW(close_log_file());  // it is closed
+}
 
 TEST_CASE("parts of the highest rank are left out first, those of rank 0 never") {
   const std::vector<ProgressPart> parts = {

@@ -71,4 +71,7 @@ TEST_CASE("the beginning of a file, if it is one") {
   for (const fs::path& path : {scratch / "pipe", scratch / "nothing", scratch.path()}) {
     CHECK(read_beginning(path, 5) == "");
   }
+  // A file that the system fails to read is not one that begins otherwise.
+  CHECK_THROWS_WITH_AS(read_beginning("/proc/self/mem", 5), "/proc/self/mem: Input/output error",
+                       Error);
 }

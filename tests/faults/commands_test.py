@@ -1,0 +1,72 @@
+"""Commands of which any call on files fails: they say so, or all is as without it.
+
+What is left is compared with it file by file, and the command is done again. A sample; scripts/faults.sh takes all.
+"""
+from commands import CHANGES, COMMANDS
+from faults import MOST, WHOLE, Fault, each, need_module, walk
+from harness import main, need
+from tiny import prepare
+from walk import Undisturbed
+
+# Calls, how they fail, and how many of a sample.
+WALKS = (("write", "EIO", 1, 5), ("write,truncate,mkdir", "ENOSPC", 0, 4), ("write", "short", 1, 2),
+         ("write", "torn", 1, 2), ("read", "EIO", 1, 4), ("read", "short", 1, 2), ("open", "EIO", 1, 5),
+         ("open", "EMFILE", 1, 2), ("close", "EIO", 1, 3), ("sync", "EIO", 1, 3), ("rename", "EIO", 1, 2),
+         ("rename", "ENOSPC", 1, 2), ("mmap", "ENOMEM", 1, 2), ("truncate", "ENOSPC", 1, 2), ("truncate", "EIO", 1, 2),
+         ("mkdir", "ENOSPC", 1, 2), ("unlink", "EIO", 1, 2), (CHANGES, "EIO", 0, 3), (CHANGES, "kill", 1, 5))
+
+
+MOST_OF_ALL = {"short": 100, "torn": 100, "EMFILE": 60}  # spread over a whole walk, of others every call
+READING = tuple(walk for walk in WALKS if walk[0] in ("read", "open", "close", "mmap"))
+
+
+def walk_over(directory, *names, share=1.0, walks=WALKS):
+    """`share`: of the sample's numbers."""
+    need_module()
+    prepare(directory)
+    wrong = []
+    for name in names:
+        undisturbed = Undisturbed(directory, COMMANDS[name])
+        for calls, kind, times, most in walks:
+            fault = Fault(calls, f"{directory}/", kind, times=times)
+            most = min(MOST, MOST_OF_ALL.get(kind, MOST)) if WHOLE else max(1, round(share * most))
+            count = undisturbed.count(calls)
+            try:
+                walk(undisturbed.examine, each(fault, count, most), name, count)
+            except AssertionError as error:
+                wrong.append(f"{name}, {calls}, {kind}: {error}")
+        undisturbed.inputs_are_as_before()
+    assert not wrong, "\n".join(wrong)
+
+
+def test_train(directory):
+    walk_over(directory, "train")
+
+
+def test_resume(directory):
+    walk_over(directory, "resume", share=0.5)
+
+
+def test_train_of_questions(directory):
+    walk_over(directory, "train questions", share=0.2)
+
+
+def test_evaluate(directory):
+    walk_over(directory, "evaluate", "evaluate questions", share=0.4)
+
+
+def test_predict(directory):
+    walk_over(directory, "predict", "predict questions", share=0.4)
+
+
+def test_convert(directory):
+    walk_over(directory, "convert", share=0.5)
+
+
+def test_convert_from_other_formats(directory):
+    formats = [name for name in COMMANDS if name.startswith("convert ")]
+    need(*(f"golden/formats/{name.split(' ')[1]}" for name in formats))
+    walk_over(directory, *formats, share=0.2, walks=READING)
+
+
+main(globals())
