@@ -13,6 +13,7 @@ namespace finetune {
 namespace {
 
 constexpr double kMostRate = 1e-3;
+constexpr double kRate = 3e-4;           // at a width of 384; pairs of sentences diverge at 6e-4
 constexpr double kEpochsAtOneRow = 630;  // epochs fall with the root of the rows
 
 // Two significant digits: values that people would write.
@@ -54,11 +55,14 @@ TrainOptions recipe_hf() {
 
 TrainOptions recipe_auto(const RecipeFacts& facts) {
   TrainOptions values = recipe_hf();
+  if (facts.task == TaskKind::mlm) return values;  // nothing better is known
   const double samples = double(std::max<int64_t>(1, facts.samples));
-  values.epochs = std::clamp(std::round(kEpochsAtOneRow / std::sqrt(samples)), 3.0, 30.0);
+  if (facts.task == TaskKind::classification) {
+    values.epochs = std::clamp(std::round(kEpochsAtOneRow / std::sqrt(samples)), 3.0, 30.0);
+  }
   values.batch_size = samples < 20'000 ? 16 : 32;
   const double width = double(facts.hidden_size) / 384;
-  values.learning_rate = rounded(std::min(kMostRate, 6e-4 / (width * width * width)));
+  values.learning_rate = rounded(std::min(kMostRate, kRate / (width * width * width)));
   return values;
 }
 
