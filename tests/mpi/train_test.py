@@ -105,6 +105,7 @@ def test_masked_words(directory):
 def test_windows_of_long_texts(directory):
     prepared()
     options = [*SMALL, "--epochs", 1, "--max-length", 8, "--long-text", "windows", "--window-stride", 2,
+               "--max-train-samples", 90, "--max-eval-samples", 40,
                "--class-weights", "balanced", "--virtual-shards", 4]
     same_on(directory / "t", options, (2, 1, "--recompute"), (3, 2))
     model = directory / "run"
