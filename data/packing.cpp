@@ -105,6 +105,7 @@ void pack(const SampleView& set, std::span<const uint32_t> indices,
   out.token_samples.resize(size_t(tokens));
   out.scored.clear();
   out.targets.clear();
+  out.weights.clear();
   for (size_t b = 0; b < sequences; ++b) {
     const size_t sample = indices[b];
     const size_t length = size_t(set.length(int64_t(sample)));

@@ -11,9 +11,9 @@ namespace finetune {
 namespace {
 
 constexpr uint64_t kMagic = 0x7379617272417446;  // "FtArrays"
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 constexpr size_t kAlignment = 64;
-constexpr size_t kArrays = 10;
+constexpr size_t kArrays = 11;
 
 // A block is this header and the arrays in the order of for_each_array, each aligned.
 struct BlockHeader {
@@ -41,6 +41,7 @@ void for_each_array(Arrays& arrays, Function&& function) {
   function(arrays.set_offsets);
   function(arrays.set_ids);
   function(arrays.class_weights);
+  function(arrays.sample_weights);
   function(arrays.word_kinds);
 }
 

@@ -31,9 +31,10 @@ struct TrainingArrays {
   std::span<const float> targets;        // (N) regression
   std::span<const int64_t> set_offsets;  // (N+1) multi-label: sample i has set_ids[o[i], o[i+1])
   std::span<const int32_t> set_ids;
-  std::span<const float> class_weights;  // (C)
-  std::span<const uint8_t> word_kinds;   // (words) masked words: WordKind of each id
-  MaskingOptions masking;                // masked words
+  std::span<const float> class_weights;   // (C)
+  std::span<const float> sample_weights;  // (N) of their losses, classification; empty: all 1
+  std::span<const uint8_t> word_kinds;    // (words) masked words: WordKind of each id
+  MaskingOptions masking;                 // masked words
 };
 
 // All arrays in one block of memory, which processes can share: it has no pointers, so each may map
@@ -49,10 +50,10 @@ class Objective {
   virtual const SampleView& samples() const = 0;
   // The epoch that what follows is of, for what is drawn anew in each.
   virtual void begin_epoch(int64_t /*epoch*/) {}
-  // What the micro-batch, as packed, has that the samples have not: hidden words.
+  // What the micro-batch, as packed, has that the samples have not: hidden words, weights.
   virtual void complete(PackedBatch& /*batch*/) const {}
-  // The denominator of the loss over these samples (by index): their number, or with class weights
-  // the sum of the weights of their labels, or the number of their hidden words' pieces.
+  // The denominator of the loss over these samples (by index): their number or, with weights of
+  // samples or classes, the sum of these; or the number of their hidden words' pieces.
   virtual double loss_denominator(std::span<const uint32_t> indices) const = 0;
   // Losses of a micro-batch as it is computed.
   virtual int64_t losses(const DeviceBatch& device) const { return device.sequences(); }

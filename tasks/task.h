@@ -18,6 +18,7 @@
 #include "data/rows/row_options.h"
 #include "model/bert.h"
 #include "tasks/classification/calibration/calibration.h"
+#include "tasks/classification/rows/long_texts.h"
 #include "tasks/target_scale.h"
 #include "tokenizer/tokenizer.h"
 
@@ -40,6 +41,7 @@ struct TaskOptions {
   int64_t max_length = 0;  // 0: the task's default, cut to the model's positions
 
   // classification
+  LongTexts long_texts;
   std::vector<std::string> text_columns;  // empty: "text" or the only candidate
   std::string text_pair_column;
   std::string label_column = "label";
@@ -82,12 +84,16 @@ using Metrics = std::map<std::string, double>;
 // One side of the data: train or eval. Owned by the task.
 struct SampleSet {
   TokenizedSamples samples;
-  int64_t examples = 0;   // rows or questions
-  int64_t truncated = 0;  // texts cut at max-length
-  int64_t lost = 0;       // tokens that were cut off
+  // Where rows have windows: row e has the samples [first_window[e], first_window[e+1]). Their
+  // logits are pooled before an Evaluation gets them, which then counts rows.
+  std::vector<int64_t> first_window;  // (rows + 1), or empty: each row is one sample
+  int64_t examples = 0;               // rows or questions
+  int64_t truncated = 0;              // texts cut at max-length
+  int64_t lost = 0;                   // tokens that were cut off
 };
 
-// Evaluation of a SampleSet in progress: takes logits sample by sample, in any order.
+// Evaluation of a SampleSet in progress: takes logits sample by sample, in any order; where rows
+// have windows, row by row.
 class Evaluation {
  public:
   virtual ~Evaluation() = default;

@@ -33,6 +33,15 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   whole_number(
       add("Data", "--max-length", o.max_length, "longest input in tokens (default: as trained)"),
       1);
+  one_of(add("Data", "--long-text", o.long_text,
+             "cut a text beyond --max-length, or read it in windows (default: as trained)"),
+         {"cut", "windows"});
+  whole_number(add("Data", "--window-stride", o.window_stride,
+                   "tokens that neighbouring windows share (default: as trained)"),
+               0, kMostStride);
+  whole_number(add("Data", "--max-windows", o.max_windows,
+                   "windows of a text; it is cut behind them (default: as trained)"),
+               1, kMostWindows);
   whole_number(add("Data", "--doc-stride", o.doc_stride,
                    "qa: overlap of neighbouring windows in tokens (default: as trained)"),
                0);

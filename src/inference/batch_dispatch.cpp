@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "data/packing.h"
 #include "data/plan.h"
+#include "inference/window_pool.h"
 
 namespace finetune {
 namespace {
@@ -204,31 +205,33 @@ bool BatchDispatcher::evaluate(const SampleSet& set, Evaluation& evaluation,
                                const std::function<bool(double)>& poll) {
   const int64_t size = set.samples.size();
   int64_t taken = 0;
+  WindowPool rows(evaluation, engine_.table().head().outputs);
+  rows.expect(set);
   auto next = [&]() -> std::optional<SampleView> {
     if (taken == size) return std::nullopt;
     const IndexRange range{taken, std::min(size, taken + kPieceSamples)};
     taken = range.end;
     return slice(set.samples, range);
   };
-  return run({next, [&] { return double(taken) / double(size); }}, evaluation, micro_batch_tokens,
-             poll);
+  return run({next, [&] { return double(taken) / double(size); }}, rows, micro_batch_tokens, poll);
 }
 
 int64_t BatchDispatcher::evaluate(FileEvaluation& evaluation, int64_t micro_batch_tokens,
                                   const std::function<void(double)>& progress) {
   comm_.note("evaluation", -1);
   int64_t samples = 0;
+  WindowPool rows(evaluation, engine_.table().head().outputs);
   auto next = [&]() -> std::optional<SampleView> {
     const SampleSet* piece = evaluation.next();
     if (piece == nullptr) return std::nullopt;
     samples += piece->samples.size();
+    rows.expect(*piece);
     return piece->samples;
   };
-  run({next, [&] { return evaluation.share(); }}, evaluation, micro_batch_tokens,
-      [&](double share) {
-        progress(share);
-        return true;
-      });
+  run({next, [&] { return evaluation.share(); }}, rows, micro_batch_tokens, [&](double share) {
+    progress(share);
+    return true;
+  });
   return samples;
 }
 

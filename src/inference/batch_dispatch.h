@@ -2,7 +2,8 @@
 // Rank 0 reads and plans micro-batches, which do not depend on processes and their layout,
 // dispatches each to a whole replica, and takes the logits in their order. So metrics and files are
 // the same for any number of processes and any layout, and only rank 0 needs the samples. A sample
-// with the tokens of an earlier one is not computed again (logits_cache.h).
+// with the tokens of an earlier one is not computed again (logits_cache.h), and rows of several
+// windows come to the evaluation as one (window_pool.h).
 #pragma once
 
 #include <functional>

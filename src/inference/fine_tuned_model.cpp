@@ -45,6 +45,9 @@ void require_options_of(TaskKind kind, const InferenceOptions& o) {
       {"text-column", o.text_columns.has_value()},
       {"text-pair-column", o.text_pair_column.has_value()},
       {"label-column", o.label_column.has_value()},
+      {"long-text", o.long_text.has_value()},
+      {"window-stride", o.window_stride.has_value()},
+      {"max-windows", o.max_windows.has_value()},
       {"doc-stride", o.doc_stride.has_value()},
       {"squad-version", o.squad_version.has_value()},
       {"no-calibration", o.no_calibration}};
@@ -72,6 +75,10 @@ FineTuned open_fine_tuned(const InferenceOptions& options) {
   if (options.text_pair_column) out.options.text_pair_column = *options.text_pair_column;
   if (options.label_column) out.options.label_column = *options.label_column;
   if (options.max_length) out.options.max_length = *options.max_length;
+  LongTexts& long_texts = out.options.long_texts;
+  if (options.long_text) long_texts.in_windows = *options.long_text == kWindowsWord;
+  if (options.window_stride) long_texts.stride = *options.window_stride;
+  if (options.max_windows) long_texts.most_windows = *options.max_windows;
   if (options.no_calibration) out.options.calibration = {};
   if (options.doc_stride) out.options.doc_stride = *options.doc_stride;
   if (options.squad_version) {

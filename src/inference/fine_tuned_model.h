@@ -25,6 +25,9 @@ struct InferenceOptions {
   std::optional<std::string> text_pair_column;
   std::optional<std::string> label_column;
   std::optional<int64_t> max_length;
+  std::optional<std::string> long_text;  // cut, windows
+  std::optional<int64_t> window_stride;
+  std::optional<int64_t> max_windows;
   std::optional<int64_t> doc_stride;
   std::optional<std::string> squad_version;  // auto, 1, 2
   int64_t batch_size = 0;                    // most sequences computed at once; 0: by tokens alone

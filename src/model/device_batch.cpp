@@ -12,10 +12,10 @@ int64_t padded(int64_t count) {
   return (count + 15) / 16 * 16;
 }
 
-// Five arrays over tokens, then five over sequences (offsets have one element more), then three
-// over scored tokens.
+// Five arrays over tokens, then six over sequences (offsets have one element more), then three over
+// scored tokens.
 int64_t total_size(int64_t tokens, int64_t sequences, int64_t scored) {
-  return 5 * padded(tokens) + 5 * padded(sequences + 1) + 3 * padded(scored);
+  return 5 * padded(tokens) + 6 * padded(sequences + 1) + 3 * padded(scored);
 }
 
 }  // namespace
@@ -32,6 +32,7 @@ void DeviceBatch::upload(const PackedBatch& batch, float loss_scale) {
   sequences_ = batch.sequences();
   scored_ = int64_t(batch.scored.size());
   max_length_ = batch.max_length;
+  weighted_ = !batch.weights.empty();
   FINETUNE_CHECK(tokens_ <= max_tokens_ && sequences_ <= max_sequences_);
   FINETUNE_CHECK(int64_t(batch.offsets.size()) == sequences_ + 1);
   FINETUNE_CHECK(scored_ <= tokens_ && batch.targets.size() == batch.scored.size());
@@ -50,8 +51,14 @@ void DeviceBatch::upload(const PackedBatch& batch, float loss_scale) {
   put(sequence_array(0), batch.offsets);
   std::iota(host(sequence_array(1)), host(sequence_array(1)) + sequences_ + 1, 0u);
   put(sequence_array(2), batch.samples);  // the fourth array, positions of first tokens, stays 0
-  std::fill_n(host(sequence_array(4)), sequences_ - batch.fillers,
-              std::bit_cast<uint32_t>(loss_scale));
+  const int64_t samples = sequences_ - batch.fillers;
+  FINETUNE_CHECK(!weighted_ || int64_t(batch.weights.size()) == samples);
+  std::fill_n(host(sequence_array(4)), samples, std::bit_cast<uint32_t>(loss_scale));
+  for (int64_t b = 0; weighted_ && b < samples; ++b) {
+    const float weight = batch.weights[size_t(b)];
+    host(sequence_array(4))[b] = std::bit_cast<uint32_t>(loss_scale * weight);
+    host(sequence_array(5))[b] = std::bit_cast<uint32_t>(weight);
+  }
   put(scored_array(0), batch.scored);
   put(scored_array(1), batch.targets);
   std::fill_n(host(scored_array(2)), scored_, std::bit_cast<uint32_t>(loss_scale));
@@ -67,7 +74,7 @@ const uint32_t* DeviceBatch::sequence_array(int64_t index) const {
 }
 
 const uint32_t* DeviceBatch::scored_array(int64_t index) const {
-  return sequence_array(5) + index * padded(scored_);
+  return sequence_array(6) + index * padded(scored_);
 }
 
 const int32_t* DeviceBatch::ids() const {
@@ -99,6 +106,11 @@ RowNames DeviceBatch::first_names() const {
 
 LossScale DeviceBatch::loss_scale() const {
   return LossScale(reinterpret_cast<const float*>(sequence_array(4)));
+}
+Tensor DeviceBatch::loss_weights() const {
+  if (!weighted_) return {};
+  const int64_t place = sequence_array(5) - static_cast<const uint32_t*>(memory_.get());
+  return vector(static_cast<float*>(memory_.get()) + place, sequences_);
 }
 
 const int32_t* DeviceBatch::scored_rows() const {

@@ -14,7 +14,7 @@ namespace finetune {
 class DeviceBatch {
  public:
   DeviceBatch(Backend& backend, int64_t max_tokens, int64_t max_sequences);
-  // loss_scale: of every sample; fillers have 0.
+  // loss_scale: of every sample, times its weight; fillers have 0.
   void upload(const PackedBatch& batch, float loss_scale = 1);
 
   int64_t tokens() const { return tokens_; }
@@ -30,6 +30,7 @@ class DeviceBatch {
   RowNames token_names() const;               // (T)
   RowNames first_names() const;               // (B) position 0
   LossScale loss_scale() const;               // (B)
+  Tensor loss_weights() const;                // (1, B), or absent: all 1
   int64_t scored() const { return scored_; }  // M
   const int32_t* scored_rows() const;         // (M)
   const int32_t* targets() const;             // (M)
@@ -45,6 +46,7 @@ class DeviceBatch {
   std::vector<uint32_t> host_;  // what is uploaded, in one piece
   int64_t max_tokens_, max_sequences_;
   int64_t tokens_ = 0, sequences_ = 0, scored_ = 0, max_length_ = 0;
+  bool weighted_ = false;
 };
 
 }  // namespace finetune

@@ -275,8 +275,9 @@ class Backend {
   // says to be zero need not be read; the sums have the same bits with and without it.
   virtual void block_square_sums(Tensor x, int64_t block, const SparseRows& sparse,
                                  double* sums) = 0;
-  // sum = losses (1, B), one after the other in double; with `accumulate` sum +=. Backend memory.
-  virtual void add_losses(Tensor losses, bool accumulate, double* sum) = 0;
+  // sum = losses (1, B), one after the other in double, each times its weight; weights (1, B) may
+  // be absent (all 1). With `accumulate` sum +=. Backend memory.
+  virtual void add_losses(Tensor losses, Tensor weights, bool accumulate, double* sum) = 0;
   // outcome = StepOutcome::of(loss, norm, max_norm), loss = tree_sum(losses) / denominator, norm =
   // sqrt(tree_sum(squares)) (core/numeric/tree_sum.h). Backend memory.
   virtual void step_outcome(const StepSums& sums, StepOutcome* outcome) = 0;

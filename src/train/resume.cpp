@@ -67,6 +67,9 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   add("no-whole-words", "false");
   add("distinct", "false");
   add("eval-split", is_split ? "random" : "stratified");
+  add("long-text", "cut");
+  add("window-stride", "32");
+  add("max-windows", "16");
   add("no-standardize", value("regression") == "true" ? "true" : "false");
 }
 

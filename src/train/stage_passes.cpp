@@ -63,7 +63,7 @@ void StagePasses::cut(const StepBatch& step) {
     }
     // No pass of this stage tells the loss.
     if (runs.empty() || !engine_.part().head) {
-      engine_.backend().add_losses(losses(0), false, step_.losses + (k - sum_.shards().begin));
+      engine_.backend().add_losses(losses(0), {}, false, step_.losses + (k - sum_.shards().begin));
     }
   }
 }
@@ -185,7 +185,7 @@ void StagePasses::compute(Unit unit, const PipelineAction& action) {
   engine_.replay(at.slot, key, work);
   advance();
   if (scores) {
-    backend.add_losses(losses(count), accumulate, step_.losses + micro.shard);
+    backend.add_losses(losses(count), batch.loss_weights(), accumulate, step_.losses + micro.shard);
   }
   if (backward) pass_done(action.chunk, micro.shard);
 }

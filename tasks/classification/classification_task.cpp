@@ -9,6 +9,7 @@
 #include "tasks/classification/calibration/fit_calibration.h"
 #include "tasks/classification/evaluation/evaluation.h"
 #include "tasks/classification/model_options.h"
+#include "tasks/classification/rows/cut_texts.h"
 #include "tasks/objective.h"
 
 namespace finetune {
@@ -26,10 +27,19 @@ std::vector<float> balanced_weights(const std::vector<int32_t>& labels, int64_t 
   return weights;
 }
 
-std::string describe_side(const char* name, const ClassificationSide& side, int64_t max_length) {
-  std::string line = concat(name, ": ", counted(side.set.examples, "row"), ", ",
-                            describe_tokens(side.set.examples, int64_t(side.set.samples.ids.size()),
-                                            side.set.truncated, max_length));
+CutTexts texts_of(const SampleSet& set, const ClassificationData& data,
+                  const TaskOptions& options) {
+  CutTexts texts;
+  texts.max_length = data.max_length;
+  texts.positions = data.positions;
+  texts.long_texts = options.long_texts;
+  texts.add(set);
+  return texts;
+}
+
+std::string describe_side(const char* name, const ClassificationSide& side, const CutTexts& texts) {
+  std::string line =
+      concat(name, ": ", counted(side.set.examples, "row"), ", ", describe_texts(texts));
   if (side.dropped > 0) line += concat(", ", counted(side.dropped, "unusable row"), " dropped");
   return line;
 }
@@ -48,16 +58,14 @@ int64_t rows_with_unknown(const ClassificationData& data) {
 std::vector<std::string> describe_data(const ClassificationData& data, const TaskOptions& options) {
   std::vector<std::string> lines;
   bool trains = !options.train_files.empty();
-  if (trains) lines.push_back(describe_side("train", data.train, data.max_length));
-  if (data.has_eval) lines.push_back(describe_side("eval", data.eval, data.max_length));
-  const auto warn_of_cuts = [&](const char* name, const SampleSet& set) {
-    std::string line =
-        describe_cut_texts(name, {set.examples, set.truncated, int64_t(set.samples.ids.size()),
-                                  set.lost, data.max_length, data.positions});
+  const CutTexts train = texts_of(data.train.set, data, options);
+  const CutTexts eval = texts_of(data.eval.set, data, options);
+  if (trains) lines.push_back(describe_side("train", data.train, train));
+  if (data.has_eval) lines.push_back(describe_side("eval", data.eval, eval));
+  for (const auto& [name, texts] : {std::pair("train", &train), {"eval", &eval}}) {
+    std::string line = describe_cut_texts(name, *texts);
     if (!line.empty()) lines.push_back(std::move(line));
-  };
-  if (trains) warn_of_cuts("train", data.train.set);
-  if (data.has_eval) warn_of_cuts("eval", data.eval.set);
+  }
   if (!data.split.empty()) lines.push_back(data.split);
   lines.push_back(describe_labels(data, options));
   if (!data.label_warning.empty()) lines.push_back(concat("warning: ", data.label_warning));
@@ -95,6 +103,9 @@ ClassificationTask::ClassificationTask(const TaskOptions& options, const Tokeniz
     train_targets_.push_back(float(data_.target_scale.learnt(target)));
   }
   data_.train.targets = {};
+  if (!data_.train.set.first_window.empty()) {
+    windows_ = window_targets(data_.train, train_targets_);
+  }
   lines_ = describe_data(data_, options_);
 }
 
@@ -107,11 +118,13 @@ TrainingArrays ClassificationTask::training_arrays() const {
   arrays.label_smoothing = float(options_.label_smoothing);
   arrays.target_scale = data_.target_scale;
   arrays.samples = train.set.samples;
-  arrays.labels = train.labels;
-  arrays.targets = train_targets_;
+  arrays.labels = windows_ ? windows_->labels : train.labels;
+  arrays.targets = windows_ ? windows_->targets : train_targets_;
+  if (windows_) arrays.sample_weights = windows_->weights;
   if (data_.problem == ProblemType::multi_label) {
-    arrays.set_offsets = train.label_sets.offsets;
-    arrays.set_ids = train.label_sets.ids;
+    const LabelSets& sets = windows_ ? windows_->label_sets : train.label_sets;
+    arrays.set_offsets = sets.offsets;
+    arrays.set_ids = sets.ids;
   }
   arrays.class_weights = class_weights_;
   return arrays;
@@ -120,6 +133,8 @@ TrainingArrays ClassificationTask::training_arrays() const {
 void ClassificationTask::release_training_arrays() {
   ClassificationSide& train = data_.train;
   train.set.samples = {};
+  train.set.first_window = {};
+  windows_.reset();
   train.labels = {};
   train.label_sets = {};
   train_targets_ = {};

@@ -9,6 +9,7 @@
 
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/window_targets.h"
 #include "tasks/task.h"
 
 namespace finetune {
@@ -54,7 +55,8 @@ class ClassificationTask final : public Task {
   TaskOptions options_;
   ClassificationData data_;
   std::vector<float> class_weights_;
-  std::vector<float> train_targets_;  // regression: data_.train.targets as training takes them
+  std::vector<float> train_targets_;      // regression: data_.train.targets as training takes them
+  std::optional<WindowTargets> windows_;  // of training rows that have windows
   std::vector<std::string> lines_;
   Majority majority_;
   std::optional<Baselines> baselines_;

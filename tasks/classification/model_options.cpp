@@ -54,6 +54,26 @@ LogitCalibration stored_calibration(const Stored& stored, const BertConfig& conf
   return out;
 }
 
+// Error(model) for what no option can have given.
+LongTexts stored_long_texts(const Stored& stored) {
+  LongTexts out;
+  const auto word = value_or(stored, "long_text", std::string(kCutWord));
+  if (word != kCutWord && word != kWindowsWord) {
+    throw model_error("config.json: finetune.long_text is ", in_quotes(word), ", neither ",
+                      kCutWord, " nor ", kWindowsWord);
+  }
+  out.in_windows = word == kWindowsWord;
+  const auto number = [&](const char* name, int64_t otherwise, double least, double most) {
+    const double value = value_or(stored, name, double(otherwise));
+    if (value >= least && value <= most) return int64_t(value);
+    throw model_error("config.json: finetune.", name, " is ", value, ", not from ", least, " to ",
+                      most);
+  };
+  out.stride = number("window_stride", out.stride, 0, double(kMostStride));
+  out.most_windows = number("max_windows", out.most_windows, 1, double(kMostWindows));
+  return out;
+}
+
 }  // namespace
 
 std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
@@ -73,6 +93,11 @@ std::string classification_config_json(const TaskOptions& options, const Classif
   if (!options.text_pair_column.empty()) own["text_pair_column"] = options.text_pair_column;
   own["label_column"] = options.label_column;
   own["max_length"] = data.max_length;
+  if (options.long_texts.in_windows) {
+    own["long_text"] = kWindowsWord;
+    own["window_stride"] = options.long_texts.stride;
+    own["max_windows"] = options.long_texts.most_windows;
+  }
   if (data.problem == ProblemType::multi_label) own["multi_label"] = options.multi_label_separator;
   if (options.label_smoothing != 0) own["label_smoothing"] = options.label_smoothing;
   if (!class_weights.empty()) {
@@ -122,6 +147,7 @@ TaskOptions classification_defaults(const BertConfig& config) {
   options.regression = config.problem_type == name_of(ProblemType::regression) ||
                        (config.problem_type.empty() && config.labels.size() == 1);
   options.calibration = stored_calibration(stored, config);
+  options.long_texts = stored_long_texts(stored);
   return options;
 }
 

@@ -25,6 +25,7 @@ void check_sizes(const TrainingArrays& arrays) {
       FINETUNE_CHECK(arrays.targets.size() == count);
       break;
   }
+  FINETUNE_CHECK(arrays.sample_weights.empty() || arrays.sample_weights.size() == count);
 }
 
 class ClassificationObjective final : public Objective {
@@ -34,6 +35,7 @@ class ClassificationObjective final : public Objective {
   }
 
   const SampleView& samples() const override { return arrays_.samples; }
+  void complete(PackedBatch& batch) const override;
   double loss_denominator(std::span<const uint32_t> indices) const override;
   void reserve(Backend& backend, int64_t max_sequences) override;
   void upload_targets(Backend& backend, const PackedBatch& batch) override;
@@ -50,10 +52,19 @@ class ClassificationObjective final : public Objective {
   std::vector<float> target_staging_;
 };
 
+void ClassificationObjective::complete(PackedBatch& batch) const {
+  if (arrays_.sample_weights.empty()) return;
+  for (uint32_t i : batch.indices) batch.weights.push_back(arrays_.sample_weights[i]);
+}
+
 double ClassificationObjective::loss_denominator(std::span<const uint32_t> indices) const {
-  if (arrays_.class_weights.empty()) return double(indices.size());
+  const bool by_class = !arrays_.class_weights.empty(), by_sample = !arrays_.sample_weights.empty();
+  if (!by_class && !by_sample) return double(indices.size());
   double sum = 0;
-  for (uint32_t i : indices) sum += double(arrays_.class_weights[size_t(arrays_.labels[i])]);
+  for (uint32_t i : indices) {
+    const double of_class = by_class ? double(arrays_.class_weights[size_t(arrays_.labels[i])]) : 1;
+    sum += of_class * (by_sample ? double(arrays_.sample_weights[i]) : 1);
+  }
   return sum;
 }
 

@@ -102,12 +102,16 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   output->commit();
   log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
-  const CutTexts texts = predictor_.cut_texts();
+  const CutTexts& texts = predictor_.cut_texts();
   if (const std::string warning = describe_cut_texts("input", texts); !warning.empty()) {
     log(warning);
   } else if (texts.cut > 0) {
     log(texts.cut, " of ", counted(texts.rows, "text"), texts.cut == 1 ? " was" : " were",
-        " cut at ", counted(texts.max_length, "token"));
+        " cut at ", cut_length(texts));
+  }
+  if (texts.split > 0) {
+    log(counted(texts.split, "text has", "texts have"), " several windows, ",
+        counted(texts.windows, "window"), " in all; labels are of their mean logits");
   }
   if (const std::string line = describe_calibration(predictor_.calibration()); !line.empty()) {
     log(line);

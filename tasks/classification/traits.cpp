@@ -34,7 +34,10 @@ constexpr std::string_view kOptions[] = {"text-column",
                                          "encoding",
                                          "input-format",
                                          "stream",
-                                         "json-lines"};
+                                         "json-lines",
+                                         "long-text",
+                                         "window-stride",
+                                         "max-windows"};
 
 std::unique_ptr<Task> make(const TaskOptions& options, const TaskModel& model) {
   return std::make_unique<ClassificationTask>(options, model.tokenizer, model.config,

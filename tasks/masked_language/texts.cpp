@@ -9,6 +9,7 @@
 #include "core/text/text.h"
 #include "data/packing.h"
 #include "data/rows/row_files.h"
+#include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/row_chunk.h"
 #include "tasks/classification/rows/text_columns.h"

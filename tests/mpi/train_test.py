@@ -102,6 +102,20 @@ def test_masked_words(directory):
     same_on(directory / "b", [*options, "--max-steps", 3, "--tensor-shards", 2, "--no-whole-words"], (2, 1, "--tp", 2))
 
 
+def test_windows_of_long_texts(directory):
+    prepared()
+    options = [*SMALL, "--epochs", 1, "--max-length", 8, "--long-text", "windows", "--window-stride", 2,
+               "--max-train-samples", 90, "--max-eval-samples", 40,
+               "--class-weights", "balanced", "--virtual-shards", 4]
+    same_on(directory / "t", options, (2, 1, "--recompute"), (3, 2))
+    model = directory / "run"
+    succeed(*options, "--output", model)
+    line = ["predict", "--model", model, "--input", EVAL, "--output", "-"]
+    expected = succeed(*line)
+    assert "texts have several windows" in expected.err, expected
+    assert succeed_on(3, *line, hosts=2).out == expected.out
+
+
 def test_frozen_layers(directory):
     """The word embedding does not move, or has owners without rows of the batch."""
     prepared()

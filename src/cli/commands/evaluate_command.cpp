@@ -159,6 +159,9 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   add("text-pair-column", i.text_pair_column);
   add("label-column", i.label_column);
   add("max-length", i.max_length);
+  add("long-text", i.long_text);
+  add("window-stride", i.window_stride);
+  add("max-windows", i.max_windows);
   add("doc-stride", i.doc_stride);
   add("squad-version", i.squad_version);
   if (!o.train.empty()) items.push_back({"train", o.train});

@@ -22,6 +22,7 @@ struct PackedBatch {
   std::vector<uint32_t> indices;        // (B) index of the sample in its data set
   std::vector<int32_t> scored;          // (M) tokens whose id is to be told, ascending; of a task
   std::vector<int32_t> targets;         // (M) that has such, with these ids
+  std::vector<float> weights;           // of the samples' losses; empty: each is 1
   int64_t max_length = 0;               // of all sequences, or more
   int64_t fillers = 0;                  // so many of the last sequences are no samples
 

@@ -41,10 +41,13 @@ void ReferenceBackend::block_square_sums(Tensor x, int64_t block, const SparseRo
   }
 }
 
-void ReferenceBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+void ReferenceBackend::add_losses(Tensor losses, Tensor weights, bool accumulate, double* sum) {
   check_shape(losses, 1, losses.cols);
+  if (weights) check_shape(weights, 1, losses.cols);
   double total = accumulate ? *sum : 0.0;
-  for (int64_t i = 0; i < losses.cols; ++i) total += double(at(losses, 0, i));
+  for (int64_t i = 0; i < losses.cols; ++i) {
+    total += (weights ? double(at(weights, 0, i)) : 1.0) * double(at(losses, 0, i));
+  }
   *sum = total;
 }
 

@@ -231,6 +231,7 @@ TaskOptions task_options(const TrainOptions& o) {
   t.fits_calibration = !o.no_calibration;
   t.tunes_thresholds = o.tune_thresholds;
   t.standardized_targets = !o.no_standardize;
+  t.long_texts = {o.long_text == kWindowsWord, o.window_stride, o.max_windows};
   t.doc_stride = o.doc_stride;
   t.n_best = o.n_best;
   t.max_answer_length = o.max_answer_length;

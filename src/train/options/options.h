@@ -62,6 +62,16 @@ void for_each_option(Options& o, Visit&& visit) {
         o.no_standardize);
   visit({"max-length", data, result, at_least(1), "longest input in tokens (default: 128; qa 384)"},
         o.max_length);
+  visit({"long-text", data, result,
+         "a text beyond --max-length is cut at its end, or read in overlapping windows",
+         kLongTextWords},
+        o.long_text);
+  visit({"window-stride", data, result, between(0, double(kMostStride)),
+         "tokens that neighbouring windows share (half a window at most)"},
+        o.window_stride);
+  visit({"max-windows", data, result, between(1, double(kMostWindows)),
+         "windows of a text; it is cut behind them"},
+        o.max_windows);
   visit({"doc-stride", data, result, at_least(0), "overlap of neighbouring windows in tokens"},
         o.doc_stride);
   visit({"n-best", data, result, at_least(1), "answers kept for each question"}, o.n_best);

@@ -27,6 +27,9 @@ struct TrainOptions {
   bool no_standardize = false;
   std::string class_weights = "none";
   std::optional<int64_t> max_length;
+  std::string long_text = "cut";
+  int64_t window_stride = 32;
+  int64_t max_windows = 16;
   int64_t doc_stride = 128;
   int64_t n_best = 20;
   int64_t max_answer_length = 30;

@@ -55,7 +55,7 @@ int64_t activation_bytes(const DeviceRun& run, const Sizes& sizes, bool recomput
       ActivationPlan::inference_floats(run.config, head, part, run.compute, sizes.evaluation.tokens,
                                        sizes.evaluation.sequences, false);
   // Ids, types, positions, ... as DeviceBatch has them; targets and losses.
-  auto batch = [](int64_t tokens, int64_t sequences) { return 5 * tokens + 5 * sequences; };
+  auto batch = [](int64_t tokens, int64_t sequences) { return 5 * tokens + 6 * sequences; };
   int64_t batches = batch(std::max(sizes.training.tokens, sizes.evaluation.tokens),
                           std::max(sizes.training.sequences, sizes.evaluation.sequences));
   batches += (run.slots - 1) * batch(sizes.training.tokens, sizes.training.sequences) +

@@ -133,13 +133,14 @@ void find_cut_texts(const CheckedData& data, const Tokenizer& tokenizer, int64_t
     if (cut == 0) return;
     std::sort(lengths.begin(), lengths.end());
     const int64_t enough = lengths[size_t(double(lengths.size() - 1) * 0.99)];
-    out.push_back({FindingLevel::warning, "cut-texts",
-                   concat(counted(cut, "text", "texts"), " of ", name, " (",
-                          percent(cut, int64_t(side.size())), ") ", cut == 1 ? "is" : "are",
-                          " cut at ", max_length, " tokens, which loses ", percent(lost, all),
-                          " of all tokens; the longest has ", lengths.back(), ", --max-length ",
-                          enough, " keeps 99 % of the texts whole"),
-                   cut});
+    out.push_back(
+        {FindingLevel::warning, "cut-texts",
+         concat(counted(cut, "text", "texts"), " of ", name, " (",
+                percent(cut, int64_t(side.size())), ") ", cut == 1 ? "is" : "are", " cut at ",
+                max_length, " tokens, which loses ", percent(lost, all),
+                " of all tokens; the longest has ", lengths.back(), ", --max-length ", enough,
+                " keeps 99 % of the texts whole, and --long-text windows reads more"),
+         cut});
   };
   find(data.train, "training");
   if (data.has_eval) find(data.eval, "evaluation");

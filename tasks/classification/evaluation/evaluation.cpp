@@ -32,7 +32,7 @@ ClassificationEvaluation::ClassificationEvaluation(const ClassificationData& dat
                                                    std::span<const float> weights, double smoothing,
                                                    std::string separator, bool keeps_logits)
     : data_(data), weights_(weights), smoothing_(smoothing), separator_(std::move(separator)) {
-  size_t count = size_t(data.eval.set.samples.size());
+  size_t count = size_t(data.eval.set.examples);
   seen_.resize(count);
   losses_.resize(count);
   if (data.problem == ProblemType::single_label) top_.resize(count);

@@ -55,6 +55,9 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
       files_(options.eval_files, options.rows),
       slices_(options, data_.problem, files_.columns(), files_.first_file()) {
   class_weights_ = stored_class_weights(config, data_.labels.size());
+  texts_.max_length = data_.max_length;
+  texts_.positions = data_.positions;
+  texts_.long_texts = options.long_texts;
   text_ = find_text_columns(files_.columns(), files_.first_file(), options);
   label_ =
       find_column(files_.columns(), options.label_column, files_.first_file(), "--label-column");
@@ -134,9 +137,8 @@ std::vector<std::string> ClassificationFileEvaluation::describe() const {
 
 std::vector<std::string> ClassificationFileEvaluation::describe_samples() const {
   std::vector<std::string> lines;
-  lines.push_back(concat("eval: ", describe_tokens(rows_, tokens_, truncated_, data_.max_length)));
-  std::string warning = describe_cut_texts(
-      "eval", {rows_, truncated_, tokens_, lost_, data_.max_length, data_.positions});
+  lines.push_back(concat("eval: ", describe_texts(texts_)));
+  std::string warning = describe_cut_texts("eval", texts_);
   if (!warning.empty()) lines.push_back(std::move(warning));
   return lines;
 }
@@ -224,10 +226,8 @@ const SampleSet* ClassificationFileEvaluation::next() {
                      ": they have changed while they were evaluated");
   }
   if (chunk_.size() == 0) return nullptr;
-  set_ = encode_rows(tokenizer_, chunk_.rows(), text_, data_.max_length);
-  tokens_ += int64_t(set_.samples.ids.size());
-  truncated_ += set_.truncated;
-  lost_ += set_.lost;
+  set_ = encode_rows(tokenizer_, chunk_.rows(), text_, data_.max_length, options_.long_texts);
+  texts_.add(set_);
   return &set_;
 }
 

@@ -17,6 +17,7 @@
 #include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/evaluation/slices.h"
 #include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/row_chunk.h"
 #include "tasks/file_evaluation.h"
@@ -76,7 +77,8 @@ class ClassificationFileEvaluation final : public FileEvaluation {
 
   int64_t rows_ = 0, dropped_ = 0, rows_with_unknown_ = 0;  // from the first reading
   int64_t read_ = 0, faulty_ = 0;                           // of the reading under way
-  int64_t scored_ = 0, tokens_ = 0, truncated_ = 0, lost_ = 0;
+  int64_t scored_ = 0;
+  CutTexts texts_;
   RowChunk chunk_;
   SampleSet set_;
   std::deque<Waiting> waiting_;

@@ -49,8 +49,10 @@ ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
   if (top_k < 1 || top_k > labels) {
     throw usage_error("--top-k ", top_k, " is not in 1 to ", labels, ", the model's labels");
   }
-  positions_ = config.max_length();
-  max_length_ = checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+  texts_.max_length =
+      checked_max_length(options.max_length, config, !options.text_pair_column.empty());
+  texts_.positions = config.max_length();
+  texts_.long_texts = options.long_texts;
 }
 
 std::string ClassificationPredictor::begin(const std::vector<std::string>& columns,
@@ -71,11 +73,8 @@ std::string ClassificationPredictor::begin(const std::vector<std::string>& colum
 }
 
 SampleSet ClassificationPredictor::tokenize(std::span<const RowValues> rows) {
-  SampleSet set = encode_rows(tokenizer_, rows, text_, max_length_);
-  rows_ += set.examples;
-  truncated_ += set.truncated;
-  tokens_ += int64_t(set.samples.ids.size());
-  lost_ += set.lost;
+  SampleSet set = encode_rows(tokenizer_, rows, text_, texts_.max_length, texts_.long_texts);
+  texts_.add(set);
   for (RowValues row : rows) empty_ += empty_text_column(row, text_, columns_).has_value();
   return set;
 }

@@ -18,13 +18,14 @@
 #include "model/config.h"
 #include "model/parameters.h"
 #include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/text_columns.h"
 #include "tasks/task.h"
 #include "tokenizer/tokenizer.h"
 
 namespace finetune {
 
-constexpr int64_t kPredictionChunk = 4096;  // rows; at most this times max_length tokens are held
+constexpr int64_t kPredictionChunk = 4096;  // rows; at most their windows are held
 
 class ClassificationPredictor {
  public:
@@ -36,22 +37,21 @@ class ClassificationPredictor {
                           const BertConfig& config, int64_t top_k, bool all_probabilities);
 
   Head head() const { return {HeadKind::sequence, outputs_}; }
-  int64_t max_length() const { return max_length_; }
+  int64_t max_length() const { return texts_.max_length; }
 
   // Finds the text columns of the input and returns the output's header line (JSON Lines: none).
   // Plain text: its one column is the text, whatever columns the options name. Once, before the
   // first rows.
   std::string begin(const std::vector<std::string>& columns, const std::filesystem::path& file,
                     bool plain_text, bool json_lines = false);
-  // The rows in order. An empty text is a text (a line in, a line out); it is counted.
+  // The rows in order. An empty text is a text (a line in, a line out); it is counted. Where rows
+  // have windows format() takes their pooled logits.
   SampleSet tokenize(std::span<const RowValues> rows);
   // Output rows, a line each. logits (rows, outputs) row-major.
   std::string format(std::span<const RowValues> rows, std::span<const float> logits);
 
-  int64_t rows() const { return rows_; }
-  CutTexts cut_texts() const {
-    return {rows_, truncated_, tokens_, lost_, max_length_, positions_};
-  }
+  int64_t rows() const { return texts_.rows; }
+  const CutTexts& cut_texts() const { return texts_; }
   const LogitCalibration& calibration() const { return format_.calibration; }
   int64_t empty() const { return empty_; }
   int64_t unsure() const { return unsure_; }  // below options.min_probability
@@ -61,13 +61,12 @@ class ClassificationPredictor {
   const Tokenizer& tokenizer_;
   PredictionFormat format_;
   int64_t outputs_ = 0;
-  int64_t max_length_ = 0;
   std::vector<std::string> columns_;
   std::vector<std::string> names_;  // of the output
   bool json_lines_ = false;
   TextColumns text_;
-  int64_t rows_ = 0, truncated_ = 0, empty_ = 0, unsure_ = 0;
-  int64_t tokens_ = 0, lost_ = 0, positions_ = 0;
+  CutTexts texts_;
+  int64_t empty_ = 0, unsure_ = 0;
 };
 
 }  // namespace finetune

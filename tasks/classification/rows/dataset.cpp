@@ -190,7 +190,7 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
     side.texts = text_rows_of(
         {values, source.text, side, data.problem, is_training, options.ngram_baseline});
   }
-  side.set = encode_rows(tokenizer, values, source.text, data.max_length);
+  side.set = encode_rows(tokenizer, values, source.text, data.max_length, options.long_texts);
   return side;
 }
 
@@ -299,25 +299,6 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     data.eval.table = eval->table;
   }
   return data;
-}
-
-std::string describe_cut_texts(std::string_view side, const CutTexts& texts) {
-  if (texts.cut * 10 <= texts.rows) return {};
-  const double share = double(texts.cut) / double(texts.rows);
-  const double lost = double(texts.lost) / double(texts.lost + texts.tokens);
-  return concat("warning: ", side, ": ", format_fixed(100 * share, 1),
-                " % of the texts are cut at ", texts.max_length, " tokens, which loses ",
-                format_fixed(100 * lost, 1), " % of all tokens; ",
-                texts.max_length < texts.positions
-                    ? concat("--max-length, up to ", texts.positions, ", keeps more")
-                    : "the model takes no more");
-}
-
-std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length) {
-  double count = double(std::max<int64_t>(1, rows));
-  return concat(counted(tokens, "token"), " (", format_fixed(double(tokens) / count, 1),
-                " a row), ", truncated, " cut at ", max_length, " tokens (",
-                format_fixed(100.0 * double(truncated) / count, 1), " %)");
 }
 
 std::string describe_labels(const ClassificationData& data, const TaskOptions& options) {

@@ -83,17 +83,7 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const BertConfig& config, bool model_head);
 
-// Texts of some rows, cut at max_length tokens.
-struct CutTexts {
-  int64_t rows = 0, cut = 0;
-  int64_t tokens = 0, lost = 0;  // those that are left, and those that were cut off
-  int64_t max_length = 0, positions = 0;
-};
-// A warning for the log where more than a tenth of the texts are cut, else nothing.
-std::string describe_cut_texts(std::string_view side, const CutTexts& texts);
-
 // Lines for the log.
-std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);
 std::string describe_labels(const ClassificationData& data, const TaskOptions& options);
 std::string describe_unknown_labels(const ClassificationData& data, int64_t rows_with_unknown,
                                     int64_t rows);

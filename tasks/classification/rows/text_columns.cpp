@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
+#include "tasks/classification/rows/text_windows.h"
 #include "tasks/pair_types.h"
 #include "tokenizer/encoding.h"
 
@@ -28,35 +29,41 @@ std::string listed(const std::vector<std::string>& columns) {
 // What one thread makes of consecutive rows.
 struct Piece {
   std::vector<int32_t> ids;
-  std::vector<int64_t> ends;  // in ids, one for each row
+  std::vector<int64_t> ends;  // in ids, one for each sample
   std::vector<uint32_t> second;
+  std::vector<int64_t> windows;  // of each row
   int64_t truncated = 0, lost = 0;
 };
 
 void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
-                  const TextColumns& columns, int64_t max_length, Piece& piece) {
+                  const TextColumns& columns, int64_t max_length, const LongTexts& long_texts,
+                  Piece& piece) {
+  const SpecialTokens& special = tokenizer.special();
   TokenBuffer tokens;
   std::string buffer;
+  std::vector<TextWindow> windows;
   for (RowValues row : rows) {
     tokens.clear();
     tokenizer.encode(joined_text(row, columns, buffer), tokens);
-    int64_t first = int64_t(tokens.size());
+    const int64_t first = int64_t(tokens.size());
+    std::optional<int64_t> second;
     if (columns.pair) {
       tokenizer.encode(row[*columns.pair], tokens);
-      int64_t second = int64_t(tokens.size()) - first;
-      PairLengths kept = truncate_longest_first(first, second, max_length - kSpecialPair);
-      piece.truncated += kept.first < first || kept.second < second;
-      piece.lost += first - kept.first + second - kept.second;
-      piece.second.push_back(append_pair(tokenizer.special(), tokens.ids.data(), kept.first,
-                                         tokens.ids.data() + first, kept.second, piece.ids));
-    } else {
-      int64_t kept = std::min(first, max_length - kSpecialSingle);
-      piece.truncated += kept < first;
-      piece.lost += first - kept;
-      piece.second.push_back(
-          append_single(tokenizer.special(), tokens.ids.data(), kept, piece.ids));
+      second = int64_t(tokens.size()) - first;
     }
-    piece.ends.push_back(int64_t(piece.ids.size()));
+    const int64_t lost = cut_to_windows(first, second, max_length, long_texts, windows);
+    piece.truncated += lost > 0;
+    piece.lost += lost;
+    piece.windows.push_back(int64_t(windows.size()));
+    for (const TextWindow& window : windows) {
+      const int32_t* a = tokens.ids.data() + window.first.begin;
+      const int64_t length = window.first.end - window.first.begin;
+      piece.second.push_back(
+          second ? append_pair(special, a, length, tokens.ids.data() + first + window.second.begin,
+                               window.second.end - window.second.begin, piece.ids)
+                 : append_single(special, a, length, piece.ids));
+      piece.ends.push_back(int64_t(piece.ids.size()));
+    }
   }
 }
 
@@ -138,26 +145,33 @@ int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) 
 }
 
 SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> rows,
-                      const TextColumns& columns, int64_t max_length) {
+                      const TextColumns& columns, int64_t max_length, const LongTexts& long_texts) {
   int64_t count = int64_t(rows.size());
   std::vector<Piece> pieces(size_t((count + kRowsPerPiece - 1) / kRowsPerPiece));
   parallel_ranges(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
     encode_piece(tokenizer, rows.subspan(size_t(begin), size_t(end - begin)), columns, max_length,
-                 pieces[size_t(begin / kRowsPerPiece)]);
+                 long_texts, pieces[size_t(begin / kRowsPerPiece)]);
   });
 
   SampleSet set;
   set.examples = count;
-  size_t tokens = 0;
-  for (const Piece& piece : pieces) tokens += piece.ids.size();
+  size_t tokens = 0, samples = 0;
+  for (const Piece& piece : pieces) {
+    tokens += piece.ids.size();
+    samples += piece.second.size();
+  }
   set.samples.ids.reserve(tokens);
-  set.samples.offsets.reserve(size_t(count) + 1);
-  set.samples.second.reserve(size_t(count));
+  set.samples.offsets.reserve(samples + 1);
+  set.samples.second.reserve(samples);
+  if (long_texts.in_windows) set.first_window.push_back(0);
   for (Piece& piece : pieces) {
     int64_t start = int64_t(set.samples.ids.size());
     set.samples.ids.insert(set.samples.ids.end(), piece.ids.begin(), piece.ids.end());
     for (int64_t end : piece.ends) set.samples.offsets.push_back(start + end);
     set.samples.second.insert(set.samples.second.end(), piece.second.begin(), piece.second.end());
+    for (int64_t windows : piece.windows) {
+      if (long_texts.in_windows) set.first_window.push_back(set.first_window.back() + windows);
+    }
     set.truncated += piece.truncated;
     set.lost += piece.lost;
     piece = {};

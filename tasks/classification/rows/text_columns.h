@@ -47,9 +47,11 @@ std::optional<std::string> empty_text_column(RowValues row, const TextColumns& c
 // token type.
 int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs);
 
-// [CLS] text [SEP] or [CLS] text [SEP] pair [SEP], cut to max_length tokens at the end (pairs: the
-// longer part first). In the order of the rows, on all threads; the same for any number of them.
+// [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] of at most max_length tokens: of each row one, or
+// windows (text_windows.h). In the order of the rows, on all threads; the same for any number of
+// them.
 SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> rows,
-                      const TextColumns& columns, int64_t max_length);
+                      const TextColumns& columns, int64_t max_length,
+                      const LongTexts& long_texts = {});
 
 }  // namespace finetune

@@ -20,7 +20,7 @@ struct MadeUp {
   TrainingArrays scalars;
   TokenizedSamples samples;
   std::vector<int32_t> labels, ends, set_ids;
-  std::vector<float> targets, class_weights;
+  std::vector<float> targets, class_weights, sample_weights;
   std::vector<int64_t> set_offsets;
 
   TrainingArrays arrays() const {
@@ -32,6 +32,7 @@ struct MadeUp {
     out.set_offsets = set_offsets;
     out.set_ids = set_ids;
     out.class_weights = class_weights;
+    out.sample_weights = sample_weights;
     return out;
   }
 };
@@ -74,6 +75,7 @@ MadeUp made_up(TaskKind kind, ProblemType problem, int64_t count, bool weights =
   }
   if (weights) {
     for (int64_t i = 0; i < outputs; ++i) out.class_weights.push_back(0.5f + float(i) / 3);
+    for (int64_t i = 0; i < count; ++i) out.sample_weights.push_back(1 / float(1 + i % 3));
   }
   return out;
 }
@@ -137,6 +139,7 @@ void check_equal(const TrainingArrays& copy, const TrainingArrays& original, con
   check_copied(copy.set_offsets, original.set_offsets, block);
   check_copied(copy.set_ids, original.set_ids, block);
   check_copied(copy.class_weights, original.class_weights, block);
+  check_copied(copy.sample_weights, original.sample_weights, block);
   check_copied(copy.word_kinds, original.word_kinds, block);
   CHECK(copy.masking.seed == original.masking.seed);
   CHECK(copy.masking.probability == original.masking.probability);
@@ -157,6 +160,7 @@ Losses loss_of(const TrainingArrays& arrays, const std::vector<uint32_t>& indice
   auto objective = make_objective(arrays);
   PackedBatch batch;
   pack(objective->samples(), indices, {}, batch);
+  objective->complete(batch);
   DeviceBatch device(*backend, batch.tokens(), batch.sequences());
   objective->reserve(*backend, batch.sequences());
   objective->upload_targets(*backend, batch);

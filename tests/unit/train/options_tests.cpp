@@ -74,7 +74,7 @@ TEST_CASE("every range of an option holds at its ends and no further") {
     check(range.most, !range.below_most);
     check(range.most + 1, false);
   });
-  CHECK(ranges == 37);
+  CHECK(ranges == 39);
 }
 
 TEST_CASE("a range is told in words") {
@@ -116,7 +116,7 @@ TEST_CASE("a word that is none of an option's is refused wherever it came from")
       member = before;
     }
   });
-  CHECK(options == 10);
+  CHECK(options == 11);
   all.schedule = "";
   CHECK(test::contains(refusal(all), "--schedule '': must be one of linear, cosine"));
 }

@@ -221,10 +221,13 @@ void CpuBackend::block_square_sums(Tensor x, int64_t block, const SparseRows& sp
   });
 }
 
-void CpuBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+void CpuBackend::add_losses(Tensor losses, Tensor weights, bool accumulate, double* sum) {
   FINETUNE_CHECK(losses.rows == 1);
+  FINETUNE_CHECK(!weights || weights.size() == losses.cols);
   double total = accumulate ? *sum : 0.0;
-  for (int64_t i = 0; i < losses.cols; ++i) total += double(losses.f32()[i]);
+  for (int64_t i = 0; i < losses.cols; ++i) {
+    total += (weights ? double(weights.f32()[i]) : 1.0) * double(losses.f32()[i]);
+  }
   *sum = total;
 }
 

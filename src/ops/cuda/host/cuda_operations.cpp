@@ -261,9 +261,10 @@ void CudaBackend::block_square_sums(Tensor x, int64_t block, const SparseRows& s
   call("block_square_sums", functions_.block_square_sums, x, block, sparse, sums);
 }
 
-void CudaBackend::add_losses(Tensor losses, bool accumulate, double* sum) {
+void CudaBackend::add_losses(Tensor losses, Tensor weights, bool accumulate, double* sum) {
   FINETUNE_CHECK(losses.rows == 1);
-  call("add_losses", functions_.add_losses, losses, accumulate, sum);
+  if (weights) check_vector(weights, losses.cols);
+  call("add_losses", functions_.add_losses, losses, weights, accumulate, sum);
 }
 
 void CudaBackend::step_outcome(const StepSums& sums, StepOutcome* outcome) {

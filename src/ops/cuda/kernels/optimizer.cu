@@ -39,17 +39,17 @@ __global__ void square_sums_kernel(const float* x, int64_t count, int64_t block,
 }
 
 // One block. The order of additions is that of the losses: one thread adds what all have fetched.
-__global__ void add_losses_kernel(const float* losses, int64_t count, bool accumulate,
-                                  double* sum) {
-  __shared__ float piece[kThreads];
+__global__ void add_losses_kernel(const float* losses, const float* weights, int64_t count,
+                                  bool accumulate, double* sum) {
+  __shared__ double piece[kThreads];
   double total = accumulate && threadIdx.x == 0 ? *sum : 0.0;
   for (int64_t first = 0; first < count; first += kThreads) {
     const int64_t i = first + threadIdx.x;
-    if (i < count) piece[threadIdx.x] = losses[i];
+    if (i < count) piece[threadIdx.x] = (weights ? double(weights[i]) : 1.0) * double(losses[i]);
     __syncthreads();
     if (threadIdx.x == 0) {
       const int64_t here = count - first < kThreads ? count - first : kThreads;
-      for (int64_t k = 0; k < here; ++k) total += double(piece[k]);
+      for (int64_t k = 0; k < here; ++k) total += piece[k];
     }
     __syncthreads();
   }
@@ -216,8 +216,9 @@ void block_square_sums(Context& context, Matrix x, int64_t block, const SparseRo
          x.cols, block, sums);
 }
 
-void add_losses(Context& context, Matrix losses, bool accumulate, double* sum) {
-  launch(context, dim3(1), kThreads, add_losses_kernel, losses.data, losses.cols, accumulate, sum);
+void add_losses(Context& context, Matrix losses, Matrix weights, bool accumulate, double* sum) {
+  launch(context, dim3(1), kThreads, add_losses_kernel, losses.data, weights.data, losses.cols,
+         accumulate, sum);
 }
 
 void step_outcome(Context& context, const StepSums& sums, StepOutcome* outcome) {

@@ -63,13 +63,14 @@ OpCase sparse_square_sums(int64_t first, int64_t cols) {
 OpCase added_losses(int64_t n) {
   return OpCaseMaker("add_losses", concat("(1,", n, ")"), 1e-15, "one order of additions")
       .input("losses", 1, n, 0, 100)
+      .input("weights", 1, n, 0, 1)
       .run(
           [](Backend& backend, OpData& t) {
             t.doubles.assign(2, 7.0);
             on_doubles(backend, t.doubles, [&](double* sums) {
-              backend.add_losses(t["losses"], false, sums);
-              backend.add_losses(t["losses"], false, sums + 1);
-              backend.add_losses(t["losses"], true, sums + 1);
+              backend.add_losses(t["losses"], {}, false, sums);
+              backend.add_losses(t["losses"], t["weights"], false, sums + 1);
+              backend.add_losses(t["losses"], {}, true, sums + 1);
             });
           },
           {});

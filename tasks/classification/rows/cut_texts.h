@@ -1,0 +1,33 @@
+// What was cut off texts, and lines for the log that say so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tasks/classification/rows/long_texts.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// Counts over some rows.
+struct CutTexts {
+  int64_t max_length = 0, positions = 0;
+  LongTexts long_texts;
+
+  int64_t rows = 0, cut = 0;
+  int64_t tokens = 0, lost = 0;    // those that are left, and those that were cut off
+  int64_t split = 0, windows = 0;  // rows with several windows, and the windows of all rows
+
+  void add(const SampleSet& set);
+};
+
+// "12 rows, 340 tokens (28.3 a row), 2 cut at 64 tokens (16.7 %)"; in windows how many.
+std::string describe_texts(const CutTexts& texts);
+std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);
+// A warning where more than a tenth of the texts are cut, else nothing.
+std::string describe_cut_texts(std::string_view side, const CutTexts& texts);
+// What they are cut at: "64 tokens" or "16 windows of 64 tokens".
+std::string cut_length(const CutTexts& texts);
+
+}  // namespace finetune
