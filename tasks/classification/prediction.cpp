@@ -109,9 +109,7 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
     log(texts.cut, " of ", counted(texts.rows, "text"), texts.cut == 1 ? " was" : " were",
         " cut at ", counted(texts.max_length, "token"));
   }
-  if (const std::string line = describe_calibration(predictor_.calibration()); !line.empty()) {
-    log(line);
-  }
+  if (const std::string line = predictor_.describe_answers(); !line.empty()) log(line);
   if (predictor_.unsure() > 0) {
     log(predictor_.unsure(), " of ", counted(predictor_.rows(), "label"),
         predictor_.unsure() == 1 ? " is " : " are ", kUnsure, ": below --min-probability");

@@ -183,6 +183,11 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"tune-thresholds", evaluation, run,
          "with --multi-label: each label's threshold with the best F1 on evaluation rows"},
         o.tune_thresholds);
+  visit({"ngram-mix", evaluation, run,
+         "one label a row: the exported model's answers are a mix with the linear model on "
+         "n-grams, fitted to the evaluation rows (auto: with --recipe auto)",
+         "auto|yes|no"},
+        o.ngram_mix);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
         o.log_every);
   visit({"tensorboard", evaluation, run, "write event files for TensorBoard into --output, too"},
