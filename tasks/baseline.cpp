@@ -11,19 +11,23 @@
 namespace finetune {
 namespace {
 
+constexpr std::string_view kEvalPrefix = "eval_";
+constexpr const char* kUnmixedPrefix = "baseline_unmixed_";
+
 struct Compared {
   std::string name;  // without eval_
   bool is_share = true;
   bool larger_is_better = true;
   double majority = 0, model = 0;
-  std::optional<double> ngrams;
+  std::optional<double> ngrams, unmixed;
 };
 
 // By the metric that chooses a task's best model.
 std::optional<Compared> compared(const Metrics& metrics) {
   Compared out;
   if (metrics.contains("eval_mse")) {
-    out = {.name = "mse", .is_share = false, .larger_is_better = false, .ngrams = {}};
+    out = {
+        .name = "mse", .is_share = false, .larger_is_better = false, .ngrams = {}, .unmixed = {}};
   } else {
     out.name = metrics.contains("eval_mcc") ? "accuracy" : "f1_micro";
   }
@@ -36,6 +40,7 @@ std::optional<Compared> compared(const Metrics& metrics) {
   out.model = *model;
   out.majority = *majority;
   out.ngrams = find("baseline_ngram_");
+  out.unmixed = find(kUnmixedPrefix);
   return out;
 }
 
@@ -66,12 +71,21 @@ bool is_of_answers(std::string_view name) {
 
 }  // namespace
 
+Metrics unmixed_metrics(const Metrics& alone) {
+  Metrics out;
+  for (const auto& [name, value] : alone) {
+    if (name.starts_with(kEvalPrefix) && name != "eval_loss") {
+      out[kUnmixedPrefix + name.substr(kEvalPrefix.size())] = value;
+    }
+  }
+  return out;
+}
+
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names) {
-  constexpr std::string_view kEvalPrefix = "eval_";
   std::vector<std::string> out;
   for (const std::string& name : names) {
     if (!name.starts_with(kEvalPrefix) || !is_of_answers(name)) continue;
-    for (const char* baseline : {"baseline_majority_", "baseline_ngram_"}) {
+    for (const char* baseline : {"baseline_majority_", "baseline_ngram_", kUnmixedPrefix}) {
       out.push_back(baseline + name.substr(kEvalPrefix.size()));
     }
   }
@@ -83,8 +97,9 @@ std::string baseline_line(const Metrics& metrics) {
   const std::optional<Compared> c = compared(metrics);
   if (!c) return "";
   return concat(c->is_share ? "majority " : "mean ", shown(*c, c->majority),
-                c->ngrams ? concat(", n-grams ", shown(*c, *c->ngrams)) : "", ", this model ",
-                shown(*c, c->model), " (", c->name, ")");
+                c->ngrams ? concat(", n-grams ", shown(*c, *c->ngrams)) : "",
+                c->unmixed ? concat(", without n-grams ", shown(*c, *c->unmixed)) : "",
+                ", this model ", shown(*c, c->model), " (", c->name, ")");
 }
 
 std::string baseline_warning(const Metrics& metrics) {

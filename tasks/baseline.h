@@ -15,11 +15,16 @@ struct Baselines {
   std::vector<std::string> lines;  // for the log: what was computed, or why not
 };
 
+// Of a model that is mixed with n-grams: "baseline_unmixed_accuracy", ...: its metrics without
+// them.
+Metrics unmixed_metrics(const Metrics& alone);
+
 // All names that such metrics may have, for a task that evaluates by `names`.
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names);
 
-// "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)", from a run's or an evaluation's
-// metrics; empty where there is nothing to compare with.
+// "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)", before the latter "without
+// n-grams 83.0 %" of a model that is mixed with them; from a run's or an evaluation's metrics;
+// empty where there is nothing to compare with.
 std::string baseline_line(const Metrics& metrics);
 // Where the n-grams are better: a line that says so and what to try; else empty.
 std::string baseline_warning(const Metrics& metrics);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/numeric/packed_batch.h"
@@ -55,9 +56,13 @@ struct TaskOptions {
   std::string eval_group;            // held-out rows: whole groups by the values of this column
   bool stratified_split = true;      // and labels have their shares there
   bool fits_calibration = true;      // train: of the exported model, on the evaluation rows
+  bool ngram_mix = false;            // train: with the linear model on n-grams, likewise
   bool tunes_thresholds = false;     // train, multi-label
   bool standardized_targets = true;  // train, regression
   LogitCalibration calibration;      // the model's: of evaluate and predict
+  std::optional<StoredMix> mix;      // likewise, in place of its temperature; its file lies in
+  std::filesystem::path model_directory;  // this one
+  bool uses_mix = true;
   std::optional<double> min_probability;  // less is unsure
   std::optional<double> target_accuracy;  // evaluate: find the min_probability for it
   std::vector<std::string> slices;        // evaluate: COLUMN or seen:COLUMN
@@ -76,6 +81,12 @@ struct TaskOptions {
   double mask_probability = 0.15;
   bool whole_words = true;
   bool distinct_texts = false;
+};
+
+// A file that an export has beside Hugging Face's.
+struct ModelFile {
+  std::string name;
+  std::string_view bytes;
 };
 
 // Flat metrics, in order of name: "eval_accuracy" -> 0.93.
@@ -145,8 +156,12 @@ class Task {
 
   // Takes from the exported model's evaluation, one of start_evaluation(), what goes with the model
   // (config_json) and adds what is to be said of that to `metrics`. A line for the log, or nothing.
+  // `metrics` has those of that evaluation; where what goes with the model changes its answers, the
+  // evaluation and they are then of those.
   virtual std::string calibrate(Evaluation&, Metrics&) { return {}; }
   virtual std::vector<std::string> calibration_metric_names() const { return {}; }
+  // Beside the model's own, after calibrate(); valid until it is called again.
+  virtual std::vector<ModelFile> model_files() const { return {}; }
 
   // What an export must say in config.json: labels (id2label), problem_type, and the object
   // `finetune` with the options that evaluate and predict take as defaults. JSON object text.

@@ -52,7 +52,11 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   command
       .add_flag("--no-calibration", o.no_calibration,
                 "classification: the model's own probabilities, without the fitted temperature and "
-                "thresholds")
+                "thresholds, or the mix with n-grams")
+      .group("Model");
+  command
+      .add_flag("--no-ngram-mix", o.no_ngram_mix,
+                "classification: the model alone, without the n-grams that it was mixed with")
       .group("Model");
   whole_number(add("Machine", "--batch-size", o.batch_size,
                    "most sequences computed at once (default: 512)"),

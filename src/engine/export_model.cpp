@@ -16,11 +16,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "finetune_version";
-constexpr std::array<std::string_view, 10> kNames{
-    "config.json",       "model.safetensors",     "vocab.txt",
-    "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json", "spiece.model",          "sentencepiece.bpe.model",
-    "tokenizer.model"};
+constexpr std::array<std::string_view, 11> kNames{"config.json",
+                                                  "model.safetensors",
+                                                  "vocab.txt",
+                                                  "tokenizer.json",
+                                                  "tokenizer_config.json",
+                                                  "special_tokens_map.json",
+                                                  "added_tokens.json",
+                                                  "spiece.model",
+                                                  "sentencepiece.bpe.model",
+                                                  "tokenizer.model",
+                                                  "ngrams.bin"};
 
 Json parse_object(const std::string& text, std::string_view what) {
   Json json = Json::parse(text.empty() ? "{}" : text, nullptr, false);
@@ -99,13 +105,14 @@ bool is_exported_model(const fs::path& directory) {
 void export_model(const fs::path& directory, const ModelExport& model, DType dtype) {
   const fs::path target = without_trailing_separator(directory), parent = target.parent_path();
   if (!parent.empty()) finetune::create_directories(parent);
-  require_free_space(parent.empty() ? fs::path(".") : parent,
-                     uint64_t(model.tensors.table().count()) * size_of(dtype) + (1 << 20),
-                     "the model");
+  uint64_t bytes = uint64_t(model.tensors.table().count()) * size_of(dtype) + (1 << 20);
+  for (const ModelFile& file : model.files) bytes += file.bytes.size();
+  require_free_space(parent.empty() ? fs::path(".") : parent, bytes, "the model");
   DirectoryReplacement output(target, kExportedModel);
   output.fill([&] {
     for (const auto& file : model.tokenizer_files)
       copy_whole(file, output.path() / file.filename());
+    for (const ModelFile& file : model.files) write_file(output.path() / file.name, file.bytes);
     write_file(output.path() / "config.json", exported_config(model, dtype));
     write_weights(output.path() / "model.safetensors", model.tensors, dtype);
   });

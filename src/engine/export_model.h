@@ -10,6 +10,7 @@
 #include "core/files/directory_replacement.h"
 #include "core/numeric/dtype.h"
 #include "engine/model_tensors.h"
+#include "tasks/task.h"
 
 namespace finetune {
 
@@ -18,6 +19,7 @@ struct ModelExport {
   std::string source_config;  // the pretrained model's config.json as read
   std::string task_config;    // JSON object (Task::config_json): overrides and joins its keys
   std::vector<std::filesystem::path> tokenizer_files;  // copied under their names
+  std::vector<ModelFile> files = {};                   // of the task's own
 };
 
 // config.json: all keys of the source are kept, known or not, save the labels of another task;

@@ -50,7 +50,8 @@ void require_options_of(TaskKind kind, const InferenceOptions& o) {
       {"max-windows", o.max_windows.has_value()},
       {"doc-stride", o.doc_stride.has_value()},
       {"squad-version", o.squad_version.has_value()},
-      {"no-calibration", o.no_calibration}};
+      {"no-calibration", o.no_calibration},
+      {"no-ngram-mix", o.no_ngram_mix}};
   for (const auto& [name, given] : options) {
     if (given) require_option_of(kind, name, o.model);
   }
@@ -80,6 +81,8 @@ FineTuned open_fine_tuned(const InferenceOptions& options) {
   if (options.window_stride) long_texts.stride = *options.window_stride;
   if (options.max_windows) long_texts.most_windows = *options.max_windows;
   if (options.no_calibration) out.options.calibration = {};
+  out.options.model_directory = out.model.directory.directory;
+  out.options.uses_mix = !options.no_ngram_mix && !options.no_calibration;
   if (options.doc_stride) out.options.doc_stride = *options.doc_stride;
   if (options.squad_version) {
     out.options.squad_version = int(parse_int(*options.squad_version).value_or(0));  // auto: 0

@@ -35,6 +35,7 @@ struct InferenceOptions {
   std::string device = "auto";
   int64_t threads = 0;
   bool no_calibration = false;           // the model's own probabilities
+  bool no_ngram_mix = false;             // the model without the n-grams beside it
   bool sum_weights = false;              // FineTuned::weights_sha256 is wanted
   std::optional<int64_t> tensor_shards;  // V; none: the tensor ranks
   std::optional<int64_t> tp;             // tensor ranks; none: 1

@@ -123,6 +123,14 @@ bool own_weights_are_finite(Session& s) {
   return std::isfinite(tree_sum(sums));
 }
 
+// What goes with the model is rank 0's alone, however long it takes.
+void wait_for_rank0(Session& s) {
+  if (!s.leads()) s.comm.set_timeout(0);
+  uint8_t done = 1;
+  s.comm.broadcast(&done, sizeof done, 0);
+  s.comm.set_timeout(comm_timeout_seconds(s.options));
+}
+
 }  // namespace
 
 bool weights_are_finite(Session& s) {
@@ -155,16 +163,17 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     if (again) best_evaluation = again.get();
     for (const auto& metric : best_metrics) metrics.insert(metric);
     metrics["best_step"] = double(s.state.best_step);
-    best_evaluation->write_files(s.directory->path());
     const std::string line = s.task->calibrate(*best_evaluation, metrics);
     if (!line.empty()) log(line);
+    best_evaluation->write_files(s.directory->path());
   }
+  wait_for_rank0(s);
   with_model_tensors(s, WithMoments::no, [&](ModelTensors& tensors) {
     ScaledHeadTensors scaled(tensors, s.task->target_scale());
     const bool is_scaled = !s.task->target_scale().is_identity();
-    export_model(s.directory->model(),
-                 {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
-                  s.model.config.source_json, s.task->config_json(), s.model.tokenizer->files()});
+    export_model(s.directory->model(), {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
+                                        s.model.config.source_json, s.task->config_json(),
+                                        s.model.tokenizer->files(), s.task->model_files()});
   });
   if (!s.leads()) {
     s.comm.set_timeout(0);  // the baselines are rank 0's, however long they take

@@ -66,6 +66,7 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
   add("mask-probability", "0.15");
   add("no-whole-words", "false");
   add("distinct", "false");
+  add("ngram-mix", "no");
   add("eval-split", is_split ? "random" : "stratified");
   add("long-text", "cut");
   add("window-stride", "32");
@@ -117,6 +118,7 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   };
   if (options.task.empty()) options.task = value("task");
   if (options.precision == "auto") options.precision = value("precision");
+  if (options.ngram_mix == "auto") options.ngram_mix = value("ngram-mix");
   adopt_number(options.max_length, "max-length");
   adopt_recipe(options, kept, adopted);
   // A run has one of them: what is given of the other is a difference to be told.

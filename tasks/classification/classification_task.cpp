@@ -1,9 +1,12 @@
 // The classification task: data description, training arrays, metrics, config.
 #include "tasks/classification/classification_task.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/calibration/fit_calibration.h"
@@ -14,6 +17,8 @@
 
 namespace finetune {
 namespace {
+
+constexpr size_t kTextsAtOnce = 4096;
 
 std::vector<float> balanced_weights(const std::vector<int32_t>& labels, int64_t classes) {
   std::vector<int64_t> counts(static_cast<size_t>(classes));
@@ -145,7 +150,9 @@ void ClassificationTask::take_loss_options(const TaskOptions& options) {
   options_.balanced_class_weights = options.balanced_class_weights;
   options_.fits_calibration = options.fits_calibration;
   options_.tunes_thresholds = options.tunes_thresholds;
+  options_.ngram_mix = options.ngram_mix;
   calibration_ = {};
+  mix_.reset();
   class_weights_.clear();
   if (options.balanced_class_weights) {
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
@@ -154,16 +161,32 @@ void ClassificationTask::take_loss_options(const TaskOptions& options) {
 
 std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {
   FINETUNE_CHECK(data_.has_eval);
+  using Keeps = ClassificationEvaluation::Keeps;
   return std::make_unique<ClassificationEvaluation>(data_, class_weights_, options_.label_smoothing,
                                                     options_.multi_label_separator,
-                                                    options_.fits_calibration);
+                                                    options_.ngram_mix          ? Keeps::all
+                                                    : options_.fits_calibration ? Keeps::held_out
+                                                                                : Keeps::nothing);
 }
 
+ClassificationTask::TrainedNgrams::TrainedNgrams(const Descriptor& descriptor)
+    : file(concat("/proc/self/fd/", descriptor.number()), ExitCode::device), sha256(), scorer([&] {
+        StoredNgrams stored = read_ngram_file(file.text(), "n-grams");
+        sha256 = stored.sha256;
+        return std::move(stored.model);
+      }()) {}
+
 Baselines ClassificationTask::baselines() {
-  if (baselines_) return *baselines_;
+  const bool needs_model = options_.ngram_mix && !ngrams_;
+  if (baselines_ && !needs_model) return *baselines_;
   if (!options_.baselines || !data_.eval.texts || options_.train_files.empty()) return {};
   const TextRows* train = options_.ngram_baseline ? data_.train.texts.get() : nullptr;
-  baselines_ = baselines_of(data_, majority_, train, *data_.eval.texts);
+  Descriptor model(needs_model ? ::memfd_create("ngrams", MFD_CLOEXEC) : -1);
+  baselines_ = baselines_of(data_, majority_, train, *data_.eval.texts,
+                            model.number() < 0 ? nullptr : &model);
+  if (model.number() >= 0 && ::lseek(model.number(), 0, SEEK_END) > 0) {
+    ngrams_ = std::make_unique<TrainedNgrams>(model);
+  }
   return *baselines_;
 }
 
@@ -191,19 +214,62 @@ std::vector<std::string> ClassificationTask::metric_names() const {
 std::string ClassificationTask::calibrate(Evaluation& evaluation, Metrics& metrics) {
   if (!options_.fits_calibration || data_.problem == ProblemType::regression) return {};
   auto& own = dynamic_cast<ClassificationEvaluation&>(evaluation);
-  const CalibrationFit fit = fit_calibration(own.held_out(), options_.tunes_thresholds);
+  std::string why_no_mix;
+  std::vector<float> margins;
+  if (options_.ngram_mix) margins = eval_margins(own, why_no_mix);
+  const CalibrationFit fit = fit_calibration(own.held_out(margins), options_.tunes_thresholds);
   calibration_ = fit.calibration;
+  mix_ = fit.mix;
   for (const auto& metric : fit.metrics) metrics.insert(metric);
+  if (!mix_) return why_no_mix + fit.line;
+  const Metrics alone = own.metrics();
+  metrics.merge(unmixed_metrics(alone));
+  own.mix(*mix_, margins);
+  for (const auto& [name, value] : own.metrics()) metrics[name] = value;
   return fit.line;
+}
+
+std::vector<float> ClassificationTask::eval_margins(const ClassificationEvaluation& evaluation,
+                                                    std::string& why) {
+  if (!evaluation.can_mix()) {
+    why = "no mix with n-grams: the evaluation rows times labels are too many; ";
+    return {};
+  }
+  baselines();
+  if (!ngrams_) {
+    why = "no mix with n-grams: there is no linear model; ";
+    return {};
+  }
+  std::vector<float> margins;
+  std::vector<std::string> texts;
+  const auto score = [&] {
+    const std::vector<float> more = ngrams_->scorer.margins_of(texts);
+    margins.insert(margins.end(), more.begin(), more.end());
+    texts.clear();
+  };
+  TextRowReader reader(data_.eval.texts->descriptor());
+  for (TextRow row; reader.next(row);) {
+    texts.push_back(std::move(row.text));
+    if (texts.size() == kTextsAtOnce) score();
+  }
+  score();
+  return margins;
+}
+
+std::vector<ModelFile> ClassificationTask::model_files() const {
+  if (!mix_) return {};
+  return {{std::string(kNgramFile), ngrams_->file.text()}};
 }
 
 std::vector<std::string> ClassificationTask::calibration_metric_names() const {
   if (!options_.fits_calibration || data_.problem == ProblemType::regression) return {};
-  return finetune::calibration_metric_names(options_.tunes_thresholds);
+  return finetune::calibration_metric_names(options_.tunes_thresholds, options_.ngram_mix);
 }
 
 std::string ClassificationTask::config_json() const {
-  return classification_config_json(options_, data_, class_weights_, calibration_);
+  std::optional<StoredMix> mix;
+  if (mix_) mix = {*mix_, ngrams_->sha256};
+  return classification_config_json(options_, data_, class_weights_, calibration_, mix);
 }
 
 }  // namespace finetune

@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/files/mapped_file.h"
+#include "tasks/classification/evaluation/evaluation.h"
+#include "tasks/classification/mix/ngram_file.h"
+#include "tasks/classification/mix/ngram_mix.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/window_targets.h"
@@ -49,9 +53,20 @@ class ClassificationTask final : public Task {
   std::vector<std::string> metric_names() const override;
   std::string calibrate(Evaluation& evaluation, Metrics& metrics) override;
   std::vector<std::string> calibration_metric_names() const override;
+  std::vector<ModelFile> model_files() const override;
   std::string config_json() const override;
 
  private:
+  // The linear model that the baselines' process has left.
+  struct TrainedNgrams {
+    explicit TrainedNgrams(const Descriptor& file);
+    MappedFile file;
+    std::string sha256;
+    NgramScorer scorer;
+  };
+
+  // Of the evaluation samples; empty, and `why` says so, where there is nothing to mix with.
+  std::vector<float> eval_margins(const ClassificationEvaluation& evaluation, std::string& why);
   TaskOptions options_;
   ClassificationData data_;
   std::vector<float> class_weights_;
@@ -60,7 +75,9 @@ class ClassificationTask final : public Task {
   std::vector<std::string> lines_;
   Majority majority_;
   std::optional<Baselines> baselines_;
+  std::unique_ptr<TrainedNgrams> ngrams_;  // with options_.ngram_mix, once there are baselines
   LogitCalibration calibration_;
+  std::optional<MixWeights> mix_;
 };
 
 // The options of a classification model's training run, from the object `finetune` in its

@@ -24,14 +24,15 @@ Stored stored_options(const BertConfig& config) {
   return Stored::object();
 }
 
-// The value of `key`, or `otherwise` if it is missing. Error(model) if its type is another.
+// The value of `key`, or `otherwise` if it is missing. Error(model) if its type is another, naming
+// the object that it is in.
 template <typename T>
-T value_or(const Stored& object, const char* key, T otherwise) {
+T value_or(const Stored& object, const char* key, T otherwise, const char* inside = "") {
   if (!object.contains(key)) return otherwise;
   try {
     return object[key].get<T>();
   } catch (const Stored::exception&) {
-    throw model_error("config.json: finetune.", key, " has an unexpected type");
+    throw model_error("config.json: finetune.", inside, key, " has an unexpected type");
   }
 }
 
@@ -41,12 +42,12 @@ LogitCalibration stored_calibration(const Stored& stored, const BertConfig& conf
   if (!stored.contains("calibration")) return out;
   const Stored fitted = value_or(stored, "calibration", Stored::object());
   if (!fitted.is_object()) throw model_error("config.json: finetune.calibration is no object");
-  out.temperature = value_or(fitted, "temperature", out.temperature);
+  out.temperature = value_or(fitted, "temperature", out.temperature, "calibration.");
   if (!(out.temperature >= kLeastTemperature && out.temperature <= kMostTemperature)) {
     throw model_error("config.json: finetune.calibration.temperature is ", out.temperature,
                       ", not from ", kLeastTemperature, " to ", kMostTemperature);
   }
-  out.thresholds = value_or(fitted, "thresholds", out.thresholds);
+  out.thresholds = value_or(fitted, "thresholds", out.thresholds, "calibration.");
   if (!out.thresholds.empty() && out.thresholds.size() != config.labels.size()) {
     throw model_error("config.json: finetune.calibration.thresholds has ", out.thresholds.size(),
                       " values for ", config.labels.size(), " labels");
@@ -74,11 +75,27 @@ LongTexts stored_long_texts(const Stored& stored) {
   return out;
 }
 
+// Error(model) for weights that no fit can have given.
+std::optional<StoredMix> stored_mix(const Stored& stored) {
+  if (!stored.contains("ngram_mix")) return {};
+  const Stored fitted = value_or(stored, "ngram_mix", Stored::object());
+  if (!fitted.is_object()) throw model_error("config.json: finetune.ngram_mix is no object");
+  const auto weight = [&](const char* name, double most) {
+    const double value = value_or(fitted, name, -1.0, "ngram_mix.");
+    if (value >= 0 && value <= most) return value;
+    throw model_error("config.json: finetune.ngram_mix.", name, " is ", value, ", not from 0 to ",
+                      most);
+  };
+  return StoredMix{{weight("model", kMostModelWeight), weight("ngrams", kMostNgramWeight)},
+                   value_or(fitted, "sha256", std::string(), "ngram_mix.")};
+}
+
 }  // namespace
 
 std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
                                        std::span<const float> class_weights,
-                                       const LogitCalibration& calibration) {
+                                       const LogitCalibration& calibration,
+                                       const std::optional<StoredMix>& mix) {
   // A model of one number has one label in Hugging Face's config, LABEL_0.
   std::vector<std::string> names = data.labels.names();
   if (data.problem == ProblemType::regression) names = {"LABEL_0"};
@@ -108,6 +125,13 @@ std::string classification_config_json(const TaskOptions& options, const Classif
     fitted["temperature"] = calibration.temperature;
     if (!calibration.thresholds.empty()) fitted["thresholds"] = calibration.thresholds;
     own["calibration"] = std::move(fitted);
+  }
+  if (mix) {
+    Json fitted;
+    fitted["model"] = mix->weights.model;
+    fitted["ngrams"] = mix->weights.ngrams;
+    fitted["sha256"] = mix->sha256;
+    own["ngram_mix"] = std::move(fitted);
   }
   Json json;
   json["id2label"] = std::move(id2label);
@@ -148,6 +172,10 @@ TaskOptions classification_defaults(const BertConfig& config) {
                        (config.problem_type.empty() && config.labels.size() == 1);
   options.calibration = stored_calibration(stored, config);
   options.long_texts = stored_long_texts(stored);
+  options.mix = stored_mix(stored);
+  if (options.mix && problem_type(options) != ProblemType::single_label) {
+    throw model_error("config.json: finetune.ngram_mix is for one label a row");
+  }
   return options;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,10 +16,11 @@ namespace finetune {
 // {"id2label", "label2id", "problem_type", "finetune": {"task", "text_column", "text_pair_column",
 //  "label_column", "max_length", "long_text", "window_stride", "max_windows", "multi_label",
 //  "label_smoothing", "class_weights",
-//  "calibration": {"temperature", "thresholds"}}}
+//  "calibration": {"temperature", "thresholds"}, "ngram_mix": {"model", "ngrams", "sha256"}}}
 std::string classification_config_json(const TaskOptions& options, const ClassificationData& data,
                                        std::span<const float> class_weights,
-                                       const LogitCalibration& calibration = {});
+                                       const LogitCalibration& calibration = {},
+                                       const std::optional<StoredMix>& mix = {});
 
 // Class weights that the model was trained with, or none.
 std::vector<float> stored_class_weights(const BertConfig& config, int64_t classes);

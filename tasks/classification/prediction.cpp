@@ -113,9 +113,7 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
     log(counted(texts.split, "text has", "texts have"), " several windows, ",
         counted(texts.windows, "window"), " in all; labels are of their mean logits");
   }
-  if (const std::string line = describe_calibration(predictor_.calibration()); !line.empty()) {
-    log(line);
-  }
+  if (const std::string line = predictor_.describe_answers(); !line.empty()) log(line);
   if (predictor_.unsure() > 0) {
     log(predictor_.unsure(), " of ", counted(predictor_.rows(), "label"),
         predictor_.unsure() == 1 ? " is " : " are ", kUnsure, ": below --min-probability");

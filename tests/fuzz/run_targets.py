@@ -33,6 +33,7 @@ HDF5 = ["src/weights/hdf5/"]
 READERS = {
     "checkpoint": [*HDF5, "src/train/checkpoint/checkpoint_contents.cpp", "src/train/checkpoint/sealed_file.cpp"],
     "command_line": ["src/cli/usage.cpp", "src/cli/parser.cpp"],
+    "ngram_file": ["tasks/classification/mix/ngram_file.cpp"],
     "config_json": ["src/model/config.cpp", "tasks/classification/model_options.cpp", "tasks/qa/qa_defaults.cpp"],
     "config_toml": ["src/train/options/config_parser", "src/train/options/config_file.cpp"],
     "grid_toml": ["src/train/options/config_parser", "src/train/sweep/grid"],

@@ -14,6 +14,7 @@
 #include "model/config.h"
 #include "model/head.h"
 #include "model/parameters.h"
+#include "tasks/classification/mix/ngram_file.h"
 #include "train/run/run_directory.h"
 #include "weights/hub_cache.h"
 #include "weights/model_directory.h"
@@ -173,6 +174,17 @@ std::string converted_config(const BertConfig& config, const fs::path& path, con
   return with_version(json.dump());
 }
 
+// The n-grams that a classifier is mixed with are a part of it.
+void copy_ngrams(const std::string& config, const fs::path& from, const fs::path& to) {
+  const auto json = ordered_json::parse(config);
+  if (!json.contains("finetune") || !json["finetune"].is_object() ||
+      !json["finetune"].contains("ngram_mix")) {
+    return;
+  }
+  const MappedFile file(from / kNgramFile, ExitCode::model);
+  file.read_intact([&] { write_file(to / kNgramFile, file.text()); });
+}
+
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
   if (output.empty()) throw usage_error("--output names no directory");
@@ -197,6 +209,7 @@ void convert(const ConvertOptions& options) {
     for (const fs::path& file : find_tokenizer_files(source.directory)) {
       write_file(written.path() / file.filename(), read_text_file(file, ExitCode::model));
     }
+    copy_ngrams(config_text, source.directory, written.path());
     write_file(written.path() / "config.json", config_text);
   });
   if (written.replaces()) check_replaceable(output, kExportedModel);  // still

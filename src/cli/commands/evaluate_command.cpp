@@ -169,6 +169,7 @@ std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
   add("min-probability", o.min_probability);
   add("target-accuracy", o.target_accuracy);
   add_other("no-calibration", i.no_calibration, false);
+  add_other("no-ngram-mix", i.no_ngram_mix, false);
   add_other("max-eval-samples", o.max_samples, 0);
   add_other("delimiter", o.rows.delimiter, "auto");
   add_other("encoding", o.rows.encoding, "auto");

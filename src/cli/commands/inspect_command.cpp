@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/text/printable.h"
 #include "model/config.h"
+#include "tasks/classification/mix/ngram_file.h"
 #include "train/run/run_directory.h"
 #include "weights/hub_cache.h"
 #include "weights/model_directory.h"
@@ -94,6 +95,16 @@ ordered_json describe_model(const fs::path& directory) {
   result["tokenizer"] = ordered_json::array();
   for (const fs::path& file : find_tokenizer_files(directory)) {
     result["tokenizer"].push_back(file.filename().string());
+  }
+  if (const fs::path ngrams = directory / kNgramFile; path_exists(ngrams, ExitCode::model)) {
+    const MappedFile file(ngrams, ExitCode::model);
+    file.read_intact([&] {
+      const NgramModel model = read_ngram_file(file.text(), ngrams.string()).model;
+      result["ngrams"] = {{"path", ngrams.string()},
+                          {"ngrams", model.weights().features()},
+                          {"outputs", model.outputs()},
+                          {"texts", model.index().texts()}};
+    });
   }
   if (auto weights = find_weights(directory)) {
     result["weights"] = describe_weights(*open_weights(*weights, architecture->base_prefix));
@@ -188,6 +199,11 @@ void print_text(const ordered_json& result) {
     std::string names;
     for (const auto& name : result["tokenizer"]) names += concat(" ", shown(name));
     std::printf("tokenizer:%s\n", names.empty() ? " no files" : names.c_str());
+  }
+  if (result.contains("ngrams")) {
+    const ordered_json& found = result["ngrams"];
+    std::printf("n-grams to mix with: %s of %s texts\n", grouped(found["ngrams"]).c_str(),
+                grouped(found["texts"]).c_str());
   }
   if (result.contains("weights")) print_weights(result["weights"]);
 }

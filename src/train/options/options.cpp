@@ -80,6 +80,22 @@ struct ValueCheck {
   }
 };
 
+void require_mix(const TrainOptions& o) {
+  const char* against = !o.multi_label.empty() ? "--multi-label"
+                        : o.regression         ? "--regression"
+                        : o.no_calibration     ? "--no-calibration"
+                        : o.no_ngram_baseline  ? "--no-ngram-baseline"
+                                               : nullptr;
+  if (against) throw usage_error("--ngram-mix yes and ", against, " exclude each other");
+}
+
+// With auto there is none where it cannot be.
+bool mixes_with_ngrams(const TrainOptions& o) {
+  const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && o.recipe == "auto");
+  return is_wanted && o.multi_label.empty() && !o.regression && !o.no_calibration &&
+         !o.no_ngram_baseline;
+}
+
 void validate_evaluation(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
@@ -94,10 +110,12 @@ void validate_evaluation(const TrainOptions& o) {
   if (o.tune_thresholds && o.no_calibration) {
     throw usage_error("--tune-thresholds and --no-calibration exclude each other");
   }
+  if (o.ngram_mix == "yes") require_mix(o);
   if (!o.eval.empty() || o.eval_fraction != 0) return;
   const char* needing = o.early_stopping > 0     ? "--early-stopping"
                         : !o.best_metric.empty() ? "--best-metric"
                         : o.tune_thresholds      ? "--tune-thresholds"
+                        : o.ngram_mix == "yes"   ? "--ngram-mix yes"
                                                  : nullptr;
   if (needing == nullptr) return;
   throw usage_error(needing, " needs evaluation data: give --eval or --eval-fraction");
@@ -230,6 +248,7 @@ TaskOptions task_options(const TrainOptions& o) {
   t.stratified_split = o.eval_split != "random";
   t.fits_calibration = !o.no_calibration;
   t.tunes_thresholds = o.tune_thresholds;
+  t.ngram_mix = mixes_with_ngrams(o);
   t.standardized_targets = !o.no_standardize;
   t.long_texts = {o.long_text == kWindowsWord, o.window_stride, o.max_windows};
   t.doc_stride = o.doc_stride;

@@ -193,12 +193,17 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"tune-thresholds", evaluation, run,
          "with --multi-label: each label's threshold with the best F1 on evaluation rows"},
         o.tune_thresholds);
+  visit({"ngram-mix", evaluation, run,
+         "one label a row: the exported model's answers are a mix with the linear model on "
+         "n-grams, fitted to the evaluation rows (auto: with --recipe auto)",
+         "auto|yes|no"},
+        o.ngram_mix);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
         o.log_every);
   visit({"tensorboard", evaluation, run, "write event files for TensorBoard into --output, too"},
         o.tensorboard);
   visit({"no-ngram-baseline", evaluation, run,
-         "classification: no linear model on n-grams to compare the result with"},
+         "no linear model on n-grams to compare the result with"},
         o.no_ngram_baseline);
 
   visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);

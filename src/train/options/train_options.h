@@ -71,6 +71,7 @@ struct TrainOptions {
   int64_t early_stopping = 0;
   bool no_calibration = false;
   bool tune_thresholds = false;
+  std::string ngram_mix = "auto";
   int64_t log_every = 1;
   bool tensorboard = false;
   bool no_ngram_baseline = false;

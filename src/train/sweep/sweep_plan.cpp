@@ -24,7 +24,7 @@ namespace finetune {
 namespace {
 
 // Options that change neither how long a step takes, nor how many there are, nor files' sizes.
-constexpr std::array<std::string_view, 19> kWithoutCost{"output",          "lr",
+constexpr std::array<std::string_view, 20> kWithoutCost{"output",          "lr",
                                                         "schedule",        "warmup-ratio",
                                                         "warmup-steps",    "weight-decay",
                                                         "adam-beta1",      "adam-beta2",
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 19> kWithoutCost{"output",          "lr",
                                                         "assert",          "class-weights",
                                                         "label-smoothing", "best-metric",
                                                         "no-calibration",  "tune-thresholds",
-                                                        "no-standardize"};
+                                                        "no-standardize",  "ngram-mix"};
 
 std::string cost_key(const TrainOptions& options) {
   std::vector<ConfigItem> items = config_items(options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace finetune {
@@ -13,6 +14,20 @@ struct LogitCalibration {
   std::vector<float> thresholds;
 
   bool operator==(const LogitCalibration&) const = default;
+};
+
+// One label a row: in place of a temperature the logits are model * logits + ngrams * margins, with
+// the margins of a linear model on n-grams.
+struct MixWeights {
+  double model = 0, ngrams = 0;  // not negative
+
+  bool operator==(const MixWeights&) const = default;
+};
+
+// What config.json says of a mix: its weights, and the sum that the file beside it must have.
+struct StoredMix {
+  MixWeights weights;
+  std::string sha256;
 };
 
 }  // namespace finetune

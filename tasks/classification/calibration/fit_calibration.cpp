@@ -2,9 +2,11 @@
 #include "tasks/classification/calibration/fit_calibration.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/text/text.h"
 #include "tasks/classification/calibration/reliability.h"
+#include "tasks/classification/mix/ngram_mix.h"
 
 namespace finetune {
 namespace {
@@ -27,18 +29,34 @@ int64_t wrong_decisions(const HeldOutLogits& held) {
   return wrong;
 }
 
-// Probabilities of each half by the temperature of the other, or by one temperature.
+// Probabilities of each half by what was fitted to the other, or all of them by one temperature.
 struct Halves {
   double temperatures[2];
+  std::optional<std::array<MixWeights, 2>> mixes{};  // in place of temperatures
 
-  double temperature_of(int64_t row) const { return temperatures[row % 2]; }
+  void probabilities(const HeldOutLogits& held, int64_t row, std::vector<double>& out) const {
+    const auto half = size_t(row % 2);
+    if (!mixes) {
+      probabilities_at(held.row(row), held.several_labels, temperatures[half], out);
+      return;
+    }
+    const auto logits = held.row(row), margins = held.margins_of(row);
+    std::vector<float> mixed(logits.begin(), logits.end());
+    mix_logits((*mixes)[half], margins, mixed);
+    probabilities_at(mixed, false, 1, out);
+  }
+  double likelihood(const HeldOutLogits& held, RowStride rows) const {
+    const auto half = size_t(rows.first);
+    return mixes ? negative_log_likelihood(held, rows, (*mixes)[half])
+                 : negative_log_likelihood(held, rows, temperatures[half]);
+  }
 };
 
 Reliability reliability_of(const HeldOutLogits& held, const Halves& halves) {
   Reliability out(held.outputs, held.several_labels);
   std::vector<double> probabilities;
   for (int64_t row = 0; row < held.rows(); ++row) {
-    probabilities_at(held.row(row), held.several_labels, halves.temperature_of(row), probabilities);
+    halves.probabilities(held, row, probabilities);
     if (held.several_labels)
       out.add(probabilities, held.sets[row]);
     else
@@ -51,8 +69,7 @@ double likelihood_of(const HeldOutLogits& held, const Halves& halves) {
   double sum = 0;
   for (int64_t half = 0; half < 2; ++half) {
     const RowStride rows{half, 2};
-    sum += double(rows.count(held.rows())) *
-           negative_log_likelihood(held, rows, halves.temperatures[half]);
+    sum += double(rows.count(held.rows())) * halves.likelihood(held, rows);
   }
   return sum / double(held.rows());
 }
@@ -77,13 +94,35 @@ MultiLabelScores cross_fitted_scores(const HeldOutLogits& held, const Halves& ha
   return multi_label_scores(std::move(counts), whole, held.rows());
 }
 
+// Takes the mix in place of the temperature where that is better on rows it was not fitted to.
+void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
+  Halves mixed = fitted;
+  mixed.mixes = {best_mix(held, {1, 2}), best_mix(held, {0, 2})};
+  const MixWeights best = best_mix(held, {});
+  const double alone = likelihood_of(held, fitted), together = likelihood_of(held, mixed);
+  const std::string likelihoods =
+      concat("negative log likelihood ", format_fixed(alone, 4), " -> ", format_fixed(together, 4));
+  if (!(together < alone) || best.ngrams == 0) {
+    fit.line = concat("no mix with n-grams: ", likelihoods, " on rows it was not fitted to; ");
+    return;
+  }
+  fitted = mixed;
+  fit.mix = best;
+  fit.metrics["eval_mix_model"] = fit.mix->model;
+  fit.metrics["eval_mix_ngrams"] = fit.mix->ngrams;
+  fit.line =
+      concat("mixed with n-grams: ", format_fixed(fit.mix->model, 3), " of the model's logits and ",
+             format_fixed(fit.mix->ngrams, 3), " of theirs, ", likelihoods, "; ");
+}
+
 }  // namespace
 
 CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds) {
   CalibrationFit fit;
   const int64_t wrong = wrong_decisions(held);
   if (held.rows() < kLeastFittingRows || wrong < kLeastWrongRows) {
-    fit.line = concat("not calibrated: ", held.rows(), " evaluation rows with ", wrong, " wrong ",
+    fit.line = concat(held.margins.empty() ? "" : "no mix with n-grams, ",
+                      "not calibrated: ", held.rows(), " evaluation rows with ", wrong, " wrong ",
                       held.several_labels ? "decisions" : "ones", " (", kLeastFittingRows, " and ",
                       kLeastWrongRows, " are needed)");
     return fit;
@@ -95,14 +134,16 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds)
     fit.calibration.temperature = best_temperature(held, {});
   else
     fitted = raw;
-  const Reliability before = reliability_of(held, raw), after = reliability_of(held, fitted);
   fit.metrics["eval_temperature"] = fit.calibration.temperature;
+  if (!held.margins.empty()) fit_mix(held, fitted, fit);
+  const Reliability before = reliability_of(held, raw), after = reliability_of(held, fitted);
   fit.metrics["eval_ece_calibrated"] = after.calibration_error();
   fit.metrics["eval_brier_calibrated"] = after.brier_score();
-  fit.line = concat("calibrated on ", held.rows(), " evaluation rows: temperature ",
-                    format_fixed(fit.calibration.temperature, 3), ", expected calibration error ",
-                    format_fixed(before.calibration_error(), 4), " -> ",
-                    format_fixed(after.calibration_error(), 4), " on rows it was not fitted to");
+  fit.line += concat(
+      "calibrated on ", held.rows(), " evaluation rows: ",
+      fit.mix ? "" : concat("temperature ", format_fixed(fit.calibration.temperature, 3), ", "),
+      "expected calibration error ", format_fixed(before.calibration_error(), 4), " -> ",
+      format_fixed(after.calibration_error(), 4), " on rows it was not fitted to");
   if (!tunes_thresholds) return fit;
   fit.calibration.thresholds =
       best_thresholds(held, {}, fit.calibration.temperature, kLeastLabelRows);
@@ -112,12 +153,18 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds)
   return fit;
 }
 
-std::vector<std::string> calibration_metric_names(bool tunes_thresholds) {
+std::vector<std::string> calibration_metric_names(bool tunes_thresholds, bool mixes) {
   std::vector<std::string> names = {"eval_temperature", "eval_ece_calibrated",
                                     "eval_brier_calibrated"};
   if (tunes_thresholds) {
     names.emplace_back("eval_f1_macro_tuned");
     names.emplace_back("eval_f1_micro_tuned");
+  }
+  if (mixes) {
+    names.emplace_back("eval_mix_model");
+    for (const char* name : {"eval_mix_ngrams", "baseline_unmixed_ece", "baseline_unmixed_brier"}) {
+      names.emplace_back(name);
+    }
   }
   return names;
 }

@@ -1,6 +1,7 @@
 // A model's calibration from its evaluation rows, and how good it is on rows it has not seen.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,17 +16,19 @@ namespace finetune {
 inline constexpr int64_t kLeastFittingRows = 200, kLeastWrongRows = 5, kLeastLabelRows = 5;
 
 struct CalibrationFit {
-  LogitCalibration calibration;
-  // Cross-fitted: each half of the rows by what was fitted to the other half. eval_temperature is
-  // of all rows. Empty where nothing was fitted.
+  LogitCalibration calibration;   // of the model alone
+  std::optional<MixWeights> mix;  // in place of its temperature; with held.margins alone
+  // Cross-fitted: each half of the rows by what was fitted to the other half. eval_temperature and
+  // eval_mix_* are of all rows. Empty where nothing was fitted.
   Metrics metrics;
   std::string line;  // for the log
 };
 
-// Of the temperature: 1 where the cross-fitted likelihood is not better than without.
+// Of the temperature: 1 where the cross-fitted likelihood is not better than without. Of the mix:
+// none where it is not better than that of the model with its temperature.
 CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds);
 
 // The metrics there can be.
-std::vector<std::string> calibration_metric_names(bool tunes_thresholds);
+std::vector<std::string> calibration_metric_names(bool tunes_thresholds, bool mixes = false);
 
 }  // namespace finetune

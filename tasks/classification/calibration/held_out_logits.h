@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "tasks/classification/calibration/calibration.h"
 #include "tasks/classification/evaluation/metrics.h"
 
 namespace finetune {
@@ -13,12 +14,16 @@ struct HeldOutLogits {
   int64_t outputs = 0;
   bool several_labels = false;
   std::vector<float> logits;    // (rows, outputs)
+  std::vector<float> margins;   // the same of n-grams to mix with; none: no mix is fitted
   std::vector<int32_t> labels;  // one label a row; all of them are outputs
   LabelSets sets;               // several; labels that are no outputs are not part of them
 
   int64_t rows() const { return outputs == 0 ? 0 : int64_t(logits.size()) / outputs; }
   std::span<const float> row(int64_t i) const {
     return std::span(logits).subspan(size_t(i * outputs), size_t(outputs));
+  }
+  std::span<const float> margins_of(int64_t i) const {
+    return std::span(margins).subspan(size_t(i * outputs), size_t(outputs));
   }
 };
 
@@ -42,6 +47,13 @@ double negative_log_likelihood(const HeldOutLogits& held, RowStride rows, double
 // in 1 / temperature, so Newton's steps inside a shrinking interval find it. Sums have one order.
 inline constexpr double kLeastTemperature = 0.1, kMostTemperature = 10;
 double best_temperature(const HeldOutLogits& held, RowStride rows);
+
+// The same of a mix with the n-grams' margins, one label a row: the likelihood is convex in both
+// weights, from 0 to these, so Newton's steps on those that are not at a bound find its best.
+inline constexpr double kMostModelWeight = 10, kMostNgramWeight = 100;
+double negative_log_likelihood(const HeldOutLogits& held, RowStride rows,
+                               const MixWeights& weights);
+MixWeights best_mix(const HeldOutLogits& held, RowStride rows);
 
 // Of each label the least probability with which giving it has the highest F1 on these rows: half
 // way between two neighbouring probabilities that occur, of equal F1 the nearest to one half. One

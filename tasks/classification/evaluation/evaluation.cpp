@@ -7,12 +7,13 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/text.h"
+#include "tasks/classification/mix/ngram_mix.h"
 
 namespace finetune {
 
 namespace {
 
-constexpr int64_t kMostLogits = int64_t{1} << 22;
+constexpr int64_t kMostFittedLogits = int64_t{1} << 22;
 
 }  // namespace
 
@@ -30,8 +31,12 @@ std::vector<std::string> classification_metric_names(ProblemType problem,
 
 ClassificationEvaluation::ClassificationEvaluation(const ClassificationData& data,
                                                    std::span<const float> weights, double smoothing,
-                                                   std::string separator, bool keeps_logits)
-    : data_(data), weights_(weights), smoothing_(smoothing), separator_(std::move(separator)) {
+                                                   std::string separator, Keeps keeps)
+    : data_(data),
+      weights_(weights),
+      smoothing_(smoothing),
+      separator_(std::move(separator)),
+      losses_of_(data, weights, smoothing) {
   size_t count = size_t(data.eval.set.examples);
   seen_.resize(count);
   losses_.resize(count);
@@ -42,9 +47,12 @@ ClassificationEvaluation::ClassificationEvaluation(const ClassificationData& dat
     return;
   }
   answers_.emplace(data.problem, data.outputs(), TaskOptions());
-  if (!keeps_logits) return;
+  if (keeps == Keeps::nothing) return;
   const int64_t values = int64_t(count) * data.outputs();
-  stride_ = std::max<int64_t>(1, (values + kMostLogits - 1) / kMostLogits);
+  fitted_stride_ = std::max<int64_t>(1, (values + kMostFittedLogits - 1) / kMostFittedLogits);
+  keeps_all_ =
+      keeps == Keeps::all && data.problem == ProblemType::single_label && values <= kMostLogits;
+  stride_ = keeps_all_ ? 1 : fitted_stride_;
   const int64_t kept = RowStride{0, stride_}.count(int64_t(count));
   logits_.resize(size_t(kept * data.outputs()));
 }
@@ -55,14 +63,16 @@ void ClassificationEvaluation::keep(uint32_t sample, const float* logits) {
   std::copy_n(logits, outputs, logits_.begin() + int64_t(sample) / stride_ * outputs);
 }
 
-HeldOutLogits ClassificationEvaluation::held_out() {
+HeldOutLogits ClassificationEvaluation::held_out(std::span<const float> margins) const {
   HeldOutLogits held;
   held.outputs = data_.outputs();
   held.several_labels = data_.problem == ProblemType::multi_label;
-  size_t kept = 0;
-  const auto outputs = size_t(held.outputs);
-  for (int64_t i = 0; i * held.outputs < int64_t(logits_.size()); ++i) {
-    const int64_t sample = i * stride_;
+  if (fitted_stride_ == 0) return held;
+  const auto append = [&](std::span<const float> from, int64_t row, std::vector<float>& to) {
+    const auto values = from.subspan(size_t(row * held.outputs), size_t(held.outputs));
+    to.insert(to.end(), values.begin(), values.end());
+  };
+  for (int64_t sample = 0; sample < int64_t(seen_.size()); sample += fitted_stride_) {
     if (held.several_labels) {
       const auto truth = data_.eval.label_sets[sample];
       const auto known = std::lower_bound(truth.begin(), truth.end(), int32_t(held.outputs));
@@ -72,39 +82,51 @@ HeldOutLogits ClassificationEvaluation::held_out() {
       if (label >= held.outputs) continue;
       held.labels.push_back(label);
     }
-    std::copy_n(logits_.begin() + i * held.outputs, outputs, logits_.begin() + int64_t(kept));
-    kept += outputs;
+    append(logits_, sample / stride_, held.logits);
+    if (!margins.empty()) append(margins, sample, held.margins);
   }
-  logits_.resize(kept);
-  held.logits = std::move(logits_);
   return held;
 }
 
 void ClassificationEvaluation::add(const PackedBatch& batch, const float* logits) {
-  int64_t outputs = data_.outputs();
-  ClassificationTally scores(data_, weights_, smoothing_);
   for (uint32_t sample : batch.indices) {
     FINETUNE_CHECK(sample < seen_.size() && !seen_[sample]);
     seen_[sample] = 1;
-    switch (data_.problem) {
-      case ProblemType::single_label:
-        top_[sample] = top_label(logits, outputs);
-        losses_[sample] = scores.label_loss(logits, data_.eval.labels[sample]);
-        answers_->add_label(logits, data_.eval.labels[sample], top_[sample]);
-        break;
-      case ProblemType::multi_label:
-        positive_[sample] = positive_labels(logits, outputs);
-        losses_[sample] = scores.set_loss(logits, data_.eval.label_sets[int64_t(sample)]);
-        answers_->add_set(logits, data_.eval.label_sets[int64_t(sample)]);
-        break;
-      case ProblemType::regression:
-        values_[sample] = float(data_.target_scale.number(double(logits[0])));
-        losses_[sample] = scores.value_loss(values_[sample], data_.eval.targets[sample]);
-        break;
-    }
+    place(sample, logits);
     keep(sample, logits);
-    logits += outputs;
+    logits += data_.outputs();
   }
+}
+
+void ClassificationEvaluation::place(uint32_t sample, const float* logits) {
+  const int64_t outputs = data_.outputs();
+  const ClassificationSide& eval = data_.eval;
+  switch (data_.problem) {
+    case ProblemType::single_label:
+      top_[sample] = top_label(logits, outputs);
+      losses_[sample] = losses_of_.label_loss(logits, eval.labels[sample]);
+      answers_->add_label(logits, eval.labels[sample], top_[sample]);
+      break;
+    case ProblemType::multi_label:
+      positive_[sample] = positive_labels(logits, outputs);
+      losses_[sample] = losses_of_.set_loss(logits, eval.label_sets[int64_t(sample)]);
+      answers_->add_set(logits, eval.label_sets[int64_t(sample)]);
+      break;
+    case ProblemType::regression:
+      values_[sample] = float(data_.target_scale.number(double(logits[0])));
+      losses_[sample] = losses_of_.value_loss(values_[sample], eval.targets[sample]);
+      break;
+  }
+}
+
+void ClassificationEvaluation::mix(const MixWeights& weights, std::span<const float> margins) {
+  FINETUNE_CHECK(can_mix());
+  const auto outputs = size_t(data_.outputs());
+  mix_logits(weights, margins, logits_);
+  answers_.emplace(data_.problem, data_.outputs(), TaskOptions());
+  for (size_t i = 0; i < seen_.size(); ++i) place(uint32_t(i), logits_.data() + i * outputs);
+  logits_ = {};
+  keeps_all_ = false;
 }
 
 ClassificationTally ClassificationEvaluation::tally() const {

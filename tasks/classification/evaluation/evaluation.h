@@ -35,20 +35,30 @@ std::vector<std::string> classification_metric_names(ProblemType problem,
 
 class ClassificationEvaluation final : public Evaluation {
  public:
-  // All must outlive the evaluation. weights: one per output, or empty. keeps_logits: for
-  // held_out().
+  // What is kept beside the predictions: logits for held_out(), or all of them for mix().
+  enum class Keeps { nothing, held_out, all };
+  static constexpr int64_t kMostLogits = int64_t{1} << 25;  // that are kept for mix()
+
+  // All must outlive the evaluation. weights: one per output, or empty.
   ClassificationEvaluation(const ClassificationData& data, std::span<const float> weights,
-                           double smoothing, std::string separator, bool keeps_logits = false);
+                           double smoothing, std::string separator, Keeps keeps = Keeps::nothing);
 
   void add(const PackedBatch& batch, const float* logits) override;
   Metrics metrics() override;
   void write_files(const std::filesystem::path& directory) override;
 
-  // What a calibration is fitted to: every k-th sample, so that no more than 2^22 logits are kept,
-  // of those whose label the model knows. Once; labels, not numbers.
-  HeldOutLogits held_out();
+  // What a calibration is fitted to: every k-th sample, so that there are no more than 2^22 logits,
+  // of those whose label the model knows. `margins`: (samples, outputs) of n-grams, or empty.
+  // Labels, not numbers.
+  HeldOutLogits held_out(std::span<const float> margins = {}) const;
+
+  // There are all logits, so that mix() can be called: Keeps::all, one label a row, not too many.
+  bool can_mix() const { return keeps_all_; }
+  // All samples anew, by their logits and the n-grams' margins. Once, after all samples.
+  void mix(const MixWeights& weights, std::span<const float> margins);
 
  private:
+  void place(uint32_t sample, const float* logits);
   void keep(uint32_t sample, const float* logits);
   ClassificationTally tally() const;  // of all samples, in their order
   void write_predictions(const std::filesystem::path& path) const;
@@ -57,6 +67,7 @@ class ClassificationEvaluation final : public Evaluation {
   std::span<const float> weights_;
   double smoothing_;
   std::string separator_;
+  const ClassificationTally losses_of_;
   // By sample, so that sums do not depend on the order of arrival.
   std::vector<char> seen_;
   std::vector<double> losses_;
@@ -65,6 +76,8 @@ class ClassificationEvaluation final : public Evaluation {
   std::vector<float> values_;                       // regression
   std::optional<AnswerScores> answers_;             // of labels
   int64_t stride_ = 0;         // of the samples whose logits are kept; 0: none are
+  int64_t fitted_stride_ = 0;  // of those that a calibration is fitted to
+  bool keeps_all_ = false;
   std::vector<float> logits_;  // (kept samples, outputs)
 };
 

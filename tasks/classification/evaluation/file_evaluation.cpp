@@ -61,12 +61,15 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
   text_ = find_text_columns(files_.columns(), files_.first_file(), options);
   label_ =
       find_column(files_.columns(), options.label_column, files_.first_file(), "--label-column");
+  mix_ = open_ngram_mix(options, data_.outputs());
+  if (mix_) options_.calibration = {};  // which the mix has in its weights
   if (data_.problem != ProblemType::regression) {
-    answers_.emplace(data_.problem, data_.outputs(), options);
+    answers_.emplace(data_.problem, data_.outputs(), options_);
   }
   survey();
   unknown_ = LabelMap(data_.unknown_labels);
   tally_.emplace(data_, class_weights_, options.label_smoothing);
+  if (mix_) unmixed_.emplace(data_, class_weights_, options.label_smoothing);
   if (options.baselines) kept_ = text_rows();
 }
 
@@ -129,6 +132,7 @@ std::vector<std::string> ClassificationFileEvaluation::describe() const {
   if (std::string line = describe_calibration(options_.calibration); !line.empty()) {
     lines.push_back(std::move(line));
   }
+  if (mix_) lines.push_back(describe_mix(mix_->weights));
   if (rows_with_unknown_ > 0) {
     lines.push_back(describe_unknown_labels(data_, rows_with_unknown_, rows_));
   }
@@ -204,12 +208,14 @@ void ClassificationFileEvaluation::keep_for_baselines(const Row& row, const Wait
 }
 
 Baselines ClassificationFileEvaluation::baselines(const std::optional<TaskOptions>& training) {
-  if (!kept_) return {};
+  Baselines found;
   try {
-    return file_baselines({data_, config_, training, *kept_});
+    if (kept_) found = file_baselines({data_, config_, training, *kept_});
   } catch (const Error& error) {
-    return {{}, {concat("warning: no baseline: ", error.what())}};
+    found = {{}, {concat("warning: no baseline: ", error.what())}};
   }
+  if (unmixed_) found.metrics.merge(unmixed_metrics(unmixed_->metrics()));
+  return found;
 }
 
 const SampleSet* ClassificationFileEvaluation::next() {
@@ -226,9 +232,20 @@ const SampleSet* ClassificationFileEvaluation::next() {
                      ": they have changed while they were evaluated");
   }
   if (chunk_.size() == 0) return nullptr;
+  add_margins();
   set_ = encode_rows(tokenizer_, chunk_.rows(), text_, data_.max_length, options_.long_texts);
   texts_.add(set_);
   return &set_;
+}
+
+void ClassificationFileEvaluation::add_margins() {
+  if (!mix_) return;
+  const std::vector<float> margins = mix_->scorer.margins_of(whole_texts(chunk_.rows(), text_));
+  auto next = margins.begin();
+  for (auto row = waiting_.end() - chunk_.size(); row != waiting_.end(); ++row) {
+    row->margins.assign(next, next + data_.outputs());
+    next += data_.outputs();
+  }
 }
 
 void ClassificationFileEvaluation::add(const PackedBatch& batch, const float* logits) {
@@ -248,6 +265,12 @@ void ClassificationFileEvaluation::score(const Waiting& row, const float* logits
                                          std::string& prediction) {
   switch (data_.problem) {
     case ProblemType::single_label: {
+      if (mix_) {
+        unmixed_->add_label(row.label, top_label(logits, data_.outputs()).id, 0);
+        mixed_.assign(logits, logits + data_.outputs());
+        mix_logits(mix_->weights, row.margins, mixed_);
+        logits = mixed_.data();
+      }
       ScoredLabel top = top_label(logits, data_.outputs(), options_.calibration.temperature);
       tally_->add_label(row.label, top.id, tally_->label_loss(logits, row.label));
       answers_->add_label(logits, row.label, top);

@@ -17,6 +17,7 @@
 #include "tasks/classification/evaluation/predictions.h"
 #include "tasks/classification/evaluation/slices.h"
 #include "tasks/classification/evaluation/tally.h"
+#include "tasks/classification/mix/ngram_mix.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/row_chunk.h"
@@ -56,6 +57,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
     double target = 0;
     std::string values;
     std::vector<int32_t> slices;  // places in them
+    std::vector<float> margins;   // with a mix
   };
 
   bool next_usable(Row& row);
@@ -63,6 +65,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   int32_t id_of(std::string_view name, const Row& row) const;
   Waiting waiting(const Row& row) const;
   void keep_for_baselines(const Row& row, const Waiting& waiting);
+  void add_margins();  // to the chunk's rows
   void score(const Waiting& row, const float* logits, std::string& prediction);
 
   TaskOptions options_;
@@ -83,7 +86,10 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   SampleSet set_;
   std::deque<Waiting> waiting_;
   std::optional<ClassificationTally> tally_;
-  std::optional<AnswerScores> answers_;  // of labels
+  std::optional<AnswerScores> answers_;         // of labels
+  std::unique_ptr<NgramMix> mix_;               // null: there is none
+  std::optional<ClassificationTally> unmixed_;  // with a mix: of the model alone
+  std::vector<float> mixed_;
   Slices slices_;
   PredictionFormat format_;
   std::optional<AtomicFile> predictions_;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text/text.h"
+#include "tasks/classification/ngrams/baselines.h"
 
 namespace finetune {
 namespace {
@@ -49,6 +50,8 @@ ClassificationPredictor::ClassificationPredictor(const TaskOptions& options,
   if (top_k < 1 || top_k > labels) {
     throw usage_error("--top-k ", top_k, " is not in 1 to ", labels, ", the model's labels");
   }
+  mix_ = open_ngram_mix(options, outputs_);
+  if (mix_) format_.calibration = {};  // which the mix has in its weights
   texts_.max_length =
       checked_max_length(options.max_length, config, !options.text_pair_column.empty());
   texts_.positions = config.max_length();
@@ -79,9 +82,18 @@ SampleSet ClassificationPredictor::tokenize(std::span<const RowValues> rows) {
   return set;
 }
 
+std::string ClassificationPredictor::describe_answers() const {
+  return mix_ ? describe_mix(mix_->weights) : describe_calibration(format_.calibration);
+}
+
 std::string ClassificationPredictor::format(std::span<const RowValues> rows,
                                             std::span<const float> logits) {
   FINETUNE_CHECK(logits.size() == rows.size() * size_t(outputs_));
+  if (mix_) {
+    mixed_.assign(logits.begin(), logits.end());
+    mix_logits(mix_->weights, mix_->scorer.margins_of(whole_texts(rows, text_)), mixed_);
+    logits = mixed_;
+  }
   std::string out;
   const float* row_logits = logits.data();
   for (RowValues row : rows) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "model/config.h"
 #include "model/parameters.h"
 #include "tasks/classification/evaluation/predictions.h"
+#include "tasks/classification/mix/ngram_mix.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/classification/rows/text_columns.h"
 #include "tasks/task.h"
@@ -52,7 +54,8 @@ class ClassificationPredictor {
 
   int64_t rows() const { return texts_.rows; }
   const CutTexts& cut_texts() const { return texts_; }
-  const LogitCalibration& calibration() const { return format_.calibration; }
+  // For the log: how answers differ from the model's own. Empty: in nothing.
+  std::string describe_answers() const;
   int64_t empty() const { return empty_; }
   int64_t unsure() const { return unsure_; }  // below options.min_probability
 
@@ -60,6 +63,8 @@ class ClassificationPredictor {
   TaskOptions options_;
   const Tokenizer& tokenizer_;
   PredictionFormat format_;
+  std::unique_ptr<NgramMix> mix_;  // null: there is none
+  std::vector<float> mixed_;       // logits of the rows
   int64_t outputs_ = 0;
   std::vector<std::string> columns_;
   std::vector<std::string> names_;  // of the output

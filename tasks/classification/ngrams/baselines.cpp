@@ -72,11 +72,11 @@ void add_metrics(const ClassificationData& data, const TextRows& eval, const cha
 }
 
 void add_ngrams(const ClassificationData& data, const TextRows& train, const TextRows& eval,
-                Baselines& out) {
+                const Descriptor* model, Baselines& out) {
   const double start = seconds_now();
   const TextRows predictions;
   const double memory_mb =
-      predict_with_ngrams({data.problem, data.labels.size(), train, eval, predictions});
+      predict_with_ngrams({data.problem, data.labels.size(), train, eval, predictions, model});
   TextRowReader reader(predictions.descriptor());
   TextRow predicted;
   const auto next = [&]() -> const TextRow& {
@@ -149,6 +149,12 @@ std::string whole_text(RowValues row, const TextColumns& columns) {
   return text;
 }
 
+std::vector<std::string> whole_texts(std::span<const RowValues> rows, const TextColumns& columns) {
+  std::vector<std::string> texts;
+  for (RowValues row : rows) texts.push_back(whole_text(row, columns));
+  return texts;
+}
+
 std::unique_ptr<TextRows> text_rows() {
   try {
     return std::make_unique<TextRows>();
@@ -168,7 +174,7 @@ std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
 }
 
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,
-                       const TextRows* train, const TextRows& eval) {
+                       const TextRows* train, const TextRows& eval, const Descriptor* model) {
   Baselines out;
   const TextRow same{"", majority.labels, majority.number};
   add_metrics(
@@ -180,7 +186,7 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
     return out;
   }
   try {
-    add_ngrams(data, *train, eval, out);
+    add_ngrams(data, *train, eval, model, out);
   } catch (const std::exception& failure) {  // bad_alloc too: a run does not end with it
     out.lines.push_back(concat("warning: no n-gram baseline: ", failure.what()));
   }

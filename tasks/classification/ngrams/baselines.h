@@ -38,10 +38,14 @@ std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
 std::unique_ptr<TextRows> text_rows();  // the same, without rows
 // The text of a row with its pair, if it has one.
 std::string whole_text(RowValues row, const TextColumns& columns);
+std::vector<std::string> whole_texts(std::span<const RowValues> rows, const TextColumns& columns);
 
 // Of the rows in `eval`, whose labels are ids of `data`. `train` null: the majority alone.
+// `model`: an empty file for the linear model (mix/ngram_file.h), which stays empty if there is
+// none.
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,
-                       const TextRows* train, const TextRows& eval);
+                       const TextRows* train, const TextRows& eval,
+                       const Descriptor* model = nullptr);
 
 // The same for a model that is there: `data` has its labels, `training` says what rows it was
 // trained on (none: the majority is that of `eval`). Error(data) where they cannot be read.

@@ -29,6 +29,10 @@ SparseWeights::SparseWeights(int64_t features, int64_t outputs,
   }
 }
 
+SparseWeights::SparseWeights(std::vector<uint64_t> begins, std::vector<Weight> weights,
+                             std::vector<double> biases)
+    : begins_(std::move(begins)), weights_(std::move(weights)), biases_(std::move(biases)) {}
+
 void SparseWeights::score(std::span<const Feature> features, std::span<double> scores) const {
   std::copy(biases_.begin(), biases_.end(), scores.begin());
   for (const Feature& feature : features) {
@@ -38,9 +42,9 @@ void SparseWeights::score(std::span<const Feature> features, std::span<double> s
   }
 }
 
-NgramModel::NgramModel(NgramTable table, SparseWeights weights)
-    : table_(std::make_unique<const NgramTable>(std::move(table))),
-      vectorizer_(*table_),
+NgramModel::NgramModel(std::unique_ptr<const NgramIndex> index, SparseWeights weights)
+    : index_(std::move(index)),
+      vectorizer_(*index_),
       weights_(std::move(weights)),
       scores_(size_t(weights_.outputs())) {}
 

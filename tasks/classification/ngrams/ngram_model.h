@@ -25,15 +25,26 @@ class SparseWeights {
   // `parts`: each output at most once, in any order; an output without a part is never predicted.
   SparseWeights(int64_t features, int64_t outputs, std::span<const OutputWeights> parts);
 
-  // Fills `scores`, one for each output.
-  void score(std::span<const Feature> features, std::span<double> scores) const;
-  int64_t outputs() const { return int64_t(biases_.size()); }
-
- private:
   struct Weight {
     int32_t output;
     float value;
   };
+  // The same as they are kept: `begins` of each feature's weights, and the end.
+  SparseWeights(std::vector<uint64_t> begins, std::vector<Weight> weights,
+                std::vector<double> biases);
+
+  // Fills `scores`, one for each output.
+  void score(std::span<const Feature> features, std::span<double> scores) const;
+  int64_t features() const { return int64_t(begins_.size()) - 1; }
+  int64_t outputs() const { return int64_t(biases_.size()); }
+  std::span<const double> biases() const { return biases_; }
+  // By output; without those that are 0.
+  std::span<const Weight> of(int64_t feature) const {
+    const uint64_t begin = begins_[size_t(feature)], end = begins_[size_t(feature) + 1];
+    return std::span(weights_).subspan(begin, end - begin);
+  }
+
+ private:
   std::vector<uint64_t> begins_;  // of each feature's weights, and the end
   std::vector<Weight> weights_;   // of one feature by output
   std::vector<double> biases_;
@@ -43,12 +54,14 @@ class SparseWeights {
 // 0, or the score is the number.
 class NgramModel {
  public:
-  NgramModel(NgramTable table, SparseWeights weights);
+  NgramModel(std::unique_ptr<const NgramIndex> index, SparseWeights weights);
   int64_t outputs() const { return weights_.outputs(); }
+  const NgramIndex& index() const { return *index_; }
+  const SparseWeights& weights() const { return weights_; }
   std::span<const double> score(std::string_view text);  // valid until the next call
 
  private:
-  std::unique_ptr<const NgramTable> table_;
+  std::unique_ptr<const NgramIndex> index_;
   Vectorizer vectorizer_;
   SparseWeights weights_;
   std::vector<double> scores_;

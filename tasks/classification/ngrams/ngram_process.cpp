@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "core/error.h"
@@ -19,14 +21,15 @@
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
 #include "core/threads/parallel.h"
+#include "tasks/classification/mix/ngram_file.h"
 #include "tasks/classification/ngrams/training.h"
 
 namespace finetune {
 namespace {
 
-constexpr const char* kWord = "ngram-baseline-process";           // in place of a command
-constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5;  // descriptors there
-constexpr int kFirstFree = 10;                                    // above these
+constexpr const char* kWord = "ngram-baseline-process";  // in place of a command
+constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5, kModel = 6;  // descriptors there
+constexpr int kFirstFree = 10;                                                // above these
 constexpr int kMostWorkers = 16;
 
 bool can_begin = false;
@@ -50,17 +53,23 @@ void write_predictions(NgramModel& model, ProblemType problem) {
   out.flush();
 }
 
+void write_model(const NgramModel& model) {
+  if (!write_all(kModel, ngram_file_of(model))) {
+    throw device_error("its model: ", std::strerror(errno));
+  }
+}
+
 // A child that ends with this object.
 class Child {
  public:
-  Child(const std::vector<std::string>& words, const int (&descriptors)[3]) {
+  Child(const std::vector<std::string>& words, std::span<const int> descriptors) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     ::posix_spawn_file_actions_init(&files);
     ::posix_spawnattr_init(&attributes);
-    // Those given lie above kPredictedRows, so that none overwrites another.
-    for (int i = 0; i < 3; ++i) {
-      ::posix_spawn_file_actions_adddup2(&files, descriptors[i], kTrainRows + i);
+    // Those given lie above kModel, so that none overwrites another.
+    for (size_t i = 0; i < descriptors.size(); ++i) {
+      ::posix_spawn_file_actions_adddup2(&files, descriptors[i], kTrainRows + int(i));
     }
     ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -119,10 +128,13 @@ Descriptor above_children(int descriptor) {
 double predict_with_ngrams(const NgramJob& job) {
   const Descriptor train = above_children(job.train.descriptor()),
                    eval = above_children(job.eval.descriptor()),
-                   predictions = above_children(job.predictions.descriptor());
+                   predictions = above_children(job.predictions.descriptor()),
+                   model = job.model ? above_children(job.model->number()) : Descriptor();
   const int workers = std::min(available_cores(), kMostWorkers);
-  Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers)},
-              {train.number(), eval.number(), predictions.number()});
+  const std::array descriptors{train.number(), eval.number(), predictions.number(), model.number()};
+  Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers),
+               job.model ? "with-model" : "without-model"},
+              std::span(descriptors).first(job.model ? 4 : 3));
   return child.wait();
 }
 
@@ -132,7 +144,7 @@ bool has_ngram_process() {
 
 int serve_ngram_process(int argc, char** argv) {
   can_begin = true;
-  if (argc != 5 || std::string_view(argv[1]) != kWord) return -1;
+  if (argc != 6 || std::string_view(argv[1]) != kWord) return -1;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) ::signal(number, SIG_IGN);
   volunteer_to_be_killed();
@@ -143,6 +155,7 @@ int serve_ngram_process(int argc, char** argv) {
     training.workers = int(parse_int(argv[4]).value());
     NgramModel model = train_ngram_model(kTrainRows, training);
     write_predictions(model, training.problem);
+    if (std::string_view(argv[5]) == "with-model") write_model(model);
     return 0;
   } catch (const std::exception& failure) {
     return int(error_of(failure).code());

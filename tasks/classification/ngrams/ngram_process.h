@@ -14,7 +14,8 @@ struct NgramJob {
   int64_t outputs = 0;
   const TextRows& train;
   const TextRows& eval;
-  const TextRows& predictions;  // empty: gets a row without text for each of `eval`
+  const TextRows& predictions;        // empty: gets a row without text for each of `eval`
+  const Descriptor* model = nullptr;  // empty: gets the model, as a file (mix/ngram_file.h)
 };
 
 // Begins the process, this program again with other words, and waits for it. Signals do not end it,

@@ -303,7 +303,8 @@ NgramModel train_ngram_model(int rows, const NgramTraining& training) {
     parts = pool.wait();
   }
   const int64_t features = table.size();
-  return {std::move(table), SparseWeights(features, std::max<int64_t>(1, training.outputs), parts)};
+  return {std::make_unique<const NgramTable>(std::move(table)),
+          SparseWeights(features, std::max<int64_t>(1, training.outputs), parts)};
 }
 
 std::vector<int32_t> labels_of_scores(std::span<const double> scores, ProblemType problem) {

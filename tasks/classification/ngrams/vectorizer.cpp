@@ -10,6 +10,10 @@ constexpr size_t kFirstPlaces = 1 << 12;
 
 }  // namespace
 
+float NgramIndex::idf_of(int64_t texts, int64_t texts_with_it) {
+  return float(1 + std::log(double(1 + texts) / double(1 + texts_with_it)));
+}
+
 NgramTable::NgramTable() : places_(kFirstPlaces) {}
 
 NgramTable::Entry& NgramTable::place_of(uint64_t hash) {
@@ -46,8 +50,11 @@ void NgramTable::add(const Ngrams& ngrams) {
 }
 
 void NgramTable::number() {
-  uint32_t id = 0;
-  for (uint64_t hash : order_) place_of(hash).last = id++;
+  for (uint64_t hash : order_) {
+    Entry& entry = place_of(hash);
+    entry.last = uint32_t(idf_.size());
+    idf_.push_back(idf_of(texts_, entry.texts));
+  }
   order_ = {};
 }
 
@@ -59,12 +66,18 @@ const NgramTable::Entry* NgramTable::find(uint64_t hash) const {
   return nullptr;
 }
 
-Vectorizer::Vectorizer(const NgramTable& table)
-    : table_(&table), idf_(size_t(table.size())), counts_(size_t(table.size())) {
-  table.for_each([&](const NgramTable::Entry& entry) {
-    idf_[entry.last] = float(1 + std::log(double(1 + table.texts()) / double(1 + entry.texts)));
-  });
+int64_t NgramTable::number_of(uint64_t hash) const {
+  const Entry* entry = find(hash);
+  return entry ? int64_t{entry->last} : -1;
 }
+
+std::vector<KnownNgram> NgramTable::ngrams() const {
+  std::vector<KnownNgram> out(used_);
+  for_each([&](const Entry& entry) { out[entry.last] = {entry.hash, entry.texts}; });
+  return out;
+}
+
+Vectorizer::Vectorizer(const NgramIndex& index) : index_(&index), counts_(index.idf().size()) {}
 
 std::span<const Feature> Vectorizer::operator()(std::string_view text) {
   cutter_.cut(text, ngrams_);
@@ -77,13 +90,14 @@ std::span<const Feature> Vectorizer::operator()(std::string_view text) {
 void Vectorizer::add_block(const std::vector<uint64_t>& hashes) {
   const size_t begin = features_.size();
   for (uint64_t hash : hashes) {
-    const NgramTable::Entry* entry = table_->find(hash);
-    if (entry && counts_[entry->last]++ == 0) features_.push_back({entry->last, 0});
+    const int64_t number = index_->number_of(hash);
+    if (number >= 0 && counts_[size_t(number)]++ == 0) features_.push_back({uint32_t(number), 0});
   }
+  const std::span<const float> idf = index_->idf();
   double squares = 0;
   for (size_t i = begin; i < features_.size(); ++i) {
     Feature& feature = features_[i];
-    feature.value = idf_[feature.id];
+    feature.value = idf[feature.id];
     uint32_t& count = counts_[feature.id];
     if (count > 1) feature.value *= float(1 + std::log(double(count)));
     count = 0;

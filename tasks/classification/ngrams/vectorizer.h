@@ -17,8 +17,28 @@ struct Feature {
   float value;
 };
 
+// An n-gram, and how many of the texts have it.
+struct KnownNgram {
+  uint64_t hash;
+  uint32_t texts;
+};
+
+// The n-grams that a model knows, numbered from 0.
+class NgramIndex {
+ public:
+  virtual ~NgramIndex() = default;
+  virtual int64_t number_of(uint64_t hash) const = 0;  // -1: none
+  virtual std::vector<KnownNgram> ngrams() const = 0;  // by number
+  virtual int64_t texts() const = 0;                   // that they were counted in
+  std::span<const float> idf() const { return idf_; }  // by number
+
+ protected:
+  static float idf_of(int64_t texts, int64_t texts_with_it);
+  std::vector<float> idf_;
+};
+
 // The n-grams of a collection of texts.
-class NgramTable {
+class NgramTable final : public NgramIndex {
  public:
   struct Entry {
     uint64_t hash = 0;
@@ -31,6 +51,8 @@ class NgramTable {
   void add(const Ngrams& ngrams);
   // Ends counting: n-grams are numbered as they first came.
   void number();
+  int64_t number_of(uint64_t hash) const override;
+  std::vector<KnownNgram> ngrams() const override;
   const Entry* find(uint64_t hash) const;  // null: none
   template <typename Visit>
   void for_each(Visit&& visit) const {
@@ -40,7 +62,7 @@ class NgramTable {
   }
 
   int64_t size() const { return int64_t(used_); }
-  int64_t texts() const { return texts_; }
+  int64_t texts() const override { return texts_; }
 
  private:
   void count(uint64_t hash);
@@ -53,19 +75,18 @@ class NgramTable {
   std::vector<uint64_t> order_;  // hashes as they first came
 };
 
-// Makes vectors of texts, those that the table has counted or others.
+// Makes vectors of texts, those that the index has counted or others. For one thread.
 class Vectorizer {
  public:
-  explicit Vectorizer(const NgramTable& table);
+  explicit Vectorizer(const NgramIndex& index);
   // Valid until the next call. Without any known n-gram: empty.
   std::span<const Feature> operator()(std::string_view text);
-  int64_t features() const { return table_->size(); }
+  int64_t features() const { return int64_t(counts_.size()); }
 
  private:
   void add_block(const std::vector<uint64_t>& hashes);
 
-  const NgramTable* table_;
-  std::vector<float> idf_;        // by id
+  const NgramIndex* index_;
   std::vector<uint32_t> counts_;  // by id; 0 between calls
   NgramCutter cutter_;
   Ngrams ngrams_;

@@ -1,4 +1,5 @@
 """Configurations and vocabularies of models."""
+import hashlib
 import json
 import struct
 
@@ -9,7 +10,8 @@ CONFIG = {"model_type": "bert", "architectures": ["BertForSequenceClassification
           "id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1}, "problem_type": "single_label_classification",
           "position_embedding_type": "absolute", "finetune": {
               "task": "classification", "text_column": ["text"], "text_pair_column": "", "label_column": "label",
-              "max_length": 16, "multi_label": "|", "label_smoothing": 0.1, "class_weights": [1, 2.5]}}
+              "max_length": 16, "multi_label": "|", "label_smoothing": 0.1, "class_weights": [1, 2.5],
+              "ngram_mix": {"model": 0.6, "ngrams": 2.9, "sha256": "00"}}}
 QA = {"task": "qa", "max_length": 16, "doc_stride": 4, "n_best": 5, "max_answer_length": 8, "null_threshold": -1.5,
       "squad_version": 2}
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "##c", "coffee", "12", ",", "\u00e9", "\u4e2d", "##ing"]
@@ -93,7 +95,28 @@ def add_sentencepiece(corpora):
                                       b"\x18\x06", b"\x0a\x0e\x0a\x05", b"\x15\0\0\0\0", "\n--8<--\n"])
 
 
+def ngram_file(outputs, ngrams, texts=9):
+    """ngrams: [(hash, texts that have it, {output: half's bits})]"""
+    weights = [pair for _, _, own in ngrams for pair in sorted(own.items())]
+    content = b"ftngrams" + struct.pack("<IIQQQ", 1, outputs, texts, len(ngrams), len(weights))
+    content += struct.pack(f"<{outputs}f", *[-1.0 + i for i in range(outputs)])
+    content += b"".join(struct.pack("<Q", hash_) for hash_, _, _ in ngrams)
+    content += b"".join(struct.pack("<I", count) for _, count, _ in ngrams)
+    content += b"".join(struct.pack("<H", len(own)) for _, _, own in ngrams)
+    content += b"".join(struct.pack("<H", output) for output, _ in weights) + b"".join(struct.pack("<H", bits) for _, bits in weights)
+    return content + hashlib.sha256(content).hexdigest().encode()
+
+
+def add_ngram_files(corpora):
+    corpora.add("ngram_file", "empty", ngram_file(1, []))
+    corpora.add("ngram_file", "two", ngram_file(2, [(5, 1, {0: 0x3C00, 1: 0xBC00}), (1 << 63, 9, {})]))
+    corpora.add("ngram_file", "many", ngram_file(4, [(i * 0x9E3779B97F4A7C15 % (1 << 64) >> 1, 1 + i % 9, {i % 4: 0x3000 + i})
+                                                    for i in sorted(range(200), key=lambda i: i * 0x9E3779B97F4A7C15 % (1 << 64) >> 1)]))
+    corpora.words(["ngram_file"], [b"ftngrams", b"\x00\x7c", b"\x00\x3c", b"\xff" * 8, bytes(8), b"\x01\0\0\0"])
+
+
 def add(corpora, _):
+    add_ngram_files(corpora)
     google = {key: value for key, value in CONFIG.items() if key not in ("model_type", "finetune", "id2label", "label2id")}
     large = json.dumps({**CONFIG, "id2label": {str(i): f"label {i}" for i in range(30)}})
     for name, text in (("classification", json.dumps(CONFIG)), ("qa", json.dumps({**CONFIG, "finetune": QA})),

@@ -52,8 +52,8 @@ TEST_CASE("a run's own options are taken over") {
   CHECK(options.precision == "fp32");
   CHECK(options.max_length == 64);
   CHECK(options.virtual_shards == 3);
-  CHECK(adopted == std::vector<std::string>{"task", "precision", "max-length", "virtual-shards",
-                                            "tensor-shards"});
+  CHECK(adopted == std::vector<std::string>{"task", "precision", "ngram-mix", "max-length",
+                                            "virtual-shards", "tensor-shards"});
 }
 
 TEST_CASE("a run of before there were tensor shards has one") {

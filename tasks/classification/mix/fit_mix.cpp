@@ -1,0 +1,140 @@
+// Fits a mix's two weights: the likelihood with its slopes, and Newton's steps inside bounds.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/threads/parallel.h"
+#include "tasks/classification/calibration/held_out_logits.h"
+
+namespace finetune {
+namespace {
+
+constexpr int64_t kMixRowsPerPiece = 256;
+constexpr int kMostMixSteps = 100;
+constexpr double kLeastLength = 1e-6;  // of Newton's steps
+constexpr double kLeastGain = 1e-14;   // expected of a step
+
+using Pair = std::array<double, 2>;  // of the model and of the n-grams
+
+// Of the likelihood's negative logarithm in both weights.
+struct Bend {
+  double value = 0;
+  Pair slope{};
+  double model = 0, ngrams = 0, both = 0;  // second derivatives
+
+  void add(const Bend& other, double scale = 1) {
+    value += scale * other.value;
+    for (size_t i = 0; i < 2; ++i) slope[i] += scale * other.slope[i];
+    model += scale * other.model;
+    ngrams += scale * other.ngrams;
+    both += scale * other.both;
+  }
+};
+
+// Slopes are the means of logits and margins less those of the truth, curvatures their covariance.
+Bend bend_of_row(const HeldOutLogits& held, int64_t row, const Pair& at) {
+  const auto logits = held.row(row), margins = held.margins_of(row);
+  const auto truth = size_t(held.labels[size_t(row)]);
+  const auto mixed = [&](size_t c) {
+    return at[0] * double(logits[c]) + at[1] * double(margins[c]);
+  };
+  double highest = mixed(0);
+  for (size_t c = 1; c < logits.size(); ++c) highest = std::max(highest, mixed(c));
+  double sum = 0;
+  Bend of;
+  for (size_t c = 0; c < logits.size(); ++c) {
+    const double p = std::exp(mixed(c) - highest);
+    const double b = double(logits[c]) - double(logits[truth]),
+                 m = double(margins[c]) - double(margins[truth]);
+    sum += p;
+    of.slope[0] += p * b;
+    of.slope[1] += p * m;
+    of.model += p * b * b;
+    of.ngrams += p * m * m;
+    of.both += p * b * m;
+  }
+  for (double& slope : of.slope) slope /= sum;
+  of.model = std::max(0.0, of.model / sum - of.slope[0] * of.slope[0]);
+  of.ngrams = std::max(0.0, of.ngrams / sum - of.slope[1] * of.slope[1]);
+  of.both = of.both / sum - of.slope[0] * of.slope[1];
+  of.value = std::log(sum) + highest - mixed(truth);
+  return of;
+}
+
+// Means over the rows; the order of the sum is that of the rows for any number of threads.
+Bend bend_at(const HeldOutLogits& held, RowStride rows, const Pair& at) {
+  const int64_t count = rows.count(held.rows());
+  std::vector<Bend> pieces(size_t((count + kMixRowsPerPiece - 1) / kMixRowsPerPiece));
+  parallel_ranges(count, kMixRowsPerPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      pieces[size_t(begin / kMixRowsPerPiece)].add(
+          bend_of_row(held, rows.first + i * rows.stride, at));
+    }
+  });
+  Bend all;
+  for (const Bend& piece : pieces) all.add(piece, 1 / double(count));
+  return all;
+}
+
+constexpr Pair kMostWeights{kMostModelWeight, kMostNgramWeight};
+
+Pair inside_bounds(const Pair& at) {
+  return {std::clamp(at[0], 0.0, kMostWeights[0]), std::clamp(at[1], 0.0, kMostWeights[1])};
+}
+
+// Newton's step in the weights that a bound does not hold; the others stay.
+Pair newton_step(const Bend& bend, const Pair& at) {
+  const auto is_held = [&](size_t i) {
+    return (at[i] <= 0 && bend.slope[i] > 0) || (at[i] >= kMostWeights[i] && bend.slope[i] < 0);
+  };
+  const double ridge = 1e-12 * (bend.model + bend.ngrams) + 1e-300;
+  const double model = bend.model + ridge, ngrams = bend.ngrams + ridge;
+  if (is_held(0) && is_held(1)) return {0, 0};
+  if (is_held(0)) return {0, -bend.slope[1] / ngrams};
+  if (is_held(1)) return {-bend.slope[0] / model, 0};
+  const double determinant = model * ngrams - bend.both * bend.both;
+  if (!(determinant > 1e-14 * model * ngrams)) {  // logits and margins say the same
+    return {-bend.slope[0] / (2 * model), -bend.slope[1] / (2 * ngrams)};
+  }
+  const Pair by{-(ngrams * bend.slope[0] - bend.both * bend.slope[1]) / determinant,
+                -(model * bend.slope[1] - bend.both * bend.slope[0]) / determinant};
+  const auto leaves = [&](size_t i) {
+    return (at[i] <= 0 && by[i] < 0) || (at[i] >= kMostWeights[i] && by[i] > 0);
+  };
+  if (leaves(0)) return {0, -bend.slope[1] / ngrams};
+  if (leaves(1)) return {-bend.slope[0] / model, 0};
+  return by;
+}
+
+}  // namespace
+
+double negative_log_likelihood(const HeldOutLogits& held, RowStride rows,
+                               const MixWeights& weights) {
+  return bend_at(held, rows, {weights.model, weights.ngrams}).value;
+}
+
+MixWeights best_mix(const HeldOutLogits& held, RowStride rows) {
+  FINETUNE_CHECK(rows.count(held.rows()) > 0 && !held.several_labels &&
+                 held.margins.size() == held.logits.size());
+  Pair at{1, 1};
+  Bend bend = bend_at(held, rows, at);
+  for (int step = 0; step < kMostMixSteps; ++step) {
+    const Pair by = newton_step(bend, at);
+    if (-(bend.slope[0] * by[0] + bend.slope[1] * by[1]) < kLeastGain * (1 + bend.value)) break;
+    // Shorter until it is a gain: a bound may have bent it, or the curve is far from a parabola.
+    bool gains = false;
+    for (double length = 1; length > kLeastLength && !gains; length /= 2) {
+      const Pair next = inside_bounds({at[0] + length * by[0], at[1] + length * by[1]});
+      const Bend there = bend_at(held, rows, next);
+      gains = there.value < bend.value;
+      if (!gains) continue;
+      at = next;
+      bend = there;
+    }
+    if (!gains) break;
+  }
+  return {at[0], at[1]};
+}
+
+}  // namespace finetune

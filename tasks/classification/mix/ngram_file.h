@@ -1,0 +1,33 @@
+// ngrams.bin: a linear model on n-grams as a file beside a model's weights.
+//
+// Numbers are little-endian, without gaps: magic "ftngrams", version (u32), outputs (u32), texts
+// that n-grams were counted in, n-grams, weights (u64 each); of each output its bias (f32); of each
+// n-gram its hash (u64, ascending), how many of the texts have it (u32), how many weights it has
+// (u16); of each weight, by n-gram, its output (u16, ascending) and value (f16); the SHA-256 of all
+// that as 64 hexadecimal digits.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "tasks/classification/ngrams/ngram_model.h"
+
+namespace finetune {
+
+inline constexpr std::string_view kNgramFile = "ngrams.bin";
+inline constexpr size_t kMostNgramFileBytes = size_t{16} << 20;  // that are written
+
+// At most `most_bytes`, but for what the biases take: weights nearest to 0 are left out, and
+// n-grams without any. An output that no row or every row had, whose bias is infinite, gets that of
+// one that a text says nothing of.
+std::string ngram_file_of(const NgramModel& model, size_t most_bytes = kMostNgramFileBytes);
+
+struct StoredNgrams {
+  NgramModel model;
+  std::string sha256;  // as the file has it
+};
+// Error(model) naming `where` for what is no such file, or a damaged one.
+StoredNgrams read_ngram_file(std::string_view bytes, const std::string& where);
+
+}  // namespace finetune

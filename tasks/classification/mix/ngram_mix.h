@@ -1,0 +1,47 @@
+// A linear model on n-grams beside a fine-tuned one: margins of texts, and the logits of both.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/classification/calibration/calibration.h"
+#include "tasks/classification/ngrams/ngram_model.h"
+#include "tasks/task.h"
+
+namespace finetune {
+
+// Scores texts on all threads; a text's margins depend on nothing else.
+class NgramScorer {
+ public:
+  explicit NgramScorer(NgramModel model) : model_(std::move(model)) {}
+  int64_t outputs() const { return model_.outputs(); }
+  // (texts, outputs). Of equal texts one is scored.
+  std::vector<float> margins_of(std::span<const std::string> texts);
+
+ private:
+  std::unique_ptr<Vectorizer> borrow();
+  void give_back(std::unique_ptr<Vectorizer> vectorizer);
+
+  NgramModel model_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Vectorizer>> idle_;
+};
+
+// In place, of one row or of several.
+void mix_logits(const MixWeights& weights, std::span<const float> margins, std::span<float> logits);
+
+// What a model directory has, for evaluation and prediction.
+struct NgramMix {
+  MixWeights weights;
+  NgramScorer scorer;
+};
+// Null: the model has none, or options.uses_mix is false. Error(model) where config.json
+// (options.mix) and the file in options.model_directory are not of one run.
+std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs);
+// For the log.
+std::string describe_mix(const MixWeights& weights);
+
+}  // namespace finetune

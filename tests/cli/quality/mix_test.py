@@ -1,0 +1,189 @@
+"""A model that is mixed with n-grams: trained, evaluated, predicted with, copied, damaged."""
+import csv
+import json
+import random
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import MODEL, MODELS, QA_MODEL, SQUAD, evaluate, predict, rows_of
+from harness import fail, main, metrics_in, metrics_of, need, run, succeed
+
+LABELS = ("fuel", "food", "rent", "travel")
+FIGURES = ("accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "ece", "brier")
+
+
+def rows(count, seed):
+    """(text, label): mostly by the merchant's name, partly by a word."""
+    draw = random.Random(seed)
+    out = []
+    for _ in range(count):
+        merchant = min(draw.randrange(60), draw.randrange(60))
+        label = LABELS[merchant % 4] if draw.random() > 0.1 else draw.choice(LABELS)
+        words = draw.sample(["card", "city", "north", "store", "payment", "fee"], 2)
+        out.append((f"{'bcdfghjklm'[merchant % 10]}{'aeiou'[merchant // 12]}{'npqrst'[merchant % 6]} {' '.join(words)}", label))
+    return out
+
+
+def table(path, rows_):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows_])
+    return path
+
+
+def arguments(directory, count=600):
+    train, dev = table(directory / "train.csv", rows(count, 1)), table(directory / "dev.csv", rows(400, 2))
+    return ["train", "--model", MODEL, "--reinit-head", "--train", train, "--eval", dev, "--lr", "2e-3", "--epochs", 2,
+            "--quiet"]
+
+
+def mixed_run(directory):
+    out = directory / "run"
+    result = succeed(*arguments(directory), "--ngram-mix", "yes", "--output", out)
+    return out, directory / "dev.csv", result
+
+
+def test_the_mix_is_what_the_run_says(directory):
+    need(*MODELS)
+    out, dev, result = mixed_run(directory)
+    metrics = metrics_of(out)
+    assert metrics["eval_mix_ngrams"] > 0 and metrics["eval_mix_model"] >= 0, metrics
+    assert metrics["eval_accuracy"] > metrics["baseline_unmixed_accuracy"] + 0.02, metrics
+    line = result.out.splitlines()[-1]
+    assert ", n-grams " in line and ", without n-grams " in line and ", this model " in line, line
+    stored = json.loads((out / "model" / "config.json").read_text())["finetune"]["ngram_mix"]
+    assert (out / "model" / "ngrams.bin").read_bytes()[-64:].decode() == stored["sha256"]
+    assert stored["model"] == metrics["eval_mix_model"] and stored["ngrams"] == metrics["eval_mix_ngrams"]
+    # evaluate has the run's figures, and those of the model alone beside them.
+    found = metrics_in(evaluate(dev, "--json", model=out).out)
+    for name in FIGURES:
+        for prefix in ("eval_", "baseline_unmixed_"):
+            if prefix == "baseline_unmixed_" and name in ("ece", "brier"):
+                continue
+            assert abs(found[prefix + name] - metrics[prefix + name]) < 2e-5, (prefix + name, found, metrics)
+    assert abs(found["eval_loss"] - metrics["eval_loss"]) < 1e-4 * metrics["eval_loss"], (found, metrics)
+    # predictions.csv has predict's labels and probabilities.
+    given = rows_of(predict(dev, model=out).out)
+    for ours, theirs in zip(rows_of((out / "predictions.csv").read_text()), given, strict=True):
+        assert ours[:3] == theirs[:3], (ours, theirs)
+        assert ours[3] == theirs[3] == "probability" or abs(float(ours[3]) - float(theirs[3])) < 1e-5, (ours, theirs)
+    accuracy = sum(row[1] == row[2] for row in given[1:]) / 400
+    assert abs(accuracy - metrics["eval_accuracy"]) < 1e-9, (accuracy, metrics)
+    # Without the n-grams it is the model alone; neither threads nor batches change a bit.
+    for option in ("--no-ngram-mix", "--no-calibration"):
+        alone = metrics_in(evaluate(dev, "--json", option, model=out).out)
+        assert abs(alone["eval_accuracy"] - metrics["baseline_unmixed_accuracy"]) < 1e-9, (option, alone)
+        assert "baseline_unmixed_accuracy" not in alone and abs(alone["eval_ece"] - metrics["baseline_unmixed_ece"]) < 2e-5
+    assert alone["eval_accuracy"] == sum(
+        row[1] == row[2] for row in rows_of(predict(dev, "--no-ngram-mix", model=out).out)[1:]) / 400
+    assert predict(dev, "--threads", 1, model=out).out == predict(dev, "--threads", 3, model=out).out
+    # What is asked of probabilities is asked of the mix's.
+    sure = succeed("evaluate", "--model", out, "--data", dev, "--target-accuracy", 0.95, "--slice", "label", "--json")
+    assert metrics_in(sure.out)["eval_accuracy_covered"] >= 0.95, sure
+    log = evaluate(dev, model=out).err
+    assert "a mix with n-grams" in log and "--no-ngram-mix" in log, log
+
+
+def test_files_that_do_not_belong_together(directory):
+    need(*MODELS)
+    out, dev, _ = mixed_run(directory)
+    model = out / "model"
+
+    def refused(*words):
+        for command in (["predict", "--input", dev, "--output", "-"], ["evaluate", "--data", dev]):
+            fail(4, command[0], "--model", model, *command[1:], words=["ngrams.bin", *words])
+
+    whole = (model / "ngrams.bin").read_bytes()
+    config = (model / "config.json").read_text()
+    for content, word in ((whole[:-1], "bytes"), (whole[:100] + bytes([whole[100] ^ 1]) + whole[101:], "damaged"),
+                          (b"", "no file of n-grams"), (b"ftngrams" + b"\xff" * 200, "version")):
+        (model / "ngrams.bin").write_bytes(content)
+        refused(word)
+    (model / "ngrams.bin").unlink()
+    refused("missing", "--no-ngram-mix")
+    succeed("predict", "--model", model, "--input", dev, "--output", "-", "--no-ngram-mix")
+    (model / "ngrams.bin").write_bytes(whole)
+    stored = json.loads(config)
+    stored["finetune"]["ngram_mix"]["sha256"] = "0" * 64
+    (model / "config.json").write_text(json.dumps(stored))
+    refused("another model")
+    del stored["finetune"]["ngram_mix"]
+    (model / "config.json").write_text(json.dumps(stored))
+    refused("finetune.ngram_mix")
+    for weight in (-1, "x", 1e9):
+        stored["finetune"]["ngram_mix"] = {"model": weight, "ngrams": 1, "sha256": ""}
+        (model / "config.json").write_text(json.dumps(stored))
+        fail(4, "predict", "--model", model, "--input", dev, "--output", "-", words=["finetune.ngram_mix"])
+
+
+def test_what_follows_a_mixed_model(directory):
+    need(*MODELS)
+    out, dev, _ = mixed_run(directory)
+    answers = predict(dev, model=out).out
+    succeed("convert", "--model", out, "--output", directory / "copy")
+    assert predict(dev, model=directory / "copy").out == answers
+    assert "n-grams to mix with: " in succeed("inspect", directory / "copy").out
+    # Going on from it begins with the model alone, and what it gives is no mix unless one is asked for.
+    plain = ["train", "--model", out / "model", "--train", dev, "--eval-fraction", 0.5, "--max-steps", 1, "--quiet"]
+    succeed(*plain, "--output", directory / "next")
+    assert not (directory / "next" / "model" / "ngrams.bin").exists()
+    assert "ngram_mix" not in (directory / "next" / "model" / "config.json").read_text()
+    # Another export into the run's model leaves no n-grams of before; a finished run says the same again.
+    again = succeed(*arguments(directory), "--ngram-mix", "yes", "--output", out, "--resume")
+    assert ", without n-grams " in again.out
+    succeed(*arguments(directory), "--output", out, "--overwrite")
+    assert not (out / "model" / "ngrams.bin").exists()
+    assert "baseline_unmixed_accuracy" not in metrics_of(out) and "baseline_ngram_accuracy" in metrics_of(out)
+
+
+def test_processes_and_resume_change_no_bit(directory):
+    need(*MODELS)
+    given = [*arguments(directory), "--ngram-mix", "yes", "--virtual-shards", 2, "--batch-size", 16]
+    succeed(*given, "--output", directory / "one")
+    # Stopped after the first epoch; what is not given is the run's.
+    run(*given, "--output", directory / "two", "--time-limit", "1s")
+    given[given.index("yes")] = "auto"
+    succeed(*given, "--output", directory / "two", "--resume")
+    if shutil.which("mpirun"):
+        from harness import BINARY
+        import subprocess
+        given[given.index("auto")] = "yes"
+        subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
+                        *map(str, given), "--output", str(directory / "mpi")], check=True, capture_output=True)
+    for name in ("two", "mpi"):
+        if not (directory / name).exists():
+            continue
+        for file in ("model/ngrams.bin", "model/config.json", "predictions.csv", "confusion.csv"):
+            ours, theirs = (directory / run_ / file for run_ in ("one", name))
+            assert ours.read_bytes() == theirs.read_bytes(), (name, file)
+
+
+def test_when_there_is_a_mix(directory):
+    need(*MODELS)
+    given = [*arguments(directory, 60), "--max-steps", 1, "--output", directory / "x"]
+    for more, words in ((["--regression"], ["--regression"]), (["--multi-label", "|"], ["--multi-label"]),
+                        (["--no-calibration"], ["--no-calibration"]), (["--no-ngram-baseline"], ["--no-ngram-baseline"])):
+        fail(2, *given, "--ngram-mix", "yes", *more, words=["--ngram-mix", *words])
+    without = [word for word in given if word not in ("--eval", directory / "dev.csv")]
+    fail(2, *without, "--ngram-mix", "yes", words=["--ngram-mix yes needs evaluation data"])
+    fail(2, *given, "--ngram-mix", "maybe", words=["--ngram-mix"])
+    fail(2, "train", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--ngram-mix", "yes", "--output", directory / "x",
+         words=["--ngram-mix", "classification"])
+    assert not (directory / "x").exists()
+    # Too few rows to fit to.
+    few = [*arguments(directory, 60), "--max-steps", 1, "--max-eval-samples", 50]
+    log = succeed(*[word for word in few if word != "--quiet"], "--ngram-mix", "yes", "--output", directory / "few").err
+    assert "no mix with n-grams" in log and "50 evaluation rows" in log, log
+    assert not (directory / "few" / "model" / "ngrams.bin").exists()
+    # With --recipe auto there is one, unless it is not wanted or cannot be.
+    auto = [*arguments(directory, 60), "--max-steps", 1, "--recipe", "auto"]
+    succeed(*auto, "--output", directory / "auto")
+    assert (directory / "auto" / "model" / "ngrams.bin").exists()
+    succeed(*auto, "--ngram-mix", "no", "--output", directory / "no")
+    assert not (directory / "no" / "model" / "ngrams.bin").exists()
+    succeed(*auto, "--no-ngram-baseline", "--output", directory / "none")
+    assert not (directory / "none" / "model" / "ngrams.bin").exists()
+
+
+main(globals())
