@@ -45,14 +45,14 @@ HeldOutLogits drawn_rows(uint32_t rows, const MixWeights& weights) {
   return held;
 }
 
-const std::vector<std::pair<const char*, int32_t>> kSamples = {
+const std::vector<std::pair<const char*, int32_t>> kRowsOfText = {
     {"red apple pie", 0},    {"green apple tart", 0}, {"apple juice", 0},
     {"hammer and nails", 1}, {"steel hammer", 1},     {"claw hammer set", 1},
     {"flight to ottawa", 3}, {"night flight", 3},     {"flight home", 3}};
 
 NgramModel trained() {
   TextRows rows;
-  for (const auto& [text, label] : kSamples) rows.add(text, {&label, 1});
+  for (const auto& [text, label] : kRowsOfText) rows.add(text, {&label, 1});
   rows.flush();
   NgramTraining training;
   training.outputs = 4;
@@ -138,7 +138,7 @@ TEST_CASE("a file of n-grams scores as the model that it is of") {
   StoredNgrams stored = read_ngram_file(ngram_file_of(model), "f");
   CHECK(stored.model.weights().features() == model.weights().features());
   std::vector<std::string> texts;
-  for (const auto& sample : kSamples) texts.emplace_back(sample.first);
+  for (const auto& sample : kRowsOfText) texts.emplace_back(sample.first);
   texts.insert(texts.end(), {"apple hammer flight", "nothing known: xyz", "", "apple juice"});
   NgramScorer scorer(std::move(stored.model));
   const std::vector<float> margins = scorer.margins_of(texts);
