@@ -341,7 +341,7 @@ void Preparation::open_files() {
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
-  describe_session(s_, loaded_.lines, {differing_, advice_});
+  describe_session(s_, loaded_.lines, {loaded_.warning, differing_, advice_});
   write_layout(s_);
   if (options.resume) {
     describe_continuation(found_ ? &found_->file.path : nullptr, s_.state, code_path_);
