@@ -3,6 +3,7 @@ import ctypes
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mpi"))
 from ranks import BINARY, MPIRUN, ranks_of  # noqa: E402
 
-LONGEST = 300  # seconds of any command
+LONGEST = 400  # seconds of any command
 GRACE = 5  # seconds until processes of a command that has ended are gone
 HANGING = 20  # seconds in which mpirun is still there when all its processes have gone
 # Runs a command and writes its peak memory into a file. The kernel counts what the parent had at the fork, too, so that
@@ -66,6 +67,15 @@ def status_of(process):
     except OSError:
         return None
     return fields[0], int(fields[1])
+
+
+def kill(process):
+    """False if it had gone."""
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def descendants(root):
@@ -133,7 +143,16 @@ class Commands:
         with open(log, "wb") as text, open(stdin or os.devnull, "rb") as source:
             process = subprocess.Popen([*launcher, *line], stdin=source, stdout=text, stderr=subprocess.STDOUT,
                                        env=self.environment, start_new_session=True)
-            outcome = self.watch(process, output, processes, kill_after)
+            try:
+                outcome = self.watch(process, output, processes, kill_after)
+            except BaseException as error:
+                for pid in [process.pid, *(pid for pid in descendants(os.getpid()) if pid not in self.lasting)]:
+                    kill(pid)
+                process.wait()
+                self.forget()
+                if isinstance(error, Finding):
+                    raise Finding(f"{error}\n{' '.join(line)}:\n{log.read_text(errors='replace')[-3000:]}") from None
+                raise
         outcome.peak_kib = int(peak.read_text())
         outcome.text = log.read_text(errors="replace")[-3000:]
         self.kills += outcome.killed
@@ -142,32 +161,45 @@ class Commands:
 
     def watch(self, process, output, processes, kill_after):
         begun = seen = time.monotonic()
-        killed, hung = False, False
+        killed, hung = None, False  # who was killed, whether mpirun does not end
         while process.poll() is None:
             now = time.monotonic()
             if not killed and kill_after is not None and now - begun >= kill_after:
                 killed = self.kill_one(output)
             if killed and processes > 1 and not hung:
                 seen = now if ranks_of(output) else seen
-                hung = now - seen > HANGING  # Open MPI 4's mpirun can
+                hung = now - seen > HANGING  # Open MPI 4's mpirun can, and heeds no other signal then
                 if hung:
                     self.hangs += 1
-                    process.terminate()
+                    kill(process.pid)
             if now - begun > LONGEST:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise Finding(f"it ran for more than {LONGEST} s: {process.args}")
+                raise Finding(f"it ran for more than {LONGEST} s, killed: {killed or 'none'}\n{self.states()}")
             time.sleep(0.005)
-        return Outcome(process.returncode, time.monotonic() - begun, 0, killed, "")
+        if hung:
+            self.forget()
+        return Outcome(process.returncode, time.monotonic() - begun, 0, bool(killed), "")
+
+    def states(self):
+        """Of each process of the command, for whoever has to find out why it goes on."""
+        lines = []
+        for pid, state in descendants(os.getpid()).items():
+            if pid in self.lasting:
+                continue
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                waits = [Path(f"/proc/{pid}/task/{task}/wchan").read_text() for task in os.listdir(f"/proc/{pid}/task")]
+            except OSError:
+                continue
+            lines.append(f"{pid} {state} {waits} {line}")
+        return "\n".join(lines)
 
     def kill_one(self, output):
-        ranks = list(ranks_of(output).values())
+        """The rank and its process; none if there was none."""
+        ranks = list(ranks_of(output).items())
         if not ranks:
-            return False
-        try:
-            os.kill(self.generator.choice(ranks), signal.SIGKILL)
-        except ProcessLookupError:
-            return False
-        return True
+            return None
+        rank, process = self.generator.choice(ranks)
+        return f"rank {rank}, process {process}" if kill(process) else None
 
     def nothing_runs(self, line):
         """Adopted processes that have ended are waited for; all others must end by themselves."""
@@ -195,3 +227,9 @@ class Commands:
         temporary = sorted(str(path.relative_to(self.temporary)) for path in self.temporary.rglob("*"))
         unfinished = sorted(str(path) for path in Path(outputs).rglob("*.tmp.*") if apart not in path.parents)
         return self.left_in_shared_memory(), temporary, unfinished
+
+    def forget(self):
+        """What is left is found once, and not at all of an mpirun that was killed from here."""
+        self.shared_before |= shared_files()
+        shutil.rmtree(self.temporary)
+        self.temporary.mkdir()

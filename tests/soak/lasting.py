@@ -10,7 +10,7 @@ import time
 from commands import BINARY, Finding, memory_and_descriptors
 from data import texts
 
-PATIENCE = 120  # seconds
+PATIENCE = 300  # seconds
 AT_ONCE = 64  # rows on their way
 REMEMBERED = 32_000  # rows after which predict knows as many texts as it ever will
 FIXED_ROWS, NEW_ROWS = 200, 600

@@ -158,8 +158,11 @@ class Soak:
     # ---- a round
 
     def count_left(self):
-        for series, names in zip(self.left.values(), self.commands.left_files(self.work, self.lasting_run)):
+        left = self.commands.left_files(self.work, self.lasting_run)
+        for series, names in zip(self.left.values(), left):
             series.values.append(len(names))
+        self.commands.forget()
+        for series, names in zip(self.left.values(), left):
             if names:
                 raise Finding(f"{series.name} are left: {', '.join(names[:10])}")
 
