@@ -202,10 +202,10 @@ TEST_CASE("tensors that no model of this architecture has are warned of, in one 
   const std::vector<std::string> known = {"bert.embeddings.position_ids",
                                           "bert.embeddings.token_type_ids", "cls.predictions.bias",
                                           "cls.seq_relationship.weight", "qa_outputs.weight"};
-  const std::vector<std::string> unknown = {"bert.encoder.layer.0.attention.self.query.lora_A.weight",
-                                      "bert.encoder.layer.99.output.dense.bias",
-                                      "classifier2.weight", "loss.weight",
-                                      "x" + std::string(5000, 'y') + "\x1b[2J"};
+  const std::vector<std::string> unknown = {
+      "bert.encoder.layer.0.attention.self.query.lora_A.weight",
+      "bert.encoder.layer.99.output.dense.bias", "classifier2.weight", "loss.weight",
+      "x" + std::string(5000, 'y') + "\x1b[2J"};
   for (const auto* names : {&known, &unknown}) {
     for (const std::string& name : *names) views.push_back({name, {1}, &one});
     write_safetensors(directory / "model.safetensors", views, DType::f32);
