@@ -123,19 +123,17 @@ class Soak:
             self.disturbed_training(run, directory / f"disturbed-{trial}", expected)
         model = directory / "straight"
         for name, command, file in (("evaluate", self.evaluate, "predictions.csv"), ("predict", self.predict, "")):
-            self.seconds.setdefault(name, command("", model, data, directory / name).seconds)
-            if not (directory / name).exists():
-                command("", model, data, directory / name)
+            took = command("", model, data, directory / name).seconds
+            self.seconds.setdefault(name, took)
             self.disturbed_inference(command, name, model, data, directory / name, file)
 
     def disturbed_training(self, run, out, expected):
         story = []
         for _ in range(self.generator.randint(1, 3)):
             processes, layout = self.generator.choice(LAYOUTS)
-            kind = f"train on {processes}"
             outcome = self.commands.run(*TRAIN, *run, *layout, "--output", out, "--resume", output=out,
                                         processes=processes, kill_after=self.moment("train") * processes)
-            story.append(f"{kind} {layout} killed: {outcome.killed}, exit {outcome.code}")
+            story.append(f"{processes} {layout} killed: {outcome.killed}, exit {outcome.code}")
             if not outcome.killed and outcome.code != 0:
                 raise Finding(f"{'; '.join(story)}:\n{outcome.text}")
         processes, layout = self.generator.choice(LAYOUTS)
@@ -150,7 +148,9 @@ class Soak:
         """A killed one leaves all of its output or nothing; the next one has the bytes of an undisturbed one."""
         out = straight.with_name(f"{name}-disturbed")
         processes, layout = self.generator.choice(INFERENCE_LAYOUTS)
-        command("killed", model, data, out, processes, layout, kill_after=self.moment(name) * processes)
+        outcome = command("killed", model, data, out, processes, layout, kill_after=self.moment(name) * processes)
+        if not outcome.killed and outcome.code != 0:
+            raise Finding(f"{name} on {processes} {layout}, unharmed: exit {outcome.code}:\n{outcome.text}")
         if not out.exists():
             command("", model, data, out, processes, layout)
         self.equal(f"{name} on {processes} {layout}", (out / file).read_bytes(), (straight / file).read_bytes())
