@@ -17,12 +17,12 @@ from ranks import BINARY, MPIRUN, ranks_of  # noqa: E402
 LONGEST = 400  # seconds of any command
 GRACE = 5  # seconds until processes of a command that has ended are gone
 HANGING = 20  # seconds in which mpirun is still there when all its processes have gone
-# Runs a command and writes its peak memory into a file. The kernel counts what the parent had at the fork, too, so that
-# a parent is needed that has little.
+# Runs a command and writes its peak memory into a file. The kernel counts what the parent had at the fork, too: this one
+# has little. Where libraries lie decides on some pages (7 % of an evaluation's): here they lie where they always do.
 MEASURED = [sys.executable, "-S", "-E", "-c", """import os, sys
 pid = os.fork()
 if pid == 0:
-    os.execv(sys.argv[2], sys.argv[2:])
+    os.execvp("setarch", ["setarch", "--addr-no-randomize", *sys.argv[2:]])
 _, status, usage = os.wait4(pid, 0)
 with open(sys.argv[1], "w") as out:
     out.write(str(usage.ru_maxrss))

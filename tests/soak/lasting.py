@@ -12,7 +12,7 @@ from data import texts
 
 PATIENCE = 300  # seconds
 AT_ONCE = 64  # rows on their way
-REMEMBERED = 32_000  # rows after which predict knows as many texts as it ever will
+REMEMBERED = 250_000  # rows after which predict remembers as many texts as it ever will: 2^15, by their hash
 FIXED_ROWS, NEW_ROWS = 200, 600
 STEPS = 40  # of the training, a round
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
 ALLOWED = 0.01  # of change in memory
-LEAST_ROUNDS = 12  # for a trend
+LEAST_ROUNDS = 9  # for a trend
 WARM_UP = 0.1  # share of the rounds that are not looked at
 
 
