@@ -27,7 +27,7 @@ NAME = "finetune_bert"
 # Of every system that the tag names, or of its Open MPI.
 OF_THE_SYSTEM = re.compile(r"^(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|mpi))\.so")
 # Packages whose code is in the programs themselves.
-LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev",
+LINKED_IN = ["libhdf5-dev", "libaec-dev", "libssl-dev", "zlib1g-dev", "libzstd-dev", "libcli11-dev", "liblinear-dev",
              "nlohmann-json3-dev"]
 # Of Debian 12's GCC 12; later ones are not on every system whose glibc is as new.
 NEWEST = {"GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}

@@ -8,14 +8,11 @@
 
 #include "core/error.h"
 #include "core/text/counted.h"
-#include "core/text/printable.h"
 #include "core/threads/parallel.h"
 #include "weights/stored_tensor.h"
 
 namespace finetune {
 namespace {
-
-constexpr size_t kNamesShown = 3, kLongestTensorName = 200;
 
 bool is_pooler(const Parameter& parameter) {
   return parameter.role == Role::pooler;
@@ -69,17 +66,6 @@ void check_tensor(const WeightSource& source, const Parameter& parameter, std::s
   }
 }
 
-std::vector<std::string> stored_names_not_in(const WeightSource& source,
-                                             const std::vector<std::string>& used) {
-  std::unordered_set<std::string_view> taken(used.begin(), used.end());
-  std::vector<std::string> names;
-  for (const auto& info : source.tensors()) {
-    if (!taken.contains(info.name)) names.push_back(info.stored_name);
-  }
-  for (const auto& info : source.ignored()) names.push_back(info.stored_name);
-  return names;
-}
-
 std::string head_module(const ParameterTable& table) {
   return table.architecture().module_of(traits_of(table.head().kind).role);
 }
@@ -99,14 +85,10 @@ void describe(const ParameterTable& table, const WeightSource& source, Pretraine
   report.lines.push_back(report.head_kept
                              ? concat("the head (", head_module(table), ") of the weights is kept")
                              : concat("the head (", head_module(table), ") is newly initialised"));
-  if (report.unused.empty()) return;
-  std::vector<std::string> shown;
-  for (const std::string& name : report.unused) {
-    if (shown.size() > kNamesShown) break;  // that there are more is seen
-    shown.push_back(printable(name, kLongestTensorName));
+  if (!report.unused.known.empty()) {
+    report.lines.push_back(concat("not needed: ", some_tensors(report.unused.known)));
   }
-  report.lines.push_back(concat("not needed: ", counted(report.unused.size(), "other tensor"), " (",
-                                join_some(shown, kNamesShown), ")"));
+  report.warning = unknown_tensors_warning(source, report.unused);
 }
 
 }  // namespace
@@ -243,7 +225,7 @@ PretrainedReport load_pretrained(const ParameterTable& table, const ParameterTab
     if (!initialized.contains(parameter.name)) continue;
     initialize(held, parameter, initializer_range, seed, arena);
   }
-  report.unused = stored_names_not_in(source, report.loaded);
+  report.unused = find_unused(table.architecture(), source, report.loaded);
   describe(table, source, report);
   return report;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/unused_tensors.h"
 #include "model/parameters.h"
 #include "weights/weights.h"
 
@@ -26,10 +27,11 @@ HeadState head_state(const ParameterTable& table, const WeightSource& source);
 struct PretrainedReport {
   std::vector<std::string> loaded;       // names in the table
   std::vector<std::string> initialized;  // newly initialised ones
-  std::vector<std::string> unused;       // tensors of the file, by their stored names
+  UnusedTensors unused;                  // tensors of the file
   bool head_kept = false;
   bool pooler_initialized = false;
-  std::vector<std::string> lines;  // one sentence each, for the log
+  std::vector<std::string> lines;  // one sentence each, for the log; without the warning
+  std::string warning;             // about unknown tensors of the file; may be empty
 };
 
 // Whether load_pretrained can begin: its errors but those of values, before there is an arena. A

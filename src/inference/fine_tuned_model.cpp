@@ -8,6 +8,7 @@
 #include "comm/agreement.h"
 #include "comm/placement.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "distributed/device/device_tensor_sum.h"
 #include "distributed/layout/stage_split.h"
 #include "distributed/rank0_values.h"
@@ -217,8 +218,10 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   agree_on_errors(comm, [&] {
     if (!reads(groups)) return;
     model.engine->set_weights([&](float* arena) {
-      load_pretrained(whole, model.engine->table(), *source, model.model.config.initializer_range,
-                      0, HeadPolicy::require, arena);
+      const PretrainedReport report =
+          load_pretrained(whole, model.engine->table(), *source,
+                          model.model.config.initializer_range, 0, HeadPolicy::require, arena);
+      if (!report.warning.empty()) log(report.warning);
     });
     source.reset();
   });

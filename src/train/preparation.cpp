@@ -332,6 +332,7 @@ void Preparation::open_files() {
   open_console(options.quiet);
   enable_progress(!options.no_progress);
   open_log_file(s_.directory->log());
+  remarks_.push_back(loaded_.warning);
   describe_session(s_, loaded_.lines, remarks_);
   write_layout(s_);
   if (options.resume) {

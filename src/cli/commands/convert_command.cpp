@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/text/printable.h"
 #include "engine/export_model.h"
+#include "engine/unused_tensors.h"
 #include "model/config.h"
 #include "model/head.h"
 #include "model/parameters.h"
@@ -95,6 +96,12 @@ class Model {
   }
 
   const std::vector<WeightView>& views() const { return views_; }
+  // About tensors that stay behind and are no pre-training head's; empty: there are none.
+  std::string warning(const Architecture& architecture) const {
+    std::vector<std::string> used;
+    for (const WeightView& view : views_) used.push_back(view.name);
+    return unknown_tensors_warning(source_, find_unused(architecture, source_, used));
+  }
   // Hugging Face's classes with these tensors, the usual one first.
   const std::vector<std::string>& architectures() const { return architectures_; }
   int64_t labels() const { return labels_; }  // 0: no classifier
@@ -215,6 +222,9 @@ void convert(const ConvertOptions& options) {
   if (written.replaces()) check_replaceable(output, kExportedModel);  // still
   written.commit();
   open_console(false);
+  if (const std::string warning = model.warning(*config.architecture); !warning.empty()) {
+    log(warning);
+  }
   std::printf("%s: %zu tensors as %s from %s (%s)\n",
               printable((output / "model.safetensors").string()).c_str(), model.views().size(),
               options.dtype.c_str(), printable(source.weights.string()).c_str(),

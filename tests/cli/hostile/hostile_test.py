@@ -154,14 +154,35 @@ def test_heads_of_any_size(directory):
 
 # ---- what files hold ----
 
-def hostile_safetensors(model, name):
+def hostile_safetensors(model, *names):
     stored = (MODEL / "model.safetensors").read_bytes()
     size = int.from_bytes(stored[:8], "little")
     header, data = json.loads(stored[8:8 + size]), stored[8 + size:]
-    header[name] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    header["cls.predictions." + name] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    for name in names:
+        header[name] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+        header["cls.predictions." + name] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     text = json.dumps(header).encode()
     (model / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def test_tensors_that_no_model_has_are_warned_of_in_one_line(directory):
+    """Layers beyond the config's, adapters, anything: what Hugging Face does without is passed over in silence."""
+    need(*MODELS)
+    model = copy_of(MODEL, directory / "model", (), num_hidden_layers=1)
+    with_more = copy_of(MODEL, directory / "more", ())
+    hostile_safetensors(with_more, *(f"extra.{number}{EVIL}" + "x" * 500 for number in range(1000)))
+    for case, path, words in (("fine", MODEL, ()), ("layer", model, ("16 other tensors (bert.encoder.layer.1.", ", …)")),
+                              ("more", with_more, ("1000 other tensors (extra.0\\x1b[2J", "…, …)"))):
+        (directory / f"out-{case}").mkdir()
+        for line in commands_on(path, directory / f"out-{case}"):
+            if line[0] == "plan":
+                continue
+            result = succeed(*line, *(["--max-steps", 1] if line[0] == "train" else []))
+            found = [text for text in clean(result.err).splitlines() if text.startswith("warning: ")]
+            assert len(found) == bool(words), (line, result)
+            for text in found:
+                assert str(path / "model.safetensors") in text and len(text.encode()) < 700, text
+                assert all(word in text for word in words), text
 
 
 def test_inspect_shows_control_bytes_as_such(directory):

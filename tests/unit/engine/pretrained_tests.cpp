@@ -83,7 +83,8 @@ TEST_CASE("a fine-tuned model is loaded whole, its head kept") {
   CHECK(loaded.report.head_kept);
   CHECK(!loaded.report.pooler_initialized);
   CHECK(loaded.report.initialized.empty());
-  CHECK(loaded.report.unused.empty());
+  CHECK(loaded.report.unused.known.empty());
+  CHECK(loaded.report.unused.unknown.empty());
   CHECK(loaded.report.loaded.size() == table.parameters().size());
   for (const auto& parameter : table.parameters()) {
     CAPTURE(parameter.name);
@@ -111,7 +112,9 @@ TEST_CASE("--reinit-head replaces the head and keeps the pooler") {
   CHECK(loaded.report.initialized.size() == 2);
   CHECK(equals_file(model, table, loaded.arena, "bert.pooler.dense.weight"));
   CHECK(!equals_file(model, table, loaded.arena, "classifier.weight"));
-  CHECK(loaded.report.unused == std::vector<std::string>{"classifier.bias", "classifier.weight"});
+  CHECK(loaded.report.unused.known ==
+        std::vector<std::string>{"classifier.bias", "classifier.weight"});
+  CHECK(loaded.report.warning == "");
   // By seed alone, whatever the number of threads.
   int before = threads();
   set_threads(3);
@@ -143,7 +146,8 @@ TEST_CASE("the encoder of a classifier starts a question-answering model") {
   CHECK(!loaded.report.head_kept);
   CHECK(!loaded.report.pooler_initialized);
   CHECK(lists(loaded.report.initialized, "qa_outputs.weight"));
-  CHECK(loaded.report.unused.size() == 4);
+  CHECK(loaded.report.unused.known.size() == 4);
+  CHECK(loaded.report.unused.unknown.empty());
   std::string message = refusal(model, table, HeadPolicy::require);
   CHECK(contains(message, "no trained head"));
   CHECK(contains(message, "qa_outputs"));
@@ -157,8 +161,8 @@ TEST_CASE("weights without prefix and head") {
   Loaded loaded = load(model, table, HeadPolicy::keep_or_new);
   CHECK(lists(loaded.report.initialized, "classifier.weight"));
   CHECK(equals_file(model, table, loaded.arena, "bert.embeddings.word_embeddings.weight"));
-  CHECK(loaded.report.unused.size() == 1);
-  CHECK(contains(loaded.report.unused.at(0), "position_ids"));
+  CHECK(loaded.report.unused.known.size() == 1);
+  CHECK(contains(loaded.report.unused.known.at(0), "position_ids"));
   CHECK(contains(refusal(model, table, HeadPolicy::require), "no trained head"));
 }
 
@@ -182,6 +186,43 @@ TEST_CASE("a missing pooler is newly initialised, in one sentence") {
   CHECK(std::count_if(loaded.report.lines.begin(), loaded.report.lines.end(),
                       [](const auto& line) { return contains(line, "no pooler"); }) == 1);
   CHECK(contains(refusal(model, table, HeadPolicy::require), "bert.pooler"));
+}
+
+TEST_CASE("tensors that no model of this architecture has are warned of, in one short line") {
+  if (!test::have_shared(kTiny)) return;
+  test::TemporaryDirectory directory;
+  Model tiny(kTiny);
+  const ParameterTable table(tiny.config, kTwentyFour);
+  const Loaded whole = load(tiny, table, HeadPolicy::keep_or_new);
+  std::vector<WeightView> views;
+  for (const auto& parameter : table.parameters()) {
+    views.push_back({parameter.name, parameter.shape, &whole.arena[size_t(parameter.offset)]});
+  }
+  const float one = 1;
+  const std::vector<std::string> known = {"bert.embeddings.position_ids",
+                                          "bert.embeddings.token_type_ids", "cls.predictions.bias",
+                                          "cls.seq_relationship.weight", "qa_outputs.weight"};
+  const std::vector<std::string> unknown = {
+      "bert.encoder.layer.0.attention.self.query.lora_A.weight",
+      "bert.encoder.layer.99.output.dense.bias", "classifier2.weight", "loss.weight",
+      "x" + std::string(5000, 'y') + "\x1b[2J"};
+  for (const auto* names : {&known, &unknown}) {
+    for (const std::string& name : *names) views.push_back({name, {1}, &one});
+    write_safetensors(directory / "model.safetensors", views, DType::f32);
+    fs::copy_file(test::shared_path(kTiny) / "config.json", directory / "config.json",
+                  fs::copy_options::overwrite_existing);
+    const Model model(directory.path());
+    const Loaded loaded = load(model, table, HeadPolicy::keep_or_new);
+    CHECK(loaded.arena == whole.arena);
+    CHECK(loaded.report.unused.known.size() == known.size());
+    for (const std::string& name : known) CHECK(lists(loaded.report.unused.known, name));
+    CHECK(loaded.report.unused.unknown == (names == &known ? std::vector<std::string>{} : unknown));
+    const std::string& warning = loaded.report.warning;
+    CHECK(warning.empty() == (names == &known));
+    if (warning.empty()) continue;
+    CHECK(contains(warning, "model.safetensors holds 5 other tensors (" + unknown[0] + ", "));
+    CHECK(warning.size() < directory.path().string().size() + 400);
+  }
 }
 
 namespace {
@@ -228,6 +269,7 @@ TEST_CASE("parts are loaded as the whole model is, from files of every kind") {
                             HeadPolicy::keep_or_new, arena.data());
         CHECK(differences(table, whole.arena, held, arena) == 0);
         CHECK(report.lines == whole.report.lines);
+        CHECK(report.warning == whole.report.warning);
         CHECK(report.loaded == whole.report.loaded);
         CHECK(report.initialized == whole.report.initialized);
         ++loaded;

@@ -1,0 +1,112 @@
+"""A soak (scripts/soak.sh) finds what it is for: growth, files and processes that are left."""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import commands
+from commands import Commands, Finding, become_subreaper, descendants
+from data import LABELS, RoundData
+from trends import BEGIN, END, Series, write_report
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from harness import main  # noqa: E402
+
+WORDS = [a + b + c for a in "abcdefgh" for b in "aeiou" for c in "klmnprstvxyzbdf"]
+
+
+def of(values, memory=True):
+    return Series("x", memory, values)
+
+
+def test_growth_of_memory_is_found(_):
+    generator = random.Random(1)
+    noise = [40_000 + generator.uniform(-400, 400) for _ in range(60)]
+    assert of(noise).is_flat()
+    assert of([*noise[:30], 60_000, *noise[31:]]).is_flat(), "one round is no trend"
+    assert of([90_000] * 5 + noise).is_flat(), "nor is a warm-up"
+    assert not of([value + 16 * i for i, value in enumerate(noise)]).is_flat(), "some 1.5 %"
+    assert not of([value - 16 * i for i, value in enumerate(noise)]).is_flat()
+    assert "+1." in of([value + 16 * i for i, value in enumerate(noise)]).row()
+    assert "too few" in of([1, 2, 3]).row()
+
+
+def test_growth_of_descriptors_is_found(_):
+    assert of([8, 9, 8, 10] * 10, False).is_flat()
+    assert not of([8 + i // 10 for i in range(40)], False).is_flat()
+    assert not of([0] * 30 + [1] * 20, False).is_flat()
+    assert of([8] * 30 + [9, 8, 10] * 10, False).is_flat(), "a file that was being written"
+
+
+def test_what_is_left_is_found(directory):
+    watch = Commands(directory, random.Random(1))
+    commands.GRACE = 0.3
+    assert watch.left_files(directory) == ([], [], [])
+    shared = Path(f"/dev/shm/finetune-soak-test-{os.getpid()}")
+    try:
+        with open(shared, "w"):
+            assert watch.left_files(directory)[0] == [], "it is still open"
+        assert watch.left_files(directory)[0] == [shared.name]
+    finally:
+        shared.unlink()
+    (watch.temporary / "rows").touch()
+    (directory / "run").mkdir()
+    (directory / "run/model.tmp.0123456789abcdef").touch()
+    assert watch.left_files(directory)[1:] == (["rows"], [str(directory / "run/model.tmp.0123456789abcdef")])
+    assert watch.left_files(directory, directory / "run")[2] == []
+
+
+def test_processes_that_are_left_are_found(directory):
+    watch = Commands(directory, random.Random(1))
+    commands.GRACE = 0.3
+    become_subreaper()
+    subprocess.run(["sh", "-c", "sleep 0.01 & exit"], check=True)
+    watch.nothing_runs(["a command"])
+    subprocess.run(["sh", "-c", "sleep 60 & exit"], check=True)
+    left, = descendants(os.getpid())
+    try:
+        watch.nothing_runs(["a command"])
+        raise AssertionError("it is not found")
+    except Finding as finding:
+        assert f"{left}: 'S'" in str(finding) and "a command" in str(finding), finding
+    watch.lasting.add(left)
+    watch.nothing_runs(["a command"])
+    os.kill(left, signal.SIGKILL)
+    os.waitpid(left, 0)
+
+
+def test_kills_and_measurements(directory):
+    watch = Commands(directory, random.Random(1))
+    begun = time.monotonic()
+    outcome = watch.run("predict", "--input", "-", "--output", directory / "out", output=directory / "out")
+    assert outcome.code == 2 and "--model" in outcome.text and not outcome.killed, outcome
+    os.mkfifo(directory / "fifo")
+    holder = os.open(directory / "fifo", os.O_RDWR)
+    outcome = watch.run("score", "--data", directory / "fifo", "--predictions", directory / "fifo",
+                        output=directory / "fifo", kill_after=0.2)
+    os.close(holder)
+    assert outcome.killed and outcome.code == -signal.SIGKILL and watch.kills == 1, outcome
+    assert 1000 < outcome.peak_kib < 25_000, outcome
+    assert time.monotonic() - begun < 5
+
+
+def test_rounds_have_other_data_of_the_same_size(directory):
+    read = {seed: RoundData(directory / str(seed), seed, WORDS).train.read_text().splitlines() for seed in (1, 2)}
+    assert read[1] != read[2] and RoundData(directory / "again", 1, WORDS).train.read_text().splitlines() == read[1]
+    for rows in read.values():
+        assert {row.rpartition(",")[2] for row in rows[1:]} == set(LABELS)
+    lengths = [sorted(len(row.split()) for row in rows) for rows in read.values()]
+    assert lengths[0] == lengths[1]
+
+
+def test_report(directory):
+    page = directory / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_report(page, f"{BEGIN}\nnew\n{END}")
+    assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+
+
+main(globals())
