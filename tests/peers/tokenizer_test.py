@@ -1,6 +1,6 @@
 """Ids and offsets beside the package tokenizers, on a sample.
 
-scripts/compare_tokenizer.py compares all of a corpus."""
+tests/peers/compare_tokenizer.py compares all of a corpus."""
 import itertools
 import json
 import random
@@ -19,7 +19,7 @@ VOCABULARIES = ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "be
 
 def compare(vocabulary, *arguments):
     need(f"tokenizers/{vocabulary}/tokenizer.json")
-    done = subprocess.run([sys.executable, ROOT / "scripts/compare_tokenizer.py", "--binary", BINARY, "--tokenizer",
+    done = subprocess.run([sys.executable, ROOT / "tests/peers/compare_tokenizer.py", "--binary", BINARY, "--tokenizer",
                            SHARED / "tokenizers" / vocabulary, *map(str, arguments)],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares `finetune tokenize` with the Python package tokenizers==0.22.2: ids and offsets.
 
-  scripts/compare_tokenizer.py --tokenizer ../shared/tokenizers/bert-base-uncased FILE...
+  tests/peers/compare_tokenizer.py --tokenizer ../shared/tokenizers/bert-base-uncased FILE...
 
 A text is a line of a text file or of a text file inside a .zip; SQuAD files (.json) give their
 contexts and questions. --random N adds N texts of random Unicode that is hard on a tokenizer.
