@@ -81,6 +81,8 @@ def without_times(line):
     words = line.split()[1:]
     if words[0] == "step":  # up to the loss
         return tuple(words[:6])
+    if words[0] == "n-gram":  # up to its seconds and memory
+        return tuple(words[:words.index("in")])
     return words[0] if words[0].endswith(TIMES) else tuple(words)
 
 
