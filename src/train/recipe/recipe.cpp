@@ -13,7 +13,9 @@ namespace finetune {
 namespace {
 
 constexpr double kMostRate = 1e-3;
-constexpr double kRate = 3e-4;           // at a width of 384; pairs of sentences diverge at 6e-4
+constexpr double kRate = 3e-4;  // at a width of 384
+constexpr double kRateOfPairs =
+    1e-4;  // what two texts have to do with each other is forgotten above
 constexpr double kEpochsAtOneRow = 630;  // epochs fall with the root of the rows
 
 // Two significant digits: values that people would write.
@@ -62,7 +64,8 @@ TrainOptions recipe_auto(const RecipeFacts& facts) {
   }
   values.batch_size = samples < 20'000 ? 16 : 32;
   const double width = double(facts.hidden_size) / 384;
-  values.learning_rate = rounded(std::min(kMostRate, kRate / (width * width * width)));
+  values.learning_rate = rounded(
+      std::min(kMostRate, (facts.has_pairs ? kRateOfPairs : kRate) / (width * width * width)));
   return values;
 }
 
@@ -80,7 +83,8 @@ TrainOptions default_options() {
   return with_fixed_recipe(TrainOptions());
 }
 
-std::string fill_recipe(TrainOptions& options, const RecipeFacts& facts) {
+std::string fill_recipe(TrainOptions& options, RecipeFacts facts) {
+  facts.has_pairs = !options.text_pair_column.empty();
   std::vector<std::string> filled, given;
   const auto add_to = [](std::vector<std::string>& words) {
     return

@@ -18,6 +18,7 @@ struct RecipeFacts {
   TaskKind task = TaskKind::classification;
   int64_t samples = 0;  // of training: rows, or windows of questions
   int64_t hidden_size = 0;
+  bool has_pairs = false;  // of texts: fill_recipe's options say so
 };
 RecipeFacts recipe_facts(const Task& task, const BertConfig& config);
 
@@ -42,6 +43,6 @@ TrainOptions default_options();
 
 // Fills what is left. A line for the log, "recipe auto: epochs 10, lr 5e-4 (given: batch-size 16)";
 // empty where nothing was left.
-std::string fill_recipe(TrainOptions& options, const RecipeFacts& facts);
+std::string fill_recipe(TrainOptions& options, RecipeFacts facts);
 
 }  // namespace finetune

@@ -117,7 +117,7 @@ TEST_CASE("a word that is none of an option's is refused wherever it came from")
       member = before;
     }
   });
-  CHECK(options == 11);
+  CHECK(options == 12);
   all.schedule = "";
   CHECK(test::contains(refusal(all), "--schedule '': must be one of linear, cosine"));
 }

@@ -43,6 +43,19 @@ TEST_CASE("auto: few rows are seen more often, wide models learn more slowly") {
   CHECK(*filled(0, 384).epochs <= 30);
 }
 
+TEST_CASE(
+    "auto: pairs of texts learn more slowly, questions have hf's epochs, masked words all of hf") {
+  TrainOptions pairs = of_recipe("auto"), questions = pairs, words = pairs;
+  pairs.text_pair_column = "hypothesis";
+  fill_recipe(pairs, {TaskKind::classification, 4000, 384});
+  CHECK(*pairs.learning_rate == 1e-4);
+  fill_recipe(questions, {TaskKind::qa, 4000, 384});
+  CHECK(*questions.epochs == 3);
+  CHECK(*questions.learning_rate == 3e-4);
+  fill_recipe(words, {TaskKind::mlm, 4000, 384});
+  CHECK(*words.learning_rate == *recipe_hf().learning_rate);
+}
+
 TEST_CASE("what was filled is told, and what was given") {
   TrainOptions options = of_recipe("auto");
   options.epochs = 2;
