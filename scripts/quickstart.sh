@@ -49,10 +49,10 @@ fi
 model=$(cat "$work/model")
 echo "$model"
 
-step "finetune train: 4,000 transactions, 23 categories, 3 epochs"
+step "finetune train: 4,000 transactions, 23 categories, beside what a linear model makes of them"
 "$build/finetune" train --model "$model" \
   --train data/samples/toronto-train.csv --eval data/samples/toronto-dev.csv \
-  --label-column category --epochs 3 --batch-size 32 --lr 2e-4 \
+  --label-column category --recipe auto \
   --output "$run" --overwrite
 
 step "finetune predict: what it makes of new transactions"

@@ -194,8 +194,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "with --multi-label: each label's threshold with the best F1 on evaluation rows"},
         o.tune_thresholds);
   visit({"ngram-mix", evaluation, run,
-         "one label a row: the exported model's answers are a mix with the linear model on "
-         "n-grams, fitted to the evaluation rows (auto: with --recipe auto)",
+         "answers are a mix with the linear model on n-grams (auto: with --recipe auto)",
          "auto|yes|no"},
         o.ngram_mix);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},

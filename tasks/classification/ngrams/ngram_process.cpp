@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "core/failure.h"
 #include "core/files/descriptor.h"
 #include "core/files/files.h"
+#include "core/process_stats.h"
 #include "core/threads/parallel.h"
 #include "tasks/classification/mix/ngram_file.h"
 #include "tasks/classification/ngrams/training.h"
@@ -59,6 +61,27 @@ void write_model(const NgramModel& model) {
   }
 }
 
+// The most memory that this process or one of its workers had, MiB, behind the predictions: what
+// the system tells of a child contains what its parent had when it began.
+void tell_memory(int descriptor) {
+  rusage workers{};
+  ::getrusage(RUSAGE_CHILDREN, &workers);
+  const double mb = std::max(peak_memory_mb(), double(workers.ru_maxrss) / 1024);
+  if (!write_all(descriptor, {reinterpret_cast<const char*>(&mb), sizeof mb})) {
+    throw device_error("its memory: ", std::strerror(errno));
+  }
+}
+
+double memory_told(int descriptor) {
+  double mb = 0;
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0 || info.st_size < off_t(sizeof mb) ||
+      ::pread(descriptor, &mb, sizeof mb, info.st_size - off_t(sizeof mb)) != ssize_t(sizeof mb)) {
+    throw device_error("its predictions are not whole");
+  }
+  return mb;
+}
+
 // A child that ends with this object.
 class Child {
  public:
@@ -94,11 +117,9 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The most memory that it or one of its workers had, MiB.
-  double wait() {
+  void wait() {
     int status = 0;
-    rusage usage{};
-    while (::wait4(pid_, &status, 0, &usage) != pid_) {
+    while (::waitpid(pid_, &status, 0) != pid_) {
       if (errno != EINTR) throw device_error("its process: ", std::strerror(errno));
     }
     pid_ = -1;
@@ -110,7 +131,6 @@ class Child {
     if (WEXITSTATUS(status) != 0) {
       throw device_error("its process failed with status ", WEXITSTATUS(status));
     }
-    return double(usage.ru_maxrss) / 1024;
   }
 
  private:
@@ -135,7 +155,8 @@ double predict_with_ngrams(const NgramJob& job) {
   Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers),
                job.model ? "with-model" : "without-model"},
               std::span(descriptors).first(job.model ? 4 : 3));
-  return child.wait();
+  child.wait();
+  return memory_told(predictions.number());
 }
 
 bool has_ngram_process() {
@@ -154,8 +175,10 @@ int serve_ngram_process(int argc, char** argv) {
     training.outputs = parse_int(argv[3]).value();
     training.workers = int(parse_int(argv[4]).value());
     NgramModel model = train_ngram_model(kTrainRows, training);
+    const Descriptor behind_predictions = above_children(kPredictedRows);  // which they close
     write_predictions(model, training.problem);
     if (std::string_view(argv[5]) == "with-model") write_model(model);
+    tell_memory(behind_predictions.number());
     return 0;
   } catch (const std::exception& failure) {
     return int(error_of(failure).code());
