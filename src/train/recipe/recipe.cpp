@@ -2,7 +2,9 @@
 #include "train/recipe/recipe.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -20,8 +22,10 @@ constexpr double kEpochsAtOneRow = 630;  // epochs fall with the root of the row
 
 // Two significant digits: values that people would write.
 double rounded(double value) {
-  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 1);
-  return std::round(value / unit) * unit;
+  char text[32];
+  const auto end = std::to_chars(text, std::end(text), value, std::chars_format::scientific, 1);
+  std::from_chars(text, end.ptr, value);
+  return value;
 }
 
 // Sets those options that have no value to those of `values`, and calls filled(name, value) and
