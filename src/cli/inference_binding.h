@@ -51,8 +51,8 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
       {"auto", "1", "2"});
   command
       .add_flag("--no-calibration", o.no_calibration,
-                "classification: the model's own probabilities, without the fitted temperature and "
-                "thresholds, or the mix with n-grams")
+                "classification: the model's own probabilities: no fitted temperature, thresholds "
+                "or mix")
       .group("Model");
   command
       .add_flag("--no-ngram-mix", o.no_ngram_mix,

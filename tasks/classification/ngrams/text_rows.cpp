@@ -35,7 +35,12 @@ Error write_failure(const std::string& name) {
 
 }  // namespace
 
-TextRows::TextRows() : file_name_(name_of_rows()), file_(::mkostemp(file_name_.data(), O_CLOEXEC)) {
+TextRows::TextRows() : file_name_(name_of_rows()) {
+  const std::string directory = file_name_.substr(0, file_name_.rfind('/') + 1);
+  file_ = Descriptor(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
+  if (file_.number() >= 0) return;
+  // A file system that has no files without a name.
+  file_ = Descriptor(::mkostemp(file_name_.data(), O_CLOEXEC));
   if (file_.number() < 0) throw write_failure(file_name_);
   ::unlink(file_name_.c_str());
 }
