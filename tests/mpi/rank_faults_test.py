@@ -139,7 +139,7 @@ def test_a_limit_of_address_space(directory):
 
 
 def test_a_full_dev_shm(directory):
-    """The size of /dev/shm is no limit: Open MPI does without it, and says so."""
+    """The size of /dev/shm is no limit: our memory is elsewhere, and Open MPI can do without."""
     if str(directory).startswith("/dev/shm/"):
         raise Skip("the test's own directory lies there")
     for hosts in (1, 2):
@@ -152,7 +152,7 @@ def test_a_full_dev_shm(directory):
             raise Skip("a tmpfs cannot be mounted here")
         done = subprocess.run(line, cwd=here, capture_output=True, text=True, timeout=LIMIT,
                               env={**os.environ, "TMPDIR": "/tmp", "FINETUNE_HOSTS": str(hosts),
-                                   "OMPI_MCA_orte_base_help_aggregate": "0"})  # where mpirun may crash
+                                   "OMPI_MCA_btl": "^vader"})  # whose message may crash mpirun
         result = Result(done.returncode, done.stdout, done.stderr)
         assert result.code == 0, result
         ranks.is_as_expected(here, contents(here, ("run",)), result)

@@ -33,6 +33,7 @@ constexpr const char* kWord = "ngram-baseline-process";  // in place of a comman
 constexpr int kTrainRows = 3, kEvalRows = 4, kPredictedRows = 5, kModel = 6;  // descriptors there
 constexpr int kFirstFree = 10;                                                // above these
 constexpr int kMostWorkers = 16;
+constexpr int kIgnored[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP};
 
 bool can_begin = false;
 
@@ -96,9 +97,10 @@ class Child {
     }
     ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
+    sigset_t held;  // from its first instruction on: it comes to ignore them later
+    ::sigemptyset(&held);
+    for (const int number : kIgnored) ::sigaddset(&held, number);
+    ::posix_spawnattr_setsigmask(&attributes, &held);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -167,7 +169,7 @@ int serve_ngram_process(int argc, char** argv) {
   can_begin = true;
   if (argc != 6 || std::string_view(argv[1]) != kWord) return -1;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) ::signal(number, SIG_IGN);
+  for (const int number : kIgnored) ::signal(number, SIG_IGN);
   volunteer_to_be_killed();
   try {
     NgramTraining training;
