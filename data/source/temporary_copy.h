@@ -2,11 +2,9 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <string_view>
 
-#include "core/error.h"
-#include "core/files/descriptor.h"
+#include "core/files/nameless_file.h"
 
 namespace finetune {
 
@@ -20,10 +18,7 @@ class TemporaryCopy {
   std::filesystem::path path() const;
 
  private:
-  Error write_failure() const;
-
-  std::string source_name_, file_name_;
-  Descriptor file_;
+  NamelessFile file_;
 };
 
 }  // namespace finetune

@@ -1,15 +1,12 @@
 // Writes and reads records of a fixed head, the text's bytes and the labels.
 #include "tasks/classification/ngrams/text_rows.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "core/error.h"
-#include "core/files/files.h"
 
 namespace finetune {
 namespace {
@@ -22,28 +19,12 @@ struct RowHead {
   double target;
 };
 
-std::string name_of_rows() {
-  const char* directory = ::getenv("TMPDIR");
-  return concat(directory && *directory ? directory : "/tmp", "/finetune-XXXXXX");
-}
-
-Error write_failure(const std::string& name) {
-  return model_error(name,
-                     ": rows for the n-gram baseline cannot be written: ", std::strerror(errno),
-                     " (TMPDIR names another directory)");
-}
+constexpr const char* kWhat = "rows for the n-gram baseline";
 
 }  // namespace
 
-TextRows::TextRows() : file_name_(name_of_rows()) {
-  const std::string directory = file_name_.substr(0, file_name_.rfind('/') + 1);
-  file_ = Descriptor(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
-  if (file_.number() >= 0) return;
-  // A file system that has no files without a name.
-  file_ = Descriptor(::mkostemp(file_name_.data(), O_CLOEXEC));
-  if (file_.number() < 0) throw write_failure(file_name_);
-  ::unlink(file_name_.c_str());
-}
+TextRows::TextRows() : file_(kWhat) {}
+TextRows::TextRows(int descriptor) : file_(kWhat, descriptor) {}
 
 void TextRows::add(std::string_view text, std::span<const int32_t> labels, double target) {
   const RowHead head{uint32_t(text.size()), uint32_t(labels.size()), target};
@@ -55,7 +36,7 @@ void TextRows::add(std::string_view text, std::span<const int32_t> labels, doubl
 }
 
 void TextRows::flush() {
-  if (!write_all(file_.number(), buffer_)) throw write_failure(file_name_);
+  file_.write(buffer_);
   buffer_.clear();
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/files/descriptor.h"
+#include "core/files/nameless_file.h"
 
 namespace finetune {
 
@@ -16,20 +16,19 @@ class TextRows {
  public:
   // Error(model) if there can be none, then and later where it cannot be written.
   TextRows();
-  explicit TextRows(int descriptor) : file_(descriptor) {}  // of such a file
+  explicit TextRows(int descriptor);  // of such a file
 
   // Labels by id, ascending; or of regression the number.
   void add(std::string_view text, std::span<const int32_t> labels, double target = 0);
   void flush();
 
   int64_t size() const { return size_; }
-  int descriptor() const { return file_.number(); }
+  int descriptor() const { return file_.descriptor(); }
   // Rows that these were chosen from.
   int64_t of = 0;
 
  private:
-  std::string file_name_;
-  Descriptor file_;
+  NamelessFile file_;
   std::string buffer_;
   int64_t size_ = 0;
 };
