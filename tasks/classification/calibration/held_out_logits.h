@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/threads/parallel.h"
 #include "tasks/classification/calibration/calibration.h"
 #include "tasks/classification/evaluation/metrics.h"
 
@@ -35,6 +36,20 @@ struct RowStride {
     return rows <= first ? 0 : (rows - first + stride - 1) / stride;
   }
 };
+
+// of_row(row) of these rows, added up in pieces of neighbours: the same for any number of threads.
+template <typename Sum, typename OfRow>
+std::vector<Sum> sums_of_pieces(const HeldOutLogits& held, RowStride rows, OfRow of_row) {
+  constexpr int64_t kRowsPerPiece = 256;
+  const int64_t count = rows.count(held.rows());
+  std::vector<Sum> pieces(size_t((count + kRowsPerPiece - 1) / kRowsPerPiece));
+  parallel_ranges(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      pieces[size_t(begin / kRowsPerPiece)].add(of_row(rows.first + i * rows.stride));
+    }
+  });
+  return pieces;
+}
 
 // Probabilities of logits / temperature: softmax, or of several labels each one's sigmoid.
 void probabilities_at(std::span<const float> logits, bool several_labels, double temperature,

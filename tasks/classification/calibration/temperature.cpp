@@ -3,13 +3,11 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/threads/parallel.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 
 namespace finetune {
 namespace {
 
-constexpr int64_t kRowsPerPiece = 256;
 constexpr int kMostSteps = 100;
 
 // Of the likelihood's negative logarithm in b = 1 / temperature.
@@ -63,14 +61,11 @@ Slope of_row(const HeldOutLogits& held, int64_t row, double b) {
 // Means over the rows.
 Slope slope_at(const HeldOutLogits& held, RowStride rows, double b) {
   const int64_t count = rows.count(held.rows());
-  std::vector<Slope> pieces(size_t((count + kRowsPerPiece - 1) / kRowsPerPiece));
-  parallel_ranges(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      pieces[size_t(begin / kRowsPerPiece)].add(of_row(held, rows.first + i * rows.stride, b));
-    }
-  });
   Slope all;
-  for (const Slope& piece : pieces) all.add(piece);
+  for (const Slope& piece :
+       sums_of_pieces<Slope>(held, rows, [&](int64_t row) { return of_row(held, row, b); })) {
+    all.add(piece);
+  }
   const double decisions = double(count) * double(held.several_labels ? held.outputs : 1);
   return {all.value / decisions, all.first / decisions, all.second / decisions};
 }

@@ -4,13 +4,11 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/threads/parallel.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 
 namespace finetune {
 namespace {
 
-constexpr int64_t kMixRowsPerPiece = 256;
 constexpr int kMostMixSteps = 100;
 constexpr double kLeastLength = 1e-6;  // of Newton's steps
 constexpr double kLeastGain = 1e-14;   // expected of a step
@@ -65,15 +63,11 @@ Bend bend_of_row(const HeldOutLogits& held, int64_t row, const Pair& at) {
 // Means over the rows; the order of the sum is that of the rows for any number of threads.
 Bend bend_at(const HeldOutLogits& held, RowStride rows, const Pair& at) {
   const int64_t count = rows.count(held.rows());
-  std::vector<Bend> pieces(size_t((count + kMixRowsPerPiece - 1) / kMixRowsPerPiece));
-  parallel_ranges(count, kMixRowsPerPiece, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      pieces[size_t(begin / kMixRowsPerPiece)].add(
-          bend_of_row(held, rows.first + i * rows.stride, at));
-    }
-  });
   Bend all;
-  for (const Bend& piece : pieces) all.add(piece, 1 / double(count));
+  for (const Bend& piece :
+       sums_of_pieces<Bend>(held, rows, [&](int64_t row) { return bend_of_row(held, row, at); })) {
+    all.add(piece, 1 / double(count));
+  }
   return all;
 }
 
