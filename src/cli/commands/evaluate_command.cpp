@@ -215,12 +215,10 @@ ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gat
   return report.passed ? ExitCode::done : ExitCode::assertion;
 }
 
-void add_baselines(Subject& subject, Metrics& metrics) {
+Baselines baselines_of(const Subject& subject) {
   Baselines found = subject.evaluation->baselines(subject.training);
   found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
-  metrics.insert(found.metrics.begin(), found.metrics.end());
-  for (const std::string& line : found.lines) log(line);
-  if (const std::string line = baseline_warning(metrics); !line.empty()) log(line);
+  return found;
 }
 
 void run(const EvaluateOptions& o, int& exit_code) {
@@ -268,7 +266,7 @@ void run(const EvaluateOptions& o, int& exit_code) {
   if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
-  add_baselines(*subject, metrics);
+  add_baselines(baselines_of(*subject), metrics);
   if (files) {
     writing([&] {
       evaluation->write_files(files->path());

@@ -59,7 +59,7 @@ std::vector<std::string> unknown_labels(const CheckedData& data) {
   return unknown;
 }
 
-void add_baselines(const CheckedData& checked, DataCheck& out) {
+void find_baselines(const CheckedData& checked, DataCheck& out) {
   ClassificationData data;
   data.problem = checked.problem;
   data.labels = checked.labels;
@@ -113,7 +113,7 @@ DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int
       std::none_of(out.findings.begin(), out.findings.end(), [](const Finding& finding) {
         return finding.kind == "one-class" || finding.kind == "one-value";
       });
-  if (learnable) add_baselines(data, out);
+  if (learnable) find_baselines(data, out);
   return out;
 }
 
