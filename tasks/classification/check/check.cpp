@@ -79,7 +79,7 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
 
 }  // namespace
 
-DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int64_t max_length) {
+DataCheck check_data(const TaskOptions& options, const CheckedModel* model) {
   const CheckedData data = read_checked_data(options);
   DataCheck out;
   out.problem = data.problem;
@@ -91,7 +91,7 @@ DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int
         find_telling_columns, find_equal_texts, find_label_shift, find_rare_labels}) {
     find(data, out.findings);
   }
-  if (tokenizer) find_cut_texts(data, *tokenizer, max_length, out.findings);
+  if (model) find_cut_texts(data, *model, out.findings);
   std::stable_sort(out.findings.begin(), out.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.level < b.level; });
   const bool learnable =
