@@ -26,7 +26,6 @@
 #include "train/run/junit.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
-#include "weights/hub_cache.h"
 #include "weights/model_directory.h"
 #include "weights/weights.h"
 
@@ -387,10 +386,7 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
       "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json\n"
       "  finetune evaluate --model runs/a --data test.csv --assert \"eval_accuracy>=0.9\" --junit "
       "gates.xml");
-  command.callback([o, &exit_code] {
-    o->inference.model = model_path(o->inference.model);
-    run(*o, exit_code);
-  });
+  command.callback([o, &exit_code] { run(*o, exit_code); });
 }
 
 }  // namespace finetune

@@ -15,7 +15,6 @@
 #include "train/plan/layout_report.h"
 #include "train/plan/plan.h"
 #include "train/run/metrics_files.h"
-#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -315,7 +314,6 @@ void add_plan_command(Subcommand program, int&) {
       .group("Machine");
   command.footer(kPlanExamples);
   command.callback([options] {
-    options->train.model = model_path(options->train.model);
     if (options->formula.world) {
       if (options->processes > 1) {
         throw usage_error("--processes ", options->processes, " and --world ",
