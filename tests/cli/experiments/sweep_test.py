@@ -296,6 +296,19 @@ def test_dry_run(directory):
     fail(2, "sweep", grid(directory, "[sweep]\nlrr = [1]\n"), "--output", out, "--dry-run", words=["'lrr'"])
 
 
+def test_dry_run_of_halving(directory):
+    """The rungs are those of the shortest run of the grid, also where it has ended."""
+    need(DATA)
+    out = directory / "out"
+    fixed = FIXED.replace("max-steps = 12", "eval-every = 3")
+    sweep = "[sweep]\nmax-steps = [6, 24]\nlr = [1e-3, 3e-3]\n"
+    succeed("sweep", grid(directory, sweep.replace(", 24", ""), fixed), "--output", out)
+    line = json.loads(succeed("sweep", grid(directory, sweep, fixed), "--output", out, "--halving", 2, "--dry-run", "--json").out)
+    assert [run["state"] for run in line["runs"]] == ["finished"] * 2 + ["new"] * 2, line
+    # Of two evaluations after the first: four settings to there, then two of them.
+    assert math.isclose(line["total_seconds"], 0.75 * sum(run["total_seconds"] for run in line["runs"])), line
+
+
 def test_a_changed_grid(directory):
     need(DATA)
     out = directory / "out"
