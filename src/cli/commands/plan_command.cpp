@@ -324,7 +324,9 @@ void add_plan_command(Subcommand program, int&) {
       return;
     }
     refuse_without_world(options->formula);
-    const RunPlan plan = plan_run(options->train, options->resolved_processes(), !options->no_time);
+    SharedInputs inputs;
+    const RunPlan plan =
+        plan_run(options->train, options->resolved_processes(), !options->no_time, inputs);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });
 }

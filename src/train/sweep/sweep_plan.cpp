@@ -126,7 +126,7 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
       options.threads = std::max<int64_t>(1, available_cores() / settings.jobs);
     }
     auto [found, is_new] = known.try_emplace(cost_key(options));
-    if (is_new) found->second = plan_run(options, 1, true);
+    if (is_new) found->second = plan_run(options, 1, true, inputs);
     discard_held_lines();
     const RunPlan& forecast = found->second;
     // The first one's start was measured before there was anything else.

@@ -309,6 +309,15 @@ def test_dry_run_of_halving(directory):
     assert math.isclose(line["total_seconds"], 0.75 * sum(run["total_seconds"] for run in line["runs"])), line
 
 
+def test_dry_run_reads_data_once(directory):
+    """A pipe has them once: for the rungs of --halving, and for forecasts of runs that cost differently."""
+    need(DATA)
+    fixed = FIXED.replace(f"'{TRAIN}'", "'/dev/stdin'").replace("max-steps = 12", "max-steps = 12\neval-every = 3")
+    line = ["sweep", grid(directory, "[sweep]\nbatch-size = [8, 16]\n", fixed), "--output", directory / "out", "--dry-run"]
+    for more in ([], ["--halving", 2]):
+        assert "2 runs, 2 to do" in succeed(*line, *more, stdin=TRAIN.read_text()).out
+
+
 def test_a_changed_grid(directory):
     need(DATA)
     out = directory / "out"
