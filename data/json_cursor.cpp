@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/text/text.h"
+#include "core/text/utf8.h"
 
 namespace finetune {
 namespace {
@@ -62,24 +63,6 @@ uint32_t hex_unit(std::string_view raw, size_t at) {
   uint32_t unit = 0;
   for (size_t i = 0; i < 4; ++i) unit = unit << 4 | uint32_t(hex_digit(raw[at + i]));
   return unit;
-}
-
-void append_utf8(uint32_t c, std::string& out) {
-  if (c < 0x80) {
-    out += char(c);
-  } else if (c < 0x800) {
-    out += char(0xC0 | c >> 6);
-    out += char(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    out += char(0xE0 | c >> 12);
-    out += char(0x80 | (c >> 6 & 0x3F));
-    out += char(0x80 | (c & 0x3F));
-  } else {
-    out += char(0xF0 | c >> 18);
-    out += char(0x80 | (c >> 12 & 0x3F));
-    out += char(0x80 | (c >> 6 & 0x3F));
-    out += char(0x80 | (c & 0x3F));
-  }
 }
 
 }  // namespace
@@ -222,7 +205,7 @@ void append_text(const JsonString& string, std::string& out) {
       unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
       length = 12;
     }
-    append_utf8(unit, out);
+    utf8::append(unit, out);
     i += length;
   }
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "core/log.h"
 #include "core/text/text.h"
 #include "tasks/file_evaluation.h"
 
@@ -70,6 +71,12 @@ bool is_of_answers(std::string_view name) {
 }
 
 }  // namespace
+
+void add_baselines(const Baselines& found, Metrics& metrics) {
+  metrics.insert(found.metrics.begin(), found.metrics.end());
+  for (const std::string& line : found.lines) log(line);
+  if (const std::string line = baseline_warning(metrics); !line.empty()) log(line);
+}
 
 Metrics unmixed_metrics(const Metrics& alone) {
   Metrics out;

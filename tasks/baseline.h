@@ -15,6 +15,9 @@ struct Baselines {
   std::vector<std::string> lines;  // for the log: what was computed, or why not
 };
 
+// Puts them beside a model's own metrics. Their lines, and baseline_warning(), go to the log.
+void add_baselines(const Baselines& found, Metrics& metrics);
+
 // Of a model that is mixed with n-grams: "baseline_unmixed_accuracy", ...: its metrics without
 // them.
 Metrics unmixed_metrics(const Metrics& alone);

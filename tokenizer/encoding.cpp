@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "tokenizer/unicode/utf8.h"
+#include "core/text/utf8.h"
 
 namespace finetune {
 

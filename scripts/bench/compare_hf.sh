@@ -8,13 +8,5 @@
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 
-if [ -z "${PEER_PYTHON:-}" ]; then
-  venv=$project/build/peer
-  if [ ! -e "$venv/complete" ]; then
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet torch transformers==4.57.1 tokenizers==0.22.2 accelerate >&2
-    touch "$venv/complete"
-  fi
-  PEER_PYTHON=$venv/bin/python
-fi
+. "$project/scripts/bench/peer_python.sh"
 exec "$PEER_PYTHON" "$project/scripts/bench/compare_hf.py" --peer-python "$PEER_PYTHON" "$@"

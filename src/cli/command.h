@@ -29,7 +29,7 @@ void add_completion_command(Subcommand program, int& exit_code);
 void add_help_command(Subcommand program, int& exit_code);
 
 // A run of train or adapt: its result goes to the standard output.
-void run_training_command(TrainOptions options, int& exit_code);
+void run_training_command(const TrainOptions& options, int& exit_code);
 
 // Arguments of `train`, `adapt` and `plan` with the values of its --config file added where they
 // are not given.

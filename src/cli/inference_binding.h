@@ -1,6 +1,7 @@
 // Options that evaluate and predict share.
 #pragma once
 
+#include "cli/model_option.h"
 #include "cli/usage.h"
 #include "core/threads/parallel.h"
 #include "inference/fine_tuned_model.h"
@@ -13,9 +14,9 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   auto add = [&](const char* group, const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help).group(group);
   };
-  add("Model", "--model", o.model,
-      "fine-tuned model: a run, its model/, any such directory or file, or an id in the Hugging "
-      "Face cache")
+  names_model(add("Model", "--model", o.model,
+                  "fine-tuned model: a run, its model/, any such directory or file, or an id in "
+                  "the Hugging Face cache"))
       .required()
       .type_name("DIR|FILE|ID");
   add("Data", "--text-column", o.text_columns,

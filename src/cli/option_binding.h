@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cli/model_option.h"
 #include "cli/parser.h"
 #include "core/text/text.h"
 #include "tasks/registry.h"
@@ -37,6 +38,7 @@ class OptionBinder {
   void operator()(const OptionInfo& info, std::string& value) {
     Option option = command_.add_option(dashed(info), value, help_of(info));
     option.group(std::string(info.group)).take_last();
+    if (info.name == "model") names_model(option);
     if (info.choices.empty()) {
       option.type_name(std::string(info.value));
       option.check([info](std::string& given) { return fault_of_word(info, given); });

@@ -4,17 +4,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "comm/communicator.h"
-#include "core/error.h"
+#include "core/files/files.h"
 
 namespace finetune {
 namespace {
-
-namespace fs = std::filesystem;
 
 // As this process was called, but for the program's name.
 std::vector<std::string> own_arguments() {
@@ -49,8 +46,7 @@ constexpr const char* kMpiLibrary = "libmpi.so.40";
 std::unique_ptr<Communicator> make_communicator() {
   if (!launched_in_parallel()) return make_solo_communicator();
   std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  const fs::path program = folder / FINETUNE_MODULE_FOLDER / "finetune-mpi";
+  const fs::path program = program_folder() / FINETUNE_MODULE_FOLDER / "finetune-mpi";
   if (fs::exists(program, error)) become(program);
   throw device_error(
       "started as one of several processes, but this program was built without MPI "

@@ -41,15 +41,6 @@ RunIdentity identity_of(const Session& session) {
   return run;
 }
 
-// What simple models make of the evaluation data, beside this one. The other processes wait.
-void add_baselines(const Session& s, Metrics& metrics) {
-  const Baselines found = s.task->baselines();
-  metrics.insert(found.metrics.begin(), found.metrics.end());
-  for (const std::string& line : found.lines) log(line);
-  if (const std::string line = baseline_line(metrics); !line.empty()) log(line);
-  if (const std::string line = baseline_warning(metrics); !line.empty()) log(line);
-}
-
 TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   TrainOutcome outcome;
   outcome.result_line = result_line(identity_of(session), metrics);
@@ -180,7 +171,10 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     return {};
   }
   metrics["peak_memory_mb"] = peak_memory_mb();
-  if (s.has_eval) add_baselines(s, metrics);
+  if (s.has_eval) {
+    add_baselines(s.task->baselines(), metrics);
+    if (const std::string line = baseline_line(metrics); !line.empty()) log(line);
+  }
   write_run_facts(s, sha256);
   if (const int64_t peak = s.engine->backend().device_memory().peak; peak > 0) {
     metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);

@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import random
 from pathlib import Path
 
 from harness import GOLDEN, succeed
@@ -17,6 +18,18 @@ MODELS = ("golden/tiny-bert-classification", "golden/tiny-bert-qa")
 def write(path, data):
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     return path
+
+
+def tagged_rows(path):
+    """80 texts of three words, each with a number and tags that the words tell."""
+    draw = random.Random(3)
+    words = ["coffee", "rent", "fuel", "bread", "tax", "train"]
+    lines = ["text,number,tags"]
+    for _ in range(80):
+        chosen = [draw.choice(words) for _ in range(3)]
+        tags = ";".join(sorted({word[0] for word in chosen if word in ("coffee", "rent", "tax")}))
+        lines.append(f"{' '.join(chosen)},{len(set(chosen))}.5,{tags}")
+    return write(path, "\n".join(lines) + "\n")
 
 
 def rows_of(text):

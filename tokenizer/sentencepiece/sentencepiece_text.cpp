@@ -1,8 +1,8 @@
 // ALBERT's preparation of text: spaces, quotes, lower case, accents.
 #include "tokenizer/sentencepiece/sentencepiece_text.h"
 
+#include "core/text/utf8.h"
 #include "tokenizer/unicode/unicode_tables.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace finetune {
 namespace {

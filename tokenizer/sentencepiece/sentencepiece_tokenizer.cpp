@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/text.h"
+#include "core/text/utf8.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/json_file.h"
 #include "tokenizer/sentencepiece/charsmap.h"
@@ -16,7 +17,6 @@
 #include "tokenizer/sentencepiece/unigram.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/unicode/unicode_tables.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace finetune {
 namespace {

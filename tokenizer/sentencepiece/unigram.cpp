@@ -5,8 +5,8 @@
 #include <bit>
 #include <limits>
 
+#include "core/text/utf8.h"
 #include "tokenizer/sentencepiece/model_fields.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace finetune {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/per_thread.h"
+#include "core/text/utf8.h"
 #include "tokenizer/unicode/unicode_tables.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace finetune {
 

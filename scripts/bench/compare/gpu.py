@@ -38,17 +38,6 @@ def evaluated(works):
     return [work for work in works if work.name in inference.ROWS]
 
 
-def measure_training(bench, work):
-    return in_turn(
-        bench.options.sides, bench.options.runs,
-        lambda side, _: training.run_ours(bench, work, side, training.rows_of(bench.options, work, side)),
-        lambda side, _: training.run_peer(bench, work, side, training.rows_of(bench.options, work, side)),
-        lambda number, side, result: progress(
-            f"training {work.name} run {number + 1}/{bench.options.runs} {side.title}: "
-            f"{result['samples_per_second']:.1f} samples/s, {result['tokens_per_second']:.0f} tokens/s"),
-        known=SIDES)
-
-
 def measure_inference(bench, work):
     data = bench.temporary / ("rows.csv" if work.kind == "bank" else "rows.json")
     inference.write_rows(bench.options, work, data)
@@ -71,14 +60,12 @@ def step_of(bench, work, attention):
 
 def measure(bench, works):
     options = bench.options
-    trained = [(work, measure_training(bench, work)) for work in works]
+    trained = [(work, training.results_of(bench, work, options.sides, known=SIDES)) for work in works]
     inferred = [(work, measure_inference(bench, work)) for work in evaluated(works)]
     # cuDNN's attention is for long sequences, and where it is missing the backend's name says so.
     steps = [(work, step_of(bench, work, attention)) for work in works
              for attention in (("own", "cudnn") if work.kind == "squad" else ("own",))]
-    versions = ""
-    for _, sides in [*trained, *inferred]:
-        versions = peer_versions(sides, versions, SIDES)
+    versions = peer_versions((sides for _, sides in [*trained, *inferred]), SIDES)
     machine = [line for line in call([options.binary, "doctor"]).output.splitlines()
                if line.startswith(("GPU", "CUDA", "NVIDIA", "cuBLASLt", "cuDNN"))]
     return bench.section("On a GPU beside PyTorch", [

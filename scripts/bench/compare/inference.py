@@ -108,7 +108,7 @@ def with_rate(bench, side, result):
 
 
 def measure(bench, works):
-    options, results, versions = bench.options, [], ""
+    options, results = bench.options, []
     for work in works:
         data = bench.temporary / ("rows.csv" if work.kind == "bank" else "rows.json")
         write_rows(options, work, data)
@@ -119,7 +119,6 @@ def measure(bench, works):
             lambda number, side, result: progress(
                 f"inference {work.name} run {number + 1}/{options.runs} {side.title}: "
                 f"evaluate {result['evaluate']:.1f}, predict {result['predict']:.1f} sequences/s"))
-        versions = peer_versions(sides, versions)
         config = json.loads((bench.model_with_head(work) / "config.json").read_text())
         results.append((work, sides, config))
         check_same_work(work, sides)
@@ -140,7 +139,8 @@ def measure(bench, works):
         "multiplications in registers, which no product reaches. Exponentials, activations and bytes cost nothing in "
         "it. At the limit: how many times Hugging Face's evaluation that would be, the run's rate by its speed",
         *repeats(options, works)],
-        versions, [table(results), goals_table(results), limits_table(results)])
+        peer_versions(sides for _, sides, _ in results),
+        [table(results), goals_table(results), limits_table(results)])
 
 
 def check_same_work(work, sides):

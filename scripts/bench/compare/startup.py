@@ -30,7 +30,7 @@ def run_peer(bench, work):
 
 
 def measure(bench, _works):
-    options, results, versions = bench.options, [], ""
+    options, results = bench.options, []
     for work in (work for work in WORKS if work.name in GOALS):
         sides = in_turn(
             NAMES, options.runs, lambda side, _: run_ours(bench, work, side), lambda *_: run_peer(bench, work),
@@ -38,12 +38,11 @@ def measure(bench, _works):
                 f"startup {work.name} run {number + 1}/{options.runs} {side.title}: {result['seconds']:.3f} s"),
             warm_up=True)  # it fills the page cache
         results.append((work, sides))
-        versions = peer_versions(sides, versions)
     return bench.section("Start of the process to the first step", [
         f"{options.runs} runs a side, in turn, after one that is not counted (it fills the page cache)",
         f"{options.startup_rows:,} rows of {options.bank.name}, which is read, tokenized, and the weights loaded; "
         "finetune: `startup_seconds` of its metrics, Hugging Face: until the Trainer begins its first step, both since "
-        "the kernel started the process"], versions, [table(results)])
+        "the kernel started the process"], peer_versions(sides for _, sides in results), [table(results)])
 
 
 def table(results):

@@ -63,25 +63,29 @@ def rows_of(options, work, side):
     return steps * work.batch_size
 
 
+def results_of(bench, work, sides, ours=run_ours, peer=run_peer, what="training", known=SIDES):
+    """Of each side, by its name, the results of ours(bench, work, side, rows) or peer(...), run in turn."""
+    options = bench.options
+    return in_turn(
+        sides, options.runs,
+        lambda side, _: ours(bench, work, side, rows_of(options, work, side)),
+        lambda side, _: peer(bench, work, side, rows_of(options, work, side)),
+        lambda number, side, result: progress(
+            f"{what} {work.name} run {number + 1}/{options.runs} {side.title}: "
+            f"{result['samples_per_second']:.2f} samples/s, {result['tokens_per_second']:.0f} tokens/s"),
+        known=known)
+
+
 def measure(bench, works):
-    options, results, versions = bench.options, [], ""
-    for work in works:
-        sides = in_turn(
-            options.sides, options.runs,
-            lambda side, _: run_ours(bench, work, side, rows_of(options, work, side)),
-            lambda side, _: run_peer(bench, work, side, rows_of(options, work, side)),
-            lambda number, side, result: progress(
-                f"training {work.name} run {number + 1}/{options.runs} {side.title}: "
-                f"{result['samples_per_second']:.2f} samples/s, {result['tokens_per_second']:.0f} tokens/s"))
-        results.append((work, sides))
-        versions = peer_versions(sides, versions)
+    options = bench.options
+    results = [(work, results_of(bench, work, options.sides)) for work in works]
     return bench.section("Training beside Hugging Face Trainer", [
         f"{options.runs} runs a side, in turn; one epoch over the same rows from the same model directory, "
         "learning rate 5e-5, dropout 0.1, AdamW, clipping at 1.0",
         "best setting: batches of similar length padded to their longest (`group_by_length`); default: padded to "
         "128 (bank text) and 384 tokens (SQuAD)",
         "The ratio is that of real tokens per second, run by run (padded runs may have fewer steps); a run's "
-        "first step is not counted on either side"], versions, [table(results), goals_table(results)])
+        "first step is not counted on either side"], peer_versions(sides for _, sides in results), [table(results), goals_table(results)])
 
 
 def table(results):
@@ -96,17 +100,23 @@ def table(results):
     return lines
 
 
+def goal_rows(work, sides, pairs, goals):
+    """A row for each pair of sides that ran: ratios of real tokens per second, run by run, and of memory."""
+    rows = []
+    for (ours, theirs), goal in zip(pairs, goals):
+        if ours not in sides or theirs not in sides:
+            continue
+        ratios = [a["tokens_per_second"] / b["tokens_per_second"] for a, b in zip(sides[ours], sides[theirs])]
+        memory = median(sides[ours], "peak_memory_mb") / median(sides[theirs], "peak_memory_mb")
+        rows.append(f"| {title(work)} | {SIDES[ours].title} | {SIDES[theirs].title} | ≥ {goal} "
+                    f"| {spread(ratios, 2)} | {memory:.2f} |")
+    return rows
+
+
 def goals_table(results):
-    """Ratios of real tokens per second, run by run."""
     lines = ["| work | ours | against | goal | reached (min / median / max of pairs) | memory |",
              "|---|---|---|---|---|---|"]
     for work, sides in results:
         pairs = [("fp32", "hf-fp32"), ("bf16", faster_peer(sides, "tokens_per_second")), ("fp32", "hf-default")]
-        for (ours, theirs), goal in zip(pairs, GOALS[work.name]):
-            if ours not in sides or theirs not in sides:
-                continue
-            ratios = [a["tokens_per_second"] / b["tokens_per_second"] for a, b in zip(sides[ours], sides[theirs])]
-            memory = median(sides[ours], "peak_memory_mb") / median(sides[theirs], "peak_memory_mb")
-            lines.append(f"| {title(work)} | {SIDES[ours].title} | {SIDES[theirs].title} | ≥ {goal} "
-                         f"| {spread(ratios, 2)} | {memory:.2f} |")
+        lines += goal_rows(work, sides, pairs, GOALS[work.name])
     return lines

@@ -53,10 +53,10 @@ def in_turn(names, count, run_ours, run_peer, report, warm_up=False, known=SIDES
     return sides
 
 
-def peer_versions(sides, before="", known=SIDES):
-    """Of the last result of the peer, or what is known from `before`."""
-    results = [results[-1] for name, results in sides.items() if results and not known[name].ours]
+def peer_versions(works, known=SIDES):
+    """Of the last result of the peer in these works' results of in_turn; empty where it has none."""
+    results = [results[-1] for sides in works for name, results in sides.items() if results and not known[name].ours]
     if not results:
-        return before
+        return ""
     last = results[-1]
     return f"transformers {last['transformers']}, torch {last['torch']}, {last['threads']} threads"

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/option_binding.h"
@@ -39,6 +40,9 @@ constexpr std::string_view kNames[] = {"model",
                                        "multi-label",
                                        "regression",
                                        "max-length",
+                                       "long-text",
+                                       "window-stride",
+                                       "max-windows",
                                        "seed",
                                        "delimiter",
                                        "encoding",
@@ -152,16 +156,19 @@ TaskOptions checked_options(const TrainOptions& o) {
 
 void check(const TrainOptions& o) {
   const TaskOptions options = checked_options(o);
-  ModelFiles model;
-  int64_t max_length = 0;
+  ModelFiles files;
+  std::optional<CheckedModel> model;
   if (!o.model.empty()) {
-    model = open_model(o.model);
-    max_length =
-        checked_max_length(options.max_length, model.config, !options.text_pair_column.empty());
-  } else if (o.max_length) {
-    throw usage_error("--max-length needs --model, whose tokens it counts");
+    files = open_model(o.model);
+    const bool pairs = !options.text_pair_column.empty();
+    model.emplace(CheckedModel{*files.tokenizer,
+                               checked_max_length(options.max_length, files.config, pairs),
+                               files.config.max_length()});
+  } else if (o.max_length || options.long_texts.in_windows) {
+    throw usage_error(o.max_length ? "--max-length" : "--long-text",
+                      " needs --model, whose tokens it counts");
   }
-  const DataCheck result = check_data(options, model.tokenizer.get(), max_length);
+  const DataCheck result = check_data(options, model ? &*model : nullptr);
   open_console(o.quiet);
   write_standard_output(o.json ? json_of(result) : text_of(result));
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/model_option.h"
 #include "cli/usage.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
@@ -17,7 +18,6 @@
 #include "model/parameters.h"
 #include "tasks/classification/mix/ngram_file.h"
 #include "train/run/run_directory.h"
-#include "weights/hub_cache.h"
 #include "weights/model_directory.h"
 #include "weights/stored_tensor.h"
 #include "weights/weights.h"
@@ -195,7 +195,7 @@ void copy_ngrams(const std::string& config, const fs::path& from, const fs::path
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
   if (output.empty()) throw usage_error("--output names no directory");
-  const ModelDirectory source = find_model(model_path(options.model));
+  const ModelDirectory source = find_model(options.model);
   std::error_code absent;
   if (fs::equivalent(source.directory, output, absent)) {
     throw usage_error("--output ", output.string(),
@@ -237,9 +237,9 @@ void add_convert_command(Subcommand program, int&) {
   auto options = std::make_shared<ConvertOptions>();
   const Subcommand command = program.add_subcommand(
       "convert", "Weights of any format to a Hugging Face directory with safetensors");
-  command
-      .add_option("--model", options->model,
-                  "model directory, a weight file in it, or an id in the Hugging Face cache")
+  names_model(command.add_option(
+                  "--model", options->model,
+                  "model directory, a weight file in it, or an id in the Hugging Face cache"))
       .required()
       .type_name("DIR|FILE|ID");
   command.add_option("--output", options->output, "directory to write").required().type_name("DIR");

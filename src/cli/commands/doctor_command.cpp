@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/option_binding.h"
 #include "cli/world.h"
+#include "comm/communicator.h"
 #include "core/switches.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
@@ -52,10 +52,10 @@ std::string cpu_features() {
 }
 
 std::string placement() {
-  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  if (!size || !rank) return "not started by mpirun: one process";
-  return concat("rank ", rank, " of ", size, ", ", available_cores(), " core(s) of this host");
+  const auto rank = launched_rank(), size = launched_size();
+  if (!rank) return "not started by mpirun: one process";
+  return concat("rank ", *rank, size ? concat(" of ", *size) : "", ", ", available_cores(),
+                " core(s) of this host");
 }
 
 struct DoctorOptions {

@@ -26,7 +26,6 @@
 #include "train/run/junit.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
-#include "weights/hub_cache.h"
 #include "weights/model_directory.h"
 #include "weights/weights.h"
 
@@ -215,12 +214,10 @@ ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gat
   return report.passed ? ExitCode::done : ExitCode::assertion;
 }
 
-void add_baselines(Subject& subject, Metrics& metrics) {
+Baselines baselines_of(const Subject& subject) {
   Baselines found = subject.evaluation->baselines(subject.training);
   found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
-  metrics.insert(found.metrics.begin(), found.metrics.end());
-  for (const std::string& line : found.lines) log(line);
-  if (const std::string line = baseline_warning(metrics); !line.empty()) log(line);
+  return found;
 }
 
 void run(const EvaluateOptions& o, int& exit_code) {
@@ -268,7 +265,7 @@ void run(const EvaluateOptions& o, int& exit_code) {
   if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
-  add_baselines(*subject, metrics);
+  add_baselines(baselines_of(*subject), metrics);
   if (files) {
     writing([&] {
       evaluation->write_files(files->path());
@@ -389,10 +386,7 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
       "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json\n"
       "  finetune evaluate --model runs/a --data test.csv --assert \"eval_accuracy>=0.9\" --junit "
       "gates.xml");
-  command.callback([o, &exit_code] {
-    o->inference.model = model_path(o->inference.model);
-    run(*o, exit_code);
-  });
+  command.callback([o, &exit_code] { run(*o, exit_code); });
 }
 
 }  // namespace finetune

@@ -15,7 +15,6 @@
 #include "train/plan/layout_report.h"
 #include "train/plan/plan.h"
 #include "train/run/metrics_files.h"
-#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -315,7 +314,6 @@ void add_plan_command(Subcommand program, int&) {
       .group("Machine");
   command.footer(kPlanExamples);
   command.callback([options] {
-    options->train.model = model_path(options->train.model);
     if (options->formula.world) {
       if (options->processes > 1) {
         throw usage_error("--processes ", options->processes, " and --world ",
@@ -326,7 +324,9 @@ void add_plan_command(Subcommand program, int&) {
       return;
     }
     refuse_without_world(options->formula);
-    const RunPlan plan = plan_run(options->train, options->resolved_processes(), !options->no_time);
+    SharedInputs inputs;
+    const RunPlan plan =
+        plan_run(options->train, options->resolved_processes(), !options->no_time, inputs);
     write_standard_output(options->train.json ? json_line(numbers_of(plan)) + "\n" : text_of(plan));
   });
 }

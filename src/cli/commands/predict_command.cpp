@@ -20,7 +20,6 @@
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
-#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -276,10 +275,7 @@ void add_predict_command(Subcommand program, int&) {
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
       "  echo 'RONA BRACKETS' | finetune predict --model runs/a/model --input - --output -\n"
       "  finetune predict --model runs/b/model --input questions.json --output answers.json");
-  command.callback([o] {
-    o->inference.model = model_path(o->inference.model);
-    run(*o);
-  });
+  command.callback([o] { run(*o); });
 }
 
 }  // namespace finetune

@@ -13,7 +13,6 @@
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
 #include "train/trainer.h"
-#include "weights/hub_cache.h"
 
 namespace finetune {
 namespace {
@@ -36,8 +35,7 @@ constexpr const char* kTrainExamples =
 
 }  // namespace
 
-void run_training_command(TrainOptions options, int& exit_code) {
-  options.model = model_path(options.model);
+void run_training_command(const TrainOptions& options, int& exit_code) {
   TrainOutcome outcome = run_training(options, world());
   exit_code = int(outcome.code);
   for (std::string_view line : split(outcome.gate_table, '\n')) {

@@ -7,18 +7,14 @@
 #include "cli/exit_code_table.h"
 #include "core/switches.h"
 #include "core/text/text.h"
+#include "core/text/utf8.h"
 
 namespace finetune {
 namespace {
 
-// A character of UTF-8 that begins at `at`, in ASCII; `at` is moved to its last byte.
-std::string troff_character(std::string_view text, size_t& at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  const size_t more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-  uint32_t code = lead & (0x3f >> more);
-  for (size_t i = 0; i < more; ++i) code = code << 6 | (uint8_t(text[++at]) & 0x3f);
+std::string troff_character(char32_t c) {
   std::array<char, 16> name{};
-  std::snprintf(name.data(), name.size(), "\\[u%04X]", unsigned(code));
+  std::snprintf(name.data(), name.size(), "\\[u%04X]", unsigned(c));
   return name.data();
 }
 
@@ -26,11 +22,13 @@ std::string troff_character(std::string_view text, size_t& at) {
 std::string troff(std::string_view text) {
   std::string out;
   bool at_start = true;
-  for (size_t at = 0; at < text.size(); ++at) {
+  for (size_t at = 0; at < text.size();) {
+    const utf8::Decoded d = utf8::decode(text, at);
     const char c = text[at];
+    at += d.length;
     if (at_start && (c == '.' || c == '\'')) out += "\\&";
-    if (static_cast<unsigned char>(c) >= 0x80)
-      out += troff_character(text, at);
+    if (d.c >= 0x80)
+      out += troff_character(d.c);
     else if (c == '\\')
       out += "\\e";
     else if (c == '-')

@@ -176,4 +176,9 @@ void require_free_space(const fs::path& directory, uint64_t bytes, std::string_v
   }
 }
 
+fs::path program_folder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
 }  // namespace finetune

@@ -63,4 +63,7 @@ void sync_directory(const fs::path& directory);  // best effort: some file syste
 // Throws Error(model) if the file system of `directory` has fewer than `bytes` free.
 void require_free_space(const fs::path& directory, uint64_t bytes, std::string_view what);
 
+// Where this program lies; empty if nobody can tell.
+fs::path program_folder();
+
 }  // namespace finetune

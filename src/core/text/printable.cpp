@@ -5,31 +5,12 @@
 #include <cstdint>
 
 #include "core/text/text.h"
+#include "core/text/utf8.h"
 
 namespace finetune {
 namespace {
 
-struct Character {
-  uint32_t code = 0;
-  size_t size = 0;
-};
-
-// The character at the beginning of UTF-8; of one that is cut off what there is.
-Character first_character(std::string_view text) {
-  auto byte = [&](size_t i) {
-    return i < text.size() ? uint32_t(static_cast<unsigned char>(text[i])) : 0;
-  };
-  const uint32_t lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  if (lead < 0xE0) return {(lead & 0x1F) << 6 | (byte(1) & 0x3F), std::min<size_t>(2, text.size())};
-  if (lead < 0xF0) {
-    return {(lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F),
-            std::min<size_t>(3, text.size())};
-  }
-  return {0x10000, std::min<size_t>(4, text.size())};  // none of those beyond is special here
-}
-
-bool is_special(uint32_t code) {
+bool is_special(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) ||  // controls
          code == 0x2028 || code == 0x2029 ||              // separators of lines and paragraphs
          code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
@@ -44,7 +25,7 @@ std::string hexadecimal(std::string_view prefix, uint32_t value, int digits) {
   return out;
 }
 
-std::string escaped(uint32_t code) {
+std::string escaped(char32_t code) {
   if (code == '\n') return "\\n";
   if (code == '\t') return "\\t";
   if (code == '\r') return "\\r";
@@ -73,12 +54,12 @@ std::string printable(std::string_view text, size_t limit) {
       valid_end = ++i;
       continue;
     }
-    const Character c = first_character(text.substr(i));
-    if (is_special(c.code))
-      out += escaped(c.code);
+    const utf8::Decoded d = utf8::decode(text, i);
+    if (is_special(d.c))
+      out += escaped(d.c);
     else
-      out += text.substr(i, c.size);
-    i += c.size;
+      out += text.substr(i, d.length);
+    i += d.length;
   }
   if (end < text.size()) out += "…";
   return out;
@@ -101,13 +82,13 @@ std::string printable_json(std::string_view json) {
   std::string out;
   out.reserve(json.size());
   for (size_t i = 0; i < json.size();) {
-    const Character c = first_character(json.substr(i));
+    const utf8::Decoded d = utf8::decode(json, i);
     // What is below 0x20 and not escaped stands between the values.
-    if (c.code >= 0x7F && is_special(c.code))
-      out += hexadecimal("\\u", c.code, 4);
+    if (d.c >= 0x7F && is_special(d.c))
+      out += hexadecimal("\\u", d.c, 4);
     else
-      out += json.substr(i, c.size);
-    i += c.size;
+      out += json.substr(i, d.length);
+    i += d.length;
   }
   return out;
 }

@@ -4,23 +4,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/text/utf8.h"
+
 namespace finetune {
 namespace {
 
 constexpr size_t kMostOptions = 1000;  // each is compared with all before it
-
-void append_code_point(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out += char(c);
-  } else if (c < 0x800) {
-    out += {char(0xC0 | (c >> 6)), char(0x80 | (c & 63))};
-  } else if (c < 0x10000) {
-    out += {char(0xE0 | (c >> 12)), char(0x80 | ((c >> 6) & 63)), char(0x80 | (c & 63))};
-  } else {
-    out += {char(0xF0 | (c >> 18)), char(0x80 | ((c >> 12) & 63)), char(0x80 | ((c >> 6) & 63)),
-            char(0x80 | (c & 63))};
-  }
-}
 
 }  // namespace
 
@@ -184,7 +173,7 @@ void ConfigParser::parse_escape(std::string& out) {
     fail(in_quotes(std::string{'\\', c}), " is not an escape of TOML (write \\\\ for a backslash)");
   }
   at_ += digits;
-  append_code_point(out, code);
+  utf8::append(code, out);
 }
 
 }  // namespace finetune

@@ -34,7 +34,7 @@ struct Prepared {
   Layout layout;
   ModelFiles model;
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Task> task;
+  std::shared_ptr<Task> task;
   int lowest_layer = 0;
   int64_t steps = 0;
   int64_t weight_file_bytes = 0;
@@ -43,7 +43,7 @@ struct Prepared {
   DeviceMemory device;                        // before the run
 };
 
-Prepared prepare(const TrainOptions& given, int64_t processes) {
+Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inputs) {
   Prepared p;
   TrainOptions& o = p.options;
   o = with_fixed_recipe(given);
@@ -60,7 +60,7 @@ Prepared prepare(const TrainOptions& given, int64_t processes) {
   p.lowest_layer = lowest_trained_layer(o, p.model.config);
   stages_of(o, p.model.config, HeadKind::sequence);  // refuses what the model cannot have
   auto source = open_weights(p.model.directory.weights, p.model.config.architecture->base_prefix);
-  p.task = read_task(o, open_data(o), p.model, *source);
+  p.task = inputs.read(o, inputs.open(o, {}), p.model, *source, {});
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
   read_assertions(o, metrics_of_run(p.layout, *p.task));
@@ -100,8 +100,9 @@ DevicePlan plan_device(const Prepared& p, const DeviceRun& run, int64_t tokens) 
 
 }  // namespace
 
-RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time) {
-  Prepared p = prepare(given, processes);
+RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time,
+                 SharedInputs& inputs) {
+  Prepared p = prepare(given, processes, inputs);
   const double startup = seconds_since_start();
   const TrainOptions& options = p.options;
   const SampleSet& train = p.task->train_set();
@@ -116,7 +117,6 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
     plan.eval_samples = eval->samples.size();
     plan.eval_tokens = int64_t(eval->samples.ids.size());
   }
-  plan.facts = recipe_facts(*p.task, p.model.config);
   plan.batch_size = *options.batch_size;
   plan.recompute = options.recompute;
   plan.micro_batch_tokens = p.micro_batch_tokens;

@@ -14,7 +14,7 @@
 #include "train/plan/disk_forecast.h"
 #include "train/plan/memory_forecast.h"
 #include "train/plan/workload.h"
-#include "train/recipe/recipe.h"
+#include "train/run/shared_inputs.h"
 
 namespace finetune {
 
@@ -48,7 +48,6 @@ struct RunPlan {
   std::string task, backend;
   int64_t processes = 1, shards = 1;
   std::optional<Layout> layout;  // where a replica has several processes: no time is measured
-  RecipeFacts facts;
   int64_t parameters = 0, samples = 0, eval_samples = 0, batch_size = 0;
   int64_t train_tokens = 0, eval_tokens = 0;
   int64_t micro_batch_tokens = 0;  // with --micro-batches of evaluation alone
@@ -67,7 +66,9 @@ struct RunPlan {
 };
 
 // Error for all that train refuses, --output apart, which nobody looks at. `processes`: of one
-// host. `measure_time`: some steps are computed, which takes the memory of the run.
-RunPlan plan_run(const TrainOptions& options, int64_t processes, bool measure_time);
+// host. `measure_time`: some steps are computed, which takes the memory of the run. What `inputs`
+// has of the data is not read again.
+RunPlan plan_run(const TrainOptions& options, int64_t processes, bool measure_time,
+                 SharedInputs& inputs);
 
 }  // namespace finetune

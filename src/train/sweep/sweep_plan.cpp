@@ -58,8 +58,7 @@ double makespan(const std::vector<PlannedRun>& runs, int64_t jobs) {
 }
 
 // Of the work of all runs, what is done with these rungs.
-double halved_share(int64_t settings, int64_t evaluations, int64_t eta) {
-  const std::vector<double> shares = rung_shares(settings, evaluations, eta);
+double halved_share(int64_t settings, const std::vector<double>& shares, int64_t eta) {
   double done = 0, before = 0;
   int64_t alive = settings;
   for (double share : shares) {
@@ -113,11 +112,11 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
   check_sweep_directory(grid);
   SweepPlan plan;
   std::map<std::string, RunPlan> known;
-  int64_t evaluations = INT64_MAX;
   double startup = -1;
   uint64_t most_on_the_way = 0;
   SharedInputs inputs;
-  if (settings.halving > 0) rungs_of(grid, lengths_of(grid, inputs), settings.halving);
+  std::vector<double> rungs;
+  if (settings.halving > 0) rungs = rungs_of(grid, lengths_of(grid, inputs), settings.halving);
   for (PlannedState state : states_of(grid, inputs)) {
     TrainOptions options = grid.runs[plan.runs.size()].options;
     PlannedRun& planned = plan.runs.emplace_back();
@@ -127,7 +126,7 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
       options.threads = std::max<int64_t>(1, available_cores() / settings.jobs);
     }
     auto [found, is_new] = known.try_emplace(cost_key(options));
-    if (is_new) found->second = plan_run(options, 1, true);
+    if (is_new) found->second = plan_run(options, 1, true, inputs);
     discard_held_lines();
     const RunPlan& forecast = found->second;
     // The first one's start was measured before there was anything else.
@@ -135,7 +134,6 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
     planned.seconds = forecast.time.total - forecast.time.startup + startup;
     planned.peak = forecast.disk.peak;
     planned.left = forecast.disk.left;
-    evaluations = std::min(evaluations, length_of(options, forecast.facts).evaluations());
     plan.left += planned.left;
     most_on_the_way =
         std::max(most_on_the_way, planned.peak - std::min(planned.peak, planned.left));
@@ -144,7 +142,7 @@ SweepPlan plan_sweep(const Grid& grid, const SweepSettings& settings) {
   plan.peak = plan.left + uint64_t(settings.jobs) * most_on_the_way;
   if (settings.halving == 0 || known.empty()) return plan;
   // Those that wait at a rung have their checkpoints; which of them go on nobody knows.
-  plan.seconds *= halved_share(int64_t(settings_of(grid).size()), evaluations, settings.halving);
+  plan.seconds *= halved_share(int64_t(settings_of(grid).size()), rungs, settings.halving);
   plan.peak = 0;
   for (const PlannedRun& run : plan.runs) plan.peak += run.peak;
   return plan;

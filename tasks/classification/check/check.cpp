@@ -18,30 +18,15 @@ struct Part {
   std::vector<RowValues> rows;
 };
 
-Part part_of(const CheckedData& data, const CheckedSide& checked, const LabelMap& unknown,
+Part part_of(const ClassificationData& data, const TaskOptions& options, const CheckedSide& checked,
              const std::vector<uint32_t>* places) {
   Part part;
-  const auto id_of = [&](std::string_view name) {
-    const int32_t id = data.labels.find(name);
-    return id >= 0 ? id : int32_t(data.labels.size()) + unknown.find(name);
-  };
+  const LabelMap unknown(data.unknown_labels);
   const size_t count = places ? places->size() : checked.size();
   for (size_t k = 0; k < count; ++k) {
     const size_t i = places ? (*places)[k] : k;
     part.rows.push_back(checked.values(i));
-    if (data.problem == ProblemType::regression) {
-      part.side.targets.push_back(*finite_number(checked.labels[i]));
-      continue;
-    }
-    std::vector<int32_t> ids;
-    for_each_label(checked.labels[i], data.problem, data.options,
-                   [&](std::string_view name) { ids.push_back(id_of(name)); });
-    std::sort(ids.begin(), ids.end());
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    if (data.problem == ProblemType::single_label)
-      part.side.labels.push_back(ids.at(0));
-    else
-      part.side.label_sets.push_back(ids);
+    add_target(checked.labels[i], data, unknown, options, part.side);
   }
   return part;
 }
@@ -59,12 +44,11 @@ std::vector<std::string> unknown_labels(const CheckedData& data) {
   return unknown;
 }
 
-void add_baselines(const CheckedData& checked, DataCheck& out) {
+void find_baselines(const CheckedData& checked, DataCheck& out) {
   ClassificationData data;
   data.problem = checked.problem;
   data.labels = checked.labels;
   data.unknown_labels = unknown_labels(checked);
-  const LabelMap unknown(data.unknown_labels);
   HoldOut parts;
   if (!checked.has_eval) {
     TaskOptions options = checked.options;
@@ -79,9 +63,10 @@ void add_baselines(const CheckedData& checked, DataCheck& out) {
         {part.rows, columns, part.side, data.problem, is_training, checked.options.ngram_baseline});
   };
   const Part train =
-      part_of(checked, checked.train, unknown, checked.has_eval ? nullptr : &parts.train);
+      part_of(data, checked.options, checked.train, checked.has_eval ? nullptr : &parts.train);
   const CheckedSide& evaluated = checked.has_eval ? checked.eval : checked.train;
-  const Part eval = part_of(checked, evaluated, unknown, checked.has_eval ? nullptr : &parts.eval);
+  const Part eval =
+      part_of(data, checked.options, evaluated, checked.has_eval ? nullptr : &parts.eval);
   const auto train_rows = rows_of(train, checked.train.text, true),
              eval_rows = rows_of(eval, evaluated.text, false);
   if (!train_rows || !eval_rows) return;
@@ -94,7 +79,7 @@ void add_baselines(const CheckedData& checked, DataCheck& out) {
 
 }  // namespace
 
-DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int64_t max_length) {
+DataCheck check_data(const TaskOptions& options, const CheckedModel* model) {
   const CheckedData data = read_checked_data(options);
   DataCheck out;
   out.problem = data.problem;
@@ -106,14 +91,14 @@ DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int
         find_telling_columns, find_equal_texts, find_label_shift, find_rare_labels}) {
     find(data, out.findings);
   }
-  if (tokenizer) find_cut_texts(data, *tokenizer, max_length, out.findings);
+  if (model) find_cut_texts(data, *model, out.findings);
   std::stable_sort(out.findings.begin(), out.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.level < b.level; });
   const bool learnable =
       std::none_of(out.findings.begin(), out.findings.end(), [](const Finding& finding) {
         return finding.kind == "one-class" || finding.kind == "one-value";
       });
-  if (learnable) add_baselines(data, out);
+  if (learnable) find_baselines(data, out);
   return out;
 }
 

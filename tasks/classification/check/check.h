@@ -18,8 +18,8 @@ struct DataCheck {
   Findings findings;               // the most serious first
 };
 
-// `tokenizer` null: nobody looks for texts that are cut at `max_length`. `options.train_files` are
-// there; options.ngram_baseline says whether the n-grams are trained. Error(data), Error(usage).
-DataCheck check_data(const TaskOptions& options, const Tokenizer* tokenizer, int64_t max_length);
+// `model` null: nobody looks for texts that are cut. `options.train_files` are there;
+// options.ngram_baseline says whether the n-grams are trained. Error(data), Error(usage).
+DataCheck check_data(const TaskOptions& options, const CheckedModel* model = nullptr);
 
 }  // namespace finetune

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tasks/classification/check/checked_data.h"
+#include "tokenizer/tokenizer.h"
 
 namespace finetune {
 
@@ -21,6 +22,13 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
+// What of a model says which texts are cut.
+struct CheckedModel {
+  const Tokenizer& tokenizer;
+  int64_t max_length = 0;  // as checked_max_length() has it
+  int64_t positions = 0;   // what it can be
+};
+
 // Each adds what it finds, or nothing.
 void find_faulty_rows(const CheckedData& data, Findings& out);
 void find_label_faults(const CheckedData& data, Findings& out);  // one class, unknown, too many
@@ -30,9 +38,8 @@ void find_equal_texts(const CheckedData& data, Findings& out);   // in one file
 void find_overlap(const CheckedData& data, Findings& out);       // of the files
 void find_telling_columns(const CheckedData& data, Findings& out);
 void find_labels_in_texts(const CheckedData& data, Findings& out);
-// With a tokenizer: of texts longer than `max_length`.
-void find_cut_texts(const CheckedData& data, const Tokenizer& tokenizer, int64_t max_length,
-                    Findings& out);
+// Texts that training would cut, as options.long_texts says.
+void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings& out);
 
 // "3 rows", "1 row"; "12.5 %".
 std::string counted(int64_t count, const char* one, const char* many);

@@ -5,12 +5,14 @@
 
 #include "core/text/text.h"
 #include "tasks/classification/check/findings.h"
+#include "tasks/classification/rows/cut_texts.h"
 
 namespace finetune {
 namespace {
 
-constexpr size_t kLongestShown = 60;  // bytes of a text in a line
-constexpr int64_t kFewOf = 1000;      // one row in more is worth a note
+constexpr size_t kLongestShown = 60;          // bytes of a text in a line
+constexpr int64_t kFewOf = 1000;              // one row in more is worth a note
+constexpr int64_t kUncut = int64_t{1} << 40;  // tokens
 
 // The rows of a side, those of equal texts beside each other, otherwise as they are in the file.
 std::vector<uint32_t> by_text(const CheckedSide& side) {
@@ -114,33 +116,32 @@ void find_overlap(const CheckedData& data, Findings& out) {
        rows});
 }
 
-void find_cut_texts(const CheckedData& data, const Tokenizer& tokenizer, int64_t max_length,
-                    Findings& out) {
+void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings& out) {
   const auto find = [&](const CheckedSide& side, const char* name) {
-    const int64_t special = side.text.pair ? 3 : 2;
+    CutTexts texts{model.max_length, model.positions, data.options.long_texts};
+    std::vector<RowValues> rows;
+    for (size_t i = 0; i < side.size(); ++i) rows.push_back(side.values(i));
+    texts.add(encode_rows(model.tokenizer, rows, side.text, model.max_length, texts.long_texts));
+    if (texts.cut == 0) return;
+    const SampleSet whole = encode_rows(model.tokenizer, rows, side.text, kUncut);
     std::vector<int64_t> lengths;
-    TokenBuffer tokens;
-    int64_t all = 0, lost = 0, cut = 0;
-    for (const std::string& text : side.texts) {
-      tokens.clear();
-      tokenizer.encode(text, tokens);
-      const int64_t length = int64_t(tokens.size()) + special;
-      lengths.push_back(length);
-      all += length;
-      lost += std::max<int64_t>(0, length - max_length);
-      cut += length > max_length;
-    }
-    if (cut == 0) return;
+    for (int64_t i = 0; i < whole.samples.size(); ++i) lengths.push_back(whole.samples.length(i));
     std::sort(lengths.begin(), lengths.end());
-    const int64_t enough = lengths[size_t(double(lengths.size() - 1) * 0.99)];
+    const int64_t enough = lengths[(99 * lengths.size() + 99) / 100 - 1];
+    const bool longer_would_do =
+        !texts.long_texts.in_windows && enough > model.max_length && enough <= model.positions;
     out.push_back(
         {FindingLevel::warning, "cut-texts",
-         concat(counted(cut, "text", "texts"), " of ", name, " (",
-                percent(cut, int64_t(side.size())), ") ", cut == 1 ? "is" : "are", " cut at ",
-                max_length, " tokens, which loses ", percent(lost, all),
-                " of all tokens; the longest has ", lengths.back(), ", --max-length ", enough,
-                " keeps 99 % of the texts whole, and --long-text windows reads more"),
-         cut});
+         concat(counted(texts.cut, "text", "texts"), " of ", name, " (",
+                percent(texts.cut, texts.rows), ") ", texts.cut == 1 ? "is" : "are", " cut at ",
+                cut_length(texts), ", which loses ",
+                percent(texts.lost, int64_t(whole.samples.ids.size())),
+                " of all tokens; the longest has ", lengths.back(), ", ",
+                longer_would_do
+                    ? concat("--max-length ", enough,
+                             " keeps 99 % of the texts whole, and --long-text windows reads more")
+                    : remedy(texts)),
+         texts.cut});
   };
   find(data.train, "training");
   if (data.has_eval) find(data.eval, "evaluation");

@@ -1,7 +1,6 @@
 // Reads rows twice: surveys labels first, then scores rows piece by piece.
 #include "tasks/classification/evaluation/file_evaluation.h"
 
-#include <algorithm>
 #include <set>
 
 #include "core/error.h"
@@ -177,10 +176,8 @@ ClassificationFileEvaluation::Waiting ClassificationFileEvaluation::waiting(cons
       out.label = id_of(label, row);
       break;
     case ProblemType::multi_label:
-      for_each_label(label, data_.problem, options_,
-                     [&](std::string_view name) { out.labels.push_back(id_of(name, row)); });
-      std::sort(out.labels.begin(), out.labels.end());
-      out.labels.erase(std::unique(out.labels.begin(), out.labels.end()), out.labels.end());
+      out.labels = label_ids(label, data_.problem, options_,
+                             [&](std::string_view name) { return id_of(name, row); });
       break;
     case ProblemType::regression:
       out.target = *finite_number(label);

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/text/utf8.h"
 #include "tokenizer/unicode/unicode_tables.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace finetune {
 namespace {

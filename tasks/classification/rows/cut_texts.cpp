@@ -7,16 +7,6 @@
 #include "core/text/text.h"
 
 namespace finetune {
-namespace {
-
-std::string remedy(const CutTexts& texts) {
-  if (texts.long_texts.in_windows) return "a larger --max-windows keeps more";
-  if (texts.max_length >= texts.positions) return "--long-text windows keeps more";
-  return concat("--max-length, up to ", texts.positions,
-                ", keeps more, and so does --long-text windows");
-}
-
-}  // namespace
 
 void CutTexts::add(const SampleSet& set) {
   rows += set.examples;
@@ -55,6 +45,13 @@ std::string describe_cut_texts(std::string_view side, const CutTexts& texts) {
   return concat("warning: ", side, ": ", format_fixed(100 * share, 1),
                 " % of the texts are cut at ", cut_length(texts), ", which loses ",
                 format_fixed(100 * lost, 1), " % of all tokens; ", remedy(texts));
+}
+
+std::string remedy(const CutTexts& texts) {
+  if (texts.long_texts.in_windows) return "a larger --max-windows keeps more";
+  if (texts.max_length >= texts.positions) return "--long-text windows keeps more";
+  return concat("--max-length, up to ", texts.positions,
+                ", keeps more, and so does --long-text windows");
 }
 
 std::string cut_length(const CutTexts& texts) {

@@ -29,5 +29,7 @@ std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int
 std::string describe_cut_texts(std::string_view side, const CutTexts& texts);
 // What they are cut at: "64 tokens" or "16 windows of 64 tokens".
 std::string cut_length(const CutTexts& texts);
+// What would cut fewer: "a larger --max-windows keeps more".
+std::string remedy(const CutTexts& texts);
 
 }  // namespace finetune

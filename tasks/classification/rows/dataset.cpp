@@ -157,34 +157,12 @@ ClassificationSide make_side(const Source& source, const ClassificationData& dat
   ClassificationSide side;
   side.rows = source.rows;
   side.dropped = source.dropped;
-  LabelMap unknown(data.unknown_labels);
-  auto id_of = [&](std::string_view name) {
-    int32_t id = data.labels.find(name);
-    return id >= 0 ? id : int32_t(data.labels.size()) + unknown.find(name);
-  };
+  const LabelMap unknown(data.unknown_labels);
   std::vector<RowValues> values;
   values.reserve(side.rows.size());
-  std::vector<int32_t> ids;
   for (uint32_t row : side.rows) {
     values.emplace_back(source.table->rows()[row].values);
-    std::string_view label = source.value(row);
-    switch (data.problem) {
-      case ProblemType::single_label:
-        side.labels.push_back(id_of(label));
-        break;
-      case ProblemType::multi_label:
-        ids.clear();
-        for (std::string_view part : split_labels(label, options.multi_label_separator)) {
-          ids.push_back(id_of(part));
-        }
-        std::sort(ids.begin(), ids.end());
-        ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-        side.label_sets.push_back(ids);
-        break;
-      case ProblemType::regression:
-        side.targets.push_back(*finite_number(label));
-        break;
-    }
+    add_target(source.value(row), data, unknown, options, side);
   }
   if (options.baselines) {
     side.texts = text_rows_of(

@@ -38,6 +38,23 @@ Error bad_row(const std::string& where, const std::string& fault) {
   return data_error(where, ": ", fault, " (mend the row, or drop such rows with --skip-bad-rows)");
 }
 
+void add_target(std::string_view value, const ClassificationData& data, const LabelMap& unknown,
+                const TaskOptions& options, ClassificationSide& side) {
+  if (data.problem == ProblemType::regression) {
+    side.targets.push_back(*finite_number(value));
+    return;
+  }
+  const std::vector<int32_t> ids =
+      label_ids(value, data.problem, options, [&](std::string_view name) {
+        const int32_t id = data.labels.find(name);
+        return id >= 0 ? id : int32_t(data.labels.size()) + unknown.find(name);
+      });
+  if (data.problem == ProblemType::single_label)
+    side.labels.push_back(ids.at(0));
+  else
+    side.label_sets.push_back(ids);
+}
+
 Error unknown_labels_error(const std::string& where, const std::vector<std::string>& unknown,
                            const TaskOptions& options) {
   std::vector<std::string> named;

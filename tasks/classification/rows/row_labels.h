@@ -1,7 +1,9 @@
 // The label of one row: whether it can be used, and what it says.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +31,23 @@ void for_each_label(std::string_view value, ProblemType problem, const TaskOptio
   if (problem == ProblemType::single_label) return label(value);
   for (std::string_view part : split_labels(value, options.multi_label_separator)) label(part);
 }
+
+// id_of(name) of the labels of a row, ascending and each once.
+template <typename IdOf>
+std::vector<int32_t> label_ids(std::string_view value, ProblemType problem,
+                               const TaskOptions& options, IdOf&& id_of) {
+  std::vector<int32_t> ids;
+  for_each_label(value, problem, options,
+                 [&](std::string_view name) { ids.push_back(id_of(name)); });
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+// Adds what the label of a row says to `side`: ids of `data`'s labels, with those behind them that
+// are `unknown`, or a number.
+void add_target(std::string_view value, const ClassificationData& data, const LabelMap& unknown,
+                const TaskOptions& options, ClassificationSide& side);
 
 // The error for labels that the model does not know (distinct and sorted); `where`: the first.
 Error unknown_labels_error(const std::string& where, const std::vector<std::string>& unknown,

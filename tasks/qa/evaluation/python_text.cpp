@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/text/text.h"
+#include "core/text/utf8.h"
 
 namespace finetune {
 namespace {
@@ -42,20 +43,6 @@ bool is_final_sigma(std::u32string_view text, size_t i) {
   return after == text.size() || !in_ranges(kCased, text[after]);
 }
 
-// The code point that begins at text[i] (valid UTF-8), and its length in bytes.
-char32_t code_point_at(std::string_view text, size_t i, size_t& length) {
-  auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  unsigned char lead = byte(i);
-  if (lead < 0x80) {
-    length = 1;
-    return lead;
-  }
-  length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  char32_t c = lead & (0xFFu >> (length + 1));
-  for (size_t k = 1; k < length; ++k) c = (c << 6) | (byte(i + k) & 0x3F);
-  return c;
-}
-
 }  // namespace
 
 std::u32string decode_utf8(std::string_view text) {
@@ -63,8 +50,10 @@ std::u32string decode_utf8(std::string_view text) {
   out.reserve(text.size());
   while (!text.empty()) {
     size_t bad = std::min(invalid_utf8(text), text.size());
-    for (size_t i = 0, length = 1; i < bad; i += length) {
-      out.push_back(code_point_at(text, i, length));
+    for (size_t i = 0; i < bad;) {
+      const utf8::Decoded d = utf8::decode(text, i);
+      out.push_back(d.c);
+      i += d.length;
     }
     text.remove_prefix(bad);
     if (!text.empty()) {
@@ -73,19 +62,6 @@ std::u32string decode_utf8(std::string_view text) {
     }
   }
   return out;
-}
-
-void append_utf8(char32_t c, std::string& out) {
-  if (c < 0x80) {
-    out += char(c);
-  } else if (c < 0x800) {
-    out += {char(0xC0 | (c >> 6)), char(0x80 | (c & 0x3F))};
-  } else if (c < 0x10000) {
-    out += {char(0xE0 | (c >> 12)), char(0x80 | ((c >> 6) & 0x3F)), char(0x80 | (c & 0x3F))};
-  } else {
-    out += {char(0xF0 | (c >> 18)), char(0x80 | ((c >> 12) & 0x3F)), char(0x80 | ((c >> 6) & 0x3F)),
-            char(0x80 | (c & 0x3F))};
-  }
 }
 
 bool is_python_space(char32_t c) {
@@ -117,18 +93,12 @@ std::u32string python_lower(std::u32string_view text) {
 }
 
 std::string_view python_lstrip(std::string_view text) {
-  size_t begin = 0;
-  while (begin < text.size()) {
-    size_t length = 1;
-    unsigned char lead = static_cast<unsigned char>(text[begin]);
-    if (lead >= 0x80) {
-      // A white-space character is at most three bytes long; anything else ends the search.
-      if (invalid_utf8(text.substr(begin, lead >= 0xE0 ? 3 : 2)) != std::string_view::npos) break;
-    }
-    if (!is_python_space(code_point_at(text, begin, length))) break;
-    begin += length;
+  while (!text.empty()) {
+    const utf8::Decoded d = utf8::decode(text, 0);
+    if (!is_python_space(d.c)) break;
+    text.remove_prefix(d.length);
   }
-  return text.substr(begin);
+  return text;
 }
 
 }  // namespace finetune

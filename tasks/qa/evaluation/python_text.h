@@ -9,7 +9,6 @@
 namespace finetune {
 
 std::u32string decode_utf8(std::string_view text);
-void append_utf8(char32_t code_point, std::string& out);
 
 bool is_python_space(char32_t c);  // str.isspace: U+001C..U+001F and U+0085 too
 bool is_python_word(char32_t c);   // \w: letters, what has a numeric value, '_'; not marks

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/text/utf8.h"
 #include "core/threads/parallel.h"
 #include "tasks/qa/evaluation/python_text.h"
 
@@ -34,7 +35,7 @@ std::vector<std::string> normalized_words(std::string_view answer) {
     }
     if (!inside) words.emplace_back();
     inside = true;
-    append_utf8(c, words.back());
+    utf8::append(c, words.back());
   };
   // \b(a|an|the)\b matches exactly the runs of \w that are an article.
   for (size_t i = 0; i < text.size();) {

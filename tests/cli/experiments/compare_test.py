@@ -3,14 +3,13 @@ import csv
 import io
 import json
 import math
-import random
 import shutil
 import statistics
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, write
+from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, tagged_rows, write
 from harness import fail, main, metrics_of, need, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
@@ -115,14 +114,7 @@ def noise_of(directory, metric, *runs):
 
 def test_other_tasks(directory):
     need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
-    draw = random.Random(3)
-    words = ["coffee", "rent", "fuel", "bread", "tax", "train"]
-    lines = ["text,number,tags"]
-    for _ in range(80):
-        chosen = [draw.choice(words) for _ in range(3)]
-        tags = ";".join(sorted({word[0] for word in chosen if word in ("coffee", "rent", "tax")}))
-        lines.append(f"{' '.join(chosen)},{len(set(chosen))}.5,{tags}")
-    data = write(directory / "d.csv", "\n".join(lines) + "\n")
+    data = tagged_rows(directory / "d.csv")
     rows = ["--train", data, "--eval", data, "--reinit-head", "--max-steps", 12, "--text-column", "text"]
     for name, metrics, more in (
             ("regression", ("eval_mse", "eval_mae", "eval_pearson"), ["--regression", "--label-column", "number"]),

@@ -52,6 +52,8 @@ def test_every_command_takes_an_id(directory):
         assert named.code == 0, named
         if command[0] in ("predict", "tokenize"):
             assert named.out == succeed(*command, "--model", MODEL).out, command
+    check = ["check", *line[1:5], "--no-ngram-baseline", "--max-length", 8]
+    assert succeed(*check, "--model", "org/tiny", env=env).out == succeed(*check, "--model", MODEL).out
     plan = ["plan", *line[1:], "--no-time", "--json"]
     parameters = [json.loads(succeed(*plan, "--model", model, env=env).out)["parameters"] for model in ("org/tiny", MODEL)]
     assert parameters[0] == parameters[1]

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, write
+from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, tagged_rows, write
 from harness import Skip, fail, facts_of, main, metrics_of, need, steps_of, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
@@ -187,14 +187,7 @@ def test_runs_laid_over_each_other(directory):
 
 def test_other_tasks(directory):
     need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
-    draw = random.Random(3)
-    words = ["coffee", "rent", "fuel", "bread", "tax", "train"]
-    lines = ["text,number,tags"]
-    for _ in range(80):
-        chosen = [draw.choice(words) for _ in range(3)]
-        tags = ";".join(sorted({word[0] for word in chosen if word in ("coffee", "rent", "tax")}))
-        lines.append(f"{' '.join(chosen)},{len(set(chosen))}.5,{tags}")
-    data = write(directory / "d.csv", "\n".join(lines) + "\n")
+    data = tagged_rows(directory / "d.csv")
     rows = ["--train", data, "--eval", data, "--reinit-head", "--max-steps", 6, "--text-column", "text", "--lr", "1e-3"]
     values = train(directory / "values", *rows, "--regression", "--label-column", "number")
     page, _ = report(directory, values)

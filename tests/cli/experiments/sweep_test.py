@@ -296,6 +296,28 @@ def test_dry_run(directory):
     fail(2, "sweep", grid(directory, "[sweep]\nlrr = [1]\n"), "--output", out, "--dry-run", words=["'lrr'"])
 
 
+def test_dry_run_of_halving(directory):
+    """The rungs are those of the shortest run of the grid, also where it has ended."""
+    need(DATA)
+    out = directory / "out"
+    fixed = FIXED.replace("max-steps = 12", "eval-every = 3")
+    sweep = "[sweep]\nmax-steps = [6, 24]\nlr = [1e-3, 3e-3]\n"
+    succeed("sweep", grid(directory, sweep.replace(", 24", ""), fixed), "--output", out)
+    line = json.loads(succeed("sweep", grid(directory, sweep, fixed), "--output", out, "--halving", 2, "--dry-run", "--json").out)
+    assert [run["state"] for run in line["runs"]] == ["finished"] * 2 + ["new"] * 2, line
+    # Of two evaluations after the first: four settings to there, then two of them.
+    assert math.isclose(line["total_seconds"], 0.75 * sum(run["total_seconds"] for run in line["runs"])), line
+
+
+def test_dry_run_reads_data_once(directory):
+    """A pipe has them once: for the rungs of --halving, and for forecasts of runs that cost differently."""
+    need(DATA)
+    fixed = FIXED.replace(f"'{TRAIN}'", "'/dev/stdin'").replace("max-steps = 12", "max-steps = 12\neval-every = 3")
+    line = ["sweep", grid(directory, "[sweep]\nbatch-size = [8, 16]\n", fixed), "--output", directory / "out", "--dry-run"]
+    for more in ([], ["--halving", 2]):
+        assert "2 runs, 2 to do" in succeed(*line, *more, stdin=TRAIN.read_text()).out
+
+
 def test_a_changed_grid(directory):
     need(DATA)
     out = directory / "out"

@@ -180,9 +180,18 @@ def test_check_of_the_samples(directory):
 
 def test_check_counts_what_is_cut(directory):
     need(*MODELS)
-    text = succeed("check", "--train", TRAIN, "--label-column", "category", "--model", MODEL, "--max-length", 8,
-                   "--no-ngram-baseline")
+    check = ["check", "--train", TRAIN, "--label-column", "category", "--model", MODEL, "--max-length", 8,
+             "--no-ngram-baseline"]
+    text = succeed(*check)
     assert "are cut at 8 tokens" in text.out, text
+    windows = [*check, "--long-text", "windows", "--window-stride", 2]
+    assert "cut at" not in succeed(*windows).out
+    # As many as train warns of.
+    cut = [*windows, "--max-windows", 2]
+    found = json.loads(succeed(*cut, "--json").out)["findings"]
+    count = next(finding["count"] for finding in found if finding["kind"] == "cut-texts")
+    log = succeed("train", *cut[1:], "--max-steps", 1, "--output", directory / "run").err
+    assert f", {count} cut at 2 windows of 8 tokens" in log, (count, log)
 
 
 def test_check_refuses_what_it_cannot_read(directory):
@@ -190,7 +199,8 @@ def test_check_refuses_what_it_cannot_read(directory):
     rows = write_rows(directory / "rows.csv", [("a", "x"), ("b", "y")])
     fail(3, "check", "--train", rows, "--label-column", "kind", words=["'kind'", "--label-column"])
     fail(2, "check", words=["--train"])
-    fail(2, "check", "--train", rows, "--max-length", 8, words=["--model"])
+    fail(2, "check", "--train", rows, "--max-length", 8, words=["--max-length", "--model"])
+    fail(2, "check", "--train", rows, "--long-text", "windows", words=["--long-text", "--model"])
     fail(2, "check", "--train", rows, "--eval", rows, "--eval-fraction", "0.1", words=["exclude"])
     fail(2, "check", "--train", rows, "--epochs", 3, words=["--epochs"])
     if SQUAD.exists():

@@ -1,47 +1,15 @@
 """Evaluation and prediction through a pipeline's stages: one process's files, byte for byte."""
 import json
 import os
-import shutil
-import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import BINARY, Job, need_mpirun, nothing_left, one_error, ranks_of, run_on, succeed_on, wait_for  # noqa: E402
-from harness import fail, main, metrics_of, succeed  # noqa: E402
-from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared  # noqa: E402
-
-LAYERS = 4
-
-
-def deeper(directory, source):
-    """The model with its two layers twice, one behind the other."""
-    raw = (source / "model.safetensors").read_bytes()
-    length = int.from_bytes(raw[:8], "little")
-    header, data = json.loads(raw[8:8 + length]), raw[8 + length:]
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, tensor in header.items():
-        begin, end = tensor["data_offsets"]
-        tensors[name] = (tensor, data[begin:end])
-        for layer in (0, 1):
-            if f".layer.{layer}." in name:
-                tensors[name.replace(f".layer.{layer}.", f".layer.{layer + 2}.")] = tensors[name]
-    written, content = {}, b""
-    for name, (tensor, values) in tensors.items():
-        written[name] = {**tensor, "data_offsets": [len(content), len(content) + len(values)]}
-        content += values
-    text = json.dumps(written).encode()
-    shutil.copytree(source, directory)
-    for name in ("config.json", "model.safetensors"):
-        (directory / name).unlink()
-    config = json.loads((source / "config.json").read_text())
-    config["num_hidden_layers"] = LAYERS
-    (directory / "config.json").write_text(json.dumps(config))
-    (directory / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content)
-    return directory
+from ranks import Job, need_mpirun, one_error, run_on, succeed_on
+from harness import fail, main, metrics_of, succeed
+from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared
+from deeper_model import deeper_model
+from inference_jobs import killed_prediction, one_rank_cannot_read_its_weights
 
 
 def files_in(directory):
@@ -85,13 +53,13 @@ def compare(directory, model, data, evaluate, predict):
 def test_classification_through_stages_is_that_of_one_process(directory):
     prepared()
     labels = ["--label-column", "category"]
-    compare(directory, deeper(directory / "model", MODEL), EVAL, labels, [*labels, "--all-probabilities"])
+    compare(directory, deeper_model(directory / "model", MODEL), EVAL, labels, [*labels, "--all-probabilities"])
 
 
 def test_question_answering_through_stages_is_that_of_one_process(directory):
     prepared()
     windows = ["--max-length", 96, "--doc-stride", 32]
-    compare(directory, deeper(directory / "model", QA_MODEL), SQUAD, windows, windows)
+    compare(directory, deeper_model(directory / "model", QA_MODEL), SQUAD, windows, windows)
 
 
 def test_bf16_through_stages_is_that_of_one_process(directory):
@@ -103,7 +71,7 @@ def test_bf16_through_stages_is_that_of_one_process(directory):
 
 def test_fewer_micro_batches_than_stages_and_none(directory):
     prepared()
-    model = deeper(directory / "model", MODEL)
+    model = deeper_model(directory / "model", MODEL)
     line = ["predict", "--model", model, "--input", "-", "--output", "-"]
     for text in ("", "hello world\n", "hello world\nRONA BRACKETS\n"):
         expected = succeed(*line, stdin=text).out
@@ -126,15 +94,7 @@ def test_layouts_that_cannot_be(directory):
 
 
 def test_weights_that_one_stage_cannot_read(directory):
-    prepared()
-    for rank in (0, 1):
-        shutil.copytree(MODEL, directory / str(rank) / "model")
-    weights = directory / "1/model/model.safetensors"
-    os.chmod(weights, 0o644)
-    os.truncate(weights, weights.stat().st_size // 2)
-    own_directory = f'cd {directory}/$OMPI_COMM_WORLD_RANK && exec "$@"'
-    line = ["evaluate", "--model", "model", "--data", EVAL, "--label-column", "category", "--pp", 2]
-    one_error(Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line).wait(), 4, "rank 1", "model.safetensors")
+    one_rank_cannot_read_its_weights(directory, "--pp", 2)
 
 
 def test_logits_through_stages_and_chunks_are_those_of_one_process(directory):
@@ -157,36 +117,9 @@ def test_a_stopped_stage_is_named(directory):
 
 def test_a_killed_stage_ends_the_job(directory):
     prepared()
-    model = deeper(directory / "model", MODEL)
+    model = deeper_model(directory / "model", MODEL)
     for hosts, rank in ((1, 3), (2, 1)):
-        pipe, out = directory / f"rows-{hosts}", directory / f"out-{hosts}.csv"
-        os.mkfifo(pipe)
-        written = []
-
-        def write_for_ever():
-            try:
-                with open(pipe, "w") as rows:
-                    while True:
-                        rows.write(f"number {len(written)} of many rows\n")
-                        written.append(0)
-            except BrokenPipeError:
-                pass
-        writer = threading.Thread(target=write_for_ever, daemon=True)
-        writer.start()
-        job = Job("-n", 4, BINARY, "predict", "--model", model, "--input", pipe, "--output", out, "--pp", 4,
-                  "--batch-size", 8, hosts=hosts)
-        assert wait_for(lambda: len(written) > 20_000, job), job.wait()
-        os.kill(ranks_of(out)[rank], signal.SIGKILL)
-        start = time.time()
-        result = job.wait()
-        assert time.time() - start < 10 and result.code != 0, result
-        nothing_left(out)
-        errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
-        assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
-        assert errors[0].endswith("; the job ends"), "--resume is train's alone"
-        assert not out.exists()
-        writer.join(timeout=10)
+        killed_prediction(directory, model, rank, "--pp", 4, hosts=hosts)
 
 
-if __name__ == "__main__":
-    main(globals(), at_once=3)
+main(globals(), at_once=3)

@@ -1,18 +1,14 @@
 """Evaluation and prediction on tensor ranks: one process's files with as many shards."""
 import json
-import os
-import shutil
-import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import BINARY, Job, nothing_left, one_error, ranks_of, run_on, succeed_on, wait_for
+from ranks import one_error, run_on, succeed_on
 from harness import fail, main, metrics_of, succeed
 from training_jobs import EVAL, MODEL, QA_MODEL, SQUAD, prepared
 from deeper_model import deeper_model
+from inference_jobs import killed_prediction, one_rank_cannot_read_its_weights
 
 # Replicas, stages, tensor ranks, hosts; what else is said; groups of tensor ranks on several hosts, of how many.
 OF_TWO = ((1, 1, 2, 1, [], None), (1, 2, 2, 2, ["--stages", "3,1"], None), (2, 1, 2, 2, ["--placement", "spread"], 2))
@@ -100,48 +96,13 @@ def test_layouts_that_cannot_be(directory):
 
 
 def test_weights_that_one_tensor_rank_cannot_read(directory):
-    prepared()
-    for rank in (0, 1):
-        shutil.copytree(MODEL, directory / str(rank) / "model")
-    weights = directory / "1/model/model.safetensors"
-    os.chmod(weights, 0o644)
-    os.truncate(weights, weights.stat().st_size // 2)
-    own_directory = f'cd {directory}/$OMPI_COMM_WORLD_RANK && exec "$@"'
-    line = ["evaluate", "--model", "model", "--data", EVAL.resolve(), "--label-column", "category", "--tp",
-            2]
-    one_error(Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line).wait(), 4, "rank 1", "model.safetensors")
-
-
-def endless_rows(pipe, written):
-    try:
-        with open(pipe, "w") as rows:
-            while True:
-                rows.write(f"number {len(written)} of many rows\n")
-                written.append(0)
-    except BrokenPipeError:
-        pass
+    one_rank_cannot_read_its_weights(directory, "--tp", 2)
 
 
 def test_a_lost_tensor_rank_ends_the_job(directory):
     model = model_of(directory, MODEL)
     for hosts, rank in ((1, 1), (2, 2)):
-        pipe, out, written = directory / f"rows-{hosts}", directory / f"out-{hosts}.csv", []
-        os.mkfifo(pipe)
-        writer = threading.Thread(target=endless_rows, args=(pipe, written), daemon=True)
-        writer.start()
-        line = [BINARY, "predict", "--model", model, "--input", pipe, "--output", out, "--tp", 2, "--placement",
-                "spread", "--batch-size", 8]
-        job = Job("-n", 4, *line, hosts=hosts)
-        assert wait_for(lambda: len(written) > 20_000, job), job.wait()
-        os.kill(ranks_of(out)[rank], signal.SIGKILL)
-        start = time.time()
-        result = job.wait()
-        assert time.time() - start < 10 and result.code != 0, result
-        nothing_left(out)
-        errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
-        assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
-        assert not out.exists()
-        writer.join(timeout=10)
+        killed_prediction(directory, model, rank, "--tp", 2, "--placement", "spread", hosts=hosts)
 
 
 main(globals(), at_once=3)

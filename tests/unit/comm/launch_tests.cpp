@@ -13,15 +13,23 @@ using namespace finetune;
 namespace {
 
 constexpr const char* kVariables[] = {
-    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "SLURM_NTASKS",
-    "SLURM_STEP_NUM_TASKS"};
+    "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
+    "SLURM_NTASKS",         "SLURM_STEP_NUM_TASKS"};
 
-bool launched_with(const std::map<std::string, std::string>& environment) {
+using Environment = std::map<std::string, std::string>;
+
+// What `ask` returns under it.
+template <typename Ask>
+auto with(const Environment& environment, Ask&& ask) {
   for (const char* name : kVariables) ::unsetenv(name);
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-  const bool launched = launched_in_parallel();
+  const auto answer = ask();
   for (const char* name : kVariables) ::unsetenv(name);
-  return launched;
+  return answer;
+}
+
+bool launched_with(const Environment& environment) {
+  return with(environment, launched_in_parallel);
 }
 
 }  // namespace
@@ -37,6 +45,20 @@ TEST_CASE("only a launcher of several processes makes a run parallel") {
   CHECK(!launched_with({{"SLURM_NTASKS", "8"}}));  // a batch script's shell
   CHECK(launched_with({{"PMIX_RANK", "0"}}));
   CHECK(!launched_with({{"OMPI_COMM_WORLD_SIZE", "two"}}));
+}
+
+TEST_CASE("launchers say how many processes there are, and which this one is") {
+  const auto size = [](const Environment& environment) { return with(environment, launched_size); };
+  const auto rank = [](const Environment& environment) { return with(environment, launched_rank); };
+  CHECK(size({{"OMPI_COMM_WORLD_SIZE", "2"}}) == 2);
+  CHECK(size({{"PMI_SIZE", "4"}}) == 4);
+  CHECK(size({{"PMIX_RANK", "0"}, {"SLURM_NTASKS", "8"}}) == 8);
+  CHECK(!size({{"SLURM_NTASKS", "8"}}));
+  CHECK(!size({{"PMIX_RANK", "0"}}));
+  CHECK(rank({{"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_RANK", "2"}}) == 1);
+  CHECK(rank({{"PMIX_RANK", "2"}}) == 2);
+  CHECK(rank({{"PMI_RANK", "3"}}) == 3);
+  CHECK(!rank({{"SLURM_NTASKS", "8"}}));
 }
 
 TEST_CASE("without a launcher a process is alone") {

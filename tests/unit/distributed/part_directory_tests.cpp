@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "../contains.h"
+#include "../one_layer.h"
 #include "core/error.h"
 #include "distributed/tensors/part_directory.h"
 
@@ -13,14 +14,7 @@ using test::contains;
 namespace {
 
 ParameterTable table_of() {
-  BertConfig config;
-  config.vocab_size = 20;
-  config.hidden_size = 8;
-  config.num_hidden_layers = 1;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 16;
-  config.max_position_embeddings = 8;
-  return {config, Head{HeadKind::sequence, 2}};
+  return {test::one_layer_config(), Head{HeadKind::sequence, 2}};
 }
 
 const std::string kOutput = "bert.encoder.layer.0.output.dense.weight";  // (8, 16)

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../one_layer.h"
 #include "../shared.h"
 #include "core/error.h"
 #include "core/files/files.h"
@@ -16,6 +17,7 @@
 #include "temporary_directory.h"
 
 using namespace finetune;
+using test::one_layer_config;
 
 namespace {
 
@@ -26,17 +28,6 @@ constexpr const char* kSource = R"({
   "problem_type": "regression", "my_own_key": {"nested": [1, 2.5, null]}, "dtype": "float16",
   "finetune": {"old": true}
 })";
-
-BertConfig exported_config() {
-  BertConfig config;
-  config.vocab_size = 20;
-  config.hidden_size = 8;
-  config.num_hidden_layers = 1;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 16;
-  config.max_position_embeddings = 8;
-  return config;
-}
 
 std::vector<std::string> names_in(const fs::path& directory) {
   std::vector<std::string> names;
@@ -50,7 +41,7 @@ std::vector<std::string> names_in(const fs::path& directory) {
 }  // namespace
 
 TEST_CASE("config.json: unknown keys stay, another task's labels go") {
-  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
+  ParameterTable table(one_layer_config(), Head{HeadKind::sequence, 2});
   ArenaTensors tensors(table, nullptr);
   ModelExport model{tensors,
                     kSource,
@@ -73,7 +64,7 @@ TEST_CASE("config.json: unknown keys stay, another task's labels go") {
   CHECK(double(json["my_own_key"]["nested"].at(1)) == 2.5);
   CHECK(double(json["layer_norm_eps"]) == 1e-12);
 
-  ParameterTable qa(exported_config(), Head{HeadKind::token, 2});
+  ParameterTable qa(one_layer_config(), Head{HeadKind::token, 2});
   ArenaTensors answers(qa, nullptr);
   text = exported_config({answers, kSource, "{}", {}}, DType::bf16);
   json = parser.parse(text);
@@ -90,7 +81,7 @@ TEST_CASE("a model that finetune wrote is known by its config.json") {
     write_file(config, text);
     return is_exported_model(directory.path());
   };
-  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
+  ParameterTable table(one_layer_config(), Head{HeadKind::sequence, 2});
   ArenaTensors tensors(table, nullptr);
   const ModelExport model{tensors, R"({"finetune_version": "0.0.1", "z": 1})", "{}", {}};
   const std::string text = exported_config(model, DType::f32);
@@ -141,7 +132,7 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
 
 TEST_CASE("an export that fails leaves the old model") {
   test::TemporaryDirectory directory;
-  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
+  ParameterTable table(one_layer_config(), Head{HeadKind::sequence, 2});
   std::vector<float> weights(size_t(table.size()), 1.0f);
   ArenaTensors tensors(table, weights.data());
   ModelExport model{tensors, "{}", "{}", {}};
@@ -160,7 +151,7 @@ TEST_CASE("an export that fails leaves the old model") {
 
 TEST_CASE("an export killed at any moment leaves the old model or the new one") {
   test::TemporaryDirectory directory;
-  ParameterTable table(exported_config(), Head{HeadKind::sequence, 2});
+  ParameterTable table(one_layer_config(), Head{HeadKind::sequence, 2});
   std::vector<float> weights(size_t(table.size()), 0.0f), read(weights);
   ArenaTensors tensors(table, weights.data());
   auto export_value = [&](int value) {

@@ -3,27 +3,14 @@
 
 #include <vector>
 
+#include "../one_layer.h"
 #include "engine/scaled_head.h"
 
 using namespace finetune;
-
-namespace {
-
-BertConfig small_config() {
-  BertConfig config;
-  config.vocab_size = 20;
-  config.hidden_size = 8;
-  config.num_hidden_layers = 1;
-  config.num_attention_heads = 2;
-  config.intermediate_size = 16;
-  config.max_position_embeddings = 8;
-  return config;
-}
-
-}  // namespace
+using test::one_layer_config;
 
 TEST_CASE("the exported head gives numbers, all else is as it was") {
-  const ParameterTable table(small_config(), Head{HeadKind::sequence, 1});
+  const ParameterTable table(one_layer_config(), Head{HeadKind::sequence, 1});
   std::vector<float> weights(size_t(table.size()), 0.75f);
   ArenaTensors tensors(table, weights.data());
   ScaledHeadTensors scaled(tensors, {100, 8, false});
@@ -46,7 +33,7 @@ TEST_CASE("the exported head gives numbers, all else is as it was") {
 }
 
 TEST_CASE("a trained head that gives numbers gives learnt ones when it is unscaled") {
-  const ParameterTable table(small_config(), Head{HeadKind::sequence, 1});
+  const ParameterTable table(one_layer_config(), Head{HeadKind::sequence, 1});
   const std::vector<float> own(size_t(table.size()), 0.75f);
   std::vector<float> weights = own;
   unscale_head(table, {100, 8, false}, weights.data());  // a new head: nothing to do

@@ -175,33 +175,13 @@ TEST_CASE("gradients of the whole model equal finite differences, with dropout")
         PassResult pass =
             run_pass(*backend, config, table, weights, batch, coefficients, {&kDropout});
         for (uint32_t trial = 0; trial < 4; ++trial) {
-          // +1 or -1 for every parameter; in the last trial for biases alone.
-          std::vector<float> direction(weights.size(), 0.0f);
-          for (const Parameter& p : table.parameters()) {
-            if (trial == 3 && !p.name.ends_with(".bias")) continue;
-            for (int64_t i = p.offset; i < p.offset + p.size(); ++i) {
-              bool up = philox({trial, 4}, {uint32_t(i), 0, 0, 0})[0] & 1;
-              direction[size_t(i)] = up ? 1.0f : -1.0f;
-            }
-          }
-          double predicted = 0, squares = 0;
-          for (size_t i = 0; i < weights.size(); ++i) {
-            double value = double(pass.gradients[i]) * direction[i];
-            predicted += value;
-            squares += value * value;
-          }
-          auto slope = [&](double step) {
-            std::vector<float> up = weights, down = weights;
-            for (size_t i = 0; i < weights.size(); ++i) {
-              up[i] += float(step) * direction[i];
-              down[i] -= float(step) * direction[i];
-            }
-            return (loss(up) - loss(down)) / (2 * step);
+          // In the last trial biases alone.
+          const auto takes = [&](const Parameter& p) {
+            return trial != 3 || p.name.ends_with(".bias");
           };
-          const double step = 0x1p-11;
-          double measured = (4 * slope(step) - slope(2 * step)) / 3;
-          INFO("predicted ", predicted, " measured ", measured, " norm ", std::sqrt(squares));
-          CHECK(std::abs(measured - predicted) <= 1e-3 * std::sqrt(squares));
+          const Slope slope = slope_along(table, trial, takes, weights, pass.gradients, loss);
+          INFO("predicted ", slope.predicted, " measured ", slope.measured, " norm ", slope.norm);
+          CHECK(std::abs(slope.measured - slope.predicted) <= 1e-3 * slope.norm);
         }
       }
     }

@@ -164,6 +164,38 @@ std::vector<float> logit_coefficients(const PackedBatch& batch, Head head) {
   return out;
 }
 
+Slope slope_along(const ParameterTable& table, uint32_t trial,
+                  const std::function<bool(const Parameter&)>& takes,
+                  const std::vector<float>& weights, const std::vector<float>& gradients,
+                  const std::function<double(const std::vector<float>&)>& loss) {
+  std::vector<float> direction(weights.size(), 0.0f);
+  for (const Parameter& p : table.parameters()) {
+    if (!takes(p)) continue;
+    for (int64_t i = p.offset; i < p.offset + p.size(); ++i) {
+      const bool up = philox({trial, 4}, {uint32_t(i), 0, 0, 0})[0] & 1;
+      direction[size_t(i)] = up ? 1.0f : -1.0f;
+    }
+  }
+  Slope slope;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double value = double(gradients[i]) * direction[i];
+    slope.predicted += value;
+    slope.norm += value * value;
+  }
+  slope.norm = std::sqrt(slope.norm);
+  const auto between = [&](double step) {
+    std::vector<float> up = weights, down = weights;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      up[i] += float(step) * direction[i];
+      down[i] -= float(step) * direction[i];
+    }
+    return (loss(up) - loss(down)) / (2 * step);
+  };
+  const double step = 0x1p-11;
+  slope.measured = (4 * between(step) - between(2 * step)) / 3;
+  return slope;
+}
+
 double relative_error(const std::vector<float>& a, const std::vector<float>& b, double floor) {
   FINETUNE_CHECK(a.size() == b.size());
   double error = 0, largest = floor;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -80,6 +81,16 @@ PassResult run_pass(Backend& backend, const BertConfig& config, const ParameterT
 // Coefficients in [-1, 1] for each logit, named by sample, position and column, so that they do
 // not depend on the packing.
 std::vector<float> logit_coefficients(const PackedBatch& batch, Head head);
+
+// The slope of a loss along a direction, +1 or -1 for each element of the parameters that are
+// taken: by gradients, and by finite differences.
+struct Slope {
+  double predicted = 0, measured = 0, norm = 0;  // of the gradients that are taken
+};
+Slope slope_along(const ParameterTable& table, uint32_t trial,
+                  const std::function<bool(const Parameter&)>& takes,
+                  const std::vector<float>& weights, const std::vector<float>& gradients,
+                  const std::function<double(const std::vector<float>&)>& loss);
 
 // max |a - b| / max |b|; `floor` is the least denominator.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b,

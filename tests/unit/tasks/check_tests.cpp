@@ -21,8 +21,11 @@ struct Files {
     write_file(directory.path() / "eval.csv", eval);
     options.eval_files = {directory.path() / "eval.csv"};
   }
-  DataCheck check(const Tokenizer* tokenizer = nullptr, int64_t max_length = 0) const {
-    return check_data(options, tokenizer, max_length);
+  DataCheck check() const { return check_data(options); }
+  // Of a model with so many positions.
+  DataCheck check_cut(int64_t max_length, int64_t positions = 512) const {
+    const CheckedModel model{kTokenizer, max_length, positions};
+    return check_data(options, &model);
   }
 };
 
@@ -113,12 +116,32 @@ TEST_CASE("check sees labels in texts, and labels that are distributed otherwise
 
 TEST_CASE("check counts texts that are cut and what is lost") {
   // Of WordTokenizer: as many tokens as words, and two around them.
-  const DataCheck check =
-      Files("text,label\none two three four,xa\none,yb\ntwo,xa\nthree,yb\n").check(&kTokenizer, 4);
+  Files files("text,label\none two three four,xa\none,yb\ntwo,xa\nthree,yb\n");
+  const DataCheck check = files.check_cut(4);
   REQUIRE(find(check, "cut-texts"));
   CHECK(find(check, "cut-texts")->count == 1);
   CHECK(find(check, "cut-texts")->text.find("13.3 %") != std::string::npos);  // 2 of 15
-  CHECK(!find(Files("text,label\none,xa\ntwo,yb\n").check(&kTokenizer, 4), "cut-texts"));
+  CHECK(!find(Files("text,label\none,xa\ntwo,yb\n").check_cut(4), "cut-texts"));
+  // Windows of two words that share one: three for the longest text.
+  files.options.long_texts = {true, 1, 3};
+  CHECK(!find(files.check_cut(4), "cut-texts"));
+  files.options.long_texts.most_windows = 2;
+  REQUIRE(find(files.check_cut(4), "cut-texts"));
+  CHECK(find(files.check_cut(4), "cut-texts")->text ==
+        "1 text of training (25.0 %) is cut at 2 windows of 4 tokens, which loses 6.7 % of all "
+        "tokens; the longest has 6, a larger --max-windows keeps more");
+}
+
+TEST_CASE("check advises no --max-length that the model lacks") {
+  const Files files("text,label\none two three four,xa\none two three five,yb\n");
+  const auto text = [&](int64_t positions) {
+    return find(files.check_cut(4, positions), "cut-texts")->text;
+  };
+  CHECK(
+      text(6).ends_with("--max-length 6 keeps 99 % of the texts whole, and --long-text windows "
+                        "reads more"));
+  CHECK(text(5).ends_with("--max-length, up to 5, keeps more, and so does --long-text windows"));
+  CHECK(text(4).ends_with("the longest has 6, --long-text windows keeps more"));
 }
 
 TEST_CASE("check says which rows cannot be used, and goes on without them") {

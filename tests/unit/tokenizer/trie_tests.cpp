@@ -2,10 +2,10 @@
 #include <map>
 
 #include "core/numeric/philox.h"
+#include "core/text/utf8.h"
 #include "support.h"
 #include "tokenizer/sentencepiece/piece_trie.h"
 #include "tokenizer/unicode/unicode_tables.h"
-#include "tokenizer/unicode/utf8.h"
 #include "tokenizer/wordpiece/word_table.h"
 
 namespace finetune {

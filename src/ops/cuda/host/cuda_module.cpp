@@ -3,16 +3,14 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <vector>
 
+#include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/text.h"
 
 namespace finetune {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kName = "finetune_cuda.so";  // FINETUNE_MODULE_FOLDER: meson.build
 
@@ -22,7 +20,7 @@ void log_from_module(const char* line) {
 
 CudaModule load() {
   std::error_code error;
-  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path folder = program_folder();
   std::vector<fs::path> places = {folder / kName, folder / FINETUNE_MODULE_FOLDER / kName};
   fs::path found;
   for (const auto& place : places) {

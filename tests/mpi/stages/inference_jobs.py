@@ -1,0 +1,56 @@
+"""What tests of evaluate and predict in a layout share: one process that fails among several."""
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from ranks import BINARY, Job, nothing_left, one_error, ranks_of, wait_for
+from training_jobs import EVAL, MODEL, prepared
+
+
+def one_rank_cannot_read_its_weights(directory, *layout):
+    """Of two, each of which finds a model of its own."""
+    prepared()
+    for rank in (0, 1):
+        shutil.copytree(MODEL, directory / str(rank) / "model")
+    weights = directory / "1/model/model.safetensors"
+    os.chmod(weights, 0o644)
+    os.truncate(weights, weights.stat().st_size // 2)
+    own_directory = f'cd {directory}/$OMPI_COMM_WORLD_RANK && exec "$@"'
+    line = ["evaluate", "--model", "model", "--data", EVAL.resolve(), "--label-column", "category", *layout]
+    one_error(Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line).wait(), 4, "rank 1", "model.safetensors")
+
+
+def endless_rows(pipe, written):
+    try:
+        with open(pipe, "w") as rows:
+            while True:
+                rows.write(f"number {len(written)} of many rows\n")
+                written.append(0)
+    except BrokenPipeError:
+        pass
+
+
+def killed_prediction(directory, model, rank, *layout, hosts):
+    """Of endless rows on four processes: the job ends soon, one line names who died, and nothing is left."""
+    pipe, out, written = directory / f"rows-{hosts}", directory / f"out-{hosts}.csv", []
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=endless_rows, args=(pipe, written), daemon=True)
+    writer.start()
+    job = Job("-n", 4, BINARY, "predict", "--model", model, "--input", pipe, "--output", out, "--batch-size", 8,
+              *layout, hosts=hosts)
+    assert wait_for(lambda: len(written) > 20_000, job), job.wait()
+    os.kill(ranks_of(out)[rank], signal.SIGKILL)
+    start = time.time()
+    result = job.wait()
+    assert time.time() - start < 10 and result.code != 0, result
+    nothing_left(out)
+    errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
+    assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
+    assert errors[0].endswith("; the job ends"), "--resume is train's alone"
+    assert not out.exists()
+    writer.join(timeout=10)

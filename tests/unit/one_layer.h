@@ -1,0 +1,19 @@
+// A model of one small layer, for tests that look at its tensors and compute nothing.
+#pragma once
+
+#include "model/config.h"
+
+namespace finetune::test {
+
+inline BertConfig one_layer_config() {
+  BertConfig config;
+  config.vocab_size = 20;
+  config.hidden_size = 8;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 16;
+  config.max_position_embeddings = 8;
+  return config;
+}
+
+}  // namespace finetune::test
