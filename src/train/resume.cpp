@@ -179,8 +179,15 @@ bool is_finished(const RunDirectory& directory) {
 }
 
 std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options) {
-  continue_with_options(options, read_text_file(directory.config(), ExitCode::model),
+  TrainOptions kept = options;
+  kept.ngram_mix = "auto";  // takes the run's
+  continue_with_options(kept, read_text_file(directory.config(), ExitCode::model),
                         directory.config().string());
+  if (options.ngram_mix != "auto" && mixes_with_ngrams(options) != mixes_with_ngrams(kept)) {
+    throw usage_error("--resume: the run in ", directory.path().string(), " has ended ",
+                      mixes_with_ngrams(kept) ? "with" : "without",
+                      " a mix with n-grams; leave --ngram-mix out, or start another --output");
+  }
   std::vector<std::string> available;
   for (const auto& metric : read_metrics(directory.metrics(), ExitCode::model))
     available.push_back(metric.first);
