@@ -83,6 +83,11 @@ RunRecord read_run(const fs::path& directory) {
     if (entry.name == "text-column") run.text_columns = entry.values;
   }
   run.is_mixed = is_mixed(run);
+  for (const char* name : {"metrics.jsonl", "per_class.csv", "predictions.csv", "predictions.json",
+                           "nbest_predictions.json"}) {
+    const fs::path file = directory / name;
+    if (path_exists(file, ExitCode::model)) require_file(file, ExitCode::model);
+  }
   if (path_exists(directory / "run.json", ExitCode::model)) {
     run.facts = read_facts(directory / "run.json");
     for (const auto& [name, value] : run.facts) {

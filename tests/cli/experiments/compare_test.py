@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import math
+import os
 import random
 import shutil
 import statistics
@@ -124,6 +125,10 @@ def test_what_is_no_run(directory):
     result = succeed("compare", out, unfinished)
     assert "left out" in result.err and str(unfinished) in result.err, result
     fail(4, "compare", unfinished, words=["no finished run"])
+    os.mkfifo(out / "predictions.csv")
+    fail(4, "compare", out, words=["predictions.csv", "is a pipe"])
+    shutil.rmtree(out / "model")
+    fail(4, "evaluate", "--model", out, "--data", TRAIN, words=["has ended", "its model/ is gone"])
     (out / "metrics.json").write_text("[]")
     fail(4, "compare", out, words=["metrics.json"])
 
