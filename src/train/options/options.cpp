@@ -97,6 +97,10 @@ void validate_evaluation(const TrainOptions& o) {
     throw usage_error("--eval-group ", in_quotes(o.eval_group),
                       " needs --eval-fraction, the share of rows to hold out");
   }
+  if (!o.eval_group.empty() && o.eval_group == o.label_column) {
+    throw usage_error("--eval-group ", in_quotes(o.eval_group),
+                      " is the label column: training would never see the labels held out");
+  }
   if (o.tune_thresholds && o.multi_label.empty()) {
     throw usage_error("--tune-thresholds is for several labels a row: give --multi-label");
   }
