@@ -349,7 +349,7 @@ def test_what_is_refused_before_anything_runs(directory):
     refused(2, GRID, ["grid.toml:6: junit: "], FIXED + "junit = 'gates.xml'\n")
     fail(2, "sweep", grid(directory), words=["--output"])
     fail(2, "sweep", directory / "absent.toml", "--output", out, words=["absent.toml"])
-    fail(2, "sweep", "--output", out, words=["grid is required"])
+    fail(2, "sweep", "--output", out, words=["GRID is required: "])
     # A directory of something else is left alone.
     (directory / "mine").mkdir()
     write(directory / "mine/notes.txt", "mine")
