@@ -127,6 +127,7 @@ def test_what_is_no_run(directory):
     fail(4, "compare", unfinished, words=["no finished run"])
     os.mkfifo(out / "predictions.csv")
     fail(4, "compare", out, words=["predictions.csv", "is a pipe"])
+    (out / "predictions.csv").unlink()
     shutil.rmtree(out / "model")
     fail(4, "evaluate", "--model", out, "--data", TRAIN, words=["has ended", "its model/ is gone"])
     (out / "metrics.json").write_text("[]")
