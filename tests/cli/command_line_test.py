@@ -105,10 +105,10 @@ def test_doctor(directory):
     text = succeed("doctor").out
     for word in ("finetune", "CPU", "oneDNN", "code path", "CUDA"):
         assert word in text, text
-    # As one process of several, whoever started it.
-    for size, rank in (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK")):
-        assert " rank 1 of 4, " in succeed("doctor", env={size: "4", rank: "1"}).out, rank
-    assert " rank 1, " in succeed("doctor", env={"PMIX_RANK": "1"}).out
+    assert re.search("^processes +not started by mpirun", text, re.M), text
+    # Whichever launcher says that there is a rank: what its processes are to each other counts.
+    for rank in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"):
+        assert " rank 0 of 1, " in succeed("doctor", env={rank: "0"}).out, rank
 
 
 main(globals())
