@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -91,8 +92,31 @@ RowFormat RowStream::format_of_first_line() {
   return csv ? RowFormat::csv : RowFormat::plain_text;
 }
 
+// A first line "sep=;" is for Excel, which writes and reads it. 0 where there is none.
+char RowStream::take_delimiter_line() {
+  constexpr std::string_view mark = "sep=";
+  constexpr size_t most = mark.size() + 3;  // the character, CR LF
+  while (window_.bytes().substr(0, mark.size()) == mark.substr(0, window_.bytes().size()) &&
+         window_.bytes().size() < most && !window_.last()) {
+    window_.more();
+  }
+  const std::string_view text = window_.bytes();
+  if (!text.starts_with(mark) || text.size() < most - 1) return '\0';
+  const char delimiter = text[mark.size()];
+  const std::string_view rest = text.substr(mark.size() + 1);
+  const size_t end = rest.starts_with("\r\n") ? 2 : rest[0] == '\n' || rest[0] == '\r' ? 1 : 0;
+  const bool is_delimiter =
+      delimiter == '\t' ||
+      (std::ispunct(static_cast<unsigned char>(delimiter)) && delimiter != '"');
+  if (end == 0 || !is_delimiter) return '\0';
+  window_.drop(mark.size() + 1 + end);
+  ++next_line_;
+  return delimiter;
+}
+
 void RowStream::find_delimiter() {
-  delimiter_ = options_.rows.delimiter;
+  delimiter_ = take_delimiter_line();
+  if (options_.rows.delimiter != '\0') delimiter_ = options_.rows.delimiter;
   while (delimiter_ == '\0') {
     delimiter_ = detect_delimiter(window_.bytes(), window_.last()).value_or('\0');
     if (delimiter_ == '\0' && window_.bytes().size() > kMostRowBytes) delimiter_ = ',';
@@ -208,7 +232,11 @@ std::string RowStream::problem_in(const RowScan& row) const {
 
 std::string RowStream::advice_for_width() const {
   if (format_ != RowFormat::csv || values_.size() < columns_.size()) return {};
-  if (delimiter_ == ',') return "; a value with a comma needs quotes";
+  if (delimiter_ == ',') {
+    return concat(
+        columns_.size() == 1 ? "; --delimiter names what is between values, if no commas" : "",
+        "; a value with a comma needs quotes");
+  }
   return concat("; its values are between ", plural_of_delimiter(delimiter_),
                 " (--delimiter), and one that holds such a character needs quotes");
 }

@@ -58,6 +58,7 @@ class RowStream {
   void find_format(const fs::path& path);
   RowFormat format_of_first_line();
   void find_delimiter();
+  char take_delimiter_line();
   bool keys_name_columns() const {
     return format_ == RowFormat::jsonl || format_ == RowFormat::json;
   }

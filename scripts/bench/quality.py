@@ -6,6 +6,7 @@ data with one seed. A result belongs to the settings that it was made with: wher
 """
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -54,7 +55,7 @@ def missing_cells(options):
         for data in chosen("--data", options.data, SETS):
             for name in chosen("--systems", options.systems, SYSTEMS):
                 system = SYSTEMS[name]
-                if not system.takes(SETS[data]) or (system.seedless and seed != 1):
+                if not system.takes(SETS[data]) or (system.seedless and seed != 1) or system.comes_with:
                     continue
                 if not results.has(known, data, name, seed, options.final, system.settings(SETS[data])):
                     yield data, name, seed
@@ -75,9 +76,12 @@ def main():
             if options.minutes and time.monotonic() - began > 60 * options.minutes:
                 print(f"quality: {len(cells) - number} cells are left", file=sys.stderr)
                 break
-            cell = Run(machine, SETS[data], seed, Path(temporary) / f"cell-{number}").of(SYSTEMS[name])
-            results.add(options.results, data, name, seed, options.final, cell)
-            shown = ", ".join(f"{key} {cell[key]:.4g}" for key in (*SETS[data].metrics, "seconds"))
+            directory = Path(temporary) / f"cell-{number}"
+            cell, others = Run(machine, SETS[data], seed, directory).of(SYSTEMS[name])
+            shutil.rmtree(directory)
+            for system, result in {name: cell, **others}.items():
+                results.add(options.results, data, system, seed, options.final, result)
+            shown = ", ".join(f"{key} {cell[key]:.4g}" for key in (*SETS[data].metrics, "processor_seconds"))
             print(f"{number + 1}/{len(cells)} {data} {name} seed {seed}: {shown}", file=sys.stderr, flush=True)
     document.write(options.output, results.read(options.results))
 

@@ -169,6 +169,12 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     if (text.find("missing") != std::string::npos) return concat(option, ": its value is missing");
     return concat(option, ": has a number of values that it cannot take");
   }
+  if (dynamic_cast<const CLI::RequiredError*>(&error)) {
+    const CLI::Option* missing = command.get_option_no_throw(text.substr(0, text.find(' ')));
+    if (missing == nullptr) return text;
+    return concat(missing->get_positional() ? missing->get_type_name() : missing->get_name(),
+                  " is required: ", missing->get_description());
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     auto extras = command.remaining();
     std::string first = extras.empty() ? "" : extras.front();

@@ -49,31 +49,6 @@ bool can_be(const OptionInfo&, const Number&, const ConfigEntry& kept) {
   return whole ? parse_int(kept.values[0]).has_value() : parse_double(kept.values[0]).has_value();
 }
 
-// What runs did of before there were these options.
-void add_values_of_before(std::vector<ConfigEntry>& entries) {
-  const auto value = [&](std::string_view name) {
-    for (const ConfigEntry& entry : entries) {
-      if (entry.name == name && !entry.values.empty()) return entry.values[0];
-    }
-    return std::string();
-  };
-  const auto add = [&](const char* name, const char* before) {
-    if (value(name).empty()) entries.push_back({.name = name, .values = {before}});
-  };
-  const bool is_split = parse_double(value("eval-fraction")).value_or(0) != 0;
-  add("tensor-shards", "1");
-  add("recipe", "hf");
-  add("mask-probability", "0.15");
-  add("no-whole-words", "false");
-  add("distinct", "false");
-  add("ngram-mix", "no");
-  add("eval-split", is_split ? "random" : "stratified");
-  add("long-text", "cut");
-  add("window-stride", "32");
-  add("max-windows", "16");
-  add("no-standardize", value("regression") == "true" ? "true" : "false");
-}
-
 // A seal is a checksum that anybody can compute: options behind it may be of any kind.
 std::vector<ConfigEntry> read_kept(const std::string& kept, const std::string& where) {
   std::vector<ConfigEntry> entries = parse_config_text(kept, where, ExitCode::model);
@@ -204,8 +179,15 @@ bool is_finished(const RunDirectory& directory) {
 }
 
 std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options) {
-  continue_with_options(options, read_text_file(directory.config(), ExitCode::model),
+  TrainOptions kept = options;
+  kept.ngram_mix = "auto";  // takes the run's
+  continue_with_options(kept, read_text_file(directory.config(), ExitCode::model),
                         directory.config().string());
+  if (options.ngram_mix != "auto" && mixes_with_ngrams(options) != mixes_with_ngrams(kept)) {
+    throw usage_error("--resume: the run in ", directory.path().string(), " has ended ",
+                      mixes_with_ngrams(kept) ? "with" : "without",
+                      " a mix with n-grams; leave --ngram-mix out, or start another --output");
+  }
   std::vector<std::string> available;
   for (const auto& metric : read_metrics(directory.metrics(), ExitCode::model))
     available.push_back(metric.first);

@@ -133,6 +133,11 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
   std::optional<fs::path> config = find_config(model.directory);
   if (!config) {
     if (have_file(model.directory / "config.toml")) {
+      if (have_file(model.directory / "metrics.json")) {
+        throw model_error(model.directory.string(),
+                          ": the run has ended and its model/ is gone; finetune train --overwrite "
+                          "makes it again");
+      }
       throw model_error(model.directory.string(),
                         ": a run that has not come to its end has no model yet; finetune train "
                         "--resume goes on with it");

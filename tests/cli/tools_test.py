@@ -110,7 +110,7 @@ def test_inspect(directory):
     fail(4, "inspect", directory / "nothing", words=["nothing"])
     fail(4, "inspect", directory, words=[str(directory)])
     fail(4, "inspect", EVAL, words=[EVAL.name])
-    fail(2, "inspect", words=["path"])
+    fail(2, "inspect", words=["FILE|DIR|ID is required"])
 
 
 def sha256(path):

@@ -24,14 +24,14 @@ def metrics_of(data):
 
 def table(data, cells):
     metrics = metrics_of(data)
-    lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) + " | seeds | seconds | peak memory |",
+    lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) + " | seeds | processor seconds | peak memory |",
              "|---" * (len(metrics) + 4) + "|"]
     for name, system in SYSTEMS.items():
         runs = cells.get(name)
         if not runs:
             continue
         scores = [mean_and_spread([run[m] for run in runs], m) for m in metrics]
-        seconds = f"{statistics.fmean(run['seconds'] for run in runs):,.0f}"
+        seconds = f"{statistics.fmean(run['processor_seconds'] for run in runs):,.0f}"
         adaptation = runs[0].get("adaptation_seconds")
         if adaptation:
             seconds += f" (adapt: {adaptation:,.0f})"

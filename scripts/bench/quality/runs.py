@@ -5,7 +5,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from quality.data import read_table
@@ -23,10 +22,17 @@ class Machine:
         self.scratch = scratch
         scratch.mkdir(parents=True, exist_ok=True)
 
+    def quiet(self, *command):
+        """Runs a command that does not count."""
+        run = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            sys.exit(f"quality: error: {' '.join(map(str, command))}: exit {run.returncode}: {run.stderr[-500:]}")
+        return run.stdout
+
     def facts(self):
         with open("/proc/cpuinfo", encoding="utf-8") as info:
             model = next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), platform.processor())
-        version = subprocess.run([self.options.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        version = self.quiet(self.options.binary, "--version").strip()
         return {"machine": f"{model}, {len(os.sched_getaffinity(0))} cores", "finetune": version,
                 "load": round(os.getloadavg()[0], 1)}
 
@@ -38,14 +44,17 @@ class Run:
         self.machine, self.data, self.seed, self.directory = machine, data, seed, directory
         directory.mkdir()
         self.train, self.dev = data.prepare(machine.options.shared, directory, machine.options.final)
-        self.seconds = self.memory_mb = 0.0
+        self.processor_seconds = self.memory_mb = 0.0
         self.notes = {}
 
     def of(self, system):
-        """The cell's result."""
-        scores = system.run(self)
-        return {**scores, "seconds": self.seconds, "memory_mb": self.memory_mb, "settings": system.settings(self.data),
-                **self.notes, **self.machine.facts()}
+        """The cell's result, and by name those of other systems that the same run gives."""
+        scores, others = system.run(self), system.others(self)
+        return self.cell(scores, system), {name: self.cell(more, system) for name, more in others.items()}
+
+    def cell(self, scores, system):
+        return {**scores, "processor_seconds": round(self.processor_seconds, 1), "memory_mb": round(self.memory_mb),
+                "settings": system.settings(self.data), **self.notes, **self.machine.facts()}
 
     def scores(self, predicted):
         """Of labels, or of a file of answers."""
@@ -69,19 +78,18 @@ class Run:
         """The model after `finetune adapt` on the unlabelled texts: made once, its time told apart."""
         kept = self.machine.scratch / f"adapted-{Path(self.data.unlabelled).parent.name}"
         if not (kept / "metrics.json").exists():
-            seconds = self.seconds
+            before = self.processor_seconds, self.memory_mb
             self.call(self.machine.options.binary, "adapt", "--model", self.machine.options.model, "--text",
                       self.machine.options.shared / "data" / self.data.unlabelled, "--text-column", self.data.texts[0],
                       *ADAPTATION, "--no-progress", "--resume", "--output", kept)
-            (kept / "seconds").write_text(str(self.seconds - seconds), encoding="utf-8")
-            self.seconds = seconds
-        self.notes["adaptation_seconds"] = float((kept / "seconds").read_text(encoding="utf-8"))
+            (kept / "processor_seconds").write_text(str(self.processor_seconds - before[0]), encoding="utf-8")
+            self.processor_seconds, self.memory_mb = before
+        self.notes["adaptation_seconds"] = round(float((kept / "processor_seconds").read_text(encoding="utf-8")))
         return kept / "model"
 
     def call(self, *command):
-        """Runs a command whose time and memory count; returns what it printed."""
+        """Runs a command whose processor time and memory count; returns what it printed."""
         command = [str(part) for part in command]
-        began = time.perf_counter()
         with open(self.directory / "out", "w+", encoding="utf-8") as out, \
                 open(self.directory / "log", "w+", encoding="utf-8", errors="replace") as log:
             process = subprocess.Popen(command, stdout=out, stderr=log)
@@ -92,7 +100,7 @@ class Run:
                 sys.exit(f"quality: error: {' '.join(command)}: exit {process.returncode}: {log.read()[-500:]}")
             out.seek(0)
             printed = out.read()
-        self.seconds += time.perf_counter() - began
+        self.processor_seconds += usage.ru_utime + usage.ru_stime
         self.memory_mb = max(self.memory_mb, usage.ru_maxrss / 1024)
         return printed
 
@@ -106,8 +114,16 @@ class Run:
         """finetune train, evaluated at its end; returns the labels, or the file of answers."""
         output = self.directory / "run"
         self.call(self.machine.options.binary, "train", "--model", model or self.machine.options.model, "--train", self.train,
-                  "--eval", self.dev, "--output", output, "--seed", self.seed, "--no-progress", *self.columns(), *arguments)
+                  "--eval", self.dev, "--output", output, "--seed", self.seed, "--no-progress", *self.columns(),
+                  *([] if self.data.is_questions else ["--ignore-unknown-labels"]), *arguments)
         return output / "predictions.json" if self.data.is_questions else labels_of(output / "predictions.csv")
+
+    def without_ngrams(self):
+        """The labels of the model that finetune() trained, without the n-grams it is mixed with."""
+        output = self.directory / "alone.csv"
+        self.machine.quiet(self.machine.options.binary, "predict", "--model", self.directory / "run" / "model", "--input", self.dev,
+                           "--no-ngram-mix", "--output", output, "--no-progress", *self.columns()[:2], *self.columns()[4:])
+        return labels_of(output)
 
     def peer(self, *arguments):
         """Hugging Face Trainer on the same rows."""
@@ -120,9 +136,8 @@ class Run:
         return predictions if self.data.is_questions else predictions.read_text(encoding="utf-8").splitlines()
 
     def question_scores(self, answers):
-        printed = subprocess.run([self.machine.options.binary, "score", "--data", self.dev, "--predictions", answers, "--json"],
-                                 capture_output=True, text=True, check=True).stdout
-        scores = json.loads(printed)
+        scores = json.loads(self.machine.quiet(self.machine.options.binary, "score", "--data", self.dev, "--predictions", answers,
+                                               "--json"))
         return {"exact": scores["exact"], "f1": scores["f1"]}
 
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -94,7 +95,8 @@ void put_away(int from, const fs::path& path, const fs::path& heir, const Direct
     for (const std::string& name : names) {
       if (is_own_file_in(from, name, kind)) ::unlinkat(from, name.c_str(), 0);
     }
-  } catch (const Error&) {  // it stays, and the next writer tries again
+  } catch (const Error&) {           // it stays, and the next writer tries again
+  } catch (const std::bad_alloc&) {  // likewise: a destructor must not throw
   }
   ::rmdir(path.c_str());
 }

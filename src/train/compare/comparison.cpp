@@ -17,7 +17,7 @@ namespace {
 // and models are files: their content counts.
 bool matters(const std::string& name, const std::vector<std::string>& result) {
   if (name == "seed") return false;
-  return name == "no-deterministic" || name == "comm-precision" ||
+  return name == "no-deterministic" || name == "comm-precision" || name == "ngram-mix" ||
          std::find(result.begin(), result.end(), name) != result.end();
 }
 
@@ -38,7 +38,7 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs,
     const auto content = [&](const RunRecord& run) {
       if (name == "model") return run.model_sha256;
       if (name == "train") return run.data_sha256;
-      return counts ? run.option(name) : std::string();
+      return counts ? run.effective(name) : std::string();
     };
     if (differs(runs, among, content)) names.push_back(name);
   }
@@ -48,7 +48,7 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs,
 // What a group is told by: the option as given, or of files that differ under one name their sum.
 std::string shown_value(const std::vector<RunRecord>& runs, const RunRecord& run,
                         const std::string& name) {
-  const std::string& value = run.option(name);
+  const std::string value = run.effective(name);
   if (name != "model" && name != "train") return value;
   const std::string& sum = name == "model" ? run.model_sha256 : run.data_sha256;
   const bool ambiguous = std::any_of(runs.begin(), runs.end(), [&](const RunRecord& other) {
@@ -89,8 +89,9 @@ std::vector<std::string> chosen_metrics(const std::vector<RunRecord>& runs,
   chosen.push_back(has(best) ? best : "train_loss");
   if (!has(chosen.front())) throw usage_error("--metric is needed: the runs have no train_loss");
   for (const std::string& name : common) {
-    const bool is_speed = name == "eval_runtime" || name == "eval_samples_per_second";
-    if (name.starts_with("eval_") && !is_speed && name != best) chosen.push_back(name);
+    const bool is_quality = name != "eval_runtime" && name != "eval_samples_per_second" &&
+                            name != "eval_temperature" && !name.starts_with("eval_mix_");
+    if (name.starts_with("eval_") && is_quality && name != best) chosen.push_back(name);
   }
   return chosen;
 }

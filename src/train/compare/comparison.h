@@ -55,8 +55,8 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs);
 
 // `by`: options to group by; empty: all that differ, but for the seed and what changes no result.
 // Data and models count by their content. `metrics`: empty: the runs' best-metric (else train_loss)
-// and all others of their evaluation. Error(usage) for an option or metric that is none, or that
-// not all runs have.
+// and all others that measure their evaluation. Error(usage) for an option or metric that is none,
+// or that not all runs have.
 RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector<std::string>& by,
                            const std::vector<std::string>& metrics);
 

@@ -14,11 +14,11 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-constexpr int kDigits = 4;
+constexpr int kDecimals = 4;
 constexpr size_t kLongestCell = 60;
 
 std::string shown_number(double value) {
-  return format_fixed(value, kDigits);
+  return format_fixed(value, kDecimals);
 }
 
 std::string shown_estimate(const Estimate& estimate) {

@@ -55,16 +55,38 @@ std::map<std::string, std::string> default_words() {
   return options;
 }
 
+bool is_mixed(const RunRecord& run) {
+  const auto is_set = [&](const char* name) { return run.option(name) == "true"; };
+  TrainOptions options;
+  options.ngram_mix = run.option("ngram-mix");
+  options.recipe = run.option("recipe");
+  options.multi_label = run.option("multi-label");
+  options.regression = is_set("regression");
+  options.no_calibration = is_set("no-calibration");
+  options.no_ngram_baseline = is_set("no-ngram-baseline");
+  const bool is_evaluated =
+      !run.eval_files.empty() || parse_double(run.option("eval-fraction")).value_or(0) != 0;
+  return is_evaluated && run.option("task") == "classification" && mixes_with_ngrams(options);
+}
+
 RunRecord read_run(const fs::path& directory) {
   RunRecord run;
   run.directory = directory;
   run.options = default_words();
   const std::vector<std::string> names = all_option_names();
-  for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
+  std::vector<ConfigEntry> entries = read_config(directory / "config.toml", ExitCode::model);
+  add_values_of_before(entries);
+  for (const ConfigEntry& entry : entries) {
     run.options[entry.name] = value_of(entry, names);
     if (entry.name == "train") run.train_files = {entry.values.begin(), entry.values.end()};
     if (entry.name == "eval") run.eval_files = {entry.values.begin(), entry.values.end()};
     if (entry.name == "text-column") run.text_columns = entry.values;
+  }
+  run.is_mixed = is_mixed(run);
+  for (const char* name : {"metrics.jsonl", "per_class.csv", "predictions.csv", "predictions.json",
+                           "nbest_predictions.json"}) {
+    const fs::path file = directory / name;
+    if (path_exists(file, ExitCode::model)) require_file(file, ExitCode::model);
   }
   if (path_exists(directory / "run.json", ExitCode::model)) {
     run.facts = read_facts(directory / "run.json");

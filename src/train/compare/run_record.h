@@ -12,7 +12,7 @@ namespace finetune {
 struct RunRecord {
   std::filesystem::path directory;
   // By name, as config.toml has them; several values are joined by commas. What an older version
-  // did not write has its default, or is empty.
+  // did not write has the value of what it did, or is empty.
   std::map<std::string, std::string> options;
   std::vector<std::filesystem::path> train_files, eval_files;
   std::vector<std::string> text_columns;
@@ -20,7 +20,13 @@ struct RunRecord {
   std::string data_sha256, model_sha256;                   // empty: not known
   std::map<std::string, double> metrics;
 
+  bool is_mixed = false;  // its answers may be a mix with n-grams, whatever word decided that
+
   const std::string& option(const std::string& name) const { return options.at(name); }
+  // As it took part in the result: of ngram-mix yes or no.
+  std::string effective(const std::string& name) const {
+    return name == "ngram-mix" ? (is_mixed ? "yes" : "no") : option(name);
+  }
 };
 
 // The run's options that have another value than the default, in the order of --help.

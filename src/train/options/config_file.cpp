@@ -120,6 +120,30 @@ std::string write_config(const std::vector<ConfigItem>& items, std::string_view 
   return text;
 }
 
+void add_values_of_before(std::vector<ConfigEntry>& entries) {
+  const auto value = [&](std::string_view name) {
+    for (const ConfigEntry& entry : entries) {
+      if (entry.name == name && !entry.values.empty()) return entry.values[0];
+    }
+    return std::string();
+  };
+  const auto add = [&](const char* name, const char* before) {
+    if (value(name).empty()) entries.push_back({.name = name, .values = {before}});
+  };
+  const bool is_split = parse_double(value("eval-fraction")).value_or(0) != 0;
+  add("tensor-shards", "1");
+  add("recipe", "hf");
+  add("mask-probability", "0.15");
+  add("no-whole-words", "false");
+  add("distinct", "false");
+  add("ngram-mix", "no");
+  add("eval-split", is_split ? "random" : "stratified");
+  add("long-text", "cut");
+  add("window-stride", "32");
+  add("max-windows", "16");
+  add("no-standardize", value("regression") == "true" ? "true" : "false");
+}
+
 std::vector<std::string> config_differences(const std::vector<ConfigEntry>& there,
                                             const std::vector<ConfigEntry>& now,
                                             const std::vector<std::string>& names) {

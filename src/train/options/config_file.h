@@ -42,6 +42,9 @@ struct ConfigItem {
 // back to the same value. Strings must be UTF-8.
 std::string write_config(const std::vector<ConfigItem>& items, std::string_view comment);
 
+// Adds what runs did of before there were these options, where a run's entries lack them.
+void add_values_of_before(std::vector<ConfigEntry>& entries);
+
 // The options of `names` that differ between two configurations, for messages: "lr (5e-05 there,
 // 0.0001 now)". An option that one side lacks differs from any value. Numbers are compared as
 // numbers.

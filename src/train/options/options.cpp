@@ -89,13 +89,6 @@ void require_mix(const TrainOptions& o) {
   if (against) throw usage_error("--ngram-mix yes and ", against, " exclude each other");
 }
 
-// With auto there is none where it cannot be.
-bool mixes_with_ngrams(const TrainOptions& o) {
-  const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && o.recipe == "auto");
-  return is_wanted && o.multi_label.empty() && !o.regression && !o.no_calibration &&
-         !o.no_ngram_baseline;
-}
-
 void validate_evaluation(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
@@ -103,6 +96,10 @@ void validate_evaluation(const TrainOptions& o) {
   if (!o.eval_group.empty() && o.eval_fraction == 0) {
     throw usage_error("--eval-group ", in_quotes(o.eval_group),
                       " needs --eval-fraction, the share of rows to hold out");
+  }
+  if (!o.eval_group.empty() && o.eval_group == o.label_column) {
+    throw usage_error("--eval-group ", in_quotes(o.eval_group),
+                      " is the label column: training would never see the labels held out");
   }
   if (o.tune_thresholds && o.multi_label.empty()) {
     throw usage_error("--tune-thresholds is for several labels a row: give --multi-label");
@@ -128,6 +125,12 @@ void require_number_inside(const OptionInfo& info, Number value) {
 }
 
 }  // namespace
+
+bool mixes_with_ngrams(const TrainOptions& o) {
+  const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && o.recipe == "auto");
+  return is_wanted && o.multi_label.empty() && !o.regression && !o.no_calibration &&
+         !o.no_ngram_baseline;
+}
 
 void require_inside(const OptionInfo& info, double value) {
   require_number_inside(info, value);

@@ -301,6 +301,10 @@ void require_inside(const OptionInfo& info, int64_t value);
 // Error(usage) for values that are out of range or do not go together.
 void validate(const TrainOptions& options);
 
+// Whether a run of labels with these options is mixed with n-grams, if that makes it better. With
+// auto there is no mix where it cannot be.
+bool mixes_with_ngrams(const TrainOptions& options);
+
 // Error(usage) naming each option that is for another task than `kind` and has another value than
 // its default.
 void require_options_of(TaskKind kind, const TrainOptions& options);

@@ -74,7 +74,7 @@ std::string overview_html(const std::vector<RunRecord>& runs) {
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunRecord& run = runs[r];
     table.text(names[r], kMostValueBytes).text(run.option("task"));
-    for (const std::string& option : options) table.text(run.option(option), kMostValueBytes);
+    for (const std::string& option : options) table.text(run.effective(option), kMostValueBytes);
     table.text(run.option("seed"));
     for (const std::string& metric : metrics) {
       const auto value = run.metrics.find(metric);

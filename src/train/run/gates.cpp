@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -58,7 +60,9 @@ std::string shown(double value) {
     text.erase(text.find_last_not_of('0') + 1);
     return text;
   }
-  return format_number(value);
+  char digits[32];
+  const auto end = std::to_chars(digits, std::end(digits), value, std::chars_format::general, 6);
+  return {digits, end.ptr};
 }
 
 struct Baseline {
@@ -72,6 +76,11 @@ std::vector<Baseline> read_baselines(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const bool is_directory = directory_exists(path, ExitCode::usage);
     Baseline one{is_directory ? fs::path(path) / "metrics.json" : fs::path(path), {}};
+    if (is_directory && !path_exists(one.file, ExitCode::usage)) {
+      throw usage_error("--baseline ", path,
+                        ": has no metrics.json; give the directory of a run that has ended, of a "
+                        "sweep those of its runs");
+    }
     for (const Baseline& other : baselines) {
       std::error_code error;
       if (other.file == one.file || fs::equivalent(other.file, one.file, error)) {

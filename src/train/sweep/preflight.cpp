@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "comm/agreement.h"
 #include "core/files/files.h"
@@ -47,6 +48,18 @@ struct OpenInputs {
   DataFiles data;
 };
 
+// Of data that other runs read: what can be told without reading them.
+void check_openable(const TrainOptions& options, SharedInputs& inputs) {
+  require_no_pipe(options.model);
+  const OpenInputs there(options, inputs);
+  lowest_trained_layer(options, there.model.config);
+  const int64_t positions = there.model.config.max_length();
+  if (options.max_length.value_or(0) > positions) {
+    throw usage_error("--max-length ", *options.max_length, " is beyond the model's ", positions,
+                      " positions");
+  }
+}
+
 void read_and_check(const Grid& grid, const std::vector<size_t>& runs, int processes,
                     SharedInputs& inputs) {
   const TrainOptions& first = grid.runs[runs.front()].options;
@@ -54,10 +67,13 @@ void read_and_check(const Grid& grid, const std::vector<size_t>& runs, int proce
   const OpenInputs open(first, inputs);
   const auto task = open.read(first, inputs);
   const std::string key = SharedInputs::key(first);
+  std::set<std::string> keys{key};
   for (size_t place : runs) {
     const SweepRun& run = grid.runs[place];
-    if (SharedInputs::key(run.options) != key) continue;
+    const std::string own = SharedInputs::key(run.options);
     try {
+      if (keys.insert(own).second) check_openable(run.options, inputs);
+      if (own != key) continue;
       require_options_of(task->kind(), run.options);
       lowest_trained_layer(run.options, open.model.config);
       checked_best_metric(run.options, *task);

@@ -16,7 +16,7 @@
 namespace finetune {
 namespace {
 
-constexpr int64_t kBlock = int64_t{1} << 16;  // elements converted at once
+constexpr int64_t kSlab = int64_t{1} << 16;  // elements converted at once
 
 std::string_view stored_name(DType dtype) {
   switch (dtype) {
@@ -76,7 +76,7 @@ void stream(const std::vector<WeightShape>& tensors, const WeightRows& rows, DTy
   const std::vector<size_t> order = order_of(tensors);
   const std::string header = header_of(tensors, order, dtype);
   sink(header.data(), header.size());
-  std::vector<uint16_t> block(dtype == DType::f32 ? 0 : size_t(kBlock));
+  std::vector<uint16_t> block(dtype == DType::f32 ? 0 : size_t(kSlab));
   for (size_t i : order) {
     const std::vector<int64_t>& shape = tensors[i].shape;
     const int64_t total = int64_t(count_of(tensors[i]));
@@ -84,8 +84,8 @@ void stream(const std::vector<WeightShape>& tensors, const WeightRows& rows, DTy
     each_slab(shape, [&](int64_t first, int64_t count) {
       const float* values = rows(i, first, count);
       const int64_t elements = total / shape[0] * count;
-      for (int64_t begin = 0; begin < elements; begin += kBlock) {
-        const size_t length = size_t(std::min(kBlock, elements - begin));
+      for (int64_t begin = 0; begin < elements; begin += kSlab) {
+        const size_t length = size_t(std::min(kSlab, elements - begin));
         if (dtype == DType::f32) {
           sink(values + begin, length * 4);
           continue;

@@ -8,10 +8,10 @@
 namespace finetune {
 namespace {
 
-constexpr double kTelling = 0.95;     // share of rows that a column's other rows are right for
-constexpr double kLeastGain = 0.5;    // of what the majority leaves wrong
-constexpr double kLabelInText = 0.5;  // share of rows
-constexpr size_t kShortestLabel = 3;  // bytes, to be looked for in a text
+constexpr double kTelling = 0.95;         // share of rows that a column's other rows are right for
+constexpr double kLeastCorrection = 0.5;  // of what the majority leaves wrong
+constexpr double kLabelInText = 0.5;      // share of rows
+constexpr size_t kShortestLabel = 3;      // bytes, to be looked for in a text
 
 using Counts = std::unordered_map<std::string_view, int64_t>;
 
@@ -66,7 +66,7 @@ void find_telling_columns(const CheckedData& data, Findings& out) {
     if (column == side.label || is_only_text) continue;
     const int64_t told = rows_told(side, column);
     const double gain = (double(told) - majority) / std::max(1.0, rows - majority);
-    if (double(told) < kTelling * rows || gain < kLeastGain) continue;
+    if (double(told) < kTelling * rows || gain < kLeastCorrection) continue;
     out.push_back({is_text ? FindingLevel::warning : FindingLevel::note, "telling-column",
                    concat("column ", in_quotes(columns[column]), " tells the label of ",
                           percent(told, int64_t(side.size())), " of the rows",

@@ -8,7 +8,7 @@
 namespace finetune {
 namespace {
 
-std::string percent(double share) {
+std::string as_percent(double share) {
   return format_fixed(100 * share, 1) + " %";
 }
 
@@ -91,9 +91,10 @@ std::string AnswerScores::describe() const {
                   " on these rows\n");
   }
   const Covered& covered = point->covered;
-  return concat("--min-probability ", point->threshold, ": ", percent(covered.accuracy()), " of ",
-                covered.rows, " rows right, ", percent(double(covered.rows) / double(rows_)),
-                " of all; with 95 % confidence at least ", percent(lower_bound(covered)),
+  return concat("--min-probability ", point->threshold, ": ", as_percent(covered.accuracy()),
+                " of ", covered.rows, " rows right, ",
+                as_percent(double(covered.rows) / double(rows_)),
+                " of all; with 95 % confidence at least ", as_percent(lower_bound(covered)),
                 " right on new rows of this kind\n");
 }
 

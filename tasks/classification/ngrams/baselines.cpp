@@ -12,7 +12,7 @@
 namespace finetune {
 namespace {
 
-constexpr std::string_view kEvalPrefix = "eval_";
+constexpr std::string_view kOfEvaluation = "eval_";
 
 std::span<const int32_t> labels_of(const ClassificationSide& side, ProblemType problem, size_t i) {
   if (problem == ProblemType::single_label) return {&side.labels[i], 1};
@@ -67,7 +67,7 @@ void add_metrics(const ClassificationData& data, const TextRows& eval, const cha
     }
   }
   for (const auto& [name, value] : tally.metrics()) {
-    if (name != "eval_loss") metrics[prefix + name.substr(kEvalPrefix.size())] = value;
+    if (name != "eval_loss") metrics[prefix + name.substr(kOfEvaluation.size())] = value;
   }
 }
 

@@ -73,8 +73,12 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
                    const std::filesystem::path& file, std::string_view option) {
   auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return size_t(found - columns.begin());
+  const bool is_joined =
+      columns.size() == 1 && columns[0].find_first_of(",;|\t^~") != std::string::npos;
   throw data_error(file.string(), ": no column ", in_quotes(name), " (", listed(columns),
-                   "; choose one with ", option, ")");
+                   is_joined ? "; if that is several, --delimiter names what is between them"
+                             : concat("; choose one with ", option),
+                   ")");
 }
 
 TextColumns find_text_columns(const std::vector<std::string>& columns,

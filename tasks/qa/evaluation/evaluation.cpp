@@ -71,7 +71,7 @@ void write_answer(const std::string& id, const QuestionAnswer& answer,
   if (writers.null_odds) writers.null_odds->add(id, answer.null_odds);
 }
 
-void AnswerScores::add(const SquadQuestion& question, const QuestionAnswer& answer) {
+void QuestionScores::add(const SquadQuestion& question, const QuestionAnswer& answer) {
   if (squad_version_ == 2) {
     no_answer_.push_back({uint32_t(questions_.size()), double(answer.null_odds)});
   }
@@ -79,7 +79,7 @@ void AnswerScores::add(const SquadQuestion& question, const QuestionAnswer& answ
                         !question.answers.empty(), answer.text.empty()});
 }
 
-Metrics AnswerScores::metrics() const {
+Metrics QuestionScores::metrics() const {
   // The answers have been chosen by --null-threshold already.
   return squad_scores(questions_, no_answer_, std::numeric_limits<double>::infinity(),
                       squad_version_);
@@ -119,7 +119,7 @@ QuestionAnswer QaEvaluation::answer(int64_t question) const {
 
 Metrics QaEvaluation::metrics() {
   check_complete();
-  AnswerScores scores(options_.squad_version);
+  QuestionScores scores(options_.squad_version);
   for (int64_t q = 0; q < windows_.end; ++q) scores.add(data_.questions[size_t(q)], answer(q));
   Metrics out = scores.metrics();
   double loss = 0;

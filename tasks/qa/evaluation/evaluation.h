@@ -56,9 +56,9 @@ void write_answer(const std::string& id, const QuestionAnswer& answer,
                   const AnswerWriters& writers);
 
 // Scores of chosen answers, question by question in the order of the data.
-class AnswerScores {
+class QuestionScores {
  public:
-  explicit AnswerScores(int squad_version) : squad_version_(squad_version) {}
+  explicit QuestionScores(int squad_version) : squad_version_(squad_version) {}
   void reserve(size_t questions) { questions_.reserve(questions); }
   void add(const SquadQuestion& question, const QuestionAnswer& answer);
   Metrics metrics() const;

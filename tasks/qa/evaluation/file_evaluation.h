@@ -59,7 +59,7 @@ class QaFileEvaluation final : public FileEvaluation {
   int64_t added_ = 0;                // windows of all pieces
   std::vector<WindowAnswers> open_;  // of the question under way
   double loss_ = 0;
-  AnswerScores scores_;
+  QuestionScores scores_;
   AnswerWriters writers_;
   std::optional<AnswerFiles> files_;
 };

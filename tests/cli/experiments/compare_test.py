@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import math
+import os
 import shutil
 import statistics
 import sys
@@ -39,6 +40,16 @@ def accuracy_rows(run):
         return [float(row["category"] == row["label"]) for row in csv.DictReader(file)]
 
 
+def twin(run, copy, *changes):
+    shutil.copytree(run, copy)
+    config = (copy / "config.toml").read_text()
+    for old, new in changes:
+        assert old in config, (old, config)
+        config = config.replace(old, new)
+    (copy / "config.toml").write_text(config)
+    return copy
+
+
 def test_means_and_noise(directory):
     need(DATA)
     runs = rows_runs(directory / "runs")
@@ -73,6 +84,18 @@ def test_means_and_noise(directory):
     expected = statistics.pvariance([y - x for x, y in zip(a, b)]) / len(a)
     low, high = difference["interval"]
     assert abs(((high - low) / 2 / 1.96) ** 2 / expected - 1) < 0.15, (difference, expected)
+    # A mix with n-grams is no seed, whichever word decides it; nor is how rows were held out before there were strata.
+    mixed = twin(pair[0], directory / "mixed", ('ngram-mix = "auto"', 'ngram-mix = "yes"'))
+    unmixed = twin(pair[0], directory / "unmixed", ('ngram-mix = "auto"', 'ngram-mix = "no"'))
+    assert [group["options"] for group in compared(pair[0], mixed, unmixed)["groups"]] == [
+        {"ngram-mix": "no"}, {"ngram-mix": "yes"}]
+    by_recipe = [twin(run, directory / f"recipe-{run.name}", ('recipe = "hf"', 'recipe = "auto"')) for run in (pair[0], mixed)]
+    assert compared(*by_recipe)["options"] == []
+    held_out = ("eval-fraction = 0.0", "eval-fraction = 0.5")
+    old = twin(pair[0], directory / "old", held_out, ('eval-split = "stratified"\n', ""), ('ngram-mix = "auto"\n', ""))
+    assert compared(twin(pair[0], directory / "new", held_out), old)["options"] == ["eval-split"]
+    # What was fitted measures nothing.
+    assert "eval_temperature" in metrics_of(pair[0]) and "eval_temperature" not in compared(pair[0])["groups"][0]["metrics"]
     # Whoever averages over rates has noise that is more than the seeds'.
     line = compared(runs, "--by", "seed", "--metric", "eval_accuracy")
     noise = {group["difference"]["noise_of"] for group in line["groups"] if "difference" in group}
@@ -101,6 +124,11 @@ def test_what_is_no_run(directory):
     result = succeed("compare", out, unfinished)
     assert "left out" in result.err and str(unfinished) in result.err, result
     fail(4, "compare", unfinished, words=["no finished run"])
+    os.mkfifo(out / "predictions.csv")
+    fail(4, "compare", out, words=["predictions.csv", "is a pipe"])
+    (out / "predictions.csv").unlink()
+    shutil.rmtree(out / "model")
+    fail(4, "evaluate", "--model", out, "--data", TRAIN, words=["has ended", "its model/ is gone"])
     (out / "metrics.json").write_text("[]")
     fail(4, "compare", out, words=["metrics.json"])
 

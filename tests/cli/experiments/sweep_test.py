@@ -364,9 +364,14 @@ def test_what_is_refused_before_anything_runs(directory):
     refused(3, GRID, ["absent.csv"], FIXED.replace(str(TRAIN), "absent.csv"))
     refused(3, GRID, ["'kategory'"], FIXED.replace("'category'", "'kategory'"))
     refused(4, GRID, ["absent-model"], FIXED.replace(str(MODEL), "absent-model"))
+    # Also where the runs before it read other data.
+    refused(3, f"[sweep]\neval = ['{EVAL}', 'absent.csv']\n", ["run eval=absent.csv: ", "No such file"],
+            FIXED.replace(f"eval = '{EVAL}'\n", ""))
+    refused(2, "[sweep]\nmax-length = [16, 4096]\n", ["run max-length=4096: ", "512 positions"])
+    refused(2, GRID, ["grid.toml:6: junit: "], FIXED + "junit = 'gates.xml'\n")
     fail(2, "sweep", grid(directory), words=["--output"])
     fail(2, "sweep", directory / "absent.toml", "--output", out, words=["absent.toml"])
-    fail(2, "sweep", "--output", out, words=["grid is required"])
+    fail(2, "sweep", "--output", out, words=["GRID is required: "])
     # A directory of something else is left alone.
     (directory / "mine").mkdir()
     write(directory / "mine/notes.txt", "mine")

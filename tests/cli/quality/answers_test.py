@@ -83,6 +83,7 @@ def test_groups_stay_together(directory):
     succeed("train", "--config", directory / "a" / "config.toml", "--output", directory / "b", "--quiet")
     assert saved(directory / "b") == held
     train(directory / "x", file, "--eval-group", "merchant", fails=2, words=["--eval-group", "--eval-fraction"])
+    train(directory / "x", file, "--eval-fraction", 0.2, "--eval-group", "label", fails=2, words=["is the label column"])
     train(directory / "x", file, "--eval-fraction", 0.2, "--eval-group", "shop", fails=3, words=["no column 'shop'"])
     one = table(directory / "one.csv", [(*row[:2], "m", row[3]) for row in data])
     train(directory / "x", one, "--eval-fraction", 0.2, "--eval-group", "merchant", fails=3,

@@ -132,6 +132,7 @@ def test_what_follows_a_mixed_model(directory):
     # Another export into the run's model leaves no n-grams of before; a finished run says the same again.
     again = succeed(*arguments(directory), "--ngram-mix", "yes", "--output", out, "--resume")
     assert ", without n-grams " in again.out
+    fail(2, *arguments(directory), "--ngram-mix", "no", "--output", out, "--resume", words=["ended with a mix"])
     succeed(*arguments(directory), "--output", out, "--overwrite")
     assert not (out / "model" / "ngrams.bin").exists()
     assert "baseline_unmixed_accuracy" not in metrics_of(out) and "baseline_ngram_accuracy" in metrics_of(out)

@@ -66,10 +66,18 @@ TEST_CASE_FIXTURE(RowsFixture, "CSV is between what makes the most columns of it
   CHECK(cells(read("a.csv", "text|label\na|1\n")) == Cells{{"a", "1"}});
   CHECK(cells(read("a.csv", "date,text\n1;2,a;b;c\n")) == Cells{{"1;2", "a;b;c"}});
   CHECK(cells(read("a.csv", "text\na;b\nc;d\n")) == Cells{{"a;b"}, {"c;d"}});
+  // Excel's own first line; another with that beginning is a row.
+  CHECK(cells(read("a.csv", "sep=;\r\ntext;label\r\na,b,c;1\r\n")) == Cells{{"a,b,c", "1"}});
+  CHECK(lines(read("a.csv", "sep=^\ntext^label\na^1\n")) == Lines{3});
+  CHECK(cells(read("a.csv", "sep=\na\n")) == Cells{{"a"}});
+  CHECK(cells(read("a.csv", "sep=;x,label\na,1\n")) == Cells{{"a", "1"}});
   const Table trimmed = read("a.csv", " text ; label\t\n a ;1\n");
   CHECK(trimmed.columns() == std::vector<std::string>{"text", "label"});
   CHECK(cells(trimmed) == Cells{{" a ", "1"}});
   CHECK(fault("a.csv", "text;label\na;1;2\n").find("between semicolons") != std::string::npos);
+  CHECK(fault("a.csv", "text^label\na, b^1\n") ==
+        "a.csv:2: 1 value is expected (text^label), found: 2; --delimiter names what is between "
+        "values, if no commas; a value with a comma needs quotes; --skip-bad-rows drops such rows");
   const auto path = scratch.write("b.tsv", "a,b~c\n1,2~3\n");
   CHECK(cells(read_table({path}, {.delimiter = '~'})) == Cells{{"1,2", "3"}});
 }

@@ -11,9 +11,6 @@
 namespace finetune::test {
 namespace {
 
-// Sums of floats in another order: a few units in the last place of the largest value.
-constexpr double kSameSum = 2e-6;
-
 void add_to(std::vector<float>& sum, const std::vector<float>& x) {
   sum.resize(x.size(), 0.0f);
   for (size_t i = 0; i < x.size(); ++i) sum[i] += x[i];

@@ -9,10 +9,6 @@
 namespace finetune::test {
 namespace {
 
-BertConfig config_of(int64_t layers) {
-  return small_config(layers);
-}
-
 Head head_of(const BertConfig& config) {
   return {HeadKind::masked, config.vocab_size};
 }
@@ -67,7 +63,7 @@ LossPass loss_pass(Backend& backend, const BertConfig& config, const ParameterTa
 
 TEST_CASE("gradients of the masked head equal finite differences, the tied word embedding's too") {
   auto backend = make_reference_backend();
-  const BertConfig config = config_of(2);
+  const BertConfig config = small_config(2);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
   const std::vector<PackedBatch> batches = {scored_batch(config, {7, 1, 24}, 2)};
@@ -89,7 +85,7 @@ TEST_CASE("gradients of the masked head equal finite differences, the tied word 
 
 TEST_CASE(
     "the masked head's losses and gradients are the reference's, over several micro-batches") {
-  const BertConfig config = config_of(2);
+  const BertConfig config = small_config(2);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
   // One of them has nothing to tell, as the first and in between.
@@ -111,7 +107,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a micro-batch without scored tokens has no gradient") {
-  const BertConfig config = config_of(1);
+  const BertConfig config = small_config(1);
   const ParameterTable table(config, head_of(config));
   const std::vector<float> weights = random_weights(table, 0.3);
   for (const NamedBackend& named : model_backends()) {
@@ -123,7 +119,7 @@ TEST_CASE("a micro-batch without scored tokens has no gradient") {
 }
 
 TEST_CASE("the masked head's parameters are Hugging Face's, the decoder is none of them") {
-  const BertConfig config = config_of(1);
+  const BertConfig config = small_config(1);
   const ParameterTable table(config, head_of(config));
   for (const char* name :
        {"cls.predictions.bias", "cls.predictions.transform.dense.weight",

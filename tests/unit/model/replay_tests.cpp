@@ -53,15 +53,15 @@ struct Step {
   bool in_memory;  // seed and step, instead of arguments
   bool replays;
 };
-struct Outcome {
+struct StepOutcome {
   std::vector<float> losses, gradients;
   bool called = false;
-  bool operator==(const Outcome& other) const {
+  bool operator==(const StepOutcome& other) const {
     return losses == other.losses && gradients == other.gradients;
   }
 };
 
-Outcome take(Place& place, const Step& step) {
+StepOutcome take(Place& place, const Step& step) {
   Backend& backend = place.backend;
   const int64_t sequences = step.batch.sequences();
   DropoutPlan dropout{step.seed, step.step, 0.1, 0.2, 0.3};
@@ -82,7 +82,7 @@ Outcome take(Place& place, const Step& step) {
   backend.upload(targets, labels.data(), labels.size() * sizeof(int32_t));
   backend.fill_zero(vector(place.gradients.data(), place.table.size()));
   Tensor losses = vector(place.losses.data(), sequences);
-  Outcome out;
+  StepOutcome out;
   const auto work = [&] {
     out.called = true;
     Tensor logits = place.bert.forward(place.batch, place.weights.data(), &dropout, true);
@@ -110,7 +110,7 @@ TEST_CASE("seed and step of dropout in the backend's memory give the same bits")
       INFO(named.name, ", ", head.outputs, " outputs");
       Place place(*named.backend, head);
       const PackedBatch batch = pack(random_sequences(place.config, {7, 2, 24, 13}));
-      const Outcome expected = take(place, {0.3, batch, 5, 3, 0.5f, false, false});
+      const StepOutcome expected = take(place, {0.3, batch, 5, 3, 0.5f, false, false});
       CHECK(take(place, {0.3, batch, 5, 3, 0.5f, true, false}) == expected);
       CHECK(!(take(place, {0.3, batch, 5, 4, 0.5f, true, false}) == expected));
       CHECK(!(take(place, {0.3, batch, 6, 3, 0.5f, true, false}) == expected));
@@ -128,8 +128,8 @@ TEST_CASE("sequences that fill up a micro-batch have no effect") {
         const PackedBatch batch = pack(random_sequences(place.config, lengths));
         const PackedBatch more = filled(batch);
         REQUIRE(more.fillers > 0);
-        const Outcome expected = take(place, {0.3, batch, 5, 3, 0.5f, true, false});
-        Outcome outcome = take(place, {0.3, more, 5, 3, 0.5f, true, false});
+        const StepOutcome expected = take(place, {0.3, batch, 5, 3, 0.5f, true, false});
+        StepOutcome outcome = take(place, {0.3, more, 5, 3, 0.5f, true, false});
         const auto own = outcome.losses.begin() + batch.sequences();
         CHECK(std::all_of(own, outcome.losses.end(), [](float loss) { return loss == 0; }));
         outcome.losses.erase(own, outcome.losses.end());
@@ -169,7 +169,7 @@ TEST_CASE("replayed work has the bits of work that is called") {
         steps.push_back({0.2 + 0.02 * four, filled(pack(sequences)), 40 + i / 3, i,
                          1 / float(i + 1), false, false});
       }
-      std::vector<Outcome> expected;
+      std::vector<StepOutcome> expected;
       for (const Step& step : steps) expected.push_back(take(plain, step));
       Place place(*backend, head);
       std::set<std::tuple<int64_t, int64_t, int64_t>> shapes;
@@ -177,7 +177,7 @@ TEST_CASE("replayed work has the bits of work that is called") {
       for (size_t i = 0; i < steps.size(); ++i) {
         Step step = steps[i];
         step.replays = step.in_memory = true;
-        const Outcome outcome = take(place, step);
+        const StepOutcome outcome = take(place, step);
         CHECK(outcome == expected[i]);
         called += outcome.called;
         shapes.insert({step.batch.tokens(), step.batch.sequences(), step.batch.max_length});

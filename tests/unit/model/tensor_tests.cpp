@@ -15,9 +15,8 @@
 namespace finetune::test {
 namespace {
 
-constexpr double kSameSum = 2e-6;  // as bert_tests.cpp has it
-const std::vector<std::vector<int>> kMicroBatches = {{7, 1, 24}, {2}, {13, 9, 5, 1}};
-constexpr int64_t kMaxTokens = 32, kMaxSequences = 4;
+const std::vector<std::vector<int>> kCutMicroBatches = {{7, 1, 24}, {2}, {13, 9, 5, 1}};
+constexpr int64_t kCutTokens = 32, kCutSequences = 4;
 
 BertConfig cut_config(int64_t layers, int64_t head_size = 6) {
   BertConfig config = small_config(layers);
@@ -84,12 +83,12 @@ PassResult train(Backend& backend, const BertConfig& config, const ParameterTabl
                  TensorSum* sum = nullptr) {
   Arena parameters(backend, weights), gradients(backend, table.size());
   Bert bert(backend, config, table, table.part(), sum);
-  bert.reserve(kMaxTokens, kMaxSequences, true, setting.recompute);
-  DeviceBatch device(backend, kMaxTokens, kMaxSequences);
+  bert.reserve(kCutTokens, kCutSequences, true, setting.recompute);
+  DeviceBatch device(backend, kCutTokens, kCutSequences);
   const DropoutPlan* dropout = setting.dropout ? &kDropout : nullptr;
   PassResult result;
-  for (size_t i = 0; i < kMicroBatches.size(); ++i) {
-    const PackedBatch batch = pack(random_sequences(config, kMicroBatches[i]));
+  for (size_t i = 0; i < kCutMicroBatches.size(); ++i) {
+    const PackedBatch batch = pack(random_sequences(config, kCutMicroBatches[i]));
     device.upload(batch);
     Tensor logits = bert.forward(device, parameters.data(), dropout, true);
     for (float value : download(backend, logits)) result.logits.push_back(value);
@@ -232,10 +231,10 @@ TEST_CASE("tensor shards at inference have the logits that training has without 
       const PassResult kept = train(backend, config, table, weights, setting);
       Arena parameters(backend, weights);
       Bert bert(backend, config, table);
-      bert.reserve(kMaxTokens, kMaxSequences, false);
-      DeviceBatch device(backend, kMaxTokens, kMaxSequences);
+      bert.reserve(kCutTokens, kCutSequences, false);
+      DeviceBatch device(backend, kCutTokens, kCutSequences);
       std::vector<float> logits;
-      for (const std::vector<int>& lengths : kMicroBatches) {
+      for (const std::vector<int>& lengths : kCutMicroBatches) {
         device.upload(pack(random_sequences(config, lengths)));
         const Tensor out = bert.forward(device, parameters.data(), nullptr, false);
         for (float value : download(backend, out)) logits.push_back(value);

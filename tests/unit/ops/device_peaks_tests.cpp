@@ -13,12 +13,12 @@ namespace {
 
 // Moves blocks of up to kCached floats at once, larger ones at kBytesPerSecond or, on a machine
 // that is busy, more slowly; multiplies at kFlopsPerSecond, after a launch's time.
-class Device final : public ProfilingBackend {
+class PacedDevice final : public ProfilingBackend {
  public:
   static constexpr int64_t kCached = int64_t{1} << 18;
   static constexpr double kBytesPerSecond = 1e9, kFlopsPerSecond = 1e9, kLaunch = 2e-3;
 
-  Device() : ProfilingBackend(make_cpu_backend()) { set_recording(false); }
+  PacedDevice() : ProfilingBackend(make_cpu_backend()) { set_recording(false); }
   void add(Tensor x, Tensor) override {
     largest = x.size();
     if (x.size() > kCached) sleep(3.0 * double(x.size()) * sizeof(float) / kBytesPerSecond);
@@ -36,19 +36,19 @@ class Device final : public ProfilingBackend {
 };
 
 TEST_CASE("the rate of a device's memory is not that of its cache") {
-  Device device;
+  PacedDevice device;
   const double rate = measure_memory_peak(device);
-  CHECK(device.largest > Device::kCached);
+  CHECK(device.largest > PacedDevice::kCached);
   CHECK(rate > 0);
-  CHECK(rate <= Device::kBytesPerSecond);
+  CHECK(rate <= PacedDevice::kBytesPerSecond);
 }
 
 TEST_CASE("a device's rate of products is that of one that is long enough") {
-  Device device;
+  PacedDevice device;
   const double rate = measure_matmul_peak(device);
-  CHECK(rate <= Device::kFlopsPerSecond);
+  CHECK(rate <= PacedDevice::kFlopsPerSecond);
   // The first product is a fifteenth of its launch, the last one, of 10 ms or more, four fifths.
-  CHECK(rate > 0.5 * Device::kFlopsPerSecond);
+  CHECK(rate > 0.5 * PacedDevice::kFlopsPerSecond);
 }
 
 }  // namespace

@@ -275,6 +275,10 @@ TEST_CASE("bad input: one line that names the place") {
   check("text,label\na,x\n",
         "t.csv: no column 'kind' (there are 'text', 'label'; choose one with --label-column)",
         label_kind);
+  check("text^label\na^x\n",
+        "t.csv: no column 'label' (there is only 'text^label'; if that is several, --delimiter "
+        "names what is between them)",
+        as_is);
   check("text,memo,kind\na,b,x\n",
         "t.csv: no column 'body' (there are 'text', 'memo', 'kind'; choose one with --text-column)",
         [](TaskOptions& o) {

@@ -18,7 +18,7 @@ using namespace finetune;
 
 namespace {
 
-double uniform(uint32_t i) {
+double drawn(uint32_t i) {
   return (double(philox({3, 4}, {i, 0, 0, 0})[0]) + 0.5) / 4294967296.0;
 }
 
@@ -31,14 +31,14 @@ HeldOutLogits drawn_rows(uint32_t rows, const MixWeights& weights) {
   for (uint32_t i = 0; i < rows; ++i) {
     std::vector<float> logits, margins;
     for (uint32_t c = 0; c < 3; ++c) {
-      logits.push_back(float(6 * uniform(10 * i + c) - 3));
-      margins.push_back(float(3 * uniform(10 * i + 3 + c) - 2));
+      logits.push_back(float(6 * drawn(10 * i + c) - 3));
+      margins.push_back(float(3 * drawn(10 * i + 3 + c) - 2));
     }
     held.logits.insert(held.logits.end(), logits.begin(), logits.end());
     held.margins.insert(held.margins.end(), margins.begin(), margins.end());
     mix_logits(weights, margins, logits);
     probabilities_at(logits, false, 1, probabilities);
-    const double at = uniform(10 * i + 7);
+    const double at = drawn(10 * i + 7);
     const double two = probabilities[0] + probabilities[1];
     held.labels.push_back(at < probabilities[0] ? 0 : at < two ? 1 : 2);
   }

@@ -105,7 +105,9 @@ TEST_CASE("against a baseline, in the direction of each metric") {
 
 TEST_CASE("a tolerance in percent of the baseline") {
   test::TemporaryDirectory directory;
-  write_metrics(directory / "metrics.json", {{"eval_f1", 80}, {"eval_loss", 0.5}, {"below", -4}});
+  write_metrics(
+      directory / "metrics.json",
+      {{"eval_f1", 80}, {"eval_loss", 0.5}, {"below", -4}, {"small", 0.0028745957599712537}});
   // The directory stands for its metrics.json.
   const std::string run = directory.path();
   auto bounds =
@@ -118,6 +120,11 @@ TEST_CASE("a tolerance in percent of the baseline") {
   CHECK(bounds[2].holds(-6));
   CHECK(!bounds[2].holds(-6.01));
   CHECK(bounds[0].note == "baseline 80 - 0.8");
+  CHECK(baseline_assertions({run}, {"small=1%"}, larger_is_better)[0].note ==
+        "baseline 0.002875 - 2.8746e-05");
+  std::filesystem::remove(directory / "metrics.json");
+  CHECK(contains(usage_message([&] { baseline_assertions({run}, {"a=1"}, larger_is_better); }),
+                 ": has no metrics.json; give the directory of a run that has ended"));
 }
 
 TEST_CASE("several baselines are a mean and its noise") {

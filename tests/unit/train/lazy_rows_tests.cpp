@@ -12,7 +12,7 @@ using namespace finetune;
 
 namespace {
 
-struct Setting {
+struct RowSetting {
   double weight_decay = 0.01;
   double epsilon = 1e-8;
   int64_t rows = 300;
@@ -27,7 +27,7 @@ double draw(uint32_t stream, uint32_t step, uint32_t i) {
 // Weights, gradients and moments, with a vector of other parameters before the matrix.
 struct Arenas {
   static constexpr int64_t kBefore = kNormBlock - 48;
-  Arenas(Backend& backend, const Setting& s) : setting(s), backend(backend) {
+  Arenas(Backend& backend, const RowSetting& s) : setting(s), backend(backend) {
     for (auto& arena : memory) arena = backend.allocate(size_t(size()) * sizeof(float));
   }
   int64_t size() const { return kBefore + (setting.rows * setting.cols + 15) / 16 * 16; }
@@ -42,7 +42,7 @@ struct Arenas {
     return true;
   }
 
-  Setting setting;
+  RowSetting setting;
   Backend& backend;
   std::shared_ptr<void> memory[4];  // weights, gradients, m, v
 };
@@ -59,7 +59,7 @@ std::vector<int32_t> rows_of(int step, int64_t rows) {
   return out;
 }
 
-AdamW options_of(int step, const Setting& s) {
+AdamW options_of(int step, const RowSetting& s) {
   AdamW options;
   options.step = step + 1;
   options.weight_decay = float(s.weight_decay);
@@ -92,7 +92,7 @@ void fill_weights(const Arenas& arenas) {
   }
 }
 
-void compare(Backend& backend, const Setting& s, int settle_every) {
+void compare(Backend& backend, const RowSetting& s, int settle_every) {
   Arenas eager(backend, s), lazy(backend, s);
   fill_weights(eager);
   fill_weights(lazy);
@@ -154,7 +154,7 @@ TEST_CASE("late updates give the bits of eager ones") {
   auto backend = make_cpu_backend();
   for (double decay : {0.0, 0.01, 3.0}) {
     CAPTURE(decay);
-    Setting setting;
+    RowSetting setting;
     setting.weight_decay = decay;
     compare(*backend, setting, 0);
     compare(*backend, setting, 131);
@@ -167,7 +167,7 @@ TEST_CASE("late updates: rows of other widths, more rows than a part takes, seve
   set_threads(3);
   for (int64_t cols : {1, 16, 128, 384}) {
     CAPTURE(cols);
-    Setting setting;
+    RowSetting setting;
     setting.cols = cols;
     setting.steps = cols > 100 ? 150 : 400;
     setting.rows = cols > 100 ? 400 : 1000;
@@ -177,14 +177,14 @@ TEST_CASE("late updates: rows of other widths, more rows than a part takes, seve
 }
 
 TEST_CASE("late updates where the division by epsilon alone is not harmless") {
-  Setting setting;
+  RowSetting setting;
   setting.epsilon = 1e-40;  // 0 as the kernels see it: 0 / 0, as in the eager update
   setting.steps = 20;
   compare(*make_cpu_backend(), setting, 0);
 }
 
 TEST_CASE("late updates hold for the reference as well") {
-  Setting setting;
+  RowSetting setting;
   setting.steps = 60;
   compare(*make_reference_backend(), setting, 0);
 }

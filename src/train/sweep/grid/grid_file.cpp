@@ -16,6 +16,9 @@ namespace {
 constexpr int64_t kMostDraws = 10000;
 constexpr std::string_view kForm =
     ": write a list, [1, 2], or a range, { min = 1e-5, max = 1e-3, log = true, draws = 8 }";
+constexpr std::string_view kNoJunit =
+    "junit: runs would write over each other's file; leave it out, evaluate --junit writes one of "
+    "a run";
 constexpr std::array<std::string_view, 7> kOfTheSweep{"output", "resume",      "overwrite", "json",
                                                       "quiet",  "no-progress", "time-limit"};
 
@@ -189,6 +192,7 @@ void check_names(const GridFile& grid) {
       throw at(grid, entry.line,
                concat(entry.name, ": a sweep goes on by itself where it is; leave it out"));
     }
+    if (entry.name == "junit") throw at(grid, entry.line, std::string(kNoJunit));
     if (!entry.is_array || is_list(entry.name)) continue;
     throw at(grid, entry.line,
              concat(entry.name, " takes one value, not an array; several to try go into [sweep]"));
@@ -198,6 +202,7 @@ void check_names(const GridFile& grid) {
       throw at(grid, option.line,
                concat(option.name, " is the whole sweep's and cannot differ between its runs"));
     }
+    if (option.name == "junit") throw at(grid, option.line, std::string(kNoJunit));
     for (const ConfigEntry& entry : grid.fixed) {
       if (entry.name != option.name) continue;
       throw at(grid, option.line,

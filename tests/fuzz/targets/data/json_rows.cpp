@@ -12,7 +12,7 @@ void check_json_rows(std::string_view input) {
   }
 }
 
-const Registration kRegistration({.name = "json_rows", .run = check_json_rows});
+const Registration kJsonRowsTarget({.name = "json_rows", .run = check_json_rows});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -36,7 +36,7 @@ void check_predictions(std::string_view input) {
   check_scores(squad_scores(data, scored, 2), data.questions.size());
 }
 
-const Registration kRegistration({.name = "predictions", .run = check_predictions});
+const Registration kPredictionsTarget({.name = "predictions", .run = check_predictions});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -26,9 +26,9 @@ void check_any_rows(std::string_view input) {
 }
 
 // A packed file may ask for a window of 128 MiB; a row has up to 64 MiB.
-const Registration kRegistration({.name = "rows",
-                                  .run = check_any_rows,
-                                  .memory = size_t{512} << 20});
+const Registration kRowsTarget({.name = "rows",
+                                .run = check_any_rows,
+                                .memory = size_t{512} << 20});
 
 }  // namespace
 }  // namespace finetune::fuzz

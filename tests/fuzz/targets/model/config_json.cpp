@@ -24,7 +24,7 @@ void check_config(std::string_view input) {
   }
 }
 
-const Registration kRegistration({.name = "config_json", .run = check_config});
+const Registration kConfigJsonTarget({.name = "config_json", .run = check_config});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -26,7 +26,9 @@ void mend_sum(const std::string&, std::string& changed) {
   changed += sha256_of(changed);
 }
 
-const Registration kRegistration({.name = "ngram_file", .run = check_ngram_file, .mend = mend_sum});
+const Registration kNgramFileTarget({.name = "ngram_file",
+                                     .run = check_ngram_file,
+                                     .mend = mend_sum});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -11,9 +11,9 @@ void check_sentencepiece(std::string_view input) {
   check_tokenizer(*Tokenizer::load(scratch_directory()), parts[0]);
 }
 
-const Registration kRegistration({.name = "sentencepiece",
-                                  .run = check_sentencepiece,
-                                  .memory = size_t{256} << 20});
+const Registration kSentencepieceTarget({.name = "sentencepiece",
+                                         .run = check_sentencepiece,
+                                         .memory = size_t{256} << 20});
 
 }  // namespace
 }  // namespace finetune::fuzz

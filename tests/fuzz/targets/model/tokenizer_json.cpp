@@ -12,9 +12,9 @@ void check_tokenizer_json(std::string_view input) {
 }
 
 // An id may be up to 2^22, and each has a view of its piece.
-const Registration kRegistration({.name = "tokenizer_json",
-                                  .run = check_tokenizer_json,
-                                  .memory = size_t{256} << 20});
+const Registration kTokenizerJsonTarget({.name = "tokenizer_json",
+                                         .run = check_tokenizer_json,
+                                         .memory = size_t{256} << 20});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -15,9 +15,7 @@ void check_vocab(std::string_view input) {
   check_tokenizer(*Tokenizer::load(scratch_directory()), parts[4]);
 }
 
-const Registration kRegistration({.name = "vocab",
-                                  .run = check_vocab,
-                                  .memory = size_t{256} << 20});
+const Registration kVocabTarget({.name = "vocab", .run = check_vocab, .memory = size_t{256} << 20});
 
 }  // namespace
 }  // namespace finetune::fuzz

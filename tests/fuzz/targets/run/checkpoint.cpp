@@ -40,9 +40,9 @@ void mend_checkpoint(const std::string& before, std::string& changed) {
   changed.replace(0, kSealBytes, seal);
 }
 
-const Registration kRegistration({.name = "checkpoint",
-                                  .run = check_checkpoint,
-                                  .mend = mend_checkpoint});
+const Registration kCheckpointTarget({.name = "checkpoint",
+                                      .run = check_checkpoint,
+                                      .mend = mend_checkpoint});
 
 }  // namespace
 }  // namespace finetune::fuzz

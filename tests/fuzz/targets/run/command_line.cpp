@@ -78,7 +78,7 @@ void check_command_line(std::string_view input) {
   parse(std::move(words));
 }
 
-const Registration kRegistration({.name = "command_line", .run = check_command_line});
+const Registration kCommandLineTarget({.name = "command_line", .run = check_command_line});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -44,7 +44,7 @@ void check_config_toml(std::string_view input) {
   check_config_names(entries, names, "config.toml");
 }
 
-const Registration kRegistration({.name = "config_toml", .run = check_config_toml});
+const Registration kConfigTomlTarget({.name = "config_toml", .run = check_config_toml});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -22,9 +22,9 @@ void check_grid(std::string_view input) {
 }
 
 // Ten thousand runs, each with its options.
-const Registration kRegistration({.name = "grid_toml",
-                                  .run = check_grid,
-                                  .memory = size_t{256} << 20});
+const Registration kGridTomlTarget({.name = "grid_toml",
+                                    .run = check_grid,
+                                    .memory = size_t{256} << 20});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -45,7 +45,7 @@ void check_files(std::string_view input) {
   }
 }
 
-const Registration kRegistration({.name = "metrics_json", .run = check_files});
+const Registration kMetricsJsonTarget({.name = "metrics_json", .run = check_files});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -36,7 +36,7 @@ void check_train_options(std::string_view input) {
           "options are not the same on another process");
 }
 
-const Registration kRegistration({.name = "train_options", .run = check_train_options});
+const Registration kTrainOptionsTarget({.name = "train_options", .run = check_train_options});
 
 }  // namespace
 }  // namespace finetune::fuzz

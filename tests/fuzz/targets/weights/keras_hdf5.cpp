@@ -16,7 +16,7 @@ void mend_keras(const std::string& before, std::string& changed) {
   test::mend_sums(before, changed);
 }
 
-const Registration kRegistration({.name = "keras_hdf5", .run = check_keras, .mend = mend_keras});
+const Registration kKerasHdf5Target({.name = "keras_hdf5", .run = check_keras, .mend = mend_keras});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -24,7 +24,7 @@ void check_pickle(std::string_view input) {
 }
 
 // Four million operations at most, each of which may make a value.
-const Registration kRegistration({.name = "pickle",
+const Registration kPickleTarget({.name = "pickle",
                                   .run = check_pickle,
                                   .memory = size_t{1} << 30});
 

@@ -31,7 +31,7 @@ void check_safetensors(std::string_view input) {
   }
 }
 
-const Registration kRegistration({.name = "safetensors", .run = check_safetensors});
+const Registration kSafetensorsTarget({.name = "safetensors", .run = check_safetensors});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -12,7 +12,7 @@ void check_shard_index(std::string_view input) {
   check_weights(open_shard_index(scratch_file("model.safetensors.index.json", parts[0]), "bert."));
 }
 
-const Registration kRegistration({.name = "shard_index", .run = check_shard_index});
+const Registration kShardIndexTarget({.name = "shard_index", .run = check_shard_index});
 
 }  // namespace
 }  // namespace finetune::fuzz

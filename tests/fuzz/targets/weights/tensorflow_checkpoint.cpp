@@ -10,7 +10,7 @@
 namespace finetune::fuzz {
 namespace {
 
-void check_checkpoint(std::string_view input) {
+void check_tensors(std::string_view input) {
   const auto parts = parts_of(input, 2);
   scratch_file("bert_model.ckpt.data-00000-of-00001", parts[1]);
   check_weights(open_checkpoint(scratch_file("bert_model.ckpt.index", parts[0]), "bert."));
@@ -41,7 +41,7 @@ bool mend_block(std::string& bytes, size_t table, const Block& block) {
 }
 
 // The blocks that the footer and, behind it, the index's entries name.
-void mend_checkpoint(const std::string&, std::string& changed) {
+void mend_tensors(const std::string&, std::string& changed) {
   constexpr size_t kFooter = 48;
   const size_t table = parts_of(changed, 2)[0].size();
   if (table < kFooter) return;
@@ -62,10 +62,10 @@ void mend_checkpoint(const std::string&, std::string& changed) {
   }
 }
 
-const Registration kRegistration({.name = "tensorflow_checkpoint",
-                                  .run = check_checkpoint,
-                                  .memory = size_t{128} << 20,
-                                  .mend = mend_checkpoint});
+const Registration kTensorflowCheckpointTarget({.name = "tensorflow_checkpoint",
+                                                .run = check_tensors,
+                                                .memory = size_t{128} << 20,
+                                                .mend = mend_tensors});
 
 }  // namespace
 }  // namespace finetune::fuzz

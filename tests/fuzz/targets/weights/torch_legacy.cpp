@@ -9,7 +9,7 @@ void check_torch_legacy(std::string_view input) {
   check_weights(open_torch_legacy(scratch_file("pytorch_model.bin", input), "bert."));
 }
 
-const Registration kRegistration({.name = "torch_legacy", .run = check_torch_legacy});
+const Registration kTorchLegacyTarget({.name = "torch_legacy", .run = check_torch_legacy});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -9,7 +9,7 @@ void check_torch_zip(std::string_view input) {
   check_weights(open_torch_zip(scratch_file("pytorch_model.bin", input), "bert."));
 }
 
-const Registration kRegistration({.name = "torch_zip", .run = check_torch_zip});
+const Registration kTorchZipTarget({.name = "torch_zip", .run = check_torch_zip});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -27,7 +27,7 @@ std::vector<std::string> names_of(const Grid& grid) {
   return names;
 }
 
-std::string failure(const std::string& text) {
+std::string grid_failure(const std::string& text) {
   try {
     expand_grid(parse_grid(text, "grid.toml"), "out");
   } catch (const Error& error) {
@@ -40,7 +40,7 @@ std::string failure(const std::string& text) {
 }
 
 void refuses(const std::string& text, const std::vector<std::string>& words) {
-  const std::string message = failure(text);
+  const std::string message = grid_failure(text);
   CAPTURE(text);
   CAPTURE(message);
   for (const std::string& word : words) CHECK(contains(message, word));
