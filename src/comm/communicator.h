@@ -144,8 +144,7 @@ class LibraryCall {
 
 // True if a launcher (mpirun, srun) started this process as one of several.
 bool launched_in_parallel();
-// The number of processes, and the rank that this one will have, where the launcher says so.
-std::optional<int64_t> launched_size();
+// The rank that the launcher says this process will have, where it does.
 std::optional<int64_t> launched_rank();
 
 // Of what the launcher started, or solo. Once in a process. Error(device) if the processes cannot

@@ -13,27 +13,16 @@ std::optional<int64_t> number_of_variable(const char* name) {
   return text ? parse_int(text) : std::nullopt;
 }
 
-bool has_rank() {
-  return std::getenv("PMIX_RANK") || std::getenv("PMI_RANK");
-}
-
 }  // namespace
 
 bool launched_in_parallel() {
-  if (const auto size = launched_size()) return *size > 1;
-  return has_rank();
-}
-
-std::optional<int64_t> launched_size() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    if (const auto size = number_of_variable(name)) return size;
-  }
+  if (auto size = number_of_variable("OMPI_COMM_WORLD_SIZE")) return *size > 1;
+  if (auto size = number_of_variable("PMI_SIZE")) return *size > 1;
   // Slurm's variables alone say nothing: a batch script's shell has them too.
-  if (!has_rank()) return std::nullopt;
-  for (const char* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
-    if (const auto size = number_of_variable(name)) return size;
-  }
-  return std::nullopt;
+  if (!std::getenv("PMIX_RANK") && !std::getenv("PMI_RANK")) return false;
+  if (auto size = number_of_variable("SLURM_STEP_NUM_TASKS")) return *size > 1;
+  if (auto size = number_of_variable("SLURM_NTASKS")) return *size > 1;
+  return true;
 }
 
 std::optional<int64_t> launched_rank() {

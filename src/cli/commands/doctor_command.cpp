@@ -52,9 +52,8 @@ std::string cpu_features() {
 }
 
 std::string placement() {
-  const auto rank = launched_rank(), size = launched_size();
-  if (!rank) return "not started by mpirun: one process";
-  return concat("rank ", *rank, size ? concat(" of ", *size) : "", ", ", available_cores(),
+  if (!launched_rank()) return "not started by mpirun: one process";
+  return concat("rank ", world().rank(), " of ", world().size(), ", ", available_cores(),
                 " core(s) of this host");
 }
 

@@ -77,6 +77,7 @@ def test_doctor_tells_who_is_where(_):
     need_mpirun()
     out = succeed_on(4, "doctor", "--tp", 2, "--pp", 2, "--shape", "minilm").out
     assert "layout DPT, 1f1b: 4 processes = 1 replica x 2 stages x 2 tensor ranks" in out, out
+    assert all(f" rank {rank} of 4, " in out for rank in range(4)), out
     rows = [line.split() for line in out.splitlines() if "shard " in line]
     assert [(row[0], row[2:5]) for row in rows] == [("0", ["0", "0", "0"]), ("1", ["0", "0", "1"]),
                                                     ("2", ["0", "1", "0"]), ("3", ["0", "1", "1"])], out

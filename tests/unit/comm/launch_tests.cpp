@@ -47,14 +47,8 @@ TEST_CASE("only a launcher of several processes makes a run parallel") {
   CHECK(!launched_with({{"OMPI_COMM_WORLD_SIZE", "two"}}));
 }
 
-TEST_CASE("launchers say how many processes there are, and which this one is") {
-  const auto size = [](const Environment& environment) { return with(environment, launched_size); };
+TEST_CASE("a launcher says which process this one is") {
   const auto rank = [](const Environment& environment) { return with(environment, launched_rank); };
-  CHECK(size({{"OMPI_COMM_WORLD_SIZE", "2"}}) == 2);
-  CHECK(size({{"PMI_SIZE", "4"}}) == 4);
-  CHECK(size({{"PMIX_RANK", "0"}, {"SLURM_NTASKS", "8"}}) == 8);
-  CHECK(!size({{"SLURM_NTASKS", "8"}}));
-  CHECK(!size({{"PMIX_RANK", "0"}}));
   CHECK(rank({{"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_RANK", "2"}}) == 1);
   CHECK(rank({{"PMIX_RANK", "2"}}) == 2);
   CHECK(rank({{"PMI_RANK", "3"}}) == 3);
