@@ -4,10 +4,12 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
@@ -67,6 +69,22 @@ void prepare_standard_streams() {
   if (descriptor > 2) ::close(descriptor);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+}
+
+std::terminate_handler terminate_of_library = nullptr;
+
+// Memory may also be lacking where nothing can be caught: destructors of JSON values take some.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kLine = "finetune: error: out of memory\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine.data(), kLine.size());
+    ::_exit(int(ExitCode::device));
+  } catch (...) {
+  }
+  terminate_of_library();  // says what was thrown
+  std::abort();
 }
 
 // Long options accept `_` for `-`.
@@ -190,6 +208,7 @@ int run_and_report(std::vector<std::string> arguments, Communicator& world) {
 
 int main(int argc, char** argv) {
   if (const int status = finetune::serve_ngram_process(argc, argv); status >= 0) return status;
+  terminate_of_library = std::set_terminate(end_without_memory);
   prepare_standard_streams();
   try {
     finetune::Communicator& world = finetune::world();
