@@ -122,7 +122,7 @@ class Run:
         """The labels of the model that finetune() trained, without the n-grams it is mixed with."""
         output = self.directory / "alone.csv"
         self.machine.quiet(self.machine.options.binary, "predict", "--model", self.directory / "run" / "model", "--input", self.dev,
-                           "--no-ngram-mix", "--output", output, "--no-progress", *self.columns()[:2], *self.columns()[4:])
+                           "--no-ngram-mix", "--output", output, "--quiet", *self.columns()[:2], *self.columns()[4:])
         return labels_of(output)
 
     def peer(self, *arguments):
@@ -144,5 +144,5 @@ class Run:
 def labels_of(path):
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
-    place = len(rows[0]) - 1 - rows[0][::-1].index("label")  # after the row's own columns
+    place = rows[0].index("predicted_label")  # the row's own column has the name "label"
     return [row[place] for row in rows[1:]]
