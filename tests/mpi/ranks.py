@@ -111,9 +111,8 @@ def nothing_left(output, seconds=3):
         time.sleep(0.02)
 
 
-def kill_one(job, out, rank, steps):
-    """After so many steps: the job ends soon, one line names who died, and nothing is left."""
-    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= steps, job), job.wait()
+def kill_rank(job, out, rank):
+    """The job ends soon, one line names who died, and nothing is left. Returns that line."""
     os.kill(ranks_of(out)[rank], signal.SIGKILL)
     start = time.time()
     result = job.wait()
@@ -121,7 +120,14 @@ def kill_one(job, out, rank, steps):
     nothing_left(out)
     errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
     assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
-    assert errors[0].endswith("; --resume continues from the newest whole checkpoint"), result
+    return errors[0]
+
+
+def kill_one(job, out, rank, steps):
+    """After so many steps of training."""
+    assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= steps, job), job.wait()
+    error = kill_rank(job, out, rank)
+    assert error.endswith("; --resume continues from the newest whole checkpoint"), error
 
 
 def lines_in(path):

@@ -1,14 +1,12 @@
 """What tests of evaluate and predict in a layout share: one process that fails among several."""
 import os
 import shutil
-import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import BINARY, Job, nothing_left, one_error, ranks_of, wait_for
+from ranks import BINARY, Job, kill_rank, one_error, wait_for
 from training_jobs import EVAL, MODEL, prepared
 
 
@@ -44,13 +42,7 @@ def killed_prediction(directory, model, rank, *layout, hosts):
     job = Job("-n", 4, BINARY, "predict", "--model", model, "--input", pipe, "--output", out, "--batch-size", 8,
               *layout, hosts=hosts)
     assert wait_for(lambda: len(written) > 20_000, job), job.wait()
-    os.kill(ranks_of(out)[rank], signal.SIGKILL)
-    start = time.time()
-    result = job.wait()
-    assert time.time() - start < 10 and result.code != 0, result
-    nothing_left(out)
-    errors = [line for line in result.err.splitlines() if "finetune: error:" in line]
-    assert len(errors) == 1 and f"rank {rank} " in errors[0] and "died" in errors[0], result
-    assert errors[0].endswith("; the job ends"), "--resume is train's alone"
+    error = kill_rank(job, out, rank)
+    assert error.endswith("; the job ends"), "--resume is train's alone"
     assert not out.exists()
     writer.join(timeout=10)
