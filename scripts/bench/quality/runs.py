@@ -104,11 +104,11 @@ class Run:
         self.memory_mb = max(self.memory_mb, usage.ru_maxrss / 1024)
         return printed
 
+    def text_columns(self):
+        return ["--text-column", "text", *(["--text-pair-column", "pair"] if len(self.data.texts) > 1 else [])]
+
     def columns(self):
-        if self.data.is_questions:
-            return []
-        return ["--text-column", "text", "--label-column", "label",
-                *(["--text-pair-column", "pair"] if len(self.data.texts) > 1 else [])]
+        return [] if self.data.is_questions else [*self.text_columns(), "--label-column", "label"]
 
     def finetune(self, *arguments, model=None):
         """finetune train, evaluated at its end; returns the labels, or the file of answers."""
@@ -122,7 +122,7 @@ class Run:
         """The labels of the model that finetune() trained, without the n-grams it is mixed with."""
         output = self.directory / "alone.csv"
         self.machine.quiet(self.machine.options.binary, "predict", "--model", self.directory / "run" / "model", "--input", self.dev,
-                           "--no-ngram-mix", "--output", output, "--quiet", *self.columns()[:2], *self.columns()[4:])
+                           "--no-ngram-mix", "--output", output, "--quiet", *self.text_columns())
         return labels_of(output)
 
     def peer(self, *arguments):
