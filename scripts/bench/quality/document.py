@@ -31,7 +31,8 @@ def table(data, cells):
         if not runs:
             continue
         scores = [mean_and_spread([run[m] for run in runs], m) for m in metrics]
-        seconds = f"{statistics.fmean(run['processor_seconds'] for run in runs):,.0f}"
+        mean = statistics.fmean(run["processor_seconds"] for run in runs)
+        seconds = f"{mean:,.0f}" if mean >= 10 else f"{mean:.1f}"
         adaptation = runs[0].get("adaptation_seconds")
         if adaptation:
             seconds += f" (adapt: {adaptation:,.0f})"
