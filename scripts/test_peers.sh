@@ -4,7 +4,7 @@
 # tokenizers, a run as TensorBoard, pandas, DVC and JUnit readers see it. Its last line is "N passed, N failed, N skipped". The packages go into a virtual
 # environment, made once (2 GB).
 #   scripts/test_peers.sh [NAME...]          only tests/peers/NAME_test.py
-#   PEER_PYTHON=python3 scripts/test_peers.sh     an interpreter that has them; nothing is installed
+#   PEER_PYTHON=python3 scripts/test_peers.sh     an interpreter that has them, or transformers 5.24.0; nothing is installed
 #   PEER_VENV=DIR                                 another place for the environment (.venv-peers)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 packages=(torch transformers==4.57.1 tokenizers==0.22.2 accelerate numpy)
 readers=(tensorboard pandas dvc junitparser lxml)  # of readers_test.py, whose tests are skips without them
 check='import sys, torch, numpy, accelerate, transformers, tokenizers
-sys.exit((transformers.__version__, tokenizers.__version__) != ("4.57.1", "0.22.2"))'
+sys.exit((transformers.__version__, tokenizers.__version__) not in (("4.57.1", "0.22.2"), ("5.24.0", "0.23.3")))'
 
 if [ -n "${PEER_PYTHON:-}" ]; then
   python=$PEER_PYTHON

@@ -2,10 +2,10 @@
 # For scripts that source it, with $project: the virtual environment is made here once.
 if [ -z "${PEER_PYTHON:-}" ]; then
   venv=$project/build/peer
-  if [ ! -e "$venv/complete" ]; then
+  if [ ! -e "$venv/transformers-5.24.0" ]; then
     python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet torch transformers==4.57.1 tokenizers==0.22.2 accelerate >&2
-    touch "$venv/complete"
+    "$venv/bin/pip" install --quiet torch transformers==5.24.0 tokenizers==0.23.3 accelerate >&2
+    touch "$venv/transformers-5.24.0"
   fi
   PEER_PYTHON=$venv/bin/python
 fi

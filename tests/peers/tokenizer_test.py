@@ -11,7 +11,7 @@ import sys
 import transformers
 from peer import ROOT, SAMPLES
 
-from harness import BINARY, SHARED, main, need
+from harness import BINARY, SHARED, Skip, main, need
 
 VOCABULARIES = ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "bert-base-multilingual-cased",
                 "bert-base-multilingual-uncased", "kcbert-base"]
@@ -103,6 +103,8 @@ def write_tokenizer(path, generator):
 
 
 def test_tokens_of_configuration_files(directory):
+    if int(transformers.__version__.split(".")[0]) > 4:
+        raise Skip("transformers 5 takes tokens of these older files otherwise, or refuses them; 4 wrote them")
     generator = random.Random(1)
     different = []
     for number in range(300):
