@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text/text.h"
@@ -96,6 +98,14 @@ std::vector<std::string> chosen_metrics(const std::vector<RunRecord>& runs,
   return chosen;
 }
 
+// Those that a reader looks for; there are some ten more, of calibration and averages.
+bool is_usual(const std::string& metric) {
+  constexpr std::string_view usual[] = {"eval_loss",   "eval_accuracy",    "eval_f1_macro",
+                                        "eval_f1",     "eval_exact_match", "eval_mse",
+                                        "eval_pearson"};
+  return std::find(std::begin(usual), std::end(usual), metric) != std::end(usual);
+}
+
 // Numbers by size, before all else.
 bool comes_before(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   for (size_t i = 0; i < a.size(); ++i) {
@@ -149,6 +159,8 @@ RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector
   }
   out.options = by.empty() ? differing_options(runs, all) : by;
   out.metrics = chosen_metrics(runs, metrics);
+  const auto others = std::stable_partition(out.metrics.begin() + 1, out.metrics.end(), is_usual);
+  out.shown = metrics.empty() ? size_t(others - out.metrics.begin()) : out.metrics.size();
   out.larger_is_better = larger_is_better(out.deciding());
   for (size_t run : all) {
     std::vector<std::string> values;

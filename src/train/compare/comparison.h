@@ -43,6 +43,7 @@ struct RunComparison {
   std::vector<std::string> options;  // whose values tell the groups apart
   std::vector<std::string> within;   // that differ inside groups too, the seed apart
   std::vector<std::string> metrics;  // that all runs have; the first decides
+  size_t shown = 0;                  // of them, the first: what a table for people has
   bool larger_is_better = true;
   std::vector<RunGroup> groups;  // best first; with `by` in order of its values
   size_t best = 0;
@@ -55,8 +56,8 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs);
 
 // `by`: options to group by; empty: all that differ, but for the seed and what changes no result.
 // Data and models count by their content. `metrics`: empty: the runs' best-metric (else train_loss)
-// and all others that measure their evaluation. Error(usage) for an option or metric that is none,
-// or that not all runs have.
+// and all others that measure their evaluation, the usual ones first. Error(usage) for an option or
+// metric that is none, or that not all runs have.
 RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector<std::string>& by,
                            const std::vector<std::string>& metrics);
 

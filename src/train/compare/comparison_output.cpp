@@ -45,7 +45,7 @@ std::vector<Cells> shown_rows(const RunComparison& c, const std::vector<RunRecor
   Cells header{""};
   header.insert(header.end(), c.options.begin(), c.options.end());
   header.push_back(c.options.empty() || c.groups.size() == runs.size() ? "run" : "runs");
-  for (const std::string& metric : c.metrics) header.push_back(printable(metric, kLongestCell));
+  for (size_t m = 0; m < c.shown; ++m) header.push_back(printable(c.metrics[m], kLongestCell));
   const bool several = c.groups.size() > 1;
   if (several) header.push_back("difference to the best");
   std::vector<Cells> rows{header};
@@ -58,8 +58,8 @@ std::vector<Cells> shown_rows(const RunComparison& c, const std::vector<RunRecor
     row.push_back(group.runs.size() == 1
                       ? printable(runs[group.runs[0]].directory.string(), kLongestCell)
                       : concat(group.runs.size()));
-    for (const std::string& metric : c.metrics) {
-      row.push_back(shown_estimate(group.metrics.at(metric)));
+    for (size_t m = 0; m < c.shown; ++m) {
+      row.push_back(shown_estimate(group.metrics.at(c.metrics[m])));
     }
     if (several) {
       row.push_back(group.difference ? concat(signed_number(group.difference->mean), ", ",
@@ -159,6 +159,10 @@ std::string comparison_text(const RunComparison& c, const std::vector<RunRecord>
   if (!c.within.empty()) {
     out += concat(markdown ? "\n" : "", "runs of one row differ in ", join(c.within, ", "),
                   " beside the seed\n");
+  }
+  if (c.shown < c.metrics.size()) {
+    const Cells others(c.metrics.begin() + std::ptrdiff_t(c.shown), c.metrics.end());
+    out += concat(markdown ? "\n" : "", "not shown: ", printable(join(others, ", "), 400), "\n");
   }
   return out;
 }

@@ -76,6 +76,12 @@ def test_means_and_noise(directory):
     assert "±" in text and "\nbest eval_accuracy: lr 0.003" in text and "more than noise of rows and seeds" in text, text
     lines = succeed("compare", runs, "--markdown").out.splitlines()
     assert lines[0].count("|") == lines[2].count("|") and set(lines[1]) == {"|", "-"}, lines
+    # For people a table that a terminal has room for, the metric that decides first.
+    text = succeed("compare", runs).out
+    header = text.splitlines()[0].split()
+    assert header[:3] == ["lr", "runs", "eval_accuracy"] and set(header[3:5]) == {"eval_loss", "eval_f1_macro"}, header
+    assert "eval_brier" in table[0] and "eval_brier" not in header, header
+    assert "\nnot shown: " in text and "eval_brier" in text.splitlines()[-1], text
     # One seed each: the rows alone, whose variance has a formula.
     pair = [runs / "lr-1e-3-seed-1", runs / "lr-3e-3-seed-1"]
     difference = compared(*pair, "--metric", "eval_accuracy")["groups"][1]["difference"]
