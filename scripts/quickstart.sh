@@ -52,7 +52,7 @@ echo "$model"
 step "finetune train: 4,000 transactions, 23 categories, beside what a linear model makes of them"
 "$build/finetune" train --model "$model" \
   --train data/samples/toronto-train.csv --eval data/samples/toronto-dev.csv \
-  --label-column category --recipe auto \
+  --label-column category \
   --output "$run" --overwrite
 
 step "finetune predict: what it makes of new transactions"

@@ -9,7 +9,6 @@
 #include "core/log.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
-#include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 
@@ -48,7 +47,7 @@ std::map<std::string, std::string> default_words() {
   std::map<std::string, std::string> options;
   const std::vector<std::string> names = all_option_names();
   for (const std::string& name : names) options[name];
-  const std::string text = write_config(config_items(default_options()), "");
+  const std::string text = write_config(config_items(TrainOptions()), "");
   for (const ConfigEntry& entry : parse_config_text(text, "defaults")) {
     options[entry.name] = value_of(entry, names);
   }

@@ -11,7 +11,6 @@
 #include "train/options/duration.h"
 #include "train/options/layout_options.h"
 #include "train/options/option_values.h"
-#include "train/recipe/recipe.h"
 #include "train/run/gates.h"
 
 namespace finetune {
@@ -52,7 +51,7 @@ std::optional<ConfigValue> value_of(const std::vector<ConfigItem>& items, std::s
 // Values as the options' declarations have them, wherever they came from: the command line,
 // config.toml or a checkpoint.
 struct ValueCheck {
-  std::vector<ConfigItem> defaults = config_items(default_options());
+  std::vector<ConfigItem> defaults = config_items(TrainOptions());
 
   void operator()(const OptionInfo& info, const std::string& value) const {
     require_text(info, value);
@@ -193,7 +192,7 @@ void validate(const TrainOptions& o) {
 
 void require_options_of(TaskKind kind, const TrainOptions& options) {
   const std::vector<ConfigItem> given = config_items(options),
-                                defaults = config_items(default_options());
+                                defaults = config_items(TrainOptions());
   std::map<TaskKind, std::vector<std::string>> others;
   for_each_option(options, [&](const OptionInfo& info, const auto&) {
     const std::optional<TaskKind> task = task_of_option(info.name);

@@ -111,17 +111,17 @@ void for_each_option(Options& o, Visit&& visit) {
 
   visit(
       {"recipe", optimizer, result,
-       "values of --epochs, --batch-size, --lr, ... that are not given: Hugging Face's, or by the "
-       "data",
+       "values of --epochs, --batch-size, --lr, ... that are not given: by the data and the "
+       "model, or Hugging Face's",
        kRecipeWords},
       o.recipe);
-  visit({"epochs", optimizer, result, above(0, 1e6), "passes over the training data (hf: 3)"},
+  visit({"epochs", optimizer, result, above(0, 1e6), "passes over the training data (hf: 3; auto: by the rows)"},
         o.epochs);
   visit({"max-steps", optimizer, result, at_least(1),
          "stop after N updates (default: --epochs decides)"},
         o.max_steps);
   visit({"batch-size", optimizer, result, between(1, 1 << 24),
-         "sequences (qa: windows) per update, over all processes (hf: 32)"},
+         "sequences (qa: windows) per update, over all processes (hf: 32; auto: by the rows)"},
         o.batch_size);
   visit({"micro-batch-tokens", optimizer, result, at_least(1),
          "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
@@ -131,10 +131,10 @@ void for_each_option(Options& o, Visit&& visit) {
          "four a stage)",
          "", "M"},
         o.micro_batches);
-  visit({"lr", optimizer, result, below(1e3), "learning rate (hf: 5e-5)"}, o.learning_rate);
+  visit({"lr", optimizer, result, below(1e3), "learning rate (hf: 5e-5; auto: by the model)"}, o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule", kScheduleWords}, o.schedule);
   visit({"warmup-ratio", optimizer, result, between(0, 1),
-         "share of the steps in which the learning rate rises from 0 (hf: 0.1)"},
+         "share of the steps in which the learning rate rises from 0 (recipe: 0.1)"},
         o.warmup_ratio);
   visit({"warmup-steps", optimizer, result, at_least(0),
          "the same as a number of steps; wins over --warmup-ratio"},
@@ -158,7 +158,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "share of the target spread over all classes"},
         o.label_smoothing);
   visit({"layer-lr-decay", optimizer, result, above(0, 1),
-         "learning rate of a layer, times this for each layer below the head (hf: 1)"},
+         "learning rate of a layer, times this for each layer below the head (recipe: 1)"},
         o.layer_lr_decay);
   visit({"freeze", optimizer, result,
          "embeddings, or N: embeddings and the first N layers stay as they are", "",

@@ -39,7 +39,7 @@ struct TrainOptions {
   bool no_whole_words = false;
   bool distinct = false;
 
-  std::string recipe = "hf";
+  std::string recipe = "auto";
   // What the recipe decides where it is not given (train/recipe/recipe.h).
   std::optional<double> epochs;
   std::optional<int64_t> max_steps;
@@ -118,6 +118,6 @@ constexpr int64_t kKeptDuringRun = 2;         // checkpoints, where --keep-check
 constexpr int64_t kMostRanks = 65536;
 inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
-inline constexpr std::string_view kRecipeWords = "hf|auto";
+inline constexpr std::string_view kRecipeWords = "auto|hf";
 
 }  // namespace finetune

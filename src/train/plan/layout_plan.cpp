@@ -111,7 +111,7 @@ class Planner {
   Planner(const TrainOptions& train, const FormulaOptions& formula)
       : train_(train),
         world_(*formula.world),
-        batch_size_(train.batch_size.value_or(*default_options().batch_size)) {
+        batch_size_(train.batch_size.value_or(*recipe_hf().batch_size)) {
     check(train, formula);
     config_ = config_of(train, formula);
     const TaskKind task = task_named(train.task).value_or(TaskKind::classification);

@@ -83,10 +83,6 @@ TrainOptions with_fixed_recipe(TrainOptions options) {
   return options;
 }
 
-TrainOptions default_options() {
-  return with_fixed_recipe(TrainOptions());
-}
-
 std::string fill_recipe(TrainOptions& options, RecipeFacts facts) {
   facts.has_pairs = !options.text_pair_column.empty();
   std::vector<std::string> filled, given;

@@ -38,8 +38,6 @@ void for_each_recipe_option(TrainOptions& options, Visit visit) {
 
 // Fills what is not given where the recipe needs no data for it: all of hf, nothing of auto.
 TrainOptions with_fixed_recipe(TrainOptions options);
-// The options of a run that gives none.
-TrainOptions default_options();
 
 // Fills what is left. A line for the log, "recipe auto: epochs 10, lr 5e-4 (given: batch-size 16)";
 // empty where nothing was left.

@@ -8,7 +8,6 @@
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/options/option_values.h"
-#include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -23,7 +22,7 @@ bool has_its_own_member(std::string_view name) {
 }  // namespace
 
 std::vector<ConfigItem> options_given(const TrainOptions& options) {
-  const std::vector<ConfigItem> defaults = config_items(default_options());
+  const std::vector<ConfigItem> defaults = config_items(TrainOptions());
   std::vector<ConfigItem> given;
   for (ConfigItem& item : config_items(options)) {
     const bool is_default =
