@@ -185,10 +185,10 @@ def main():
                                   callbacks=[clock])
         trainer.train()
         counted = batches[options.uncounted:]
+        for name, value in (("group_by_length", False), ("train_sampling_strategy", "random")):
+            if hasattr(arguments, name):
+                setattr(arguments, name, value)  # else evaluation has another order, too
         if eval_samples:
-            for name, value in (("group_by_length", False), ("train_sampling_strategy", "random")):
-                if hasattr(arguments, name):
-                    setattr(arguments, name, value)  # they are sorted
             metrics = trainer.evaluate(eval_samples)
             evaluation = {"eval_accuracy": metrics["eval_accuracy"], "eval_seconds": metrics["eval_runtime"],
                           "seconds_to_metrics": seconds_since_start()}
