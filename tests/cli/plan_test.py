@@ -7,7 +7,7 @@ from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN
 from harness import GOLDEN, fail, main, metrics_of, need, succeed
 
 DATA = ["--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--ignore-unknown-labels"]
-CLASSIFICATION = ["--model", MODEL, *DATA, "--max-steps", 40]
+CLASSIFICATION = ["--model", MODEL, *DATA, "--batch-size", 32, "--max-steps", 40]
 QA = ["--train", SQUAD, "--eval", SQUAD, "--max-steps", 1, "--batch-size", 8, "--max-eval-samples", 8]
 NEVER_SEEN = ["--quiet", "--no-progress"]
 

@@ -11,6 +11,7 @@
 #include "train/options/duration.h"
 #include "train/options/layout_options.h"
 #include "train/options/option_values.h"
+#include "train/recipe/recipe.h"
 #include "train/run/gates.h"
 
 namespace finetune {
@@ -126,7 +127,7 @@ void require_number_inside(const OptionInfo& info, Number value) {
 }  // namespace
 
 bool mixes_with_ngrams(const TrainOptions& o) {
-  const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && o.recipe == "auto");
+  const bool is_wanted = o.ngram_mix == "yes" || (o.ngram_mix == "auto" && recipe_of(o) == "auto");
   return is_wanted && o.multi_label.empty() && !o.regression && !o.no_calibration &&
          !o.no_ngram_baseline;
 }

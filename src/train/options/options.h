@@ -111,11 +111,12 @@ void for_each_option(Options& o, Visit&& visit) {
 
   visit(
       {"recipe", optimizer, result,
-       "values of --epochs, --batch-size, --lr, ... that are not given: by the data and the "
-       "model, or Hugging Face's",
+       "values of --epochs, --batch-size, --lr, ... that are not given: Hugging Face's, or by the "
+       "data (default: auto; hf with --lr and one of --epochs and --max-steps)",
        kRecipeWords},
       o.recipe);
-  visit({"epochs", optimizer, result, above(0, 1e6), "passes over the training data (hf: 3; auto: by the rows)"},
+  visit({"epochs", optimizer, result, above(0, 1e6),
+         "passes over the training data (hf: 3; auto: by the rows)"},
         o.epochs);
   visit({"max-steps", optimizer, result, at_least(1),
          "stop after N updates (default: --epochs decides)"},
@@ -131,7 +132,8 @@ void for_each_option(Options& o, Visit&& visit) {
          "four a stage)",
          "", "M"},
         o.micro_batches);
-  visit({"lr", optimizer, result, below(1e3), "learning rate (hf: 5e-5; auto: by the model)"}, o.learning_rate);
+  visit({"lr", optimizer, result, below(1e3), "learning rate (hf: 5e-5; auto: by the model)"},
+        o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule", kScheduleWords}, o.schedule);
   visit({"warmup-ratio", optimizer, result, between(0, 1),
          "share of the steps in which the learning rate rises from 0 (recipe: 0.1)"},

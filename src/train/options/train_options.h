@@ -39,8 +39,8 @@ struct TrainOptions {
   bool no_whole_words = false;
   bool distinct = false;
 
-  std::string recipe = "auto";
-  // What the recipe decides where it is not given (train/recipe/recipe.h).
+  std::string recipe;  // not given: recipe_of (train/recipe/recipe.h)
+  // What the recipe decides where it is not given.
   std::optional<double> epochs;
   std::optional<int64_t> max_steps;
   std::optional<int64_t> batch_size;
@@ -118,6 +118,6 @@ constexpr int64_t kKeptDuringRun = 2;         // checkpoints, where --keep-check
 constexpr int64_t kMostRanks = 65536;
 inline constexpr int64_t kDefaultChunks = 2;
 inline constexpr std::string_view kLayoutGroup = "Layout";
-inline constexpr std::string_view kRecipeWords = "auto|hf";
+inline constexpr std::string_view kRecipeWords = "hf|auto";
 
 }  // namespace finetune

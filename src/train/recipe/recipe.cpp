@@ -77,6 +77,11 @@ RecipeFacts recipe_facts(const Task& task, const BertConfig& config) {
   return {task.kind(), task.train_set().samples.size(), config.hidden_size};
 }
 
+std::string recipe_of(const TrainOptions& o) {
+  if (!o.recipe.empty()) return o.recipe;
+  return o.learning_rate && (o.epochs || o.max_steps) ? "hf" : "auto";
+}
+
 TrainOptions with_fixed_recipe(TrainOptions options) {
   const auto nothing = [](std::string_view, auto) {};
   if (options.recipe == "hf") fill(options, recipe_hf(), nothing, nothing);
@@ -90,6 +95,7 @@ std::string fill_recipe(TrainOptions& options, RecipeFacts facts) {
     return
         [&words](std::string_view name, auto value) { words.push_back(concat(name, " ", value)); };
   };
+  options.recipe = recipe_of(options);
   fill(options, options.recipe == "hf" ? recipe_hf() : recipe_auto(facts), add_to(filled),
        add_to(given));
   if (filled.empty()) return "";

@@ -36,11 +36,15 @@ void for_each_recipe_option(TrainOptions& options, Visit visit) {
   visit("layer-lr-decay", options.layer_lr_decay);
 }
 
-// Fills what is not given where the recipe needs no data for it: all of hf, nothing of auto.
+// The recipe of options that are not filled: who gives the learning rate and the run's length but
+// no recipe has one of his own, and the rest is Hugging Face's; who gives less has `auto`.
+std::string recipe_of(const TrainOptions& options);
+
+// Fills what is not given where `hf` is, since that needs no data; else nothing.
 TrainOptions with_fixed_recipe(TrainOptions options);
 
-// Fills what is left. A line for the log, "recipe auto: epochs 10, lr 5e-4 (given: batch-size 16)";
-// empty where nothing was left.
+// Fills what is left, the recipe's name too. A line for the log, "recipe auto: epochs 10, lr 5e-4
+// (given: batch-size 16)"; empty where nothing was left.
 std::string fill_recipe(TrainOptions& options, RecipeFacts facts);
 
 }  // namespace finetune

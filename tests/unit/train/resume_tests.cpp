@@ -24,6 +24,7 @@ TrainOptions given() {
 std::string kept_with(const std::string& more) {
   TrainOptions options = given();
   options.precision = "fp32";
+  options.recipe = "auto";
   return write_config(config_items(options), "finetune 0.1.0") + more;
 }
 
@@ -52,8 +53,30 @@ TEST_CASE("a run's own options are taken over") {
   CHECK(options.precision == "fp32");
   CHECK(options.max_length == 64);
   CHECK(options.virtual_shards == 3);
-  CHECK(adopted == std::vector<std::string>{"task", "precision", "ngram-mix", "max-length",
-                                            "virtual-shards", "tensor-shards"});
+  CHECK(adopted == std::vector<std::string>{"task", "precision", "ngram-mix", "recipe",
+                                            "max-length", "virtual-shards", "tensor-shards"});
+}
+
+TEST_CASE("a recipe that is not given is the run's, with what it decided") {
+  const auto resumed = [](const char* recipe, const std::string& kept) {
+    TrainOptions options = given();
+    options.recipe = recipe;
+    continue_with_options(options, kept, "c");
+    return options;
+  };
+  const std::string by_auto = kept_with("epochs = 7.0\nlr = 0.0003\n");
+  for (const char* recipe : {"", "auto"}) {
+    const TrainOptions options = resumed(recipe, by_auto);
+    CHECK(options.recipe == "auto");
+    CHECK(options.epochs == 7.0);
+    CHECK(options.learning_rate == 3e-4);
+  }
+  CHECK_THROWS_WITH_AS(resumed("hf", by_auto), doctest::Contains("recipe (auto there, hf now)"),
+                       Error);
+  std::string of_before = by_auto;
+  const std::string line = "recipe = \"auto\"\n";
+  of_before.erase(of_before.find(line), line.size());
+  CHECK(resumed("", of_before).recipe == "hf");
 }
 
 TEST_CASE("a run of before there were tensor shards has one") {

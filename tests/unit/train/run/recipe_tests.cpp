@@ -29,6 +29,31 @@ TEST_CASE("auto waits for the data") {
   CHECK(!options.learning_rate);
 }
 
+TEST_CASE("who gives the rate and the length has Hugging Face's values beside them, others auto") {
+  TrainOptions options;
+  CHECK(recipe_of(options) == "auto");
+  options.learning_rate = 1e-4;
+  CHECK(recipe_of(options) == "auto");
+  for (const bool by_steps : {false, true}) {
+    TrainOptions both = options;
+    if (by_steps) {
+      both.max_steps = 10;
+    } else {
+      both.epochs = 2;
+    }
+    CHECK(recipe_of(both) == "hf");
+    const std::string words = fill_recipe(both, {TaskKind::classification, 1000, 384});
+    CHECK(words.starts_with("recipe hf: "));
+    CHECK(both.recipe == "hf");
+    CHECK(*both.batch_size == 32);
+    both.recipe = "auto";
+    CHECK(recipe_of(both) == "auto");
+  }
+  options.learning_rate.reset();
+  options.epochs = 2;
+  CHECK(recipe_of(options) == "auto");
+}
+
 TEST_CASE("auto: few rows are seen more often, wide models learn more slowly") {
   const auto filled = [](int64_t samples, int64_t hidden) {
     TrainOptions options = of_recipe("auto");

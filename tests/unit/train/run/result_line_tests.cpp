@@ -14,7 +14,7 @@ TEST_CASE("options that were given another value than the default") {
   options.learning_rate = 2e-4;
   options.train = {"a.csv", "b.csv"};
   options.json = true;
-  options.batch_size = 32;  // the default
+  options.weight_decay = 0.01;  // the default
   const std::vector<ConfigItem> given = options_given(options);
   REQUIRE(given.size() == 2);
   CHECK(given[0].name == "train");
