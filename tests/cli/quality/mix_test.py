@@ -125,7 +125,7 @@ def test_what_follows_a_mixed_model(directory):
     assert predict(dev, model=directory / "copy").out == answers
     assert "n-grams to mix with: " in succeed("inspect", directory / "copy").out
     # Going on from it begins with the model alone, and what it gives is no mix unless one is asked for.
-    plain = ["train", "--model", out / "model", "--train", dev, "--eval-fraction", 0.5, "--max-steps", 1, "--quiet"]
+    plain = ["train", "--recipe", "hf", "--model", out / "model", "--train", dev, "--eval-fraction", 0.5, "--max-steps", 1, "--quiet"]
     succeed(*plain, "--output", directory / "next")
     assert not (directory / "next" / "model" / "ngrams.bin").exists()
     assert "ngram_mix" not in (directory / "next" / "model" / "config.json").read_text()
