@@ -22,10 +22,28 @@ def metrics_of(data):
     return [*data.metrics, *(["accuracy_seen", "accuracy_unseen"] if data.group else [])]
 
 
+def seconds_to(value, run):
+    """Of the command, until an evaluation in training had this value; the end, if only the exported model has it."""
+    share = next((share for share, reached in run["course"] if reached >= value), None)
+    return (share or 1) * run["processor_seconds"]
+
+
+def reaches_peer(data, runs, peers):
+    """Mean processor seconds to the mean of Hugging Face's first metric, and their share of its own."""
+    if not peers or not all("course" in run for run in runs):
+        return ""
+    metric = data.metrics[0]
+    value = statistics.fmean(run[metric] for run in peers)
+    if statistics.fmean(run[metric] for run in runs) < value:
+        return "not reached"
+    seconds = statistics.fmean(seconds_to(value, run) for run in runs)
+    return f"{seconds:,.0f} ({seconds / statistics.fmean(run['processor_seconds'] for run in peers):.2f})"
+
+
 def table(data, cells):
     metrics = metrics_of(data)
-    lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) + " | seeds | processor seconds | peak memory |",
-             "|---" * (len(metrics) + 4) + "|"]
+    lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) +
+             " | seeds | processor seconds | to Hugging Face's result | peak memory |", "|---" * (len(metrics) + 5) + "|"]
     for name, system in SYSTEMS.items():
         runs = cells.get(name)
         if not runs:
@@ -37,7 +55,8 @@ def table(data, cells):
         if adaptation:
             seconds += f" (adapt: {adaptation:,.0f})"
         memory = f"{max(run['memory_mb'] for run in runs):,.0f} MiB"
-        lines.append("| " + " | ".join([system.title, *scores, str(len(runs)), seconds, memory]) + " |")
+        reached = reaches_peer(data, runs, cells.get("hugging-face"))
+        lines.append("| " + " | ".join([system.title, *scores, str(len(runs)), seconds, reached, memory]) + " |")
     return lines
 
 

@@ -116,6 +116,7 @@ class Run:
         self.call(self.machine.options.binary, "train", "--model", model or self.machine.options.model, "--train", self.train,
                   "--eval", self.dev, "--output", output, "--seed", self.seed, "--no-progress", *self.columns(),
                   *([] if self.data.is_questions else ["--ignore-unknown-labels"]), *arguments)
+        self.notes["course"] = course_of(output / "metrics.jsonl", "eval_" + ("exact_match" if self.data.is_questions else "accuracy"))
         return output / "predictions.json" if self.data.is_questions else labels_of(output / "predictions.csv")
 
     def without_ngrams(self):
@@ -139,6 +140,13 @@ class Run:
         scores = json.loads(self.machine.quiet(self.machine.options.binary, "score", "--data", self.dev, "--predictions", answers,
                                                "--json"))
         return {"exact": scores["exact"], "f1": scores["f1"]}
+
+
+def course_of(path, metric):
+    """[share of the steps, value] of each evaluation in training."""
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return [[line["step"] / lines[-1]["step"], line[metric]] for line in lines if metric in line]
 
 
 def labels_of(path):
