@@ -181,7 +181,7 @@ def test_divergence(directory):
     for device in ("cpu", "cuda"):
         run = directory / device
         result = harness.run("train", "--model", MODEL, "--train", data, "--regression", "--no-standardize",
-                             "--reinit-head", "--no-shuffle",
+                             "--reinit-head", "--no-shuffle", "--recipe", "hf",
                              "--batch-size", 2, "--epochs", 1, "--save-every", 1, "--precision", "fp32", "--no-progress",
                              "--device", device, "--output", run)
         assert result.code == 6, result
