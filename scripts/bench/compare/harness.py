@@ -124,7 +124,7 @@ class Bench:
         """finetune train of one epoch; `more` are further arguments."""
         shutil.rmtree(run, ignore_errors=True)
         command = ["train", "--model", model, "--train", data or self.training_data(work.kind), "--output", run,
-                   "--batch-size", work.batch_size, "--epochs", 1, "--warmup-ratio", 0.1, "--weight-decay", 0.01,
+                   "--recipe", "hf", "--batch-size", work.batch_size, "--epochs", 1, "--warmup-ratio", 0.1, "--weight-decay", 0.01,
                    "--save-every", 10**9, "--no-progress", "--precision", precision, *self.device(), *more]
         if work.kind == "bank":
             command += ["--task", "classification", "--text-column", self.options.text_column,
