@@ -5,7 +5,9 @@ scripts/faults.sh takes more.
 """
 import os
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 from ranks import MPIRUN, Job, Result, Skip, need_mpirun, nothing_left, one_error
 from commands import CHANGES, Command, train
@@ -141,7 +143,12 @@ def test_a_limit_of_address_space(directory):
 def test_a_full_dev_shm(directory):
     """The size of /dev/shm is no limit: our memory is elsewhere, and Open MPI can do without."""
     if str(directory).startswith("/dev/shm/"):
-        raise Skip("the test's own directory lies there")
+        with tempfile.TemporaryDirectory(prefix="finetune-test-", dir="/var/tmp") as elsewhere:
+            return with_a_full_dev_shm(Path(elsewhere))
+    with_a_full_dev_shm(directory)
+
+
+def with_a_full_dev_shm(directory):
     for hosts in (1, 2):
         (directory / str(hosts)).mkdir()
         ranks = prepared(directory / str(hosts), hosts)
@@ -179,4 +186,4 @@ def test_a_clock_that_jumps(directory):
     one_error(result, 5, "rank 0", "5 s")
 
 
-main(globals())
+main(globals(), at_once=1 if WHOLE else 3)

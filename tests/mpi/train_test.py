@@ -8,7 +8,7 @@ import threading
 from ranks import (BINARY, Job, facts_of, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    same_results, succeed_on, wait_for)
 from harness import main, metrics_in, run, succeed
-from training_jobs import EVAL, LONG, MODEL, QA, SMALL, SQUAD, TRAIN, prepared
+from training_jobs import EVAL, LONG, MODEL, QA, SMALL, SQUAD, TRAIN, WITH_BASELINE, prepared
 
 
 def same_on(directory, options, *cases):
@@ -38,9 +38,9 @@ def test_classification(directory):
 def test_data_from_a_pipe(directory):
     prepared()
     straight, out, pipe = directory / "straight", directory / "run", directory / "train.csv"
-    succeed(*SMALL, "--virtual-shards", 4, "--output", straight)
+    succeed(*WITH_BASELINE, "--virtual-shards", 4, "--output", straight)
     os.mkfifo(pipe)
-    line = [pipe if word == TRAIN else word for word in SMALL]
+    line = [pipe if word == TRAIN else word for word in WITH_BASELINE]
     one_error(run_on(4, *line, "--output", out, hosts=2), 3, str(pipe), "is a pipe")
     assert not out.exists()
     writer = threading.Thread(target=lambda: pipe.write_bytes(TRAIN.read_bytes()), daemon=True)
@@ -62,7 +62,7 @@ def test_last_batch_smaller_than_the_shards(directory):
 
 def test_one_shard(directory):
     prepared()
-    same_on(directory, [*SMALL, "--epochs", 1, "--virtual-shards", 1], (2, 1), (3, 3))
+    same_on(directory, [*WITH_BASELINE, "--epochs", 1, "--virtual-shards", 1], (2, 1), (3, 3))
 
 
 def test_micro_batches(directory):
@@ -170,8 +170,8 @@ def test_idle_processes_are_said_once(directory):
     prepared()
     line = [word for word in SMALL if word != "--quiet"]
     # Without a baseline, of which a warning may say that it is the better one.
-    result = succeed_on(4, *line, "--epochs", 1, "--virtual-shards", 3, "--no-ngram-baseline", "--output",
-                        directory / "run")
+    assert "--no-ngram-baseline" in line
+    result = succeed_on(4, *line, "--epochs", 1, "--virtual-shards", 3, "--output", directory / "run")
     assert result.err.count("warning:") == 1 and "1 of 4 processes" in result.err, result
     assert (directory / "run/log.txt").read_text().count("warning:") == 1
     assert result.err.count("steps of 32 samples") == 1, result

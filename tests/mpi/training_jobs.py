@@ -13,7 +13,8 @@ NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/traje
 # Three epochs of five batches each, the last of which is ragged.
 BASE = ["train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--recipe", "hf", "--lr", "3e-3",
         "--dropout", "0.1", "--no-progress", "--quiet"]
-SMALL = [*BASE, "--eval", EVAL, "--max-eval-samples", 100, "--max-train-samples", 150]
+WITH_BASELINE = [*BASE, "--eval", EVAL, "--max-eval-samples", 100, "--max-train-samples", 150]
+SMALL = [*WITH_BASELINE, "--no-ngram-baseline"]  # which takes longer than these runs
 QA = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--lr", "1e-3", "--max-length",
       128, "--doc-stride", 32, "--max-train-samples", 21, "--max-eval-samples", 8, "--batch-size", 16, "--dropout",
       "0.1", "--max-steps", 5, "--eval-every", 3, "--no-progress", "--quiet"]

@@ -69,7 +69,9 @@ T wait_while_equal(const std::atomic<T>& word, T old, Spin& spin) {
 
 thread_local bool inside_region = false;
 
-// Persistent threads that share the tasks of one region at a time with the calling thread.
+// Persistent threads that share the tasks of one region at a time with the calling thread. It waits
+// for those alone that have begun with tasks: one that has no core while other processes compute is
+// not missed, whose time slices are longer than most regions.
 class Pool {
  public:
   ~Pool() { stop(); }
@@ -103,12 +105,11 @@ class Pool {
     }
     error_task_ = count;
     error_ = nullptr;
-    busy_.store(uint32_t(team - 1), std::memory_order_relaxed);
+    inside_.store(0, std::memory_order_release);
     publish(uint32_t(team));
     work(0);
-    for (uint32_t busy; (busy = busy_.load(std::memory_order_acquire)) != 0;) {
-      wait_while_equal(busy_, busy, spin_);
-    }
+    uint32_t inside = inside_.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed;
+    while (inside != kClosed) inside = wait_while_equal(inside_, inside, spin_);
     if (error_) std::rethrow_exception(error_);
     return true;
   }
@@ -117,6 +118,7 @@ class Pool {
   static constexpr uint32_t kTeamBits = 13;  // the low bits of region_: its number of threads
   static constexpr uint32_t kStop = (1u << kTeamBits) - 1;
   static_assert(kMostThreads < kStop);
+  static constexpr uint32_t kClosed = 1u << 31;  // of inside_: all tasks of the region are taken
 
   void publish(uint32_t team) {
     uint32_t number = (region_.load(std::memory_order_relaxed) >> kTeamBits) + 1;
@@ -138,12 +140,24 @@ class Pool {
     Spin spin;
     for (;;) {
       seen = wait_while_equal(region_, seen, spin);
-      uint32_t team = seen & kStop;
-      if (team == kStop) return;
-      if (number >= int(team)) continue;
-      work(number);
-      if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+      if ((seen & kStop) == kStop) return;
+      if (!enter()) continue;
+      // Of the region that is open now, which may be a later one than it has seen.
+      if (number < team_) work(number);
+      if (inside_.fetch_sub(1, std::memory_order_acq_rel) == kClosed + 1) inside_.notify_one();
     }
+  }
+
+  // Whether a region is open: then it stays as it is until the thread has left.
+  bool enter() {
+    uint32_t inside = inside_.load(std::memory_order_relaxed);
+    while ((inside & kClosed) == 0) {
+      if (inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_acquire,
+                                        std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   void work(int number) {
@@ -179,7 +193,7 @@ class Pool {
   std::vector<std::thread> workers_;
   Spin spin_;  // the caller's
   std::atomic<uint32_t> region_{0};
-  std::atomic<uint32_t> busy_{0};
+  std::atomic<uint32_t> inside_{kClosed};  // workers in the region
   std::vector<Stripe> stripes_;
   int team_ = 0;
   void (*task_)(void*, int64_t) = nullptr;

@@ -17,6 +17,7 @@ from harness import BINARY, facts_of, fail, main, metrics_of, need, run, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
 FIXED = (f"model = '{MODEL}'\ntrain = '{TRAIN}'\neval = '{EVAL}'\nlabel-column = 'category'\nmax-steps = 12\n")
+QUICK = FIXED + "no-ngram-baseline = true\n"  # for what looks at training alone
 GRID = "[sweep]\nlr = [1e-3, 3e-3]\nseed = [1, 2, 3]\n"
 NAMES = [f"lr={lr},seed={seed}" for lr in ("0.001", "0.003") for seed in (1, 2, 3)]
 
@@ -90,7 +91,7 @@ def test_runs_are_those_of_train(directory):
 def test_a_killed_sweep_goes_on(directory):
     need(DATA)
     out = directory / "out"
-    fixed = FIXED.replace("max-steps = 12", "max-steps = 60\nsave-every = 5")
+    fixed = QUICK.replace("max-steps = 12", "max-steps = 60\nsave-every = 5")
     line = ["sweep", grid(directory, "[sweep]\nlr = [1e-3, 3e-3]\nseed = [1, 2]\n", fixed), "--output", out]
     kills = 0
     for finished in (1, 3):
@@ -113,7 +114,7 @@ def test_a_killed_sweep_goes_on(directory):
 
 def test_signals_stop_with_a_checkpoint(directory):
     need(DATA)
-    fixed = FIXED.replace("max-steps = 12", "max-steps = 20000")
+    fixed = QUICK.replace("max-steps = 12", "max-steps = 20000")
     for number, code in ((signal.SIGTERM, 85), (signal.SIGUSR1, 85), (signal.SIGINT, 130)):
         out = directory / str(number)
         line = ["sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", fixed), "--output", out]
@@ -191,7 +192,7 @@ def test_jobs(directory):
     assert "threads" not in (directory / "three" / NAMES[0] / "config.toml").read_text()
     assert succeed(*line, directory / "three").err.count("there already") == 6
     # Stopped by one signal, or killed: no process is left, and the same line goes on.
-    fixed = FIXED.replace("max-steps = 12", "max-steps = 400\nsave-every = 20")
+    fixed = QUICK.replace("max-steps = 12", "max-steps = 400\nbatch-size = 16\nsave-every = 20")
     for number, codes in ((signal.SIGTERM, (85,)), (signal.SIGINT, (130,)), (signal.SIGKILL, (-9,))):
         out = directory / f"stopped {number}"
         line = ["sweep", grid(directory, "[sweep]\nseed = [1, 2, 3]\n", fixed), "--jobs", 2, "--output", out]
@@ -207,7 +208,7 @@ def test_jobs(directory):
     assert len({tuple(weights(out).values()) for out in directory.glob("stopped *")}) == 1
     # A run's process that somebody kills is a failed run.
     out = directory / "killed"
-    fixed = FIXED.replace("max-steps = 12", "max-steps = 2000")
+    fixed = QUICK.replace("max-steps = 12", "max-steps = 600\nbatch-size = 16")
     process = subprocess.Popen([BINARY, "sweep", grid(directory, "[sweep]\nseed = [1, 2]\n", fixed), "--jobs", "2",
                                 "--output", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -220,7 +221,7 @@ def test_jobs(directory):
 
 def test_halving(directory):
     need(DATA)
-    fixed = FIXED.replace("max-steps = 12", "max-steps = 36\neval-every = 9\nbest-metric = 'loss'")
+    fixed = QUICK.replace("max-steps = 12", "max-steps = 36\neval-every = 9\nbest-metric = 'loss'")
     sweep = "[sweep]\nlr = [1e-9, 1e-4, 3e-3, 1e-3]\nseed = [1, 2]\n"
     line = ["sweep", grid(directory, sweep, fixed), "--halving", 2, "--output"]
     out = directory / "out"

@@ -17,7 +17,7 @@ SQUAD = GOLDEN / "trajectory-qa-train.json"
 NAMES = ("golden/tiny-bert-classification", "golden/tiny-bert-qa", "golden/trajectory-classification-train.csv")
 OPTIONS = ["--lr", "1e-3", "--dropout", "0.1", "--max-steps", 5, "--no-progress", "--quiet"]
 LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--batch-size", 8,
-          "--max-eval-samples", 10, "--virtual-shards", 2, *OPTIONS]
+          "--max-eval-samples", 10, "--virtual-shards", 2, "--no-ngram-baseline", *OPTIONS]
 ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-length", 96,
            "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 3, "--batch-size", 4, *OPTIONS]
 
@@ -129,7 +129,8 @@ def test_graphs(directory):
     prepared()
     recomputing = [*LABELS, "--recompute", "--freeze", "embeddings"]
     for number, (line, precision) in enumerate((([*LABELS, "--micro-batch-tokens", 48], "fp32"), (LABELS, "bf16"),
-                                                (recomputing, "fp32"), (ANSWERS, "bf16"))):
+                                                (recomputing, "fp32"),
+                                                ([*ANSWERS, "--batch-size", 2, "--max-eval-samples", 1], "bf16"))):
         runs = [directory / f"{number}-{graphs}" for graphs in (0, 1)]
         for graphs, run in enumerate(runs):
             report = directory / "report"

@@ -19,7 +19,7 @@ from cuda_jobs import EACH, EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, need_several_de
 from deeper_model import deeper_model
 
 ROWS = ["--train", TRAIN, "--label-column", "category", "--lr", "3e-3", "--max-train-samples", 13, "--epochs", 1,
-        "--batch-size", 8, "--eval", EVAL, "--max-eval-samples", 6, "--eval-every", 1]
+        "--batch-size", 8, "--eval", EVAL, "--max-eval-samples", 6, "--eval-every", 1, "--no-ngram-baseline"]
 QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 96, "--doc-stride", 32,
              "--max-train-samples", 7, "--batch-size", 4, "--max-steps", 2, "--eval", SQUAD, "--max-eval-samples", 1]
 LATE, EARLY, AHEAD = ({**EACH, "HOST_CUDA_STREAMS": mode} for mode in ("late", "early", "priority"))

@@ -16,7 +16,7 @@ from deeper_model import deeper_model
 
 # Batches of 32, the last of which has 13 samples.
 ROWS = ["--train", TRAIN, "--label-column", "category", "--lr", "3e-3", "--max-train-samples", 77, "--epochs", 1,
-        "--eval", EVAL, "--max-eval-samples", 40, "--eval-every", 2]
+        "--eval", EVAL, "--max-eval-samples", 40, "--eval-every", 2, "--no-ngram-baseline"]
 QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 128, "--doc-stride", 32,
              "--max-train-samples", 21, "--batch-size", 16, "--max-steps", 2, "--eval", SQUAD, "--max-eval-samples", 8]
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../contains.h"
@@ -85,6 +86,72 @@ TEST_CASE("a system that has no more threads") {
   std::atomic<int> runs{0};
   parallel_for(1000, [&](int64_t) { ++runs; });
   CHECK(runs == 1000);
+  set_threads(available_cores());
+}
+
+namespace {
+
+std::atomic<bool> held{false}, let_go{false};
+
+void hold(int) {
+  held = true;
+  while (!let_go) ::usleep(1000);
+}
+
+}  // namespace
+
+TEST_CASE("a thread that has no core is not waited for") {
+  set_threads(2);
+  const pthread_t caller = ::pthread_self();
+  std::atomic<pthread_t> other{caller};
+  std::atomic<int> there{0};
+  parallel_for(2, [&](int64_t) {  // tasks that wait for each other: on two threads
+    ++there;
+    while (there < 2) ::usleep(100);
+    if (::pthread_equal(::pthread_self(), caller)) return;
+    other = ::pthread_self();
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  });
+  REQUIRE(!::pthread_equal(other.load(), caller));
+  struct sigaction action = {}, before = {};
+  action.sa_handler = hold;
+  REQUIRE(::sigaction(SIGUSR1, &action, &before) == 0);
+  REQUIRE(::pthread_kill(other, SIGUSR1) == 0);
+  while (!held) ::usleep(100);
+  std::thread late([] {  // for a pool that does wait
+    for (int i = 0; i < 5000 && !let_go; ++i) ::usleep(1000);
+    let_go = true;
+  });
+  std::vector<std::atomic<int>> runs(100);
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    parallel_for(100, [&](int64_t i) { ++runs[size_t(i)]; });
+  }
+  CHECK(!let_go);
+  for (const auto& times : runs) CHECK(times == 10);
+  let_go = true;
+  late.join();
+  // It helps again.
+  there = 0;
+  parallel_for(2, [&](int64_t) {
+    ++there;
+    while (there < 2) ::usleep(100);
+  });
+  stop_threads();
+  REQUIRE(::sigaction(SIGUSR1, &before, nullptr) == 0);
+  set_threads(available_cores());
+}
+
+TEST_CASE("regions that follow each other closely keep their tasks apart") {
+  set_threads(4);
+  for (int64_t region = 0; region < 20000; ++region) {
+    std::atomic<int64_t> sum{0};
+    const int64_t count = 1 + region % 7;
+    parallel_for(count, [&](int64_t i) { sum += region + i; });
+    REQUIRE(sum == count * region + count * (count - 1) / 2);
+  }
   set_threads(available_cores());
 }
 
