@@ -20,7 +20,7 @@ CUDA = ["--device", "cuda", "--precision", "fp32", "--dropout", "0.1", "--no-pro
 LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--lr", "3e-3",
           "--batch-size", 8, "--max-eval-samples", 10, "--max-steps", 5, "--no-ngram-baseline", *CUDA]
 ANSWERS = ["train", "--task", "qa", "--model", QA_MODEL, "--train", SQUAD, "--eval", SQUAD, "--max-length", 96,
-           "--doc-stride", 32, "--max-train-samples", 12, "--max-eval-samples", 1, "--batch-size", 4, "--lr", "1e-3",
+           "--doc-stride", 8, "--max-train-samples", 12, "--max-eval-samples", 1, "--batch-size", 4, "--lr", "1e-3",
            "--max-steps", 3, "--eval-every", 2, "--quiet", *CUDA]
 MESSAGES = tempfile.TemporaryDirectory(prefix="finetune-test-")  # between devices
 EACH = {"HOST_CUDA_DEVICES": "each"}  # every process sees one device, its own

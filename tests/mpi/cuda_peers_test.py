@@ -146,7 +146,8 @@ def test_a_stop_comes_before_an_evaluation(directory):
 def test_bench_from_device_to_device(directory):
     need_several_devices()
     prepared()
-    line = ["bench", "step", "--device", "cuda", "--shape", "tiny", "--precision", "fp32", "--steps", 3, "--json"]
+    line = ["bench", "step", "--device", "cuda", "--shape", "tiny", "--precision", "fp32", "--steps", 3,
+            "--lengths", 10, "--batch-size", 4, "--json"]
     report = json.loads(succeed_on(2, *line, env=EACH).out)
     assert 0 < report["communication_share"] < 1, report
 

@@ -20,7 +20,7 @@ from deeper_model import deeper_model
 
 ROWS = ["--train", TRAIN, "--label-column", "category", "--lr", "3e-3", "--max-train-samples", 13, "--epochs", 1,
         "--batch-size", 8, "--eval", EVAL, "--max-eval-samples", 6, "--eval-every", 1, "--no-ngram-baseline"]
-QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 96, "--doc-stride", 32,
+QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 96, "--doc-stride", 8,
              "--max-train-samples", 7, "--batch-size", 4, "--max-steps", 2, "--eval", SQUAD, "--max-eval-samples", 1]
 LATE, EARLY, AHEAD = ({**EACH, "HOST_CUDA_STREAMS": mode} for mode in ("late", "early", "priority"))
 ROUTES = "what stages and tensor ranks exchange goes from GPU to GPU (NCCL)"
@@ -145,7 +145,7 @@ def test_evaluation_and_prediction_of_questions(directory):
     questions.write_text(json.dumps({**squad, "data": [{**squad["data"][0], "paragraphs":
                                                         squad["data"][0]["paragraphs"][:2]}]}))
     compare_inference(model, questions, directory,
-                      ["--max-length", 96, "--doc-stride", 32, "--precision", "bf16", "--batch-size", 2],
+                      ["--max-length", 96, "--doc-stride", 8, "--precision", "bf16", "--batch-size", 2],
                       (4, LATE, "--pp", 2, "--placement", "spread"), (4, None, "--pp", 2, "--tp", 2))
 
 

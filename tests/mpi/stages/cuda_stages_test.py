@@ -16,7 +16,7 @@ from deeper_model import deeper_model
 # Batches of 8, the last of which has 5 samples; an evaluation between steps.
 ROWS = ["--no-ngram-baseline", "--train", TRAIN, "--label-column", "category", "--lr", "3e-3", "--max-train-samples", 21,
         "--epochs", 1, "--batch-size", 8, "--eval", EVAL, "--max-eval-samples", 6, "--eval-every", 2]
-QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 96, "--doc-stride", 32,
+QUESTIONS = ["--task", "qa", "--train", SQUAD, "--lr", "1e-3", "--max-length", 96, "--doc-stride", 8,
              "--max-train-samples", 7, "--batch-size", 4, "--max-steps", 2, "--eval", SQUAD, "--max-eval-samples", 1]
 
 
