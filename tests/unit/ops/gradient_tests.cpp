@@ -26,8 +26,9 @@ Loss evaluate(const OpCase& c, Backend& backend) {
   Loss loss;
   double squares = 0;
   for (const auto& [output, cotangent] : c.cotangents) {
-    OpData before(c, backend);
-    std::vector<float> y = data.values(output), dy = before.values(cotangent);
+    const std::vector<float> y = data.values(output);
+    const std::vector<float> dy =
+        without_gaps(c, cotangent, c.buffers.at(c.views.at(cotangent).buffer).values.get());
     for (size_t i = 0; i < y.size(); ++i) {
       double term = double(y[i]) * dy[i];
       loss.value += term;
@@ -44,9 +45,10 @@ OpCase moved(const OpCase& c, const std::string& input, const std::vector<float>
   OpCase out = c;
   const OpView& view = c.views.at(input);
   OpBuffer& buffer = out.buffers.at(view.buffer);
+  std::vector<float>& values = buffer.values.own();
   for (int64_t i = 0; i < int64_t(direction.size()); ++i) {
     int64_t at = i / view.cols * buffer.stride + view.first + i % view.cols;
-    buffer.values[size_t(at)] += float(step) * direction[size_t(i)];
+    values[size_t(at)] += float(step) * direction[size_t(i)];
   }
   return out;
 }

@@ -30,7 +30,7 @@ void place(OpCaseMaker& maker, const ElementShape& s, const char* to, const char
 
 // relu has no derivative at 0: no input within reach of a finite difference step.
 void away_from_zero(OpBuffer& buffer) {
-  for (float& x : buffer.values) {
+  for (float& x : buffer.values.own()) {
     if (std::abs(x) < 0.0625f) x = std::copysign(0.125f, x);
   }
 }

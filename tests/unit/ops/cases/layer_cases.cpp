@@ -110,9 +110,9 @@ void add_output(std::vector<OpCase>& table, const Output& o) {
   maker.input("inner bias", 1, inner);
   if (o.tail) {
     auto& buffers = maker.get().buffers;
-    for (float& w : buffers["inner weight"].values) w /= 4;
-    for (float& b : buffers["inner bias"].values) b = b / 4 - 4;
-    for (float& w : buffers["output weight"].values) w *= 8192;
+    for (float& w : buffers["inner weight"].values.own()) w /= 4;
+    for (float& b : buffers["inner bias"].values.own()) b = b / 4 - 4;
+    for (float& w : buffers["output weight"].values.own()) w *= 8192;
   }
   if (o.in_place) {
     maker.view("y", "residual", 0, h);

@@ -33,10 +33,10 @@ OpCase finish(OpCaseMaker& maker, const OpRun& run, const std::string& place,
     OpCase& made = maker.get();
     OpBuffer& logits = made.buffers["logits"];
     for (size_t b = 0; b < samples; ++b) {
-      made.buffers["scales"].values[b] = b % 2 == 0 ? 0.0f : kScale * float(b);
+      made.buffers["scales"].values.own()[b] = b % 2 == 0 ? 0.0f : kScale * float(b);
       if (b % 2 != 0) continue;
       for (int64_t i = first[b] * logits.stride; i < first[b + 1] * logits.stride; ++i) {
-        logits.values[size_t(i)] = i % 2 == 0 ? NAN : INFINITY;
+        logits.values.own()[size_t(i)] = i % 2 == 0 ? NAN : INFINITY;
       }
     }
   }
@@ -57,7 +57,7 @@ std::vector<int32_t> each_row(int64_t rows) {
 }
 
 void make_positive(OpBuffer& buffer) {
-  for (float& x : buffer.values) x = 0.25f + std::abs(x);
+  for (float& x : buffer.values.own()) x = 0.25f + std::abs(x);
 }
 
 void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
@@ -90,7 +90,7 @@ void add_class_losses(std::vector<OpCase>& table, const std::string& place) {
       OpCaseMaker maker = start("binary_cross_entropy", shape, s.rows, s.classes, s.rows, place);
       weigh(maker);
       maker.input("targets", s.rows, s.classes);
-      for (float& target : maker.get().buffers["targets"].values) target = target > 0 ? 1 : 0;
+      for (float& target : maker.get().buffers["targets"].values.own()) target = target > 0 ? 1 : 0;
       table.push_back(finish(
           maker,
           [](Backend& backend, OpData& t) {

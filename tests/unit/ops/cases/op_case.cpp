@@ -4,29 +4,28 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "core/text/text.h"
 
 namespace finetune::test {
 
-OpData::OpData(const OpCase& op_case, Backend& backend) : case_(op_case), backend_(backend) {
-  auto put = [&](const std::string& name, const void* host, size_t bytes) {
-    auto memory = backend.allocate(bytes);
-    backend.upload(memory.get(), host, bytes);
-    memory_[name] = memory;
-  };
-  for (const auto& [name, buffer] : op_case.buffers) {
-    if (buffer.dtype == DType::f32) {
-      put(name, buffer.values.data(), buffer.values.size() * sizeof(float));
-      continue;
-    }
-    std::vector<bfloat16> rounded;
-    for (float value : buffer.values) rounded.push_back(bfloat16(value));
-    put(name, rounded.data(), rounded.size() * sizeof(bfloat16));
+void* OpData::put(const std::string& name, const void* host, size_t bytes) const {
+  auto& memory = memory_[name];
+  memory = backend_.allocate(bytes);
+  backend_.upload(memory.get(), host, bytes);
+  return memory.get();
+}
+
+void* OpData::placed(const std::string& name) const {
+  if (const auto found = memory_.find(name); found != memory_.end()) return found->second.get();
+  const OpBuffer& buffer = case_.buffers.at(name);
+  const std::vector<float>& values = buffer.values.get();
+  if (buffer.dtype == DType::f32) {
+    return put(name, values.data(), values.size() * sizeof(float));
   }
-  for (const auto& [name, values] : op_case.integers) {
-    put("int " + name, values.data(), values.size() * sizeof(int32_t));
-  }
+  const std::vector<bfloat16> rounded(values.begin(), values.end());
+  return put(name, rounded.data(), rounded.size() * sizeof(bfloat16));
 }
 
 Tensor OpData::operator[](const std::string& name) const {
@@ -34,14 +33,19 @@ Tensor OpData::operator[](const std::string& name) const {
   if (found == case_.views.end()) return {};
   const OpView& view = found->second;
   const OpBuffer& buffer = case_.buffers.at(view.buffer);
-  const Tensor whole{memory_.at(view.buffer).get(), buffer.dtype, buffer.rows, buffer.stride,
-                     buffer.stride};
+  const Tensor whole{placed(view.buffer), buffer.dtype, buffer.rows, buffer.stride, buffer.stride};
   return whole.columns(view.first, view.cols);
 }
 
 const int32_t* OpData::ints(const std::string& name) const {
-  auto found = memory_.find("int " + name);
-  return found == memory_.end() ? nullptr : static_cast<const int32_t*>(found->second.get());
+  const auto found = case_.integers.find(name);
+  if (found == case_.integers.end()) return nullptr;
+  const std::string place = "int " + name;
+  const auto memory = memory_.find(place);
+  return static_cast<const int32_t*>(
+      memory != memory_.end()
+          ? memory->second.get()
+          : put(place, found->second.data(), found->second.size() * sizeof(int32_t)));
 }
 
 const uint32_t* OpData::uints(const std::string& name) const {
@@ -72,28 +76,60 @@ Segments OpData::segments(const std::string& name) const {
 
 std::vector<float> OpData::buffer(const std::string& name) const {
   const OpBuffer& buffer = case_.buffers.at(name);
-  std::vector<float> values(buffer.values.size());
+  std::vector<float> values(buffer.values.get().size());
   if (buffer.dtype == DType::bf16) {
     std::vector<bfloat16> rounded(values.size());
-    backend_.download(rounded.data(), memory_.at(name).get(), rounded.size() * sizeof(bfloat16));
+    backend_.download(rounded.data(), placed(name), rounded.size() * sizeof(bfloat16));
     std::transform(rounded.begin(), rounded.end(), values.begin(),
                    [](bfloat16 value) { return float(value); });
     return values;
   }
-  backend_.download(values.data(), memory_.at(name).get(), values.size() * sizeof(float));
+  backend_.download(values.data(), placed(name), values.size() * sizeof(float));
   return values;
 }
 
 std::vector<float> OpData::values(const std::string& name) const {
-  const OpView& view = case_.views.at(name);
-  const OpBuffer& shape = case_.buffers.at(view.buffer);
-  std::vector<float> all = buffer(view.buffer), out;
+  return without_gaps(case_, name, buffer(case_.views.at(name).buffer));
+}
+
+std::vector<float> without_gaps(const OpCase& op_case, const std::string& name,
+                                const std::vector<float>& buffer) {
+  const OpView& view = op_case.views.at(name);
+  const OpBuffer& shape = op_case.buffers.at(view.buffer);
+  std::vector<float> out;
+  out.reserve(size_t(shape.rows * view.cols));
   for (int64_t r = 0; r < shape.rows; ++r) {
-    auto row = all.begin() + r * shape.stride + view.first;
+    const auto row = buffer.begin() + r * shape.stride + view.first;
     out.insert(out.end(), row, row + view.cols);
   }
   return out;
 }
+
+namespace {
+
+// Those of the same stream and shape are the same, and made once.
+OpValues drawn(uint32_t stream, int64_t count, int64_t cols, double range) {
+  static std::map<std::tuple<uint32_t, int64_t, int64_t, double>, OpValues> all;
+  const auto [found, is_new] = all.try_emplace({stream, count, cols, range});
+  if (!is_new) return found->second;
+  std::vector<float>& values = found->second.own();
+  values.reserve(size_t(count));
+  for (int64_t i = 0; i < count; ++i) {
+    PhiloxBlock bits = philox({stream, 0x7461626Cu}, {uint32_t(i), uint32_t(cols), 0, 0});
+    double value = (2 * unit_interval(bits[0]) - 1) * range;
+    values.push_back(float(std::round(value * 4096) / 4096));
+  }
+  return found->second;
+}
+
+OpValues nothing(size_t count) {
+  static std::map<size_t, OpValues> all;
+  const auto [found, is_new] = all.try_emplace(count);
+  if (is_new) found->second.own().assign(count, std::numeric_limits<float>::quiet_NaN());
+  return found->second;
+}
+
+}  // namespace
 
 OpCaseMaker::OpCaseMaker(std::string op, std::string shape, double tolerance, const char* reason) {
   case_.op = std::move(op);
@@ -104,14 +140,7 @@ OpCaseMaker::OpCaseMaker(std::string op, std::string shape, double tolerance, co
 
 OpCaseMaker& OpCaseMaker::input(const std::string& name, int64_t rows, int64_t cols, int64_t gap,
                                 double range) {
-  OpBuffer buffer{rows, cols + gap, {}};
-  ++stream_;
-  for (int64_t i = 0; i < rows * (cols + gap); ++i) {
-    PhiloxBlock bits = philox({stream_, 0x7461626Cu}, {uint32_t(i), uint32_t(cols), 0, 0});
-    double value = (2 * unit_interval(bits[0]) - 1) * range;
-    buffer.values.push_back(float(std::round(value * 4096) / 4096));
-  }
-  case_.buffers[name] = std::move(buffer);
+  case_.buffers[name] = {rows, cols + gap, drawn(++stream_, rows * (cols + gap), cols, range)};
   return view(name, name, 0, cols);
 }
 
@@ -122,8 +151,7 @@ OpCaseMaker& OpCaseMaker::constant(const std::string& name, int64_t rows, int64_
 }
 
 OpCaseMaker& OpCaseMaker::result(const std::string& name, int64_t rows, int64_t cols, int64_t gap) {
-  std::vector<float> nothing(size_t(rows * (cols + gap)), std::numeric_limits<float>::quiet_NaN());
-  case_.buffers[name] = {rows, cols + gap, std::move(nothing)};
+  case_.buffers[name] = {rows, cols + gap, nothing(size_t(rows * (cols + gap)))};
   return view(name, name, 0, cols);
 }
 
@@ -179,7 +207,7 @@ OpCase in_bf16(OpCase c, const std::vector<std::string>& buffers, double toleran
     const auto found = c.buffers.find(name);
     if (found == c.buffers.end()) continue;
     found->second.dtype = DType::bf16;
-    for (float& value : found->second.values) value = float(bfloat16(value));
+    for (float& value : found->second.values.own()) value = float(bfloat16(value));
     c.shape += ", " + name + " bf16";
   }
   c.tolerance = std::max(c.tolerance, tolerance);

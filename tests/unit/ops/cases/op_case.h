@@ -16,12 +16,28 @@ namespace finetune::test {
 
 class OpData;
 
+// Values that copies share until one of them changes its own: the table has many copies of large
+// ones.
+class OpValues {
+ public:
+  OpValues(std::vector<float> values = {})
+      : shared_(std::make_shared<std::vector<float>>(std::move(values))) {}
+  const std::vector<float>& get() const { return *shared_; }
+  std::vector<float>& own() {
+    if (shared_.use_count() > 1) shared_ = std::make_shared<std::vector<float>>(*shared_);
+    return *shared_;
+  }
+
+ private:
+  std::shared_ptr<std::vector<float>> shared_;
+};
+
 // Memory of one call as it is before the call.
 struct OpBuffer {
   int64_t rows = 0;
   int64_t stride = 0;
-  std::vector<float> values;  // (rows, stride)
-  DType dtype = DType::f32;   // of that memory, f32 or bf16
+  OpValues values;           // (rows, stride)
+  DType dtype = DType::f32;  // of that memory, f32 or bf16
 };
 
 // An operand: columns [first, first + cols) of a buffer. Operands that share a buffer are aliases
@@ -67,10 +83,11 @@ struct OpCase {
 
 constexpr double kPeak = 8;
 
-// A case's operands in the memory of a backend.
+// A case's operands in the memory of a backend, each from when it is first asked for: most
+// operations have no use for some of them.
 class OpData {
  public:
-  OpData(const OpCase& op_case, Backend& backend);
+  OpData(const OpCase& op_case, Backend& backend) : case_(op_case), backend_(backend) {}
 
   Tensor operator[](const std::string& view) const;  // empty if the case has no such operand
   const int32_t* ints(const std::string& name) const;
@@ -80,6 +97,7 @@ class OpData {
   Dropout streamed(Dropout dropout) const;
   Segments segments(const std::string& name) const;  // integers `name` are the offsets
   Activation activation() const { return case_.activation.value(); }
+  bool has(const std::string& buffer) const { return memory_.contains(buffer); }
   std::vector<float> buffer(const std::string& name) const;  // downloaded
   std::vector<float> values(const std::string& view) const;  // downloaded, without gaps
   std::vector<double> doubles;                               // results that live on the host
@@ -87,8 +105,15 @@ class OpData {
  private:
   const OpCase& case_;
   Backend& backend_;
-  std::map<std::string, std::shared_ptr<void>> memory_;
+  mutable std::map<std::string, std::shared_ptr<void>> memory_;
+
+  void* placed(const std::string& name) const;
+  void* put(const std::string& name, const void* host, size_t bytes) const;
 };
+
+// A view's elements, of its buffer's.
+std::vector<float> without_gaps(const OpCase& op_case, const std::string& view,
+                                const std::vector<float>& buffer);
 
 // Builds a case. Inputs are drawn from [-range, range] in multiples of 2^-12, so that a finite
 // difference step of a power of two is exact.

@@ -40,7 +40,7 @@ OpCase sparse_square_sums(int64_t first, int64_t cols) {
   OpCaseMaker maker("block_square_sums", concat("(1,", n, ") rows of ", cols), 1e-12,
                     "sums in double");
   maker.input("x", 1, n).integers("rows", kSomeRows);
-  std::vector<float>& x = maker.get().buffers["x"].values;
+  std::vector<float>& x = maker.get().buffers["x"].values.own();
   for (int64_t r = 0; r < kRows; ++r) {
     if (std::find(kSomeRows.begin(), kSomeRows.end(), r) != kSomeRows.end()) continue;
     std::fill_n(x.begin() + first + r * cols, cols, 0.0f);
@@ -85,7 +85,7 @@ OpCase step_outcome(int64_t shards, int64_t blocks, double max_norm, double wron
                            wrong == 0 ? "" : ", not finite"),
                     5e-7, "a handful of float operations");
   for (const char* name : {"p", "g", "m", "v"}) maker.input(name, 1, kCount);
-  for (float& v : maker.get().buffers["v"].values) v = 0.01f + std::abs(v);
+  for (float& v : maker.get().buffers["v"].values.own()) v = 0.01f + std::abs(v);
   for (const char* name : {"rows of p", "rows of g", "rows of m", "rows of v"}) {
     maker.constant(name, kRows, 3, 0.5f);
   }
@@ -128,7 +128,7 @@ OpCase updated_parts() {
   OpCaseMaker maker("adamw_parts", concat("(1,", kCount, ")"), 5e-7,
                     "a handful of float operations");
   for (const char* name : {"p", "g", "m", "v"}) maker.input(name, 1, kCount);
-  for (float& v : maker.get().buffers["v"].values) v = 0.01f + std::abs(v);
+  for (float& v : maker.get().buffers["v"].values.own()) v = 0.01f + std::abs(v);
   return maker.run(
       [](Backend& backend, OpData& t) {
         std::vector<AdamWPart> parts;
@@ -167,7 +167,7 @@ void add_row_updates(std::vector<OpCase>& table, int64_t cols, float decay) {
                       "a handful of float operations");
     maker.input("p", kRows, cols).input("g", kRows, cols).input("m", kRows, cols);
     maker.input("v", kRows, cols).integers("rows", kSomeRows).work(double(kRows * cols));
-    for (float& v : maker.get().buffers["v"].values) v = 0.01f + std::abs(v);
+    for (float& v : maker.get().buffers["v"].values.own()) v = 0.01f + std::abs(v);
     return maker;
   };
   table.push_back(maker("adamw_rows")
@@ -180,7 +180,7 @@ void add_row_updates(std::vector<OpCase>& table, int64_t cols, float decay) {
   // Row 3 has no moments: it only decays.
   OpCaseMaker late = maker("adamw_catch_up");
   for (const char* moment : {"m", "v"}) {
-    std::fill_n(late.get().buffers[moment].values.begin() + 3 * cols, cols, 0.0f);
+    std::fill_n(late.get().buffers[moment].values.own().begin() + 3 * cols, cols, 0.0f);
   }
   late.integers("missed", {1, 0, 6, 4});
   table.push_back(late.run(
@@ -226,7 +226,7 @@ void add_optimizer_cases(std::vector<OpCase>& table) {
         OpCaseMaker maker("adamw", concat("(1,", n, ") step ", step, " decay ", decay), 5e-7,
                           "a handful of float operations");
         maker.input("p", 1, n).input("g", 1, n).input("m", 1, n).input("v", 1, n);
-        for (float& v : maker.get().buffers["v"].values) v = 0.01f + std::abs(v);
+        for (float& v : maker.get().buffers["v"].values.own()) v = 0.01f + std::abs(v);
         table.push_back(maker.work(double(n)).run(
             [options](Backend& backend, OpData& t) {
               backend.adamw(options, t["p"], t["g"], t["m"], t["v"]);
