@@ -55,17 +55,19 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace host_cuda {
 
-// Every fiber of the warp gives `bytes` of `mine`; returns where lane i's lie, i * 8 bytes on.
-const char* exchange(const void* mine, size_t bytes);
+// Every fiber of the warp gives `mine`; returns all lanes', which stay there until the exchange after
+// the next.
+const uint64_t* exchange(uint64_t mine);
 void block_barrier();
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 
 template <typename T>
 T from_lane(T value, unsigned lane) {
   static_assert(sizeof(T) <= 8);
-  T out;
-  std::memcpy(&out, exchange(&value, sizeof value) + size_t(lane % 32) * 8, sizeof out);
-  return out;
+  uint64_t mine = 0;
+  std::memcpy(&mine, &value, sizeof value);
+  std::memcpy(&value, exchange(mine) + lane % 32, sizeof value);
+  return value;
 }
 
 // While one lives, device memory can be touched. Else it faults, if HOST_CUDA_PROTECT is in the
@@ -104,8 +106,7 @@ inline void __syncthreads() {
   host_cuda::block_barrier();
 }
 inline void __syncwarp() {
-  const char nothing = 0;
-  host_cuda::exchange(&nothing, sizeof nothing);
+  host_cuda::exchange(0);
 }
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
@@ -113,12 +114,8 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
 }
 inline unsigned __ballot_sync(unsigned, int predicate) {
   unsigned bits = 0;
-  const char* all = host_cuda::exchange(&predicate, sizeof predicate);
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    int each;
-    std::memcpy(&each, all + lane * 8, sizeof each);
-    bits |= unsigned(each != 0) << lane;
-  }
+  const uint64_t* all = host_cuda::exchange(predicate != 0);
+  for (unsigned lane = 0; lane < 32; ++lane) bits |= unsigned(all[lane]) << lane;
   return bits;
 }
 inline int __popc(unsigned bits) {

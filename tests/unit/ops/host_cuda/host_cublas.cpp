@@ -1,7 +1,6 @@
 // cuBLASLt's functions by plain loops, in place of the library.
 #include <cublasLt.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -116,27 +115,60 @@ float value_at(const void* data, cudaDataType_t type, uint64_t at) {
                             : float(static_cast<const finetune::bfloat16*>(data)[at]);
 }
 
-// Columns whose sums stay in registers.
-constexpr uint64_t kTogether = 16;
+// Rows and columns whose sums stay in registers.
+constexpr uint64_t kRows = 4, kColumns = 8;
 
 uint64_t stride_of(uint64_t cols) {
-  return (cols + kTogether - 1) / kTogether * kTogether;
+  return (cols + kColumns - 1) / kColumns * kColumns;
 }
 
-// op(x) in floats, row by row, zeros behind each up to stride_of its columns
-std::vector<float> values(const void* data, const HostMatrixLayout& x,
-                          cublasOperation_t operation) {
+// op(x), row by row, zeros behind each up to stride_of its columns, and behind the last up to a
+// multiple of kRows
+std::vector<double> values(const void* data, const HostMatrixLayout& x,
+                           cublasOperation_t operation) {
   const Shape shape = shape_of(x, operation);
   const uint64_t stride = stride_of(shape.cols);
-  std::vector<float> out(shape.rows * stride);
+  std::vector<double> out((shape.rows + kRows - 1) / kRows * kRows * stride);
   for (uint64_t c = 0; c < x.cols; ++c) {
     for (uint64_t r = 0; r < x.rows; ++r) {
       const uint64_t at = r + c * uint64_t(x.ld);
-      const float value = value_at(data, x.type, at);
+      const double value = double(value_at(data, x.type, at));
       out[operation == CUBLAS_OP_N ? r * stride + c : c * stride + r] = value;
     }
   }
   return out;
+}
+
+// Of `depth` products each, in that order: products are exact, as factors are floats. kRounds: what
+// is there so far is rounded to bf16 after each. The compiler finds no vectors here by itself.
+template <bool kRounds>
+void sum_products(const double* left, uint64_t left_stride, const double* right,
+                  uint64_t right_stride, uint64_t depth, double (&out)[kRows][kColumns]) {
+  constexpr uint64_t kVector = 4;
+  using Vector [[gnu::vector_size(kVector * sizeof(double))]] = double;
+  Vector sums[kRows][kColumns / kVector] = {};
+  for (uint64_t i = 0; i < depth; ++i) {
+    Vector factors[kColumns / kVector];
+    for (uint64_t v = 0; v < kColumns / kVector; ++v) {
+      std::memcpy(&factors[v], right + i * right_stride + v * kVector, sizeof factors[v]);
+    }
+    for (uint64_t r = 0; r < kRows; ++r) {
+      const double factor = left[r * left_stride + i];
+      for (uint64_t v = 0; v < kColumns / kVector; ++v) sums[r][v] += factor * factors[v];
+    }
+    if constexpr (kRounds) {
+      for (auto& row : sums) {
+        for (Vector& some : row) {
+          for (uint64_t c = 0; c < kVector; ++c) {
+            some[c] = float(finetune::bfloat16(float(some[c])));
+          }
+        }
+      }
+    }
+  }
+  for (uint64_t r = 0; r < kRows; ++r) {
+    for (uint64_t c = 0; c < kColumns; ++c) out[r][c] = sums[r][c / kVector][c % kVector];
+  }
 }
 
 bool aligned(const void* pointer, uint32_t bytes) {
@@ -193,33 +225,29 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   host_cuda::enqueue(
       stream, [=, desc = *desc, a_layout = *a_layout, b_layout = *b_layout, d_layout = *d_layout] {
         const host_cuda::DeviceAccess access;
-        const std::vector<float> left = values(a, a_layout, desc.a);
-        const std::vector<float> right = values(b, b_layout, desc.b);
-        const uint64_t m = d_layout.rows, n = d_layout.cols, stride = stride_of(n);
-        const uint64_t k = right.size() / stride;
-        std::vector<double> sums(stride);
-        for (uint64_t r = 0; r < m; ++r) {
-          const float* row = &left[r * stride_of(k)];
-          for (uint64_t first = 0; first < n; first += kTogether) {
-            double some[kTogether] = {};
-            for (uint64_t i = 0; i < k; ++i) {
-              const float* factors = &right[i * stride + first];
-              for (uint64_t j = 0; j < kTogether; ++j) some[j] += double(row[i]) * factors[j];
-              for (uint64_t j = 0; rounds && j < kTogether; ++j) {
-                some[j] = float(finetune::bfloat16(float(some[j])));
-              }
-            }
-            std::copy_n(some, kTogether, &sums[first]);
+        const std::vector<double> left = values(a, a_layout, desc.a);
+        const std::vector<double> right = values(b, b_layout, desc.b);
+        const uint64_t m = d_layout.rows, n = d_layout.cols, k = shape_of(a_layout, desc.a).cols;
+        auto write = [&](uint64_t row, uint64_t col, double sum) {
+          const uint64_t at = row + col * uint64_t(d_layout.ld);
+          float value =
+              scale * float(sum) + (bias ? value_at(desc.bias, d_layout.type, row) : 0.0f);
+          if (keep != 0) value += keep * value_at(d, d_layout.type, at);
+          if (d_layout.type == CUDA_R_32F) {
+            static_cast<float*>(d)[at] = value;
+          } else {
+            static_cast<finetune::bfloat16*>(d)[at] = finetune::bfloat16(value);
           }
-          for (uint64_t col = 0; col < n; ++col) {
-            const uint64_t at = r + col * uint64_t(d_layout.ld);
-            float sum =
-                scale * float(sums[col]) + (bias ? value_at(desc.bias, d_layout.type, r) : 0.0f);
-            if (keep != 0) sum += keep * value_at(d, d_layout.type, at);
-            if (d_layout.type == CUDA_R_32F) {
-              static_cast<float*>(d)[at] = sum;
-            } else {
-              static_cast<finetune::bfloat16*>(d)[at] = finetune::bfloat16(sum);
+        };
+        for (uint64_t row = 0; row < m; row += kRows) {
+          for (uint64_t col = 0; col < n; col += kColumns) {
+            double sums[kRows][kColumns];
+            (rounds ? sum_products<true> : sum_products<false>)(
+                &left[row * stride_of(k)], stride_of(k), &right[col], stride_of(n), k, sums);
+            for (uint64_t c = 0; c < kColumns && col + c < n; ++c) {
+              for (uint64_t r = 0; r < kRows && row + r < m; ++r) {
+                write(row + r, col + c, sums[r][c]);
+              }
             }
           }
         }

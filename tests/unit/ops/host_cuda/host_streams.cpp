@@ -87,7 +87,7 @@ struct Report {
 bool stuck = false;
 
 [[noreturn]] void never() {
-  for (;;) pause();
+  for (;;) ::pause();
 }
 
 void run(Stream& stream, uint64_t until) {

@@ -16,12 +16,11 @@ namespace host {
 // Everybody's `mine`, which stays where it is until all have called `release`.
 template <typename T>
 struct Warp {
-  const T* of[32];
-  explicit Warp(const T& mine) {
-    const T* here = &mine;
-    std::memcpy(of, host_cuda::exchange(&here, sizeof here), sizeof of);
-  }
+  const uint64_t* addresses;
+  explicit Warp(const T& mine)
+      : addresses(host_cuda::exchange(reinterpret_cast<uintptr_t>(&mine))) {}
   ~Warp() { __syncwarp(); }
+  const T& of(unsigned lane) const { return *reinterpret_cast<const T*>(addresses[lane]); }
 };
 
 inline float low(uint32_t pair) {
@@ -44,8 +43,8 @@ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
     const unsigned lower = i / 2, column = 2 * t + i % 2;  // of this element
     float sum = 0;
     for (unsigned k = 0; k < 16; k += 2) {
-      const uint32_t left = warp.of[g * 4 + k % 8 / 2]->a[lower + k / 8 * 2];
-      const uint32_t right = warp.of[column * 4 + k % 8 / 2]->b[k / 8];
+      const uint32_t left = warp.of(g * 4 + k % 8 / 2).a[lower + k / 8 * 2];
+      const uint32_t right = warp.of(column * 4 + k % 8 / 2).b[k / 8];
       sum += host::low(left) * host::low(right) + host::high(left) * host::high(right);
     }
     c[i] += sum;
@@ -64,7 +63,7 @@ void load(uint32_t (&m)[4], const __nv_bfloat16* row) {
   const Warp<const __nv_bfloat16*> warp(row);
   const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   for (unsigned i = 0; i < 4; ++i) {
-    auto element = [&](unsigned r, unsigned c) { return *warp.of[i * 8 + r] + c; };
+    auto element = [&](unsigned r, unsigned c) { return warp.of(i * 8 + r) + c; };
     m[i] = kTransposed ? pair(element(2 * t, g), element(2 * t + 1, g))
                        : pair(element(g, 2 * t), element(g, 2 * t + 1));
   }
