@@ -32,7 +32,8 @@ RunIdentity identity_of(const Session& session) {
   RunIdentity run;
   run.output = session.given.output;
   run.task = session.given.task;
-  run.options = options_given(with_cut_of(session.given, read_config(config, ExitCode::model)));
+  const std::vector<ConfigEntry> kept = read_config(config, ExitCode::model);
+  run.options = options_given(with_recipe_of(with_cut_of(session.given, kept), kept));
   run.seed = session.given.seed;
   for (const auto& [name, value] : read_facts(session.directory->facts())) {
     if (name == "task") run.task = value;

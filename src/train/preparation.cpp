@@ -54,7 +54,8 @@ class Preparation {
         keeps_inputs_(shared != nullptr),
         inputs_(shared ? *shared : own_inputs_),
         began_(shared ? seconds_since_start() : 0) {
-    s_.given = s_.options = with_fixed_recipe(options);
+    s_.given = options;
+    s_.options = with_fixed_recipe(options);
   }
 
   void run();

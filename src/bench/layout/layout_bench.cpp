@@ -75,7 +75,9 @@ class LayoutBench {
 
 void LayoutBench::check() {
   agree_on_errors(comm_, [&] {
-    TrainOptions given = with_fixed_recipe(o_.train);
+    TrainOptions given = o_.train;
+    given.recipe = "hf";  // there are no data that another could go by
+    given = with_fixed_recipe(given);
     for_each_layout_bench_option(given, [](const OptionInfo& info, const auto& value) {
       using Value = std::remove_cvref_t<decltype(value)>;
       if constexpr (std::is_same_v<Value, std::optional<int64_t>>) {

@@ -140,8 +140,9 @@ class Pool {
     Spin spin;
     for (;;) {
       seen = wait_while_equal(region_, seen, spin);
-      if ((seen & kStop) == kStop) return;
-      if (!enter()) continue;
+      const uint32_t team = seen & kStop;
+      if (team == kStop) return;
+      if (number >= int(team) || !enter()) continue;  // those beyond the team delay nobody
       // Of the region that is open now, which may be a later one than it has seen.
       if (number < team_) work(number);
       if (inside_.fetch_sub(1, std::memory_order_acq_rel) == kClosed + 1) inside_.notify_one();

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "train/options/option_values.h"
 #include "train/options/option_words.h"
+#include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 #include "train/run/run_directory.h"
 
@@ -43,11 +44,20 @@ std::string value_of(const ConfigEntry& entry, const std::vector<std::string>& k
   return spelled_value(kind_of_option(entry.name), entry.values[0]);
 }
 
+// Of what recipes decide, those values that all have.
+TrainOptions default_options() {
+  TrainOptions options;
+  options.recipe = recipe_of(options);
+  options.warmup_ratio = recipe_hf().warmup_ratio;
+  options.layer_lr_decay = recipe_hf().layer_lr_decay;
+  return options;
+}
+
 std::map<std::string, std::string> default_words() {
   std::map<std::string, std::string> options;
   const std::vector<std::string> names = all_option_names();
   for (const std::string& name : names) options[name];
-  const std::string text = write_config(config_items(TrainOptions()), "");
+  const std::string text = write_config(config_items(default_options()), "");
   for (const ConfigEntry& entry : parse_config_text(text, "defaults")) {
     options[entry.name] = value_of(entry, names);
   }

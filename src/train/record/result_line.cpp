@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <type_traits>
 
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "train/options/option_values.h"
+#include "train/options/option_words.h"
+#include "train/recipe/recipe.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -46,6 +49,32 @@ TrainOptions with_cut_of(TrainOptions options, const std::vector<ConfigEntry>& c
   take(options.virtual_shards, "virtual-shards", 1);
   take(options.micro_batches, "micro-batches", 0);
   take(options.tensor_shards, "tensor-shards", 1);
+  return options;
+}
+
+TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>& config) {
+  const auto value = [&](std::string_view name) -> std::string {
+    for (const ConfigEntry& entry : config) {
+      if (entry.name == name && !entry.values.empty()) return entry.values[0];
+    }
+    return "";
+  };
+  std::string recipe = value("recipe");
+  if (recipe.empty()) recipe = "hf";  // of before there were recipes
+  if (recipe == "hf") {
+    TrainOptions usual = recipe_hf();
+    std::vector<double> numbers;
+    for_each_recipe_option(
+        usual, [&](std::string_view, auto& number) { numbers.push_back(double(*number)); });
+    size_t place = 0;
+    for_each_recipe_option(options, [&](std::string_view name, auto& own) {
+      using Number = std::remove_reference_t<decltype(*own)>;
+      const double number = numbers[place++];
+      const auto kept = number_in_word<Number>(value(name));
+      if (!own && kept && double(*kept) != number) own = kept;
+    });
+  }
+  if (recipe_of(options) != recipe) options.recipe = recipe;
   return options;
 }
 

@@ -27,6 +27,9 @@ std::vector<ConfigItem> options_given(const TrainOptions& options);
 // config.toml, which follow from the layout at its start and are part of the result. One shard is
 // what a process alone has, as if nothing were said.
 TrainOptions with_cut_of(TrainOptions options, const std::vector<ConfigEntry>& config);
+// Where they were not given: the recipe of the run's config.toml if these options would have had
+// another, and of `hf` what the run has other values of. --resume takes both from there.
+TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>& config);
 
 // {"output":"runs/a","task":"qa","seed":42,"weights_sha256":"…","options":{"lr":0.0002,…},
 // "eval_f1":88.5,…}: one object, one line, with a line end. The metrics are flat beside the rest.

@@ -115,6 +115,7 @@ def check_curves_and_facts(page, run):
     assert facts == facts_of(run)
     options = dict(page.table("Options other than the defaults"))
     assert "max-steps" in options and "dropout" not in options and "no-shuffle" not in options, options
+    assert "batch-size" in options and not {"warmup-ratio", "layer-lr-decay"} & set(options), options
 
 
 def predictions_of(run):

@@ -29,7 +29,7 @@ def test_json_line_identifies_the_run(directory):
     line = json.loads(result.out)
     assert line["output"] == str(out) and line["task"] == "classification" and line["seed"] == 7, line
     assert line["weights_sha256"] == facts_of(out)["weights_sha256"]
-    given = {"model", "train", "eval", "label-column", "max-steps", "lr"}  # 32 is --batch-size's default
+    given = {"model", "train", "eval", "label-column", "max-steps", "lr", "batch-size"}
     assert set(line["options"]) == given and line["options"]["lr"] == 2e-4, line
     assert line["options"]["train"] == [str(TRAIN)] and line["options"]["max-steps"] == 4
     for name, value in metrics_of(out).items():
@@ -37,6 +37,9 @@ def test_json_line_identifies_the_run(directory):
     # A finished run says the same of itself again.
     again = line_of(out, "--json", "--lr", "2e-4", "--seed", 7, "--batch-size", 32, "--resume")
     assert json.loads(again.out) == line, again
+    # Nor is it one of another recipe where less is given.
+    less = json.loads(line_of(out, "--json", "--seed", 7, "--resume").out)
+    assert less["options"] == {name: line["options"][name] for name in given - {"batch-size"}}, less
     evaluated = json.loads(succeed("evaluate", "--model", out, "--data", EVAL, "--label-column", "category", "--json",
                                    "--output", directory / "evaluation").out)
     digest = subprocess.run(["sha256sum", out / "model/model.safetensors"], capture_output=True, text=True).stdout

@@ -44,6 +44,12 @@ def test_counted_bytes_are_the_formula(_):
         check_bytes(found)
 
 
+def test_defaults(_):
+    """Without data batches are those of train's recipe hf."""
+    found = measured(1, "--length", 8, "--precision", "fp32")
+    assert found["batch_size"] == 32 and found["every_step_moves_as_much"], found
+
+
 def test_memory_is_what_plan_forecasts(_):
     """Within a tenth, of all that is not the program; and less of it where the model is cut."""
     whole = measured(1, "--batch-size", 8, "--precision", "fp32", line=SIX_LAYERS)

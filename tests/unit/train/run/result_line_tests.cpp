@@ -40,6 +40,29 @@ TEST_CASE("what follows from the layout identifies a run, one shard does not") {
         "micro-batches=1 virtual-shards=1 ");
 }
 
+TEST_CASE("a run that goes on names the recipe it began with") {
+  const auto named = [](TrainOptions options, std::string_view kept) {
+    std::string all;
+    for (const ConfigItem& item : options_given(
+             with_recipe_of(std::move(options), parse_config_text(kept, "config.toml")))) {
+      all += item.name + " ";
+    }
+    return all;
+  };
+  const std::string_view by_hand = "recipe = \"hf\"\nepochs = 20.0\nbatch-size = 32\nlr = 1e-4\n";
+  const std::string_view of_before = "epochs = 3.0\nbatch-size = 16\nlr = 5e-5\n";
+  const std::string_view by_data = "recipe = \"auto\"\nepochs = 20.0\nbatch-size = 16\nlr = 1e-4\n";
+  const TrainOptions nothing;
+  TrainOptions both;
+  both.epochs = 20;
+  both.learning_rate = 1e-4;
+  CHECK(named(both, by_hand) == "epochs lr ");
+  CHECK(named(nothing, by_hand) == "epochs lr ");  // which say hf
+  CHECK(named(nothing, of_before) == "recipe batch-size ");
+  CHECK(named(nothing, by_data).empty());
+  CHECK(named(both, by_data) == "recipe epochs lr ");
+}
+
 TEST_CASE("identity and metrics are one line") {
   RunIdentity run{"runs/\x1b\n", "qa", {}, std::nullopt, "ab"};
   CHECK(result_line(run, {}) ==
