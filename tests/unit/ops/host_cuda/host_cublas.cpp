@@ -222,35 +222,34 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (bias && !aligned(desc->bias, algo->alignment[3])) return CUBLAS_STATUS_INVALID_VALUE;
   const float scale = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   const bool rounds = algo->rounds_parts && d_layout->type == CUDA_R_16BF;
-  host_cuda::enqueue(
-      stream, [=, desc = *desc, a_layout = *a_layout, b_layout = *b_layout, d_layout = *d_layout] {
-        const host_cuda::DeviceAccess access;
-        const std::vector<double> left = values(a, a_layout, desc.a);
-        const std::vector<double> right = values(b, b_layout, desc.b);
-        const uint64_t m = d_layout.rows, n = d_layout.cols, k = shape_of(a_layout, desc.a).cols;
-        auto write = [&](uint64_t row, uint64_t col, double sum) {
-          const uint64_t at = row + col * uint64_t(d_layout.ld);
-          float value =
-              scale * float(sum) + (bias ? value_at(desc.bias, d_layout.type, row) : 0.0f);
-          if (keep != 0) value += keep * value_at(d, d_layout.type, at);
-          if (d_layout.type == CUDA_R_32F) {
-            static_cast<float*>(d)[at] = value;
-          } else {
-            static_cast<finetune::bfloat16*>(d)[at] = finetune::bfloat16(value);
-          }
-        };
-        for (uint64_t row = 0; row < m; row += kRows) {
-          for (uint64_t col = 0; col < n; col += kColumns) {
-            double sums[kRows][kColumns];
-            (rounds ? sum_products<true> : sum_products<false>)(
-                &left[row * stride_of(k)], stride_of(k), &right[col], stride_of(n), k, sums);
-            for (uint64_t c = 0; c < kColumns && col + c < n; ++c) {
-              for (uint64_t r = 0; r < kRows && row + r < m; ++r) {
-                write(row + r, col + c, sums[r][c]);
-              }
-            }
+  host_cuda::enqueue(stream, [=, desc = *desc, a_layout = *a_layout, b_layout = *b_layout,
+                              d_layout = *d_layout] {
+    const host_cuda::DeviceAccess access;
+    const std::vector<double> left = values(a, a_layout, desc.a);
+    const std::vector<double> right = values(b, b_layout, desc.b);
+    const uint64_t m = d_layout.rows, n = d_layout.cols, k = shape_of(a_layout, desc.a).cols;
+    auto write = [&](uint64_t row, uint64_t col, double sum) {
+      const uint64_t at = row + col * uint64_t(d_layout.ld);
+      float value = scale * float(sum) + (bias ? value_at(desc.bias, d_layout.type, row) : 0.0f);
+      if (keep != 0) value += keep * value_at(d, d_layout.type, at);
+      if (d_layout.type == CUDA_R_32F) {
+        static_cast<float*>(d)[at] = value;
+      } else {
+        static_cast<finetune::bfloat16*>(d)[at] = finetune::bfloat16(value);
+      }
+    };
+    for (uint64_t row = 0; row < m; row += kRows) {
+      for (uint64_t col = 0; col < n; col += kColumns) {
+        double sums[kRows][kColumns];
+        (rounds ? sum_products<true> : sum_products<false>)(&left[row * stride_of(k)], stride_of(k),
+                                                            &right[col], stride_of(n), k, sums);
+        for (uint64_t c = 0; c < kColumns && col + c < n; ++c) {
+          for (uint64_t r = 0; r < kRows && row + r < m; ++r) {
+            write(row + r, col + c, sums[r][c]);
           }
         }
-      });
+      }
+    }
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
