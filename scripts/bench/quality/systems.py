@@ -4,7 +4,7 @@ import json
 from quality.data import write_rows
 
 # Of Hugging Face, as many as `auto` has; 3 elsewhere, as it has there.
-EPOCHS = {"toronto-500": 28, "toronto-4000": 10, "mrpc": 10, "banking77": 6, "toronto-20000": 4}
+EPOCHS = {"toronto-500": 28, "toronto-4000": 10, "mrpc": 10, "banking77": 7, "toronto-20000": 4}
 
 
 class System:
@@ -111,6 +111,9 @@ SYSTEMS = {
     "hf": Finetune("finetune, --recipe hf", "--recipe", "hf"),
     "auto-alone": Alone("finetune, auto, `--no-ngram-mix`", "auto"),
     "auto": Finetune("finetune, --recipe auto", "--recipe", "auto"),
+    "auto-smoothing": Finetune("finetune, auto, `--label-smoothing 0.1`", "--recipe", "auto", "--label-smoothing", "0.1",
+                               only=lambda data: not data.is_questions),
+    "auto-decay": Finetune("finetune, auto, `--layer-lr-decay 0.8`", "--recipe", "auto", "--layer-lr-decay", "0.8"),
     "auto-adapted-alone": Alone("finetune, auto after adapt, `--no-ngram-mix`", "auto-adapted"),
     "auto-adapted": Finetune("finetune, auto after adapt", "--recipe", "auto", adapted=True),
 }
