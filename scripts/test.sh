@@ -27,9 +27,10 @@ if [ -n "$format" ] || [ $# -eq 0 ]; then
 fi
 if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
   # Runs wait for the disk after each file that they write: where memory can hold the tests' files, they are there.
+  # Its name is not one that a test takes for something the program has left.
   room=$(df --output=avail -BM /dev/shm 2> /dev/null | tail -n 1 | tr -dc 0-9) || true
   if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -ge 6000 ] && ! grep -q '^[^ ]* /dev/shm .*noexec' /proc/mounts; then
-    TMPDIR=$(mktemp -d /dev/shm/finetune-tests.XXXXXX)
+    TMPDIR=$(mktemp -d /dev/shm/test-suite.XXXXXX)
     export TMPDIR
     trap 'rm -rf "$TMPDIR"' EXIT
   fi
