@@ -111,8 +111,8 @@ void for_each_option(Options& o, Visit&& visit) {
 
   visit(
       {"recipe", optimizer, result,
-       "values of --epochs, --batch-size, --lr, ... that are not given: Hugging Face's, or by the "
-       "data (default: auto; hf with --lr and one of --epochs and --max-steps)",
+       "what is not given of --epochs, --lr, ...: Hugging Face's, or by the data (auto; hf if both "
+       "are given)",
        kRecipeWords},
       o.recipe);
   visit({"epochs", optimizer, result, above(0, 1e6),

@@ -15,8 +15,8 @@ DATA = "golden/trajectory-classification-train.csv"
 
 
 def command(out, *more):
-    return [BINARY, "train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--output",
-            out, *more]
+    return [BINARY, "train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--recipe",
+            "hf", "--output", out, *more]
 
 
 def one_line(screen):

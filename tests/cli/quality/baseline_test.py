@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, trained
 from harness import BINARY, SAMPLES, fail, main, metrics_in, metrics_of, need, run, succeed
 
-ARGUMENTS = ["--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category"]
+ARGUMENTS = ["--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--recipe", "hf"]
 
 
 def baselines(metrics):
