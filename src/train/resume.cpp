@@ -179,7 +179,8 @@ bool is_finished(const RunDirectory& directory) {
   return path_exists(directory.metrics(), ExitCode::model);
 }
 
-std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options) {
+std::vector<Assertion> finished_assertions(const RunDirectory& directory,
+                                           const TrainOptions& options) {
   TrainOptions kept = options;
   kept.ngram_mix = "auto";  // takes the run's
   continue_with_options(kept, read_text_file(directory.config(), ExitCode::model),

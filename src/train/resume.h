@@ -37,7 +37,8 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
 // A run that has its metrics has ended. Its options are compared with config.toml; the assertions
 // are those that its metrics can answer, else Error(usage).
 bool is_finished(const RunDirectory& directory);
-std::vector<Assertion> finished_assertions(const RunDirectory& directory, TrainOptions options);
+std::vector<Assertion> finished_assertions(const RunDirectory& directory,
+                                           const TrainOptions& options);
 // The sums of what it was trained on, from run.json. Error(model) if they are not there.
 void take_finished_sums(const RunDirectory& directory, CheckpointState& state);
 

@@ -50,7 +50,7 @@ std::vector<std::string> differing_options(const std::vector<RunRecord>& runs,
 // What a group is told by: the option as given, or of files that differ under one name their sum.
 std::string shown_value(const std::vector<RunRecord>& runs, const RunRecord& run,
                         const std::string& name) {
-  const std::string value = run.effective(name);
+  std::string value = run.effective(name);
   if (name != "model" && name != "train") return value;
   const std::string& sum = name == "model" ? run.model_sha256 : run.data_sha256;
   const bool ambiguous = std::any_of(runs.begin(), runs.end(), [&](const RunRecord& other) {
