@@ -40,33 +40,45 @@ struct ProductCase {
   bool bias() const { return !accumulate && !transpose_a; }
 };
 
-// c after fp32_gemm(), and what gemm.h says of it, bit by bit. Gaps between c's rows are part of
-// both.
-std::pair<std::vector<float>, std::vector<float>> product_and_chains(const ProductCase& s) {
-  Operand a = s.transpose_a ? Operand(s.depth, s.rows, s.gap) : Operand(s.rows, s.depth, s.gap);
-  Operand b = s.transpose_b ? Operand(s.cols, s.depth, s.gap) : Operand(s.depth, s.cols, s.gap);
-  Operand c(s.rows, s.cols, s.gap), bias(1, s.cols, s.gap);
-  std::vector<float> expected = c.values;
+// What c is multiplied from and into. Gaps between c's rows are part of it.
+struct Operands {
+  Operand a, b, c, bias;
+  explicit Operands(const ProductCase& s)
+      : a(s.transpose_a ? Operand(s.depth, s.rows, s.gap) : Operand(s.rows, s.depth, s.gap)),
+        b(s.transpose_b ? Operand(s.cols, s.depth, s.gap) : Operand(s.depth, s.cols, s.gap)),
+        c(s.rows, s.cols, s.gap),
+        bias(1, s.cols, s.gap) {}
+};
+
+// What gemm.h says of c after fp32_gemm(), bit by bit.
+std::vector<float> chains(const ProductCase& s) {
+  const Operands of(s);
+  std::vector<float> expected = of.c.values;
   for (int64_t r = 0; r < s.rows; ++r) {
     for (int64_t i = 0; i < s.cols; ++i) {
-      float& sum = expected[size_t(r * c.stride + i)];
+      float& sum = expected[size_t(r * of.c.stride + i)];
       if (!s.accumulate) sum = 0;
       for (int64_t k = 0; k < s.depth; ++k) {
-        sum = std::fma(a.at(r, k, s.transpose_a), b.at(k, i, s.transpose_b), sum);
+        sum = std::fma(of.a.at(r, k, s.transpose_a), of.b.at(k, i, s.transpose_b), sum);
       }
-      if (s.bias()) sum += bias.at(0, i, false);
+      if (s.bias()) sum += of.bias.at(0, i, false);
     }
   }
+  return expected;
+}
+
+std::vector<float> product(const ProductCase& s) {
+  Operands of(s);
   cpu::Product p;
-  p.a = a.view();
+  p.a = of.a.view();
   p.transpose_a = s.transpose_a;
-  p.b = b.view();
+  p.b = of.b.view();
   p.transpose_b = s.transpose_b;
-  p.c = c.view();
+  p.c = of.c.view();
   p.accumulate = s.accumulate;
-  if (s.bias()) p.bias = vector(bias.values.data(), s.cols);
+  if (s.bias()) p.bias = vector(of.bias.values.data(), s.cols);
   cpu::fp32_gemm(p);
-  return {c.values, expected};
+  return of.c.values;
 }
 
 }  // namespace
@@ -119,13 +131,13 @@ TEST_CASE("fp32 products of any shape are chains of multiply-adds, with any numb
     for (const auto& transposed : {std::pair{false, false}, {false, true}, {true, false}}) {
       const bool a = transposed.first, b = transposed.second;
       for (const bool accumulate : {false, true}) {
+        const ProductCase c = {s.rows, s.cols, s.depth, s.gap, a, b, accumulate};
+        const std::vector<float> expected = chains(c);
         for (const int count : {1, 24}) {
           INFO(s.rows, " ", s.cols, " ", s.depth, a ? " a^T" : "", b ? " b^T" : "",
                accumulate ? " accumulate " : " ", count, " threads");
           set_threads(count);
-          const auto [got, expected] =
-              product_and_chains({s.rows, s.cols, s.depth, s.gap, a, b, accumulate});
-          CHECK(got == expected);
+          CHECK(product(c) == expected);
         }
       }
     }
