@@ -33,7 +33,8 @@ class Machine:
         with open("/proc/cpuinfo", encoding="utf-8") as info:
             model = next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), platform.processor())
         version = self.quiet(self.options.binary, "--version").strip()
-        return {"machine": f"{model}, {len(os.sched_getaffinity(0))} cores", "finetune": version,
+        cores = len(os.sched_getaffinity(0))
+        return {"machine": f"{model}, {cores} core{'s' if cores > 1 else ''}", "finetune": version,
                 "load": round(os.getloadavg()[0], 1)}
 
 
