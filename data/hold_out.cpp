@@ -14,6 +14,10 @@
 namespace finetune {
 namespace {
 
+// One row of each stratum is held out where that takes no more than a part of the rows: with many
+// small strata the large ones would have too few.
+constexpr int64_t kRoomForAll = 2;
+
 int64_t held_out_rows(int64_t count, double fraction) {
   FINETUNE_CHECK(fraction >= 0 && fraction <= 1);
   const double exact = fraction * double(count);
@@ -43,7 +47,7 @@ class Shares {
   std::vector<int64_t> result() {
     const auto divisible =
         std::count_if(sizes_.begin(), sizes_.end(), [](auto n) { return n > 1; });
-    const int64_t least = held_ >= divisible ? 1 : 0;
+    const int64_t least = held_ >= kRoomForAll * divisible ? 1 : 0;
     int64_t sum = 0;
     for (size_t s = 0; s < sizes_.size(); ++s) {
       const int64_t most = std::max<int64_t>(0, sizes_[s] - 1);

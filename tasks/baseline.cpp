@@ -88,15 +88,18 @@ Metrics unmixed_metrics(const Metrics& alone) {
   return out;
 }
 
-std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names) {
+std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names,
+                                               bool with_ngrams) {
   std::vector<std::string> out;
+  std::vector<std::string> baselines{"baseline_majority_"};
+  if (with_ngrams) baselines.insert(baselines.end(), {"baseline_ngram_", kUnmixedPrefix});
   for (const std::string& name : names) {
     if (!name.starts_with(kEvalPrefix) || !is_of_answers(name)) continue;
-    for (const char* baseline : {"baseline_majority_", "baseline_ngram_", kUnmixedPrefix}) {
+    for (const std::string& baseline : baselines) {
       out.push_back(baseline + name.substr(kEvalPrefix.size()));
     }
   }
-  if (!out.empty()) out.emplace_back("baseline_ngram_runtime");
+  if (!out.empty() && with_ngrams) out.emplace_back("baseline_ngram_runtime");
   return out;
 }
 
@@ -112,11 +115,20 @@ std::string baseline_line(const Metrics& metrics) {
 std::string baseline_warning(const Metrics& metrics) {
   const std::optional<Compared> c = compared(metrics);
   if (!c || !c->ngrams) return "";
-  const bool worse = c->larger_is_better ? c->model < *c->ngrams : c->model > *c->ngrams;
-  if (!worse) return "";
-  return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
-                shown(*c, *c->ngrams), " beside ", shown(*c, c->model),
-                ": try more --epochs, a larger --lr, or a model that knows the data's language");
+  const auto is_better = [&](double a, double b) { return c->larger_is_better ? a > b : a < b; };
+  constexpr const char* kAdvice =
+      ": try more --epochs, a larger --lr, or a model that knows the data's language";
+  if (is_better(*c->ngrams, c->model)) {
+    return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
+                  shown(*c, *c->ngrams), " beside ", shown(*c, c->model), kAdvice);
+  }
+  // Of a mix the n-grams may be all that is good.
+  if (c->unmixed && is_better(*c->ngrams, *c->unmixed) && !is_better(c->model, *c->ngrams)) {
+    return concat("warning: the fine-tuned model adds nothing to the n-grams it is mixed with, ",
+                  c->name, " ", shown(*c, *c->unmixed), " without them, ", shown(*c, *c->ngrams),
+                  " theirs", kAdvice);
+  }
+  return "";
 }
 
 }  // namespace finetune

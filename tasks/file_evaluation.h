@@ -30,6 +30,8 @@ class FileEvaluation : public Evaluation {
   virtual Baselines baselines(const std::optional<TaskOptions>& training);
   // Beside the metrics, for people, once all samples are in: lines with their ends, or nothing.
   virtual std::string report() const { return {}; }
+  // The same for programs: members of a JSON object, without its braces, or nothing.
+  virtual std::string report_json() const { return {}; }
 };
 
 }  // namespace finetune

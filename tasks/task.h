@@ -100,7 +100,9 @@ struct SampleSet {
   std::vector<int64_t> first_window;  // (rows + 1), or empty: each row is one sample
   int64_t examples = 0;               // rows or questions
   int64_t truncated = 0;              // texts cut at max-length
-  int64_t lost = 0;                   // tokens that were cut off
+  // Tokens of all texts, each once: uncut with a sample's special ones, those cut off, unknown
+  // ones.
+  int64_t text_tokens = 0, lost = 0, unknown = 0;
 };
 
 // Evaluation of a SampleSet in progress: takes logits sample by sample, in any order; where rows

@@ -231,7 +231,8 @@ void Preparation::read_data_and_model(int own_threads) {
   s_.task = inputs_.read(options, s_.data, s_.model, *source_, label_order_);
   if (!keeps_inputs_) inputs_.forget_task();
   if (s_.leads()) {
-    s_.assertions = read_assertions(options, metrics_of_run(s_.groups->layout(), *s_.task));
+    s_.assertions =
+        read_assertions(options, metrics_of_run(options, s_.groups->layout(), *s_.task));
     s_.best_metric = checked_best_metric(options, *s_.task);
   }
 }
@@ -245,7 +246,7 @@ void Preparation::resolve_options() {
     options.task = finetune::name_of(task.kind());
     options.max_length = task.max_length();
     options.best_metric = s_.best_metric;
-    remarks_.push_back(fill_recipe(options, recipe_facts(task, s_.model.config)));
+    remarks_.push_back(fill_recipe(options, s_.given, recipe_facts(task, s_.model.config)));
     facts_.micro_batch_tokens = options.micro_batch_tokens.value_or(
         auto_micro_batch_tokens(s_.model.config, task.max_length(), device_bytes));
     take_layout_defaults(options, s_.groups->layout());

@@ -68,10 +68,20 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   if (trains) lines.push_back(describe_side("train", data.train, train));
   if (data.has_eval) lines.push_back(describe_side("eval", data.eval, eval));
   for (const auto& [name, texts] : {std::pair("train", &train), {"eval", &eval}}) {
-    std::string line = describe_cut_texts(name, *texts);
-    if (!line.empty()) lines.push_back(std::move(line));
+    for (std::string line :
+         {describe_cut_texts(name, *texts), describe_unknown_tokens(name, *texts)}) {
+      if (!line.empty()) lines.push_back(std::move(line));
+    }
   }
   if (!data.split.empty()) lines.push_back(data.split);
+  if (trains && !data.has_eval && options.fits_calibration &&
+      data.problem != ProblemType::regression) {
+    lines.push_back(
+        concat("no evaluation data: the result is not measured, its probabilities are "
+               "not calibrated",
+               options.ngram_mix ? ", nothing is mixed with n-grams" : "",
+               "; --eval-fraction 0.1 holds rows out for that"));
+  }
   lines.push_back(describe_labels(data, options));
   if (!data.label_warning.empty()) lines.push_back(concat("warning: ", data.label_warning));
   if (!data.target_scale.is_identity()) {

@@ -109,6 +109,9 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
     log(texts.cut, " of ", counted(texts.rows, "text"), texts.cut == 1 ? " was" : " were",
         " cut at ", cut_length(texts));
   }
+  if (const std::string warning = describe_unknown_tokens("input", texts); !warning.empty()) {
+    log(warning);
+  }
   if (texts.split > 0) {
     log(counted(texts.split, "text has", "texts have"), " several windows, ",
         counted(texts.windows, "window"), " in all; labels are of their mean logits");

@@ -57,8 +57,13 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
   masking_.whole_words = options.whole_words;
   read(options, model.tokenizer);
   const bool distinct = options.distinct_texts;
-  lines_.insert(lines_.begin(), describe_texts("train", train_, max_length_, distinct));
-  if (has_eval_) lines_.push_back(describe_texts("eval", eval_, max_length_, distinct));
+  const int64_t positions = model.config.max_length();
+  lines_ = describe_texts("train", train_, max_length_, positions, distinct);
+  if (has_eval_) {
+    for (std::string& line : describe_texts("eval", eval_, max_length_, positions, distinct)) {
+      lines_.push_back(std::move(line));
+    }
+  }
   lines_.push_back(
       concat("hidden: ", format_fixed(100 * masking_.probability, 1), " % of the tokens, ",
              masking_.whole_words ? "whole words" : "piece by piece", ", others in each epoch"));
@@ -88,9 +93,12 @@ void MaskedTask::hold_out_texts(const TaskOptions& options) {
   cut(parts.train, options.max_train_samples);
   cut(parts.eval, options.max_eval_samples);
   eval_.set = select_texts(train_.set, parts.eval);
-  const int64_t truncated = train_.set.truncated;
-  train_.set = select_texts(train_.set, parts.train);
-  train_.set.truncated = truncated;  // of both, as are the other counts
+  eval_.set.truncated = eval_.set.text_tokens = eval_.set.lost = eval_.set.unknown = 0;
+  train_.set = select_texts(train_.set, parts.train);  // counts of the files stay with it
+  if (!options.distinct_texts) {
+    train_.repeated = repeated_texts(train_.set);
+    eval_.repeated = repeated_texts(eval_.set);
+  }
   has_eval_ = true;
 }
 

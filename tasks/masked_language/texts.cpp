@@ -2,10 +2,12 @@
 #include "tasks/masked_language/texts.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/packing.h"
 #include "data/rows/row_files.h"
@@ -57,17 +59,19 @@ bool has_text(RowValues row, const TextColumns& columns) {
                      [&](size_t column) { return !trim(row[column]).empty(); });
 }
 
-void drop_repeated(Texts& texts, bool leave_out) {
-  DistinctTexts distinct(texts.set.samples);
+std::vector<uint32_t> distinct_texts(const SampleSet& set) {
+  DistinctTexts distinct(set.samples);
   std::vector<uint32_t> kept;
-  for (uint32_t i = 0; i < uint32_t(texts.set.samples.size()); ++i) {
+  for (uint32_t i = 0; i < uint32_t(set.samples.size()); ++i) {
     if (distinct.add(i)) kept.push_back(i);
   }
+  return kept;
+}
+
+void drop_repeated(Texts& texts, bool leave_out) {
+  const std::vector<uint32_t> kept = distinct_texts(texts.set);
   texts.repeated = texts.set.samples.size() - int64_t(kept.size());
-  if (!leave_out || texts.repeated == 0) return;
-  const int64_t truncated = texts.set.truncated;
-  texts.set = select_texts(texts.set, kept);
-  texts.set.truncated = truncated;
+  if (leave_out && texts.repeated > 0) texts.set = select_texts(texts.set, kept);
 }
 
 }  // namespace
@@ -83,6 +87,9 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
     const SampleSet piece = encode_rows(tokenizer, chunk.rows(), columns, max_length);
     append(piece.samples, texts.set.samples);
     texts.set.truncated += piece.truncated;
+    texts.set.text_tokens += piece.text_tokens;
+    texts.set.lost += piece.lost;
+    texts.set.unknown += piece.unknown;
     chunk.clear();
   };
   while ((limit == 0 || texts.set.examples < limit) && rows.next(row)) {
@@ -107,6 +114,10 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
 SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbers) {
   SampleSet out;
   out.examples = int64_t(numbers.size());
+  out.truncated = from.truncated;
+  out.text_tokens = from.text_tokens;
+  out.lost = from.lost;
+  out.unknown = from.unknown;
   const SampleView samples = from.samples;
   size_t tokens = 0;
   for (uint32_t number : numbers) tokens += size_t(samples.length(number));
@@ -118,18 +129,32 @@ SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbe
   return out;
 }
 
-std::string describe_texts(std::string_view name, const Texts& texts, int64_t max_length,
-                           bool distinct) {
-  std::string line =
-      concat(name, ": ", texts.set.examples, " texts, ",
-             describe_tokens(texts.set.examples, int64_t(texts.set.samples.ids.size()),
-                             texts.set.truncated, max_length));
-  if (texts.empty > 0) line += concat(", ", texts.empty, " empty rows left out");
-  if (texts.dropped > 0) line += concat(", ", texts.dropped, " unusable rows dropped");
-  if (texts.repeated == 0) return line;
-  return line + concat(", ", texts.repeated,
-                       distinct ? " that repeat others left out"
-                                : " repeat others (--distinct keeps one)");
+int64_t repeated_texts(const SampleSet& set) {
+  return set.samples.size() - int64_t(distinct_texts(set).size());
+}
+
+std::vector<std::string> describe_texts(std::string_view name, const Texts& texts,
+                                        int64_t max_length, int64_t positions, bool distinct) {
+  CutTexts cut;
+  cut.max_length = max_length;
+  cut.positions = positions;
+  cut.may_have_windows = false;
+  cut.add(texts.set);
+  std::string line = concat(name, ": ", counted(texts.set.examples, "text"), ", ",
+                            describe_tokens(cut.rows, cut.tokens, cut.cut, max_length));
+  if (texts.empty > 0) line += concat(", ", counted(texts.empty, "empty row"), " left out");
+  if (texts.dropped > 0) line += concat(", ", counted(texts.dropped, "unusable row"), " dropped");
+  if (texts.repeated > 0) {
+    line +=
+        concat(", ", texts.repeated,
+               distinct ? " that repeat others left out" : " repeat others (--distinct keeps one)");
+  }
+  std::vector<std::string> lines{line};
+  for (std::string& warning :
+       std::array{describe_cut_texts(name, cut), describe_unknown_tokens(name, cut)}) {
+    if (!warning.empty()) lines.push_back(std::move(warning));
+  }
+  return lines;
 }
 
 }  // namespace finetune

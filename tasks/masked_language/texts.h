@@ -24,11 +24,16 @@ struct Texts {
 Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options,
                  const Tokenizer& tokenizer, int64_t max_length, int64_t limit);
 
-// Those of the set with these numbers, ascending. `truncated` is not counted again.
+// Those of the set with these numbers, ascending. `truncated`, `lost` and other counts of the files
+// are the whole set's.
 SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbers);
 
-// A line for the log.
-std::string describe_texts(std::string_view name, const Texts& texts, int64_t max_length,
-                           bool distinct);
+// Texts with the tokens of an earlier one.
+int64_t repeated_texts(const SampleSet& set);
+
+// A line for the log, and warnings: many texts cut, many tokens unknown. positions: what max_length
+// can be.
+std::vector<std::string> describe_texts(std::string_view name, const Texts& texts,
+                                        int64_t max_length, int64_t positions, bool distinct);
 
 }  // namespace finetune

@@ -155,6 +155,16 @@ def test_config_file(directory):
                         ("no-shuffle = 'maybe'\n", ["no-shuffle"]), ("config = 'x'\n", ["config"])):
         fail(2, *with_config(text, "--model", MODEL, "--train", TRAIN, "--output", directory / "x"), words=words)
     fail(2, "train", "--config", directory / "nothing.toml", words=["nothing.toml"])
+    # Another recipe than the file's decides anew on what a recipe decides on.
+    again = ["train", "--config", directory / "run/config.toml", "--max-steps", 1]
+    other = succeed(*again, "--recipe", "auto", "--weight-decay", 0, "--output", directory / "other").err
+    assert "recipe auto: epochs " in other and "lr 1e-03" not in other.split("recipe auto", 1)[1].split("(given", 1)[0], other
+    named = succeed(*again, "--recipe", "hf", "--output", directory / "named").err
+    assert "recipe hf:" not in named and "lr = 0.001\n" in (directory / "named/config.toml").read_text(), named
+    plain = succeed("train", "--model", MODEL, "--train", TRAIN, "--label-column", "category", "--recipe", "hf", "--max-steps",
+                    1, "--output", directory / "plain").err
+    assert "recipe hf: epochs 3, batch-size 32, lr 5e-05" in plain, plain
+    assert "no evaluation data" in plain and "mixed" not in plain, plain
 
 
 def test_names_beyond_ascii(directory):

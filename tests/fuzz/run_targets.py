@@ -6,7 +6,8 @@ usage: run_targets.py BUILD SECONDS [--jobs N] [--report FILE] [TARGET...]     d
 BUILD is a build with -Dfuzz=enabled; scripts/fuzz.sh makes one. Inputs that cover something new are kept in
 BUILD/fuzz/corpus/TARGET and are where the next run begins; inputs that break a target are written to
 BUILD/fuzz/crashes/TARGET. A target goes on behind a crash, ten at most. --report writes the table into FILE, between
-its lines `<!-- fuzz: begin -->` and `<!-- fuzz: end -->`. Exit status 1 if something broke.
+its lines `<!-- fuzz: begin -->` and `<!-- fuzz: end -->`; rows of targets that were not run stay as they are. Exit status 1
+if something broke.
 """
 import argparse
 import concurrent.futures
@@ -157,15 +158,25 @@ class Runner:
         return (covered, total) if total else None
 
 
-def table(results):
-    rows = [("target", "seconds", "executions", "a second", "edges", "reader's lines", "inputs kept", "crashes")]
-    for r in results:
-        lines = f"{r.lines[0]} of {r.lines[1]} ({100 * r.lines[0] / r.lines[1]:.0f} %)" if r.lines else "-"
-        rows.append((r.target, f"{r.seconds:.0f}", f"{r.executions:,}", f"{r.executions / max(r.seconds, 1):,.0f}", f"{r.edges:,}",
-                     lines, str(r.inputs), r.fault or str(len(r.crashes))))
-    text = ["| " + " | ".join(row) + " |" for row in rows]
-    text.insert(1, "|---|" + "---:|" * (len(rows[0]) - 1))
+HEADER = ("target", "seconds", "executions", "a second", "edges", "reader's lines", "inputs kept", "crashes", "commit")
+
+
+def row(r):
+    lines = f"{r.lines[0]} of {r.lines[1]} ({100 * r.lines[0] / r.lines[1]:.0f} %)" if r.lines else "-"
+    return (r.target, f"{r.seconds:.0f}", f"{r.executions:,}", f"{r.executions / max(r.seconds, 1):,.0f}", f"{r.edges:,}", lines,
+            str(r.inputs), r.fault or str(len(r.crashes)), version(["git", "rev-parse", "--short", "HEAD"]))
+
+
+def table(rows):
+    text = ["| " + " | ".join(row) + " |" for row in (HEADER, *rows)]
+    text.insert(1, "|---|" + "---:|" * (len(HEADER) - 1))
     return "\n".join(text)
+
+
+def rows_of(section):
+    """The rows of a table that was written before, by target."""
+    cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in section.splitlines() if line.startswith("| ")]
+    return {row[0]: row for row in cells if len(row) == len(HEADER) and row != HEADER}
 
 
 def machine():
@@ -178,15 +189,16 @@ def version(command):
     return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else "unknown"
 
 
-def write_report(path, results, seconds, jobs):
-    summary = (f"{seconds} seconds a target, {jobs} at a time, on {machine()} (load {os.getloadavg()[1]:.0f} at the end); "
-               f"{version(['clang++-14', '--version']).split(' (')[0]}, AddressSanitizer and UndefinedBehaviorSanitizer; "
-               f"{datetime.date.today()}, commit {version(['git', 'rev-parse', '--short', 'HEAD'])}.")
-    section = f"{BEGIN}\n{summary}\n\n{table(results)}\n{END}"
+def write_report(path, rows, known):
+    """The rows of the targets that ran replace theirs; those of others stay, so that a report can be made in parts."""
     text = path.read_text() if path.exists() else f"# Fuzzing\n\n{BEGIN}\n{END}\n"
     if BEGIN not in text or END not in text:
         sys.exit(f"run_targets: error: {path} has no lines {BEGIN} and {END}")
-    path.write_text(text[:text.index(BEGIN)] + section + text[text.index(END) + len(END):])
+    before, after = text[:text.index(BEGIN)], text[text.index(END) + len(END):]
+    merged = {**rows_of(text[len(before):-len(after) or None]), **{row[0]: row for row in rows}}
+    summary = (f"The last run on {machine()} (load {os.getloadavg()[1]:.0f} at the end), {datetime.date.today()}; "
+               f"{version(['clang++-14', '--version']).split(' (')[0]}, AddressSanitizer and UndefinedBehaviorSanitizer.")
+    path.write_text(f"{before}{BEGIN}\n{summary}\n\n{table(merged[name] for name in known if name in merged)}\n{END}{after}")
 
 
 def main():
@@ -217,9 +229,10 @@ def main():
                 results.append(done.result())
                 last = results[-1]
                 print(f"{last.target}: {last.executions} executions, {len(last.crashes)} crashes {last.fault}", flush=True)
-    print("\n" + table(results))
+    rows = [row(result) for result in results]
+    print("\n" + table(rows))
     if options.report:
-        write_report(options.report, results, options.seconds, options.jobs)
+        write_report(options.report, rows, known)
     crashes = [path for result in results for path in result.crashes]
     for path in crashes:
         print(f"crash: {os.path.relpath(path)}")

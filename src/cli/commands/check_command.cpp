@@ -133,6 +133,7 @@ std::string json_of(const DataCheck& check) {
 
 TaskOptions checked_options(const TrainOptions& o) {
   if (o.train.empty()) throw usage_error("--train is required: one or more data files");
+  validate_values(o);
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }

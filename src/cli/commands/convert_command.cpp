@@ -188,8 +188,20 @@ void copy_ngrams(const std::string& config, const fs::path& from, const fs::path
       !json["finetune"].contains("ngram_mix")) {
     return;
   }
-  const MappedFile file(from / kNgramFile, ExitCode::model);
-  file.read_intact([&] { write_file(to / kNgramFile, file.text()); });
+  const fs::path path = from / kNgramFile;
+  if (!path_exists(path, ExitCode::model)) {
+    throw model_error(path.string(), ": is missing, and config.json has finetune.ngram_mix; copy ",
+                      "the whole model directory, or train again");
+  }
+  const ordered_json& mix = json["finetune"]["ngram_mix"];
+  const MappedFile file(path, ExitCode::model);
+  file.read_intact([&] {
+    if (mix.value("sha256", ordered_json()) != read_ngram_file(file.text(), path.string()).sha256) {
+      throw model_error(path.string(),
+                        ": is that of another model: config.json has another sha256");
+    }
+    write_file(to / kNgramFile, file.text());
+  });
 }
 
 void convert(const ConvertOptions& options) {

@@ -4,9 +4,7 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/inference_binding.h"
-#include "cli/number_option.h"
-#include "cli/row_binding.h"
+#include "cli/evaluate_options.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"
@@ -18,6 +16,7 @@
 #include "inference/batch_dispatch.h"
 #include "inference/logits_cache.h"
 #include "tasks/baseline.h"
+#include "tasks/classification/rows/dataset.h"
 #include "tasks/registry.h"
 #include "train/record/result_line.h"
 #include "train/record/training_rows.h"
@@ -31,25 +30,6 @@
 
 namespace finetune {
 namespace {
-
-struct EvaluateOptions {
-  InferenceOptions inference;
-  std::vector<std::string> data;
-  std::vector<std::string> train;
-  bool no_ngram_baseline = false;
-  std::string output;
-  std::vector<std::string> assertions, baselines, tolerances;
-  std::string junit;
-  std::optional<double> min_probability, target_accuracy;
-  std::vector<std::string> slices, seen_in;
-  int64_t max_samples = 0;
-  RowWords rows;
-  bool ignore_unknown_labels = false;
-  bool overwrite = false;
-  bool json = false;
-  bool quiet = false;
-  bool no_progress = false;
-};
 
 // Nothing is replaced unasked, and never what a run or the data consists of.
 void check_output(const EvaluateOptions& o) {
@@ -85,6 +65,7 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     of_run.options = evaluated;
     of_run.options->train_files.clear();
     for (const fs::path file : o.train) of_run.options->train_files.push_back(rereadable(file));
+    require_columns(*of_run.options);
   }
   if (!of_run.options) {
     log("no n-gram baseline: ", of_run.why, "; --train names the rows to train it on");
@@ -139,47 +120,11 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   take_answer_options(o, model.kind, options);
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
   std::vector<std::string> names = subject->evaluation->metric_names();
-  for (std::string& name : baseline_metric_names(names)) names.push_back(std::move(name));
+  for (std::string& name : baseline_metric_names(names, options.ngram_baseline)) {
+    names.push_back(std::move(name));
+  }
   subject->gates = gates_of(o.assertions, o.baselines, o.tolerances, names);
   return subject;
-}
-
-// What was given, by the options' names.
-std::vector<ConfigItem> options_given(const EvaluateOptions& o) {
-  const InferenceOptions& i = o.inference;
-  std::vector<ConfigItem> items = {{"model", i.model}, {"data", o.data}};
-  auto add = [&](const char* name, const auto& value) {
-    if (value) items.push_back({name, *value});
-  };
-  auto add_other = [&](const char* name, const auto& value, const auto& unless) {
-    if (value != unless) items.push_back({name, value});
-  };
-  add("text-column", i.text_columns);
-  add("text-pair-column", i.text_pair_column);
-  add("label-column", i.label_column);
-  add("max-length", i.max_length);
-  add("long-text", i.long_text);
-  add("window-stride", i.window_stride);
-  add("max-windows", i.max_windows);
-  add("doc-stride", i.doc_stride);
-  add("squad-version", i.squad_version);
-  if (!o.train.empty()) items.push_back({"train", o.train});
-  add_other("no-ngram-baseline", o.no_ngram_baseline, false);
-  add("min-probability", o.min_probability);
-  add("target-accuracy", o.target_accuracy);
-  add_other("no-calibration", i.no_calibration, false);
-  add_other("no-ngram-mix", i.no_ngram_mix, false);
-  add_other("max-eval-samples", o.max_samples, 0);
-  add_other("delimiter", o.rows.delimiter, "auto");
-  add_other("encoding", o.rows.encoding, "auto");
-  add_other("skip-bad-rows", o.rows.skip_bad_rows, false);
-  add_other("ignore-unknown-labels", o.ignore_unknown_labels, false);
-  add_other("tensor-shards", tensor_shards_of(i), 1);
-  add_other("batch-size", i.batch_size, 0);
-  add_other("precision", i.precision, "auto");
-  add_other("device", i.device, "auto");
-  add_other("threads", i.threads, 0);
-  return items;
 }
 
 // Of the run whose model it is, where that is known.
@@ -275,7 +220,7 @@ void run(const EvaluateOptions& o, int& exit_code) {
     files->commit();
   }
   if (o.json) {
-    write_standard_output(result_line(identity_of(o, model), metrics));
+    write_standard_output(result_line(identity_of(o, model), metrics, evaluation->report_json()));
   }
   for (const auto& [name, value] : o.json ? Metrics() : metrics) {
     std::string padding(name.size() < 28 ? 28 - name.size() : 0, ' ');
@@ -300,86 +245,7 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
       "evaluate", "Metrics of a fine-tuned model on data with labels or answers");
   auto o = std::make_shared<EvaluateOptions>();
-  bind_inference_options(command, o->inference);
-  command.add_option("--data", o->data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")
-      .required()
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
-      .group("Data");
-  whole_number(command.add_option("--max-eval-samples", o->max_samples,
-                                  "use the first N examples (qa: questions)"),
-               1)
-      .group("Data");
-  bind_row_options(command, o->rows);
-  command
-      .add_option("--train", o->train,
-                  "classification: rows of the n-gram baseline (default: the model's run's)")
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
-      .group("Data");
-  command
-      .add_flag("--no-ngram-baseline", o->no_ngram_baseline,
-                "classification: no linear model on n-grams to compare the result with")
-      .group("Data");
-  command
-      .add_flag("--ignore-unknown-labels", o->ignore_unknown_labels,
-                "count labels the model lacks as wrong")
-      .group("Data");
-  number_between(command, "--min-probability", o->min_probability, 0, 1,
-                 "classification: accuracy of the labels that have at least this probability, and "
-                 "their share")
-      .type_name("P")
-      .group("Answers");
-  number_between(command, "--target-accuracy", o->target_accuracy, 0, 1,
-                 "classification: find the least --min-probability with this accuracy")
-      .type_name("A")
-      .group("Answers");
-  command
-      .add_option("--slice", o->slices,
-                  "classification: metrics for each value of this column; seen:NAME: by whether "
-                  "--seen-in has it")
-      .type_name("NAME")
-      .expected(1)
-      .take_all()
-      .group("Answers");
-  command.add_option("--seen-in", o->seen_in, "the files of training, for --slice seen:NAME")
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
-      .group("Answers");
-  command
-      .add_option("--assert", o->assertions,
-                  "fail with exit 7 unless a metric holds: \"eval_f1>=88\"; repeatable")
-      .type_name("METRIC>=X")
-      .expected(1)
-      .take_all()
-      .group("Regression gates");
-  command
-      .add_option("--baseline", o->baselines,
-                  "metrics.json, or the directory, of earlier runs or evaluations; of several the "
-                  "mean and its noise")
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
-      .group("Regression gates");
-  command
-      .add_option("--tolerance", o->tolerances,
-                  "metric=how much worse than the baseline it may be, or eval_f1=1%; repeatable")
-      .type_name("METRIC=X")
-      .expected(1)
-      .take_all()
-      .group("Regression gates");
-  command
-      .add_option("--junit", o->junit, "write the gates as a JUnit file, whether they hold or not")
-      .type_name("FILE")
-      .group("Regression gates");
-  command.add_option("--output", o->output, "directory for metrics.json and the predictions")
-      .type_name("DIR")
-      .group("Output");
-  command.add_flag("--overwrite", o->overwrite, "replace an earlier evaluation in --output")
-      .group("Output");
-  command.add_flag("--json", o->json, "print model, options and metrics as one JSON object")
-      .group("Output");
-  command.add_flag("--quiet", o->quiet, "no log on standard error").group("Output");
-  command.add_flag("--no-progress", o->no_progress, "no progress line").group("Output");
+  bind_evaluate_options(command, *o);
   command.footer(
       "Examples:\n"
       "  finetune evaluate --model runs/a/model --data test.csv\n"

@@ -253,9 +253,10 @@ std::string disk_text(const DiskForecast& disk) {
 
 std::string text_of(const RunPlan& plan) {
   const Workload& work = plan.work;
-  std::string out = concat(plan.task, ": ", counted(plan.samples, "sample"), ", ",
-                           counted(plan.train_tokens, "token"), "; ", plan.parameters,
-                           " parameters on ", plan.backend, "\n");
+  std::string out =
+      concat(plan.task, ": ", counted(plan.samples, "sample"), ", ",
+             counted(plan.train_tokens, "token"), "; ", plan.parameters, " parameters on ",
+             plan.backend, "\n", plan.recipe, plan.recipe.empty() ? "" : "\n");
   out += concat(
       counted(work.steps, "step"), " of ",
       format_fixed(work.step_samples, std::floor(work.step_samples) == work.step_samples ? 0 : 1),

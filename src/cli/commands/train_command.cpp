@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
+#include "train/recipe/recipe.h"
 #include "train/trainer.h"
 
 namespace finetune {
@@ -32,6 +33,30 @@ constexpr const char* kTrainExamples =
     "host N layers before it (without a number 4). A larger N hides slower copies, and keeps N + "
     "1\n"
     "inputs of layers on the GPU; a smaller one saves memory until the GPU waits for copies.";
+
+// Whether the command line has a --recipe and it is not the file's: then the values that a recipe
+// decides on are no longer the file's.
+bool names_other_recipe(const std::vector<std::string>& arguments,
+                        const std::vector<ConfigEntry>& entries) {
+  constexpr std::string_view kOption = "--recipe";
+  std::string named, filed;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == kOption && i + 1 < arguments.size()) named = arguments[i + 1];
+    if (argument.rfind(concat(kOption, "="), 0) == 0) named = argument.substr(kOption.size() + 1);
+  }
+  for (const ConfigEntry& entry : entries) {
+    if (entry.name == "recipe" && !entry.values.empty()) filed = entry.values[0];
+  }
+  return !named.empty() && !filed.empty() && named != filed;
+}
+
+bool is_of_recipe(std::string_view name) {
+  bool is = false;
+  TrainOptions options;
+  for_each_recipe_option(options, [&](std::string_view own, auto&) { is = is || own == name; });
+  return is;
+}
 
 }  // namespace
 
@@ -79,7 +104,9 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments) {
       return (name == two.first || name == two.second) && (given(two.first) || given(two.second));
     });
   };
+  const bool is_other_recipe = names_other_recipe(arguments, entries);
   for (const ConfigEntry& entry : entries) {
+    if (is_other_recipe && is_of_recipe(entry.name)) continue;
     const std::string name = adapts && entry.name == "train" ? "text" : entry.name;
     if (given(name) || is_dropped(name)) continue;
     for (const std::string& value : entry.values) {

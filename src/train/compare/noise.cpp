@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "core/numeric/philox.h"
 #include "core/text/text.h"
@@ -103,16 +104,25 @@ SeedVariance seed_variance(const Estimate& a, const Estimate& b) {
   return {pooled * (1.0 / double(a.runs) + 1.0 / double(b.runs)), degrees};
 }
 
-Difference difference_of(const RunComparison& comparison, const Bootstrap& bootstrap,
-                         const RunGroup& group, const RunGroup& best) {
+bool has_own_seeds(const std::vector<RunRecord>& runs, const RunGroup& group) {
+  std::set<std::string> seeds;
+  for (size_t run : group.runs) seeds.insert(runs[run].option("seed"));
+  return seeds.size() == group.runs.size();
+}
+
+Difference difference_of(const std::vector<RunRecord>& runs, const RunComparison& comparison,
+                         const Bootstrap& bootstrap, const RunGroup& group, const RunGroup& best) {
   const Estimate &own = group.metrics.at(comparison.deciding()),
                  &other = best.metrics.at(comparison.deciding());
   Difference out;
   out.mean = own.mean - other.mean;
   const auto rows = row_variance(bootstrap, group, best, out.unknown);
-  const SeedVariance seeds = seed_variance(own, other);
+  // Runs of one seed that differ in nothing are one run.
+  const bool of_seeds = comparison.within.empty();
+  const bool are_seeds = !of_seeds || (has_own_seeds(runs, group) && has_own_seeds(runs, best));
+  const SeedVariance seeds = are_seeds ? seed_variance(own, other) : SeedVariance();
   if (!rows && seeds.degrees == 0) return out;
-  const std::string spread = comparison.within.empty() ? "seeds" : "runs";
+  const std::string spread = of_seeds ? "seeds" : "runs";
   out.noise = !rows ? spread : seeds.degrees > 0 ? concat("rows and ", spread) : "rows";
   const double variance = rows.value_or(0) + seeds.variance;
   const double share = seeds.variance / variance;  // NaN where nothing varies
@@ -160,7 +170,7 @@ void add_differences(const std::vector<RunRecord>& runs, RunComparison& comparis
   const Bootstrap bootstrap = bootstrap_of(runs, comparison.deciding(), best.runs.front());
   for (RunGroup& group : comparison.groups) {
     if (&group == &best) continue;
-    group.difference = difference_of(comparison, bootstrap, group, best);
+    group.difference = difference_of(runs, comparison, bootstrap, group, best);
   }
 }
 

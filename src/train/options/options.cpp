@@ -158,12 +158,16 @@ void validate_masked(const TrainOptions& o) {
 
 }  // namespace
 
+void validate_values(const TrainOptions& o) {
+  for_each_option(o, ValueCheck());
+}
+
 void validate(const TrainOptions& o) {
   if (o.model.empty())
     throw usage_error("--model is required: a model directory, or an id in the Hugging Face cache");
   if (o.train.empty()) throw usage_error("--train is required: one or more data files");
   if (o.output.empty()) throw usage_error("--output is required: the directory of the run");
-  for_each_option(o, ValueCheck());
+  validate_values(o);
   parse_delimiter(o.delimiter);
   require_encoding(o.encoding);
   validate_evaluation(o);

@@ -300,7 +300,8 @@ void for_each_option(Options& o, Visit&& visit) {
 void require_inside(const OptionInfo& info, double value);
 void require_inside(const OptionInfo& info, int64_t value);
 
-// Error(usage) for values that are out of range or do not go together.
+// Error(usage) for values that are out of range or, in validate(), do not go together.
+void validate_values(const TrainOptions& options);
 void validate(const TrainOptions& options);
 
 // Whether a run of labels with these options is mixed with n-grams, if that makes it better. With

@@ -41,6 +41,7 @@ struct Prepared {
   int64_t micro_batch_tokens = 0;  // of evaluation, and of training without --micro-batches
   int64_t program_bytes = 0, data_bytes = 0;  // resident, measured
   DeviceMemory device;                        // before the run
+  std::string recipe;                         // the line of what it chose
 };
 
 Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inputs) {
@@ -63,9 +64,9 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   p.task = inputs.read(o, inputs.open(o, {}), p.model, *source, {});
   p.data_bytes = bytes_of_mb(resident_memory_mb()) - p.program_bytes;
   check_initial(o, ParameterTable(p.model.config, p.task->head()), *source);
-  read_assertions(o, metrics_of_run(p.layout, *p.task));
+  read_assertions(o, metrics_of_run(o, p.layout, *p.task));
   checked_best_metric(o, *p.task);
-  fill_recipe(o, recipe_facts(*p.task, p.model.config));
+  p.recipe = fill_recipe(o, given, recipe_facts(*p.task, p.model.config));
   p.steps = make_schedule(o, p.task->train_set().samples.size()).total_steps;
   for (const auto& file : source->files()) {
     p.weight_file_bytes += int64_t(file_bytes(file, ExitCode::model));
@@ -109,6 +110,7 @@ RunPlan plan_run(const TrainOptions& given, int64_t processes, bool measure_time
   RunPlan plan;
   plan.task = std::string(name_of(p.task->kind()));
   plan.backend = p.backend->description();
+  plan.recipe = p.recipe;
   plan.processes = processes;
   plan.shards = *options.virtual_shards;
   plan.samples = train.samples.size();

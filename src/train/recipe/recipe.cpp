@@ -88,19 +88,22 @@ TrainOptions with_fixed_recipe(TrainOptions options) {
   return options;
 }
 
-std::string fill_recipe(TrainOptions& options, RecipeFacts facts) {
+std::string fill_recipe(TrainOptions& options, const TrainOptions& given, RecipeFacts facts) {
   facts.has_pairs = !options.text_pair_column.empty();
-  std::vector<std::string> filled, given;
+  options.recipe = recipe_of(options);
+  const TrainOptions values = options.recipe == "hf" ? recipe_hf() : recipe_auto(facts);
+  const auto nothing = [](std::string_view, auto) {};
+  fill(options, values, nothing, nothing);
+  std::vector<std::string> filled, own;
   const auto add_to = [](std::vector<std::string>& words) {
     return
         [&words](std::string_view name, auto value) { words.push_back(concat(name, " ", value)); };
   };
-  options.recipe = recipe_of(options);
-  fill(options, options.recipe == "hf" ? recipe_hf() : recipe_auto(facts), add_to(filled),
-       add_to(given));
+  TrainOptions described = given;
+  fill(described, values, add_to(filled), add_to(own));
   if (filled.empty()) return "";
   return concat("recipe ", options.recipe, ": ", join(filled, ", "),
-                given.empty() ? "" : concat(" (given: ", join(given, ", "), ")"));
+                own.empty() ? "" : concat(" (given: ", join(own, ", "), ")"));
 }
 
 }  // namespace finetune

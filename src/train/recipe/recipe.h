@@ -43,8 +43,9 @@ std::string recipe_of(const TrainOptions& options);
 // Fills what is not given where `hf` is, since that needs no data; else nothing.
 TrainOptions with_fixed_recipe(TrainOptions options);
 
-// Fills what is left, the recipe's name too. A line for the log, "recipe auto: epochs 10, lr 5e-4
+// Fills what is left, the recipe's name too; with_fixed_recipe() may have begun with what is in
+// `given`. A line for the log, "recipe auto: epochs 10, lr 5e-4
 // (given: batch-size 16)"; empty where nothing was left.
-std::string fill_recipe(TrainOptions& options, RecipeFacts facts);
+std::string fill_recipe(TrainOptions& options, const TrainOptions& given, RecipeFacts facts);
 
 }  // namespace finetune

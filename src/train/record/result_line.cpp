@@ -78,7 +78,8 @@ TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>
   return options;
 }
 
-std::string result_line(const RunIdentity& run, const std::map<std::string, double>& metrics) {
+std::string result_line(const RunIdentity& run, const std::map<std::string, double>& metrics,
+                        std::string_view more) {
   Json object = Json::object();
   if (!run.output.empty()) object["output"] = run.output;
   object["task"] = run.task;
@@ -93,6 +94,10 @@ std::string result_line(const RunIdentity& run, const std::map<std::string, doub
   if (numbers.size() > 2) {
     line.back() = ',';
     line += numbers.substr(1);
+  }
+  if (!more.empty()) {
+    line.back() = ',';
+    line += concat(more, "}");
   }
   return printable_json(line) + "\n";
 }

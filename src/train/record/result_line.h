@@ -34,6 +34,7 @@ TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>
 // {"output":"runs/a","task":"qa","seed":42,"weights_sha256":"…","options":{"lr":0.0002,…},
 // "eval_f1":88.5,…}: one object, one line, with a line end. The metrics are flat beside the rest.
 // Nothing in it is obeyed by a terminal.
-std::string result_line(const RunIdentity& run, const std::map<std::string, double>& metrics);
+std::string result_line(const RunIdentity& run, const std::map<std::string, double>& metrics,
+                        std::string_view more = {});
 
 }  // namespace finetune

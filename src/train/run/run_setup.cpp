@@ -108,7 +108,8 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
   return task;
 }
 
-std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task) {
+std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layout& layout,
+                                        const Task& task) {
   std::vector<std::string> names = run_metric_names();
   auto add = [&](const std::vector<std::string>& more) {
     names.insert(names.end(), more.begin(), more.end());
@@ -116,7 +117,9 @@ std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task) 
   add(layout_metric_names(layout));
   if (!task.eval_set()) return names;
   add(task.metric_names());
-  if (task.kind() == TaskKind::classification) add(baseline_metric_names(task.metric_names()));
+  if (task.kind() == TaskKind::classification) {
+    add(baseline_metric_names(task.metric_names(), !options.no_ngram_baseline));
+  }
   add(task.calibration_metric_names());
   add(evaluation_metric_names());
   return names;

@@ -41,7 +41,8 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
                                 std::vector<std::string> label_order = {});
 
 // All names in the run's metrics.json.
-std::vector<std::string> metrics_of_run(const Layout& layout, const Task& task);
+std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layout& layout,
+                                        const Task& task);
 // --best-metric, or the task's; empty without evaluation data. Error(usage) for an unknown one.
 std::string checked_best_metric(const TrainOptions& options, const Task& task);
 

@@ -76,7 +76,7 @@ std::vector<size_t> survivors(const std::vector<std::optional<double>>& values,
 }
 
 RunLength length_of(TrainOptions options, const RecipeFacts& facts) {
-  fill_recipe(options, facts);
+  fill_recipe(options, options, facts);
   return {make_schedule(options, facts.samples).total_steps,
           options.eval_every.value_or(steps_per_epoch(facts.samples, *options.batch_size))};
 }

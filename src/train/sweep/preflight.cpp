@@ -77,7 +77,8 @@ void read_and_check(const Grid& grid, const std::vector<size_t>& runs, int proce
       require_options_of(task->kind(), run.options);
       lowest_trained_layer(run.options, open.model.config);
       checked_best_metric(run.options, *task);
-      read_assertions(run.options, metrics_of_run(layout_of(run.options, processes), *task));
+      read_assertions(run.options,
+                      metrics_of_run(run.options, layout_of(run.options, processes), *task));
     } catch (const Error& error) {
       throw Error(error.code(), concat(grid.file, ": run ", run.name, ": ", error.what()));
     }

@@ -1,6 +1,7 @@
 // Reads tables, and puts aside the rows that training could not use.
 #include "tasks/classification/check/checked_data.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "core/error.h"
@@ -9,6 +10,16 @@
 
 namespace finetune {
 namespace {
+
+// Equal for equal sets of labels.
+std::string sorted_labels(std::string_view value, const TaskOptions& options) {
+  std::vector<std::string_view> names;
+  for_each_label(value, ProblemType::multi_label, options,
+                 [&](std::string_view name) { names.push_back(name); });
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return join({names.begin(), names.end()}, options.multi_label_separator);
+}
 
 CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& options,
                       ProblemType problem) {
@@ -29,7 +40,12 @@ CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& op
       continue;
     }
     side.rows.push_back(i);
-    side.labels.push_back(row.values[side.label]);
+    if (problem == ProblemType::multi_label) {
+      side.labels.push_back(
+          side.label_sets.emplace_back(sorted_labels(row.values[side.label], options)));
+    } else {
+      side.labels.push_back(row.values[side.label]);
+    }
     side.texts.push_back(whole_text(row.values, side.text));
     side.text_sums.push_back(std::hash<std::string_view>()(trim(side.texts.back())));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ struct CheckedSide {
   size_t label = 0;  // its column
   std::vector<uint32_t> rows;
   std::vector<std::string> texts;        // joined, with the pair
-  std::vector<std::string_view> labels;  // as written
+  std::vector<std::string_view> labels;  // as written; of several the names once each, sorted
+  std::deque<std::string> label_sets;    // what those of several are views of
   std::vector<uint64_t> text_sums;       // equal for equal texts
   int64_t faulty = 0;                    // rows that training would stop at
   std::string first_fault;               // "train.csv:118: column 'text' is empty"

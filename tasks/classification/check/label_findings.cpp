@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "tasks/classification/check/findings.h"
+#include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
 
 namespace finetune {
@@ -52,7 +53,8 @@ void find_unknown_labels(const CheckedData& data, Findings& out) {
        concat(counted(rows, "row", "rows"), " of the evaluation data (",
               percent(rows, int64_t(data.eval.size())), ") ",
               rows == 1 ? "has a label" : "have labels", " that training has not: ", named(names),
-              ignored ? "; they count as wrong" : "; add rows of them, or --ignore-unknown-labels"),
+              ignored ? (rows == 1 ? "; it counts as wrong" : "; they count as wrong")
+                      : "; add rows of them, or --ignore-unknown-labels"),
        rows});
 }
 
@@ -68,9 +70,41 @@ void find_constant_numbers(const CheckedData& data, Findings& out) {
   });
   if (!constant) return;
   out.push_back(
-      {FindingLevel::error, "one-value",
+      {FindingLevel::warning, "one-value",
        concat("every row has the number ", trim(labels.front()), ": there is nothing to learn"),
        int64_t(labels.size())});
+}
+
+struct Moments {
+  double mean = 0, variance = 0;
+};
+
+Moments moments_of(const CheckedSide& side) {
+  Moments out;
+  const auto rows = double(side.size());
+  for (std::string_view label : side.labels) out.mean += *finite_number(label) / rows;
+  for (std::string_view label : side.labels) {
+    const double d = *finite_number(label) - out.mean;
+    out.variance += d * d / rows;
+  }
+  return out;
+}
+
+// By Welch's test, and only where the shift is a part of how far numbers lie apart.
+void find_number_shift(const CheckedData& data, Findings& out) {
+  constexpr double kSurely = 4, kNoticeable = 0.2;  // standard errors, standard deviations
+  const Moments train = moments_of(data.train), eval = moments_of(data.eval);
+  const double shift = std::abs(eval.mean - train.mean);
+  const double error = std::sqrt(train.variance / double(data.train.size()) +
+                                 eval.variance / double(data.eval.size()));
+  if (shift <= kSurely * error || shift <= kNoticeable * std::sqrt(train.variance)) return;
+  const auto written = [](double value) { return format_fixed(value, 4); };
+  out.push_back(
+      {FindingLevel::warning, "label-shift",
+       concat("numbers of the evaluation data lie elsewhere: their mean is ", written(eval.mean),
+              ", that of training ", written(train.mean), " (standard deviation ",
+              written(std::sqrt(train.variance)), "); draw both from one file, --eval-fraction"),
+       int64_t(data.eval.size())});
 }
 
 }  // namespace
@@ -89,6 +123,13 @@ void find_label_faults(const CheckedData& data, Findings& out) {
   }
   if (data.has_eval) find_unknown_labels(data, out);
   if (data.problem != ProblemType::single_label) return;
+  const LabelFinding looks = look_at_labels(data.labels.names(), rows);
+  if (looks.is_error) {
+    out.push_back({FindingLevel::error, "amounts",
+                   concat("column ", in_quotes(data.options.label_column), " ", looks.text),
+                   labels});
+    return;
+  }
   const bool numbers = labels_are_numbers(data.labels);
   if (2 * labels > rows) {
     out.push_back(
@@ -137,7 +178,8 @@ void find_rare_labels(const CheckedData& data, Findings& out) {
 }
 
 void find_label_shift(const CheckedData& data, Findings& out) {
-  if (!data.has_eval || data.problem == ProblemType::regression) return;
+  if (!data.has_eval) return;
+  if (data.problem == ProblemType::regression) return find_number_shift(data, out);
   const std::vector<int64_t> train = rows_of_labels(data, data.train),
                              eval = rows_of_labels(data, data.eval);
   const auto n = double(data.train.size()), m = double(data.eval.size());

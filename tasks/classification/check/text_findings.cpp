@@ -6,6 +6,7 @@
 #include "core/text/text.h"
 #include "tasks/classification/check/findings.h"
 #include "tasks/classification/rows/cut_texts.h"
+#include "tasks/classification/rows/row_labels.h"
 
 namespace finetune {
 namespace {
@@ -36,6 +37,16 @@ int64_t most_frequent(const CheckedSide& side, std::span<const uint32_t> rows) {
   return most;
 }
 
+double squares_from_mean(const CheckedSide& side, std::span<const uint32_t> rows) {
+  double mean = 0, squares = 0;
+  for (uint32_t row : rows) mean += *finite_number(side.labels[row]) / double(rows.size());
+  for (uint32_t row : rows) {
+    const double d = *finite_number(side.labels[row]) - mean;
+    squares += d * d;
+  }
+  return squares;
+}
+
 }  // namespace
 
 void find_faulty_rows(const CheckedData& data, Findings& out) {
@@ -58,12 +69,14 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
   const CheckedSide& side = data.train;
   const std::vector<uint32_t> order = by_text(side);
   int64_t repeated = 0, texts = 0, rows = 0, right = 0;
+  double squares = 0;  // of regression: from each text's mean
   uint32_t first = UINT32_MAX;
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin + 1;
     while (end < order.size() && side.text_sums[order[end]] == side.text_sums[order[begin]]) ++end;
     const std::span<const uint32_t> equal(&order[begin], end - begin);
     const int64_t most = most_frequent(side, equal);
+    if (data.problem == ProblemType::regression) squares += squares_from_mean(side, equal);
     right += most;
     repeated += int64_t(equal.size()) - 1;
     if (most < int64_t(equal.size())) {
@@ -83,6 +96,15 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
                 ": whatever a model says, ", counted(wrong, "row is wrong", "rows are wrong"), " (",
                 percent(wrong, all), "); mend the labels, or add a column that tells them apart"),
          rows});
+  }
+  if (squares > 0) {
+    const double least = squares / double(all);
+    out.push_back({FindingLevel::note, "contradictions",
+                   concat(counted(texts, "text has", "texts have"), " several numbers, in ", rows,
+                          " rows, such as ", in_quotes(trim(side.texts[first]), kLongestShown),
+                          ": whatever a model says, the MSE of all rows is at least ",
+                          format_fixed(least, 4)),
+                   rows});
   }
   if (10 * repeated >= all) {
     out.push_back({FindingLevel::note, "repeated-texts",
@@ -122,6 +144,10 @@ void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings
     std::vector<RowValues> rows;
     for (size_t i = 0; i < side.size(); ++i) rows.push_back(side.values(i));
     texts.add(encode_rows(model.tokenizer, rows, side.text, model.max_length, texts.long_texts));
+    if (const std::string line = describe_unknown_tokens(name, texts); !line.empty()) {
+      out.push_back({FindingLevel::warning, "unknown-tokens", line.substr(line.find(": ") + 2),
+                     texts.unknown});
+    }
     if (texts.cut == 0) return;
     const SampleSet whole = encode_rows(model.tokenizer, rows, side.text, kUncut);
     std::vector<int64_t> lengths;
@@ -134,8 +160,7 @@ void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings
         {FindingLevel::warning, "cut-texts",
          concat(counted(texts.cut, "text", "texts"), " of ", name, " (",
                 percent(texts.cut, texts.rows), ") ", texts.cut == 1 ? "is" : "are", " cut at ",
-                cut_length(texts), ", which loses ",
-                percent(texts.lost, int64_t(whole.samples.ids.size())),
+                cut_length(texts), ", which loses ", percent(texts.lost, texts.text_tokens),
                 " of all tokens; the longest has ", lengths.back(), ", ",
                 longer_would_do
                     ? concat("--max-length ", enough,

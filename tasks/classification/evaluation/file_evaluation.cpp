@@ -122,6 +122,12 @@ void ClassificationFileEvaluation::survey() {
   options_.max_eval_samples = rows_;  // rows that come after the survey are none of it
 }
 
+std::vector<std::string> ClassificationFileEvaluation::metric_names() const {
+  std::vector<std::string> names = classification_metric_names(data_.problem, options_);
+  if (mix_) names.insert(names.end(), {"eval_ece_calibrated", "eval_brier_calibrated"});
+  return names;
+}
+
 std::vector<std::string> ClassificationFileEvaluation::describe() const {
   std::vector<std::string> lines;
   lines.push_back(
@@ -141,8 +147,10 @@ std::vector<std::string> ClassificationFileEvaluation::describe() const {
 std::vector<std::string> ClassificationFileEvaluation::describe_samples() const {
   std::vector<std::string> lines;
   lines.push_back(concat("eval: ", describe_texts(texts_)));
-  std::string warning = describe_cut_texts("eval", texts_);
-  if (!warning.empty()) lines.push_back(std::move(warning));
+  for (std::string warning :
+       {describe_cut_texts("eval", texts_), describe_unknown_tokens("eval", texts_)}) {
+    if (!warning.empty()) lines.push_back(std::move(warning));
+  }
   return lines;
 }
 
@@ -209,7 +217,11 @@ Baselines ClassificationFileEvaluation::baselines(const std::optional<TaskOption
   try {
     if (kept_) found = file_baselines({data_, config_, training, *kept_});
   } catch (const Error& error) {
-    found = {{}, {concat("warning: no baseline: ", error.what())}};
+    // Without the rows of training what is most frequent in these.
+    if (training) found = baselines(std::nullopt);
+    found.lines.insert(found.lines.begin(), concat("warning: no ", training ? "n-gram " : "",
+                                                   "baseline: ", error.what()));
+    if (training) return found;
   }
   if (unmixed_) found.metrics.merge(unmixed_metrics(unmixed_->metrics()));
   return found;
@@ -296,11 +308,19 @@ Metrics ClassificationFileEvaluation::metrics() {
   FINETUNE_CHECK(scored_ == rows_);
   Metrics metrics = tally_->metrics();
   if (answers_) answers_->add_metrics(metrics);
+  if (mix_) {  // its weights are its calibration: as training names these
+    metrics["eval_ece_calibrated"] = metrics.at("eval_ece");
+    metrics["eval_brier_calibrated"] = metrics.at("eval_brier");
+  }
   return metrics;
 }
 
 std::string ClassificationFileEvaluation::report() const {
   return concat(answers_ ? answers_->describe() : "", slices_.table());
+}
+
+std::string ClassificationFileEvaluation::report_json() const {
+  return slices_.empty() ? "" : concat("\"slices\":", slices_.json());
 }
 
 void ClassificationFileEvaluation::write_files(const std::filesystem::path& directory) {

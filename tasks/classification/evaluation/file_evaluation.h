@@ -34,9 +34,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
 
   Head head() const override { return {HeadKind::sequence, data_.outputs()}; }
   int64_t max_length() const override { return data_.max_length; }
-  std::vector<std::string> metric_names() const override {
-    return classification_metric_names(data_.problem, options_);
-  }
+  std::vector<std::string> metric_names() const override;
   std::vector<std::string> describe() const override;
   std::vector<std::string> describe_samples() const override;
 
@@ -48,6 +46,7 @@ class ClassificationFileEvaluation final : public FileEvaluation {
   void write_files(const std::filesystem::path& directory) override;
   Baselines baselines(const std::optional<TaskOptions>& training) override;
   std::string report() const override;
+  std::string report_json() const override;
 
  private:
   // A row that waits for its logits: what it says, and its values for predictions.csv.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files/files.h"
@@ -191,6 +192,22 @@ std::string Slices::table() const {
     }
   }
   return out;
+}
+
+std::string Slices::json() const {
+  const bool of_numbers = problem_ == ProblemType::regression;
+  const std::vector<std::string> names = headings();
+  auto all = nlohmann::ordered_json::array();
+  for (const Slice& slice : slices_) {
+    for (const Value* value : by_frequency(slice)) {
+      all.push_back({{"slice", slice.name},
+                     {"value", value->name},
+                     {names[0], value->rows},
+                     {names[1], value->score(false, of_numbers)},
+                     {names[2], value->score(true, of_numbers)}});
+    }
+  }
+  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void Slices::write(const std::filesystem::path& path) const {

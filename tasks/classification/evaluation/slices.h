@@ -44,6 +44,9 @@ class Slices {
 
   // For people: the most frequent values of each.
   std::string table() const;
+  // For programs, all values: [{"slice":"currency","value":"CAD","rows":12,"accuracy":0.75,...},
+  // ...].
+  std::string json() const;
   // slice,value,rows and accuracy,f1_macro (over the labels that occur among them) or mse,mae: all
   // values, the most frequent first.
   void write(const std::filesystem::path& path) const;

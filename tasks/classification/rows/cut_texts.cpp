@@ -12,12 +12,29 @@ void CutTexts::add(const SampleSet& set) {
   rows += set.examples;
   cut += set.truncated;
   tokens += int64_t(set.samples.ids.size());
+  text_tokens += set.text_tokens;
   lost += set.lost;
+  unknown += set.unknown;
   windows += set.samples.size();
   for (size_t row = 1; row < set.first_window.size(); ++row) {
-    split += set.first_window[row] - set.first_window[row - 1] > 1;
+    const int64_t of_row = set.first_window[row] - set.first_window[row - 1];
+    split += of_row > 1;
+    most_windows = std::max(most_windows, of_row);
   }
 }
+
+namespace {
+
+std::string share(int64_t part, int64_t all) {
+  return format_fixed(100.0 * double(part) / double(std::max<int64_t>(1, all)), 1) + " %";
+}
+
+// Not the number of windows cuts a pair then, but the room that its shorter text has in each.
+bool is_cut_inside(const CutTexts& texts) {
+  return texts.long_texts.in_windows && texts.most_windows < texts.long_texts.most_windows;
+}
+
+}  // namespace
 
 std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length) {
   double count = double(std::max<int64_t>(1, rows));
@@ -40,23 +57,32 @@ std::string describe_texts(const CutTexts& texts) {
 
 std::string describe_cut_texts(std::string_view side, const CutTexts& texts) {
   if (texts.cut * 10 <= texts.rows) return {};
-  const double share = double(texts.cut) / double(texts.rows);
-  const double lost = double(texts.lost) / double(texts.lost + texts.tokens);
-  return concat("warning: ", side, ": ", format_fixed(100 * share, 1),
-                " % of the texts are cut at ", cut_length(texts), ", which loses ",
-                format_fixed(100 * lost, 1), " % of all tokens; ", remedy(texts));
+  return concat("warning: ", side, ": ", share(texts.cut, texts.rows), " of the texts are cut at ",
+                cut_length(texts), ", which loses ", share(texts.lost, texts.text_tokens),
+                " of all tokens; ", remedy(texts));
+}
+
+std::string describe_unknown_tokens(std::string_view side, const CutTexts& texts) {
+  if (texts.unknown * 10 <= texts.text_tokens) return {};
+  return concat("warning: ", side, ": ", share(texts.unknown, texts.text_tokens),
+                " of the tokens are unknown to the model's vocabulary; choose a model that knows ",
+                "the language and the writing of the texts");
 }
 
 std::string remedy(const CutTexts& texts) {
+  const bool is_longest = texts.max_length >= texts.positions;
+  const std::string longer = concat("--max-length, up to ", texts.positions, ", keeps more");
+  if (is_cut_inside(texts)) return is_longest ? "the model has no room for more" : longer;
   if (texts.long_texts.in_windows) return "a larger --max-windows keeps more";
-  if (texts.max_length >= texts.positions) return "--long-text windows keeps more";
-  return concat("--max-length, up to ", texts.positions,
-                ", keeps more, and so does --long-text windows");
+  if (!texts.may_have_windows) return is_longest ? "rows of shorter texts keep more" : longer;
+  if (is_longest) return "--long-text windows keeps more";
+  return longer + ", and so does --long-text windows";
 }
 
 std::string cut_length(const CutTexts& texts) {
   const std::string tokens = counted(texts.max_length, "token");
   if (!texts.long_texts.in_windows) return tokens;
+  if (is_cut_inside(texts)) return concat("half of ", tokens, ", a pair's shorter text");
   return concat(counted(texts.long_texts.most_windows, "window"), " of ", tokens);
 }
 

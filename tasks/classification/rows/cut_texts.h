@@ -14,10 +14,12 @@ namespace finetune {
 struct CutTexts {
   int64_t max_length = 0, positions = 0;
   LongTexts long_texts;
+  bool may_have_windows = true;
 
   int64_t rows = 0, cut = 0;
-  int64_t tokens = 0, lost = 0;    // those that are left, and those that were cut off
-  int64_t split = 0, windows = 0;  // rows with several windows, and the windows of all rows
+  int64_t tokens = 0;                                // of all samples
+  int64_t text_tokens = 0, lost = 0, unknown = 0;    // SampleSet has them
+  int64_t split = 0, windows = 0, most_windows = 0;  // rows with several, of all rows, of one row
 
   void add(const SampleSet& set);
 };
@@ -27,6 +29,8 @@ std::string describe_texts(const CutTexts& texts);
 std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);
 // A warning where more than a tenth of the texts are cut, else nothing.
 std::string describe_cut_texts(std::string_view side, const CutTexts& texts);
+// A warning where more than a tenth of the tokens are unknown, else nothing.
+std::string describe_unknown_tokens(std::string_view side, const CutTexts& texts);
 // What they are cut at: "64 tokens" or "16 windows of 64 tokens".
 std::string cut_length(const CutTexts& texts);
 // What would cut fewer: "a larger --max-windows keeps more".

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "data/rows/row_files.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
@@ -277,6 +278,12 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     data.eval.table = eval->table;
   }
   return data;
+}
+
+void require_columns(const TaskOptions& options) {
+  RowFiles files(options.train_files, options.rows);
+  find_text_columns(files.columns(), files.first_file(), options);
+  find_column(files.columns(), options.label_column, files.first_file(), "--label-column");
 }
 
 std::string describe_labels(const ClassificationData& data, const TaskOptions& options) {

@@ -83,6 +83,10 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const BertConfig& config, bool model_head);
 
+// Error(data) where the training files cannot be read or lack a column that options name. Reads
+// their beginning.
+void require_columns(const TaskOptions& options);
+
 // Lines for the log.
 std::string describe_labels(const ClassificationData& data, const TaskOptions& options);
 std::string describe_unknown_labels(const ClassificationData& data, int64_t rows_with_unknown,

@@ -32,7 +32,7 @@ struct Piece {
   std::vector<int64_t> ends;  // in ids, one for each sample
   std::vector<uint32_t> second;
   std::vector<int64_t> windows;  // of each row
-  int64_t truncated = 0, lost = 0;
+  int64_t truncated = 0, text_tokens = 0, lost = 0, unknown = 0;
 };
 
 void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
@@ -54,6 +54,8 @@ void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
     const int64_t lost = cut_to_windows(first, second, max_length, long_texts, windows);
     piece.truncated += lost > 0;
     piece.lost += lost;
+    piece.text_tokens += int64_t(tokens.size()) + (second ? kSpecialPair : kSpecialSingle);
+    piece.unknown += std::count(tokens.ids.begin(), tokens.ids.end(), special.unk);
     piece.windows.push_back(int64_t(windows.size()));
     for (const TextWindow& window : windows) {
       const int32_t* a = tokens.ids.data() + window.first.begin;
@@ -178,6 +180,8 @@ SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> row
     }
     set.truncated += piece.truncated;
     set.lost += piece.lost;
+    set.text_tokens += piece.text_tokens;
+    set.unknown += piece.unknown;
     piece = {};
   }
   return set;

@@ -82,6 +82,10 @@ def test_means_and_noise(directory):
     assert header[:3] == ["lr", "runs", "eval_accuracy"] and set(header[3:5]) == {"eval_loss", "eval_f1_macro"}, header
     assert "eval_brier" in table[0] and "eval_brier" not in header, header
     assert "\nnot shown: " in text and "eval_brier" in text.splitlines()[-1], text
+    # Runs of one seed that differ in nothing are no seeds.
+    again = twin(runs / "lr-1e-3-seed-1", directory / "again", ("", ""))
+    difference = compared(runs / "lr-1e-3-seed-1", again, runs / "lr-3e-3-seed-1", "--metric", "eval_accuracy")["groups"][1]["difference"]
+    assert difference["noise_of"] == "rows", difference
     # One seed each: the rows alone, whose variance has a formula.
     pair = [runs / "lr-1e-3-seed-1", runs / "lr-3e-3-seed-1"]
     difference = compared(*pair, "--metric", "eval_accuracy")["groups"][1]["difference"]

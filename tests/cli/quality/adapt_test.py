@@ -123,6 +123,22 @@ def test_repeated_texts(directory):
     assert facts_of(directory / "a")["weights_sha256"] == facts_of(directory / "b")["weights_sha256"]
     log = adapt(directory / "c", often, "--epochs", 1).err
     assert "train: 75 texts" in log and "35 repeat others" in log, log
+    # Those that are held out are counted by themselves.
+    log = adapt(directory / "d", often, "--eval-fraction", 0.2, "--max-steps", 1).err
+    repeats = [int(number) for number in re.findall(r"(\d+) repeat others", log)]
+    assert 0 < repeats[0] < 35, log
+
+
+def test_texts_that_cannot_be_used_whole(directory):
+    need(*NAMES)
+    long = write(directory / "long.txt", "\n".join([" ".join(texts(60))] * 2 + texts(8)))
+    log = adapt(directory / "a", long, "--max-steps", 1, "--max-length", 16).err
+    cut, lost = (float(number) for number in re.search(r"warning: train: ([\d.]+) % of the texts are cut at 16 tokens, "
+                                                       r"which loses ([\d.]+) %", log).groups())
+    assert cut >= 20 and lost > 50 and "windows" not in log and "--max-length, up to" in log, log
+    unknown = write(directory / "unknown.txt", "\n".join(texts(20) + ["\u4e2d\u6587 " * 9] * 20))
+    assert "of the tokens are unknown to the model's vocabulary" in adapt(directory / "b", unknown, "--max-steps", 1).err
+    assert "unknown to" not in adapt(directory / "c", text_file(directory), "--max-steps", 1).err
 
 
 def test_options_of_masks(directory):

@@ -74,7 +74,12 @@ def test_without_the_rows_there_is_the_majority(directory):
     # Rows with other labels are no reason to end an evaluation.
     other = write_rows(directory / "other.csv", [("a", "x"), ("b", "y")], ("text", "category"))
     result = succeed("evaluate", "--model", out, "--data", EVAL, "--train", other)
-    assert "no baseline" in result.err and "eval_accuracy" in result.out, result
+    assert "no n-gram baseline" in result.err and "eval_accuracy" in result.out, result
+    assert "baseline_majority_accuracy" in result.out, result
+    # Rows that are named and cannot be read are.
+    fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", directory / "absent.csv")
+    no_label = write_rows(directory / "no_label.csv", [("a", "x")], ("text", "other"))
+    fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", no_label)
     # Nor is a folder for temporary files that is not there.
     nowhere = succeed("train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "nowhere",
                       env={"TMPDIR": str(directory / "absent")})
@@ -85,6 +90,8 @@ def test_it_can_be_left_out_and_asserted(directory):
     need(*MODELS)
     out = trained(directory, "plain", *ARGUMENTS, "--no-ngram-baseline")
     assert {name for name in baselines(metrics_of(out)) if "ngram" in name} == set()
+    fail(2, "train", *ARGUMENTS, "--no-ngram-baseline", "--output", directory / "none", "--assert",
+         "baseline_ngram_accuracy>=0.1", words=["no metric 'baseline_ngram_accuracy'"])
     gated = run("train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "gated", "--assert",
                 "baseline_ngram_accuracy>=1")
     assert gated.code == 7 and "FAIL" in gated.out, gated
@@ -165,6 +172,41 @@ def test_check_finds_what_is_wrong(directory):
     text = succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline")
     assert "majority" in text.out and "overlap" not in text.out and text.out.count("warning  ") >= 3, text
     assert text.out == succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline").out
+
+
+def test_check_of_numbers_and_sets(directory):
+    def findings(*arguments):
+        found = json.loads(succeed("check", *arguments, "--json").out)["findings"]
+        return {finding["kind"]: finding for finding in found}
+
+    train = write_rows(directory / "train.csv", [(f"thing {i % 50}", i % 7 + i % 2) for i in range(200)])
+    near = write_rows(directory / "near.csv", [(f"new {i}", i % 7 + i % 2) for i in range(90)])
+    far = write_rows(directory / "far.csv", [(f"new {i}", 5 + i % 7) for i in range(90)])
+    assert "label-shift" not in findings("--train", train, "--eval", near, "--regression")
+    shifted = findings("--train", train, "--eval", far, "--regression")
+    assert "label-shift" in shifted, shifted
+    # Four numbers of each text: no model comes nearer than their spread.
+    values = [[i % 7 + i % 2 for i in range(text, 200, 50)] for text in range(50)]
+    least = sum(sum((v - sum(of) / 4) ** 2 for v in of) for of in values) / 200
+    assert f"at least {least:.4f}" in shifted["contradictions"]["text"], (least, shifted)
+    constant = write_rows(directory / "constant.csv", [(f"thing {i}", 3) for i in range(50)])
+    assert findings("--train", constant, "--regression")["one-value"]["level"] == "warning"
+    # The order of a row's labels says nothing.
+    sets = write_rows(directory / "sets.csv", [("same text", "x|y" if i % 2 else "y|x") for i in range(20)]
+                      + [(f"other {i}", "x") for i in range(100)])
+    assert "contradictions" not in findings("--train", sets, "--multi-label", "|")
+    # What train refuses is an error here, too.
+    amounts = write_rows(directory / "amounts.csv", [(f"text {i}", f"{i}.{i % 90 + 10}") for i in range(60)])
+    assert findings("--train", amounts)["amounts"]["level"] == "error"
+    fail(2, "check", "--train", train, "--regression", "--eval-fraction", 1.5, words=["--eval-fraction 1.5", "below 1"])
+
+
+def test_the_linear_model_of_numbers_is_trained_to_its_end(directory):
+    """One text with many numbers: their mean has the least error, and one pass of the solver is far from it."""
+    rows = [("same text", i) for i in range(54)]
+    found = json.loads(succeed("check", "--train", write_rows(directory / "a.csv", rows), "--eval",
+                               write_rows(directory / "b.csv", rows), "--regression", "--json").out)
+    assert found["baseline_ngram_mse"] < 1.02 * found["baseline_majority_mse"], found
 
 
 def test_check_of_the_samples(directory):

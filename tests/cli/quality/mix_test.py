@@ -81,6 +81,11 @@ def test_the_mix_is_what_the_run_says(directory):
     # What is asked of probabilities is asked of the mix's.
     sure = succeed("evaluate", "--model", out, "--data", dev, "--target-accuracy", 0.95, "--slice", "label", "--json")
     assert metrics_in(sure.out)["eval_accuracy_covered"] >= 0.95, sure
+    # Programs get the slices, too; names of metrics are training's.
+    line = json.loads(sure.out)
+    assert sum(part["rows"] for part in line["slices"]) == 400 and line["options"]["slice"] == ["label"], line
+    assert {part["value"] for part in line["slices"]} == set(LABELS), line
+    assert line["eval_ece_calibrated"] == line["eval_ece"] and "eval_ece_calibrated" in metrics, line
     log = evaluate(dev, model=out).err
     assert "a mix with n-grams" in log and "--no-ngram-mix" in log, log
 
@@ -100,8 +105,10 @@ def test_files_that_do_not_belong_together(directory):
                           (b"", "no file of n-grams"), (b"ftngrams" + b"\xff" * 200, "version")):
         (model / "ngrams.bin").write_bytes(content)
         refused(word)
+        fail(4, "convert", "--model", model, "--output", directory / "copy", words=["ngrams.bin"])
     (model / "ngrams.bin").unlink()
     refused("missing", "--no-ngram-mix")
+    fail(4, "convert", "--model", model, "--output", directory / "copy", words=["ngrams.bin", "missing"])
     succeed("predict", "--model", model, "--input", dev, "--output", "-", "--no-ngram-mix")
     (model / "ngrams.bin").write_bytes(whole)
     stored = json.loads(config)

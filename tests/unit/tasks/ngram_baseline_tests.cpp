@@ -164,6 +164,12 @@ TEST_CASE("the line of baselines compares by the task's metric and warns of a be
   CHECK(baseline_warning(metrics).empty());
   metrics["baseline_ngram_accuracy"] = 0.85;
   CHECK(baseline_warning(metrics).find("85.0 % beside 84.0 %") != std::string::npos);
+  // Of a mix the n-grams may be all that is good; a model that helps them is one.
+  metrics["baseline_unmixed_accuracy"] = 0.255;
+  metrics["eval_accuracy"] = 0.85;
+  CHECK(baseline_warning(metrics).find("25.5 % without them, 85.0 % theirs") != std::string::npos);
+  metrics["eval_accuracy"] = 0.86;
+  CHECK(baseline_warning(metrics).empty());
   const Metrics errors = {{"eval_mse", 2}, {"baseline_majority_mse", 9}, {"baseline_ngram_mse", 3}};
   CHECK(baseline_line(errors) == "mean 9.0000, n-grams 3.0000, this model 2.0000 (mse)");
   CHECK(baseline_warning(errors).empty());

@@ -42,7 +42,8 @@ TEST_CASE("who gives the rate and the length has Hugging Face's values beside th
       both.epochs = 2;
     }
     CHECK(recipe_of(both) == "hf");
-    const std::string words = fill_recipe(both, {TaskKind::classification, 1000, 384});
+    const std::string words =
+        fill_recipe(both, TrainOptions(both), {TaskKind::classification, 1000, 384});
     CHECK(words.starts_with("recipe hf: "));
     CHECK(both.recipe == "hf");
     CHECK(*both.batch_size == 32);
@@ -57,7 +58,7 @@ TEST_CASE("who gives the rate and the length has Hugging Face's values beside th
 TEST_CASE("auto: few rows are seen more often, wide models learn more slowly") {
   const auto filled = [](int64_t samples, int64_t hidden) {
     TrainOptions options = of_recipe("auto");
-    fill_recipe(options, {TaskKind::classification, samples, hidden});
+    fill_recipe(options, TrainOptions(options), {TaskKind::classification, samples, hidden});
     return options;
   };
   CHECK(*filled(100, 384).epochs > *filled(4000, 384).epochs);
@@ -72,12 +73,12 @@ TEST_CASE(
     "auto: pairs of texts learn more slowly, questions have hf's epochs, masked words all of hf") {
   TrainOptions pairs = of_recipe("auto"), questions = pairs, words = pairs;
   pairs.text_pair_column = "hypothesis";
-  fill_recipe(pairs, {TaskKind::classification, 4000, 384});
+  fill_recipe(pairs, TrainOptions(pairs), {TaskKind::classification, 4000, 384});
   CHECK(*pairs.learning_rate == 1e-4);
-  fill_recipe(questions, {TaskKind::qa, 4000, 384});
+  fill_recipe(questions, TrainOptions(questions), {TaskKind::qa, 4000, 384});
   CHECK(*questions.epochs == 3);
   CHECK(*questions.learning_rate == 3e-4);
-  fill_recipe(words, {TaskKind::mlm, 4000, 384});
+  fill_recipe(words, TrainOptions(words), {TaskKind::mlm, 4000, 384});
   CHECK(*words.learning_rate == *recipe_hf().learning_rate);
 }
 
@@ -88,9 +89,10 @@ TEST_CASE("what was filled is told, and what was given") {
   options.warmup_ratio = 0;
   options.layer_lr_decay = 1;
   options.learning_rate = 1e-4;
-  CHECK(fill_recipe(options, {TaskKind::classification, 1000, 384}).empty());
+  CHECK(fill_recipe(options, TrainOptions(options), {TaskKind::classification, 1000, 384}).empty());
   options.learning_rate.reset();
-  const std::string words = fill_recipe(options, {TaskKind::classification, 1000, 384});
+  const std::string words =
+      fill_recipe(options, TrainOptions(options), {TaskKind::classification, 1000, 384});
   CHECK(words.starts_with("recipe auto: lr "));
   CHECK(words.ends_with("(given: epochs 2, batch-size 8, warmup-ratio 0, layer-lr-decay 1)"));
 }
