@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,8 @@ class Run:
         self.call(self.machine.options.binary, "train", "--model", model or self.machine.options.model, "--train", self.train,
                   "--eval", self.dev, "--output", output, "--seed", self.seed, "--no-progress", *self.columns(),
                   *([] if self.data.is_questions else ["--ignore-unknown-labels"]), *arguments)
+        config = (output / "config.toml").read_text(encoding="utf-8")
+        self.notes["epochs"] = float(re.search(r"^epochs = (.*)$", config, re.MULTILINE)[1])
         self.notes["course"] = course_of(output / "metrics.jsonl", "eval_" + ("exact_match" if self.data.is_questions else "accuracy"))
         return output / "predictions.json" if self.data.is_questions else labels_of(output / "predictions.csv")
 

@@ -34,6 +34,7 @@ constexpr std::string_view kNames[] = {"model",
                                        "train",
                                        "eval",
                                        "eval-fraction",
+                                       "eval-group",
                                        "text-column",
                                        "text-pair-column",
                                        "label-column",
@@ -136,6 +137,9 @@ TaskOptions checked_options(const TrainOptions& o) {
   validate_values(o);
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
+  }
+  if (!o.eval.empty() && !o.eval_group.empty()) {
+    throw usage_error("--eval and --eval-group exclude each other");
   }
   if (o.regression && !o.multi_label.empty()) {
     throw usage_error("--regression and --multi-label exclude each other");

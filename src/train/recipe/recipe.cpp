@@ -18,7 +18,8 @@ constexpr double kMostRate = 1e-3;
 constexpr double kRate = 3e-4;  // at a width of 384
 constexpr double kRateOfPairs =
     1e-4;  // what two texts have to do with each other is forgotten above
-constexpr double kEpochsAtOneRow = 630;  // epochs fall with the root of the rows
+// Epochs fall with the root of the rows, beyond some thousands with the sixth root.
+constexpr double kEpochsOfFew = 630, kEpochsOfMany = 40, kLeastEpochs = 3, kMostEpochs = 30;
 
 // Two significant digits: values that people would write.
 double rounded(double value) {
@@ -64,7 +65,9 @@ TrainOptions recipe_auto(const RecipeFacts& facts) {
   if (facts.task == TaskKind::mlm) return values;  // nothing better is known
   const double samples = double(std::max<int64_t>(1, facts.samples));
   if (facts.task == TaskKind::classification) {
-    values.epochs = std::clamp(std::round(kEpochsAtOneRow / std::sqrt(samples)), 3.0, 30.0);
+    const double epochs =
+        std::max(kEpochsOfFew / std::sqrt(samples), kEpochsOfMany / std::pow(samples, 1.0 / 6));
+    values.epochs = std::clamp(std::round(epochs), kLeastEpochs, kMostEpochs);
   }
   values.batch_size = samples < 20'000 ? 16 : 32;
   const double width = double(facts.hidden_size) / 384;

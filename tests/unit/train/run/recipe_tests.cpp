@@ -63,6 +63,10 @@ TEST_CASE("auto: few rows are seen more often, wide models learn more slowly") {
   };
   CHECK(*filled(100, 384).epochs > *filled(4000, 384).epochs);
   CHECK(*filled(4000, 384).epochs > *filled(100'000, 384).epochs);
+  CHECK(*filled(500, 384).epochs == 28);
+  CHECK(*filled(4000, 384).epochs == 10);
+  CHECK(*filled(100'000, 384).epochs == 6);
+  CHECK(*filled(100'000'000, 384).epochs == 3);
   CHECK(*filled(4000, 768).learning_rate < *filled(4000, 384).learning_rate);
   CHECK(*filled(4000, 1024).learning_rate < *filled(4000, 768).learning_rate);
   CHECK(*filled(4000, 32).learning_rate <= 1e-3);
