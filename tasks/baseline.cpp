@@ -89,17 +89,18 @@ Metrics unmixed_metrics(const Metrics& alone) {
 }
 
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names,
-                                               bool with_ngrams) {
+                                               const BaselineKinds& kinds) {
   std::vector<std::string> out;
   std::vector<std::string> baselines{"baseline_majority_"};
-  if (with_ngrams) baselines.insert(baselines.end(), {"baseline_ngram_", kUnmixedPrefix});
+  if (kinds.ngrams) baselines.emplace_back("baseline_ngram_");
+  if (kinds.unmixed) baselines.emplace_back(kUnmixedPrefix);
   for (const std::string& name : names) {
     if (!name.starts_with(kEvalPrefix) || !is_of_answers(name)) continue;
     for (const std::string& baseline : baselines) {
       out.push_back(baseline + name.substr(kEvalPrefix.size()));
     }
   }
-  if (!out.empty() && with_ngrams) out.emplace_back("baseline_ngram_runtime");
+  if (!out.empty() && kinds.ngrams) out.emplace_back("baseline_ngram_runtime");
   return out;
 }
 

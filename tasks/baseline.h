@@ -22,10 +22,12 @@ void add_baselines(const Baselines& found, Metrics& metrics);
 // them.
 Metrics unmixed_metrics(const Metrics& alone);
 
-// All names that such metrics may have, for a task that evaluates by `names`; with_ngrams: those of
-// the linear model and of a mix with it, too.
+// All names that such metrics may have, for a task that evaluates by `names`.
+struct BaselineKinds {
+  bool ngrams = true, unmixed = true;  // beside the majority
+};
 std::vector<std::string> baseline_metric_names(const std::vector<std::string>& names,
-                                               bool with_ngrams);
+                                               const BaselineKinds& kinds);
 
 // "majority 33.1 %, n-grams 83.4 %, this model 84.0 % (accuracy)", before the latter "without
 // n-grams 83.0 %" of a model that is mixed with them; from a run's or an evaluation's metrics;

@@ -93,7 +93,6 @@ void MaskedTask::hold_out_texts(const TaskOptions& options) {
   cut(parts.train, options.max_train_samples);
   cut(parts.eval, options.max_eval_samples);
   eval_.set = select_texts(train_.set, parts.eval);
-  eval_.set.truncated = eval_.set.text_tokens = eval_.set.lost = eval_.set.unknown = 0;
   train_.set = select_texts(train_.set, parts.train);  // counts of the files stay with it
   if (!options.distinct_texts) {
     train_.repeated = repeated_texts(train_.set);

@@ -107,6 +107,7 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
     throw data_error(rows.first_file().string(), ": holds no text (", texts.empty, " empty rows, ",
                      texts.dropped, " unusable ones)");
   }
+  texts.read = texts.set.examples;
   drop_repeated(texts, options.distinct_texts);
   return texts;
 }
@@ -140,8 +141,15 @@ std::vector<std::string> describe_texts(std::string_view name, const Texts& text
   cut.positions = positions;
   cut.may_have_windows = false;
   cut.add(texts.set);
-  std::string line = concat(name, ": ", counted(texts.set.examples, "text"), ", ",
-                            describe_tokens(cut.rows, cut.tokens, cut.cut, max_length));
+  cut.rows = texts.read;
+  const int64_t count = texts.set.examples;
+  std::string line =
+      concat(name, ": ", counted(count, "text"), ", ", counted(cut.tokens, "token"), " (",
+             format_fixed(double(cut.tokens) / double(std::max<int64_t>(1, count)), 1), " a text)");
+  if (texts.read > 0) {
+    line += concat(", ", cut.cut, " cut at ", counted(max_length, "token"),
+                   texts.read == count ? "" : concat(" of ", texts.read, " read"));
+  }
   if (texts.empty > 0) line += concat(", ", counted(texts.empty, "empty row"), " left out");
   if (texts.dropped > 0) line += concat(", ", counted(texts.dropped, "unusable row"), " dropped");
   if (texts.repeated > 0) {
@@ -150,6 +158,7 @@ std::vector<std::string> describe_texts(std::string_view name, const Texts& text
                distinct ? " that repeat others left out" : " repeat others (--distinct keeps one)");
   }
   std::vector<std::string> lines{line};
+  if (texts.read == 0) return lines;
   for (std::string& warning :
        std::array{describe_cut_texts(name, cut), describe_unknown_tokens(name, cut)}) {
     if (!warning.empty()) lines.push_back(std::move(warning));

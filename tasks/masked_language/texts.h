@@ -12,7 +12,8 @@
 namespace finetune {
 
 struct Texts {
-  SampleSet set;         // examples: the texts that are there
+  SampleSet set;         // examples: the texts that are there; other counts: of those read
+  int64_t read = 0;      // texts in the files; 0: they are another side's
   int64_t empty = 0;     // rows without a text, left out
   int64_t dropped = 0;   // unusable rows (--skip-bad-rows)
   int64_t repeated = 0;  // texts with the tokens of an earlier one: left out with --distinct

@@ -176,7 +176,8 @@ def table(rows):
 def rows_of(section):
     """The rows of a table that was written before, by target."""
     cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in section.splitlines() if line.startswith("| ")]
-    return {row[0]: row for row in cells if len(row) == len(HEADER) and row != HEADER}
+    cells = [row + ("",) * (len(HEADER) - len(row)) for row in cells if row[0] != HEADER[0]]  # before, without a commit
+    return {row[0]: row for row in cells}
 
 
 def machine():

@@ -196,7 +196,8 @@ void copy_ngrams(const std::string& config, const fs::path& from, const fs::path
   const ordered_json& mix = json["finetune"]["ngram_mix"];
   const MappedFile file(path, ExitCode::model);
   file.read_intact([&] {
-    if (mix.value("sha256", ordered_json()) != read_ngram_file(file.text(), path.string()).sha256) {
+    const std::string sha256 = read_ngram_file(file.text(), path.string()).sha256;
+    if (!mix.is_object() || !mix.contains("sha256") || mix["sha256"] != sha256) {
       throw model_error(path.string(),
                         ": is that of another model: config.json has another sha256");
     }

@@ -120,7 +120,9 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   take_answer_options(o, model.kind, options);
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
   std::vector<std::string> names = subject->evaluation->metric_names();
-  for (std::string& name : baseline_metric_names(names, options.ngram_baseline)) {
+  const BaselineKinds kinds{.ngrams = options.ngram_baseline,
+                            .unmixed = options.mix && options.uses_mix};
+  for (std::string& name : baseline_metric_names(names, kinds)) {
     names.push_back(std::move(name));
   }
   subject->gates = gates_of(o.assertions, o.baselines, o.tolerances, names);

@@ -104,10 +104,17 @@ SeedVariance seed_variance(const Estimate& a, const Estimate& b) {
   return {pooled * (1.0 / double(a.runs) + 1.0 / double(b.runs)), degrees};
 }
 
-bool has_own_seeds(const std::vector<RunRecord>& runs, const RunGroup& group) {
+// Of the deciding metric over the seeds: runs of one seed that differ in nothing are one run.
+Estimate over_seeds(const std::vector<RunRecord>& runs, const RunComparison& comparison,
+                    const RunGroup& group) {
+  if (!comparison.within.empty()) return group.metrics.at(comparison.deciding());
   std::set<std::string> seeds;
-  for (size_t run : group.runs) seeds.insert(runs[run].option("seed"));
-  return seeds.size() == group.runs.size();
+  std::vector<double> values;
+  for (size_t run : group.runs) {
+    if (!seeds.insert(runs[run].option("seed")).second) continue;
+    values.push_back(runs[run].metrics.at(comparison.deciding()));
+  }
+  return estimate_of(values);
 }
 
 Difference difference_of(const std::vector<RunRecord>& runs, const RunComparison& comparison,
@@ -117,12 +124,10 @@ Difference difference_of(const std::vector<RunRecord>& runs, const RunComparison
   Difference out;
   out.mean = own.mean - other.mean;
   const auto rows = row_variance(bootstrap, group, best, out.unknown);
-  // Runs of one seed that differ in nothing are one run.
-  const bool of_seeds = comparison.within.empty();
-  const bool are_seeds = !of_seeds || (has_own_seeds(runs, group) && has_own_seeds(runs, best));
-  const SeedVariance seeds = are_seeds ? seed_variance(own, other) : SeedVariance();
+  const SeedVariance seeds =
+      seed_variance(over_seeds(runs, comparison, group), over_seeds(runs, comparison, best));
   if (!rows && seeds.degrees == 0) return out;
-  const std::string spread = of_seeds ? "seeds" : "runs";
+  const std::string spread = comparison.within.empty() ? "seeds" : "runs";
   out.noise = !rows ? spread : seeds.degrees > 0 ? concat("rows and ", spread) : "rows";
   const double variance = rows.value_or(0) + seeds.variance;
   const double share = seeds.variance / variance;  // NaN where nothing varies

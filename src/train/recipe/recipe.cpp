@@ -48,6 +48,21 @@ void fill(TrainOptions& options, TrainOptions values, Filled filled, Given given
   });
 }
 
+// `options` without what a recipe with these values has set already: what is not given and equal.
+TrainOptions without_values_of(TrainOptions values, TrainOptions options, TrainOptions given) {
+  std::vector<bool> is_given;
+  std::vector<double> numbers;
+  for_each_recipe_option(given, [&](std::string_view, auto& own) { is_given.push_back(!!own); });
+  for_each_recipe_option(values,
+                         [&](std::string_view, auto& value) { numbers.push_back(double(*value)); });
+  size_t place = 0;
+  for_each_recipe_option(options, [&](std::string_view, auto& own) {
+    if (own && !is_given[place] && double(*own) == numbers[place]) own.reset();
+    ++place;
+  });
+  return options;
+}
+
 }  // namespace
 
 TrainOptions recipe_hf() {
@@ -95,6 +110,7 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given, Recipe
   facts.has_pairs = !options.text_pair_column.empty();
   options.recipe = recipe_of(options);
   const TrainOptions values = options.recipe == "hf" ? recipe_hf() : recipe_auto(facts);
+  TrainOptions described = without_values_of(values, options, given);
   const auto nothing = [](std::string_view, auto) {};
   fill(options, values, nothing, nothing);
   std::vector<std::string> filled, own;
@@ -102,7 +118,6 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given, Recipe
     return
         [&words](std::string_view name, auto value) { words.push_back(concat(name, " ", value)); };
   };
-  TrainOptions described = given;
   fill(described, values, add_to(filled), add_to(own));
   if (filled.empty()) return "";
   return concat("recipe ", options.recipe, ": ", join(filled, ", "),

@@ -118,7 +118,8 @@ std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layou
   if (!task.eval_set()) return names;
   add(task.metric_names());
   if (task.kind() == TaskKind::classification) {
-    add(baseline_metric_names(task.metric_names(), !options.no_ngram_baseline));
+    add(baseline_metric_names(task.metric_names(), {.ngrams = !options.no_ngram_baseline,
+                                                    .unmixed = !options.no_ngram_baseline}));
   }
   add(task.calibration_metric_names());
   add(evaluation_metric_names());

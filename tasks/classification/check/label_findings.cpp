@@ -93,11 +93,13 @@ Moments moments_of(const CheckedSide& side) {
 // By Welch's test, and only where the shift is a part of how far numbers lie apart.
 void find_number_shift(const CheckedData& data, Findings& out) {
   constexpr double kSurely = 4, kNoticeable = 0.2;  // standard errors, standard deviations
+  constexpr double kRounding = 1e-9;                // of a mean
   const Moments train = moments_of(data.train), eval = moments_of(data.eval);
   const double shift = std::abs(eval.mean - train.mean);
   const double error = std::sqrt(train.variance / double(data.train.size()) +
                                  eval.variance / double(data.eval.size()));
   if (shift <= kSurely * error || shift <= kNoticeable * std::sqrt(train.variance)) return;
+  if (!(shift > kRounding * (std::abs(train.mean) + std::abs(eval.mean)))) return;
   const auto written = [](double value) { return format_fixed(value, 4); };
   out.push_back(
       {FindingLevel::warning, "label-shift",

@@ -1,5 +1,6 @@
 // Findings about texts: equal ones, those that both files have, those that are cut.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <unordered_map>
 
@@ -37,14 +38,27 @@ int64_t most_frequent(const CheckedSide& side, std::span<const uint32_t> rows) {
   return most;
 }
 
-double squares_from_mean(const CheckedSide& side, std::span<const uint32_t> rows) {
-  double mean = 0, squares = 0;
-  for (uint32_t row : rows) mean += *finite_number(side.labels[row]) / double(rows.size());
+// The numbers of equal texts: whether they differ, and their squared distances from their mean.
+struct NumberSpread {
+  bool differ = false;
+  double squares = 0;
+};
+
+NumberSpread spread_of(const CheckedSide& side, std::span<const uint32_t> rows) {
+  NumberSpread out;
+  const double first = *finite_number(side.labels[rows[0]]);
+  double mean = 0;
+  for (uint32_t row : rows) {
+    const double number = *finite_number(side.labels[row]);
+    out.differ = out.differ || number != first;
+    mean += number / double(rows.size());
+  }
+  if (!out.differ) return out;  // but for rounding
   for (uint32_t row : rows) {
     const double d = *finite_number(side.labels[row]) - mean;
-    squares += d * d;
+    out.squares += d * d;
   }
-  return squares;
+  return out;
 }
 
 }  // namespace
@@ -69,17 +83,25 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
   const CheckedSide& side = data.train;
   const std::vector<uint32_t> order = by_text(side);
   int64_t repeated = 0, texts = 0, rows = 0, right = 0;
-  double squares = 0;  // of regression: from each text's mean
+  double squares = 0;  // of numbers from each text's mean
+  const bool of_numbers = data.problem == ProblemType::regression;
   uint32_t first = UINT32_MAX;
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin + 1;
     while (end < order.size() && side.text_sums[order[end]] == side.text_sums[order[begin]]) ++end;
     const std::span<const uint32_t> equal(&order[begin], end - begin);
-    const int64_t most = most_frequent(side, equal);
-    if (data.problem == ProblemType::regression) squares += squares_from_mean(side, equal);
-    right += most;
     repeated += int64_t(equal.size()) - 1;
-    if (most < int64_t(equal.size())) {
+    bool contradict = false;
+    if (of_numbers) {
+      const NumberSpread spread = spread_of(side, equal);
+      contradict = spread.differ;
+      squares += spread.squares;
+    } else {
+      const int64_t most = most_frequent(side, equal);
+      contradict = most < int64_t(equal.size());
+      right += most;
+    }
+    if (contradict) {
       ++texts;
       rows += int64_t(equal.size());
       first = std::min(first, equal[0]);
@@ -87,7 +109,7 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
     begin = end;
   }
   const auto all = int64_t(side.size());
-  if (texts > 0 && data.problem != ProblemType::regression) {
+  if (texts > 0 && !of_numbers) {
     const int64_t wrong = all - right;
     out.push_back(
         {level_of(wrong, all), "contradictions",
@@ -97,7 +119,7 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
                 percent(wrong, all), "); mend the labels, or add a column that tells them apart"),
          rows});
   }
-  if (squares > 0) {
+  if (texts > 0 && of_numbers && std::isfinite(squares)) {
     const double least = squares / double(all);
     out.push_back({FindingLevel::note, "contradictions",
                    concat(counted(texts, "text has", "texts have"), " several numbers, in ", rows,

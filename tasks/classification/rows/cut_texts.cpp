@@ -19,7 +19,7 @@ void CutTexts::add(const SampleSet& set) {
   for (size_t row = 1; row < set.first_window.size(); ++row) {
     const int64_t of_row = set.first_window[row] - set.first_window[row - 1];
     split += of_row > 1;
-    most_windows = std::max(most_windows, of_row);
+    at_most += of_row == long_texts.most_windows;
   }
 }
 
@@ -29,9 +29,9 @@ std::string share(int64_t part, int64_t all) {
   return format_fixed(100.0 * double(part) / double(std::max<int64_t>(1, all)), 1) + " %";
 }
 
-// Not the number of windows cuts a pair then, but the room that its shorter text has in each.
+// Not the number of windows cuts most pairs then, but the room that the shorter text has in each.
 bool is_cut_inside(const CutTexts& texts) {
-  return texts.long_texts.in_windows && texts.most_windows < texts.long_texts.most_windows;
+  return texts.long_texts.in_windows && 2 * texts.at_most < texts.cut;
 }
 
 }  // namespace

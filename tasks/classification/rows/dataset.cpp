@@ -281,9 +281,11 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
 }
 
 void require_columns(const TaskOptions& options) {
-  RowFiles files(options.train_files, options.rows);
-  find_text_columns(files.columns(), files.first_file(), options);
-  find_column(files.columns(), options.label_column, files.first_file(), "--label-column");
+  for (const InputFile& file : options.train_files) {
+    RowFiles rows({file}, options.rows);
+    find_text_columns(rows.columns(), rows.first_file(), options);
+    find_column(rows.columns(), options.label_column, rows.first_file(), "--label-column");
+  }
 }
 
 std::string describe_labels(const ClassificationData& data, const TaskOptions& options) {

@@ -83,8 +83,8 @@ std::vector<std::string_view> split_labels(std::string_view value, std::string_v
 ClassificationData load_classification_data(const TaskOptions& options, const Tokenizer& tokenizer,
                                             const BertConfig& config, bool model_head);
 
-// Error(data) where the training files cannot be read or lack a column that options name. Reads
-// their beginning.
+// Error(data) where one of the training files cannot be read or lacks a column that options name.
+// Reads their beginnings.
 void require_columns(const TaskOptions& options);
 
 // Lines for the log.

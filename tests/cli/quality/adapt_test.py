@@ -135,7 +135,10 @@ def test_texts_that_cannot_be_used_whole(directory):
     log = adapt(directory / "a", long, "--max-steps", 1, "--max-length", 16).err
     cut, lost = (float(number) for number in re.search(r"warning: train: ([\d.]+) % of the texts are cut at 16 tokens, "
                                                        r"which loses ([\d.]+) %", log).groups())
-    assert cut >= 20 and lost > 50 and "windows" not in log and "--max-length, up to" in log, log
+    assert cut == 30 and 50 < lost < 100 and "windows" not in log and "--max-length, up to" in log, log
+    # Shares are of the texts that were read, whatever is left of them.
+    log = adapt(directory / "half", long, "--max-steps", 1, "--max-length", 16, "--eval-fraction", 0.5).err
+    assert f"warning: train: {cut} % of the texts are cut" in log and "warning: eval" not in log, log
     unknown = write(directory / "unknown.txt", "\n".join(texts(20) + ["\u4e2d\u6587 " * 9] * 20))
     assert "of the tokens are unknown to the model's vocabulary" in adapt(directory / "b", unknown, "--max-steps", 1).err
     assert "unknown to" not in adapt(directory / "c", text_file(directory), "--max-steps", 1).err

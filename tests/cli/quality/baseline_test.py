@@ -79,7 +79,9 @@ def test_without_the_rows_there_is_the_majority(directory):
     # Rows that are named and cannot be read are.
     fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", directory / "absent.csv")
     no_label = write_rows(directory / "no_label.csv", [("a", "x")], ("text", "other"))
-    fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", no_label)
+    fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", TRAIN, no_label)
+    fail(2, "check", "--train", TRAIN, "--label-column", "category", "--eval-group", "category", words=["label column"])
+    assert "held out" in succeed("check", "--train", TRAIN, "--label-column", "category", "--eval-group", "text").out
     # Nor is a folder for temporary files that is not there.
     nowhere = succeed("train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "nowhere",
                       env={"TMPDIR": str(directory / "absent")})
@@ -189,6 +191,13 @@ def test_check_of_numbers_and_sets(directory):
     values = [[i % 7 + i % 2 for i in range(text, 200, 50)] for text in range(50)]
     least = sum(sum((v - sum(of) / 4) ** 2 for v in of) for of in values) / 200
     assert f"at least {least:.4f}" in shifted["contradictions"]["text"], (least, shifted)
+    # Equal numbers are equal, however their mean is rounded and they are written.
+    equal = write_rows(directory / "equal.csv", [("same", "0.9")] * 3 + [("as", "3"), ("as", "3.0")]
+                       + [(f"other {i}", i % 5) for i in range(9)])
+    assert "contradictions" not in findings("--train", equal, "--regression")
+    assert "label-shift" not in findings("--train", write_rows(directory / "tenth.csv", [(f"a {i}", "0.1") for i in range(50)]),
+                                         "--eval", write_rows(directory / "tenths.csv", [(f"b {i}", "0.1") for i in range(37)]),
+                                         "--regression")
     constant = write_rows(directory / "constant.csv", [(f"thing {i}", 3) for i in range(50)])
     assert findings("--train", constant, "--regression")["one-value"]["level"] == "warning"
     # The order of a row's labels says nothing.

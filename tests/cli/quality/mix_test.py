@@ -70,6 +70,8 @@ def test_the_mix_is_what_the_run_says(directory):
         assert ours[3] == theirs[3] == "probability" or abs(float(ours[3]) - float(theirs[3])) < 1e-5, (ours, theirs)
     accuracy = sum(row[1] == row[2] for row in given[1:]) / 400
     assert abs(accuracy - metrics["eval_accuracy"]) < 1e-9, (accuracy, metrics)
+    # A gate on the model alone needs no baseline.
+    assert "PASS" in evaluate(dev, "--no-ngram-baseline", "--assert", "baseline_unmixed_accuracy>=0", model=out).out
     # Without the n-grams it is the model alone; neither threads nor batches change a bit.
     for option in ("--no-ngram-mix", "--no-calibration"):
         alone = metrics_in(evaluate(dev, "--json", option, model=out).out)
@@ -115,6 +117,9 @@ def test_files_that_do_not_belong_together(directory):
     stored["finetune"]["ngram_mix"]["sha256"] = "0" * 64
     (model / "config.json").write_text(json.dumps(stored))
     refused("another model")
+    stored["finetune"]["ngram_mix"] = 5
+    (model / "config.json").write_text(json.dumps(stored))
+    fail(4, "convert", "--model", model, "--output", directory / "copy", words=["ngrams.bin"])
     del stored["finetune"]["ngram_mix"]
     (model / "config.json").write_text(json.dumps(stored))
     refused("finetune.ngram_mix")

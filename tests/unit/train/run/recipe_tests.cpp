@@ -86,6 +86,21 @@ TEST_CASE(
   CHECK(*words.learning_rate == *recipe_hf().learning_rate);
 }
 
+TEST_CASE("what a run that goes on has adopted is not told as chosen") {
+  TrainOptions given = of_recipe("auto"), adopted = given;
+  adopted.epochs = 400;
+  adopted.learning_rate = 0.002;
+  adopted.batch_size = 16;
+  const std::string words = fill_recipe(adopted, given, {TaskKind::classification, 600, 384});
+  CHECK(words ==
+        "recipe auto: batch-size 16, warmup-ratio 0.1, layer-lr-decay 1 (given: epochs "
+        "400, lr 0.002)");
+  TrainOptions hf = of_recipe("hf");
+  TrainOptions filled = with_fixed_recipe(hf);
+  CHECK(fill_recipe(filled, hf, {TaskKind::classification, 600, 384})
+            .starts_with("recipe hf: epochs 3, batch-size 32, lr 5e-05"));
+}
+
 TEST_CASE("what was filled is told, and what was given") {
   TrainOptions options = of_recipe("auto");
   options.epochs = 2;
