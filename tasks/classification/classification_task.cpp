@@ -180,7 +180,7 @@ std::unique_ptr<Evaluation> ClassificationTask::start_evaluation() {
 }
 
 ClassificationTask::TrainedNgrams::TrainedNgrams(const Descriptor& descriptor)
-    : file(concat("/proc/self/fd/", descriptor.number()), ExitCode::device), sha256(), scorer([&] {
+    : file(concat("/proc/self/fd/", descriptor.number()), ExitCode::device), scorer([&] {
         StoredNgrams stored = read_ngram_file(file.text(), "n-grams");
         sha256 = stored.sha256;
         return std::move(stored.model);

@@ -54,7 +54,7 @@ std::vector<double> rungs_of(const Grid& grid, const std::vector<RunLength>& len
     evaluations = std::min(evaluations, length.evaluations());
   }
   const auto settings = int64_t(settings_of(grid).size());
-  const std::vector<double> shares = rung_shares(settings, evaluations, eta);
+  std::vector<double> shares = rung_shares(settings, evaluations, eta);
   if (!shares.empty()) return shares;
   throw usage_error("--halving ", eta, " needs ", eta, " settings (seeds apart) and ", eta,
                     " evaluations a run; there ", settings == 1 ? "is " : "are ", settings, " and ",

@@ -80,7 +80,7 @@ std::string remedy(const CutTexts& texts) {
 }
 
 std::string cut_length(const CutTexts& texts) {
-  const std::string tokens = counted(texts.max_length, "token");
+  std::string tokens = counted(texts.max_length, "token");
   if (!texts.long_texts.in_windows) return tokens;
   if (is_cut_inside(texts)) return concat("half of ", tokens, ", a pair's shorter text");
   return concat(counted(texts.long_texts.most_windows, "window"), " of ", tokens);

@@ -98,8 +98,8 @@ std::string checked_labels(const Source& source, const LabelMap& labels,
                            const TaskOptions& options) {
   const LabelFinding finding = look_at_labels(labels.names(), int64_t(source.rows.size()));
   if (finding.text.empty()) return "";
-  const std::string text = concat(source.file().string(), ": column ",
-                                  in_quotes(options.label_column), " ", finding.text);
+  std::string text = concat(source.file().string(), ": column ", in_quotes(options.label_column),
+                            " ", finding.text);
   if (finding.is_error && options.label_order.empty()) throw data_error(text);
   return text;
 }
