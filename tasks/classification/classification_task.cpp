@@ -68,10 +68,7 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   if (trains) lines.push_back(describe_side("train", data.train, train));
   if (data.has_eval) lines.push_back(describe_side("eval", data.eval, eval));
   for (const auto& [name, texts] : {std::pair("train", &train), {"eval", &eval}}) {
-    for (std::string line :
-         {describe_cut_texts(name, *texts), describe_unknown_tokens(name, *texts)}) {
-      if (!line.empty()) lines.push_back(std::move(line));
-    }
+    for (std::string& line : text_warnings(name, *texts)) lines.push_back(std::move(line));
   }
   if (!data.split.empty()) lines.push_back(data.split);
   if (trains && !data.has_eval && options.fits_calibration &&

@@ -103,14 +103,10 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   log("predicted ", format_rate(predictor_.rows(), "rows", seconds_now() - start - waiting));
   if (const std::string line = model.describe(); !line.empty()) log(line);
   const CutTexts& texts = predictor_.cut_texts();
-  if (const std::string warning = describe_cut_texts("input", texts); !warning.empty()) {
-    log(warning);
-  } else if (texts.cut > 0) {
+  for (const std::string& warning : text_warnings("input", texts)) log(warning);
+  if (texts.cut > 0 && describe_cut_texts("input", texts).empty()) {
     log(texts.cut, " of ", counted(texts.rows, "text"), texts.cut == 1 ? " was" : " were",
         " cut at ", cut_length(texts));
-  }
-  if (const std::string warning = describe_unknown_tokens("input", texts); !warning.empty()) {
-    log(warning);
   }
   if (texts.split > 0) {
     log(counted(texts.split, "text has", "texts have"), " several windows, ",

@@ -57,6 +57,10 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
   masking_.whole_words = options.whole_words;
   read(options, model.tokenizer);
   const bool distinct = options.distinct_texts;
+  if (!distinct) {
+    train_.repeated = repeated_texts(train_.set);
+    eval_.repeated = repeated_texts(eval_.set);
+  }
   const int64_t positions = model.config.max_length();
   lines_ = describe_texts("train", train_, max_length_, positions, distinct);
   if (has_eval_) {
@@ -94,10 +98,6 @@ void MaskedTask::hold_out_texts(const TaskOptions& options) {
   cut(parts.eval, options.max_eval_samples);
   eval_.set = select_texts(train_.set, parts.eval);
   train_.set = select_texts(train_.set, parts.train);  // counts of the files stay with it
-  if (!options.distinct_texts) {
-    train_.repeated = repeated_texts(train_.set);
-    eval_.repeated = repeated_texts(eval_.set);
-  }
   has_eval_ = true;
 }
 

@@ -2,7 +2,6 @@
 #include "tasks/masked_language/texts.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <unordered_set>
 
@@ -68,10 +67,10 @@ std::vector<uint32_t> distinct_texts(const SampleSet& set) {
   return kept;
 }
 
-void drop_repeated(Texts& texts, bool leave_out) {
+void drop_repeated(Texts& texts) {
   const std::vector<uint32_t> kept = distinct_texts(texts.set);
   texts.repeated = texts.set.samples.size() - int64_t(kept.size());
-  if (leave_out && texts.repeated > 0) texts.set = select_texts(texts.set, kept);
+  if (texts.repeated > 0) texts.set = select_texts(texts.set, kept);
 }
 
 }  // namespace
@@ -108,7 +107,7 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
                      texts.dropped, " unusable ones)");
   }
   texts.read = texts.set.examples;
-  drop_repeated(texts, options.distinct_texts);
+  if (options.distinct_texts) drop_repeated(texts);
   return texts;
 }
 
@@ -159,10 +158,7 @@ std::vector<std::string> describe_texts(std::string_view name, const Texts& text
   }
   std::vector<std::string> lines{line};
   if (texts.read == 0) return lines;
-  for (std::string& warning :
-       std::array{describe_cut_texts(name, cut), describe_unknown_tokens(name, cut)}) {
-    if (!warning.empty()) lines.push_back(std::move(warning));
-  }
+  for (std::string& warning : text_warnings(name, cut)) lines.push_back(std::move(warning));
   return lines;
 }
 

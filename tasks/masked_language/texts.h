@@ -16,7 +16,7 @@ struct Texts {
   int64_t read = 0;      // texts in the files; 0: they are another side's
   int64_t empty = 0;     // rows without a text, left out
   int64_t dropped = 0;   // unusable rows (--skip-bad-rows)
-  int64_t repeated = 0;  // texts with the tokens of an earlier one: left out with --distinct
+  int64_t repeated = 0;  // with the tokens of an earlier one: read_texts() counts those left out
 };
 
 // The texts of all rows in order, as [CLS] text [SEP] cut to max_length tokens, in memory that has

@@ -138,10 +138,7 @@ TaskOptions checked_options(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }
-  if (!o.eval_group.empty() && o.eval_group == o.label_column) {
-    throw usage_error("--eval-group ", in_quotes(o.eval_group),
-                      " is the label column: training would never see the labels held out");
-  }
+  validate_eval_group(o);
   if (!o.eval.empty() && !o.eval_group.empty()) {
     throw usage_error("--eval and --eval-group exclude each other");
   }

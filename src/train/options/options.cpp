@@ -97,10 +97,7 @@ void validate_evaluation(const TrainOptions& o) {
     throw usage_error("--eval-group ", in_quotes(o.eval_group),
                       " needs --eval-fraction, the share of rows to hold out");
   }
-  if (!o.eval_group.empty() && o.eval_group == o.label_column) {
-    throw usage_error("--eval-group ", in_quotes(o.eval_group),
-                      " is the label column: training would never see the labels held out");
-  }
+  validate_eval_group(o);
   if (o.tune_thresholds && o.multi_label.empty()) {
     throw usage_error("--tune-thresholds is for several labels a row: give --multi-label");
   }
@@ -157,6 +154,12 @@ void validate_masked(const TrainOptions& o) {
 }
 
 }  // namespace
+
+void validate_eval_group(const TrainOptions& o) {
+  if (o.eval_group.empty() || o.eval_group != o.label_column) return;
+  throw usage_error("--eval-group ", in_quotes(o.eval_group),
+                    " is the label column: training would never see the labels held out");
+}
 
 void validate_values(const TrainOptions& o) {
   for_each_option(o, ValueCheck());

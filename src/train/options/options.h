@@ -302,6 +302,7 @@ void require_inside(const OptionInfo& info, int64_t value);
 
 // Error(usage) for values that are out of range or, in validate(), do not go together.
 void validate_values(const TrainOptions& options);
+void validate_eval_group(const TrainOptions& options);
 void validate(const TrainOptions& options);
 
 // Whether a run of labels with these options is mixed with n-grams, if that makes it better. With

@@ -166,9 +166,8 @@ void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings
     std::vector<RowValues> rows;
     for (size_t i = 0; i < side.size(); ++i) rows.push_back(side.values(i));
     texts.add(encode_rows(model.tokenizer, rows, side.text, model.max_length, texts.long_texts));
-    if (const std::string line = describe_unknown_tokens(name, texts); !line.empty()) {
-      out.push_back({FindingLevel::warning, "unknown-tokens", line.substr(line.find(": ") + 2),
-                     texts.unknown});
+    if (std::string line = describe_unknown_tokens(texts); !line.empty()) {
+      out.push_back({FindingLevel::warning, "unknown-tokens", std::move(line), texts.unknown});
     }
     if (texts.cut == 0) return;
     const SampleSet whole = encode_rows(model.tokenizer, rows, side.text, kUncut);

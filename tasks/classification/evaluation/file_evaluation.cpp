@@ -147,10 +147,7 @@ std::vector<std::string> ClassificationFileEvaluation::describe() const {
 std::vector<std::string> ClassificationFileEvaluation::describe_samples() const {
   std::vector<std::string> lines;
   lines.push_back(concat("eval: ", describe_texts(texts_)));
-  for (std::string warning :
-       {describe_cut_texts("eval", texts_), describe_unknown_tokens("eval", texts_)}) {
-    if (!warning.empty()) lines.push_back(std::move(warning));
-  }
+  for (std::string& warning : text_warnings("eval", texts_)) lines.push_back(std::move(warning));
   return lines;
 }
 

@@ -62,11 +62,22 @@ std::string describe_cut_texts(std::string_view side, const CutTexts& texts) {
                 " of all tokens; ", remedy(texts));
 }
 
-std::string describe_unknown_tokens(std::string_view side, const CutTexts& texts) {
+std::string describe_unknown_tokens(const CutTexts& texts) {
   if (texts.unknown * 10 <= texts.text_tokens) return {};
-  return concat("warning: ", side, ": ", share(texts.unknown, texts.text_tokens),
+  return concat(share(texts.unknown, texts.text_tokens),
                 " of the tokens are unknown to the model's vocabulary; choose a model that knows ",
                 "the language and the writing of the texts");
+}
+
+std::vector<std::string> text_warnings(std::string_view side, const CutTexts& texts) {
+  std::vector<std::string> lines;
+  if (std::string line = describe_cut_texts(side, texts); !line.empty()) {
+    lines.push_back(std::move(line));
+  }
+  if (const std::string line = describe_unknown_tokens(texts); !line.empty()) {
+    lines.push_back(concat("warning: ", side, ": ", line));
+  }
+  return lines;
 }
 
 std::string remedy(const CutTexts& texts) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tasks/classification/rows/long_texts.h"
 #include "tasks/task.h"
@@ -29,8 +30,10 @@ std::string describe_texts(const CutTexts& texts);
 std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int64_t max_length);
 // A warning where more than a tenth of the texts are cut, else nothing.
 std::string describe_cut_texts(std::string_view side, const CutTexts& texts);
-// A warning where more than a tenth of the tokens are unknown, else nothing.
-std::string describe_unknown_tokens(std::string_view side, const CutTexts& texts);
+// Where more than a tenth of the tokens are unknown: how many and what to do, else nothing.
+std::string describe_unknown_tokens(const CutTexts& texts);
+// The warnings that there are, of cut texts and of unknown tokens.
+std::vector<std::string> text_warnings(std::string_view side, const CutTexts& texts);
 // What they are cut at: "64 tokens" or "16 windows of 64 tokens".
 std::string cut_length(const CutTexts& texts);
 // What would cut fewer: "a larger --max-windows keeps more".
