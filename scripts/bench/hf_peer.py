@@ -4,7 +4,7 @@
 Prints one JSON object: samples and real tokens per second of all steps but the first (--uncounted),
 seconds from the start of the process to the first step, with --eval the accuracy, on a GPU the memory
 that torch has reserved there at most, versions. --predictions writes what it says of --eval: a label a
-line, or a JSON object of answers. Needs torch, transformers and accelerate.
+line, or a JSON object of answers; --output keeps the trained model. Needs torch, transformers and accelerate.
 
   hf_peer.py --model DIR --data train.csv --text-column text --label-column category --rows 640
   hf_peer.py --model DIR --data train-v1.1.json --rows 160 --batch-size 8 --padding max
@@ -65,7 +65,7 @@ def parse_arguments():
     parser.add_argument("--eval-batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--make-shape", choices=sorted(SHAPES))
-    parser.add_argument("--output")
+    parser.add_argument("--output", help="directory to write the model to")
     return parser.parse_args()
 
 
@@ -142,7 +142,9 @@ def main():
         model = AutoModelForQuestionAnswering.from_pretrained(options.model)
     else:
         samples, labels = classification_samples(options, tokenizer)
-        model = AutoModelForSequenceClassification.from_pretrained(options.model, num_labels=len(labels))
+        model = AutoModelForSequenceClassification.from_pretrained(options.model, num_labels=len(labels),
+                                                                   id2label=dict(enumerate(labels)),
+                                                                   label2id={label: i for i, label in enumerate(labels)})
     batches = []  # (samples, real tokens) of each step; the tokens where the batch is, to be read at the end
 
     class CountingTrainer(Trainer):
@@ -194,6 +196,9 @@ def main():
                           "seconds_to_metrics": seconds_since_start()}
         if options.predictions:
             write_predictions(options, trainer, tokenizer, labels)
+    if options.output:
+        trainer.save_model(options.output)
+        tokenizer.save_pretrained(options.output)
     # What a long run sees counts.
     seconds = clock.end - clock.counted_from if counted else None
     print(json.dumps({

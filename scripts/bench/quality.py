@@ -27,8 +27,8 @@ def parse_arguments():
     parser.add_argument("--binary", default=PROJECT / "build" / "finetune", type=Path)
     parser.add_argument("--peer-python", default=sys.executable)
     parser.add_argument("--shared", default=Path(os.environ.get("FINETUNE_SHARED", PROJECT.parent / "shared")), type=Path)
-    parser.add_argument("--scratch", type=Path, help="keeps adapted models between calls")
-    parser.add_argument("--final", action="store_true", help="evaluate on the test files, where there are some")
+    parser.add_argument("--scratch", type=Path, help="keeps models between calls")
+    parser.add_argument("--final", action="store_true", help="predict the test rows, where there are some, with the kept models")
     parser.add_argument("--data", default=",".join(SETS), help=f"of {', '.join(SETS)}")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"of {', '.join(SYSTEMS)}")
     parser.add_argument("--seeds", default="1,2,3")
@@ -57,17 +57,27 @@ def missing_cells(options):
                 system = SYSTEMS[name]
                 if not system.takes(SETS[data]) or (system.seedless and seed != 1) or system.comes_with:
                     continue
-                if not results.has(known, data, name, seed, options.final, system.settings(SETS[data])):
+                settings = system.settings(SETS[data])
+                if options.final and not (SETS[data].test and (system.seedless or is_kept(options, data, name, seed, settings))):
+                    continue
+                if not results.has(known, data, name, seed, options.final, settings):
                     yield data, name, seed
+
+
+def is_kept(options, data, name, seed, settings):
+    kept = Machine(options, options.scratch).kept_model(SETS[data], SYSTEMS[name], seed) / "settings"
+    return kept.exists() and kept.read_text(encoding="utf-8") == settings
 
 
 def main():
     options = parse_arguments()
+    if options.final and not options.scratch:
+        sys.exit("quality: error: --final needs --scratch, where runs on development rows have kept their models")
     cells = [] if options.document else list(missing_cells(options))
     if options.list:
         print("\n".join(f"{data} {system} seed {seed}" for data, system, seed in cells))
         return
-    if cells and not options.model:
+    if cells and not options.model and not options.final:
         sys.exit("quality: error: --model is required to run cells")
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
@@ -77,7 +87,8 @@ def main():
                 print(f"quality: {len(cells) - number} cells are left", file=sys.stderr)
                 break
             directory = Path(temporary) / f"cell-{number}"
-            cell, others = Run(machine, SETS[data], seed, directory).of(SYSTEMS[name])
+            run = Run(machine, SETS[data], seed, directory)
+            cell, others = run.on_test_rows(SYSTEMS[name]) if options.final else run.of(SYSTEMS[name])
             shutil.rmtree(directory)
             for system, result in {name: cell, **others}.items():
                 results.add(options.results, data, system, seed, options.final, result)

@@ -5,6 +5,7 @@
 #   scripts/bench/quality.sh --model DIR --list                         the cells that are missing
 #   scripts/bench/quality.sh --model DIR --data toronto-4000 --systems ngrams,finetune-auto
 #   scripts/bench/quality.sh --model DIR --minutes 120                  as many missing cells as fit
+#   scripts/bench/quality.sh --scratch DIR --final                      the models kept in DIR on the test rows
 #   scripts/bench/quality.sh --document                                 the document alone
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)

@@ -9,7 +9,7 @@ class DataSet:
     title: str
     train: str  # below shared/data
     dev: str  # what settings are chosen on; empty: every tenth row of train
-    test: str = ""  # for the final table alone; empty: there is none, dev serves
+    test: str = ""  # for the final table alone; empty: there is none
     texts: tuple = ("text",)
     label: str = "category"
     group: str = ""  # column whose values are seen or unseen in training
@@ -25,17 +25,17 @@ class DataSet:
     def prepare(self, shared, directory, final):
         """Writes the rows of (train, evaluation) as CSV files: text [, pair], label [, group]. SQuAD stays as it is."""
         source = Path(shared) / "data"
-        evaluation = self.test if final and self.test else self.dev
         if self.is_questions:
-            return source / self.train, source / evaluation
+            return source / self.train, source / self.dev
         train = self.rows_of(source / self.train)
-        if evaluation:
-            held_out = self.rows_of(source / evaluation)
+        if self.dev:
+            held_out = self.rows_of(source / self.dev)
         else:
             held_out, train = train[::10], [row for i, row in enumerate(train) if i % 10]
+        held_out = self.rows_of(source / self.test) if final else held_out[:self.dev_rows or None]
         made = directory / "train.csv", directory / "eval.csv"
         write_rows(made[0], train[:self.rows or None])
-        write_rows(made[1], held_out[:self.dev_rows or None])
+        write_rows(made[1], held_out)
         return made
 
     def rows_of(self, path):

@@ -40,6 +40,18 @@ def reaches_peer(data, runs, peers):
     return f"{seconds:,.0f} ({seconds / statistics.fmean(run['processor_seconds'] for run in peers):.2f})"
 
 
+def test_table(data, cells):
+    """Of the models in the table of development rows: what they score on rows that chose nothing."""
+    metrics = metrics_of(data)
+    yield "| system | " + " | ".join(HEADINGS[m] for m in metrics) + " | seeds |"
+    yield "|---" * (len(metrics) + 2) + "|"
+    for name, system in SYSTEMS.items():
+        runs = cells.get(name)
+        if runs:
+            scores = [mean_and_spread([run[m] for run in runs], m) for m in metrics]
+            yield "| " + " | ".join([system.title, *scores, str(len(runs))]) + " |"
+
+
 def table(data, cells):
     metrics = metrics_of(data)
     lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) +
@@ -69,10 +81,13 @@ def sections(results):
             cells = grouped.get((name, final))
             if not cells:
                 continue
+            if final:
+                yield ["The same models on the test rows, which chose nothing:", "", *test_table(data, cells), ""]
+                continue
             runs = [run for of_system in cells.values() for run in of_system]
             machines = sorted({run["machine"] for run in runs})
             load = max(run["load"] for run in runs)
-            yield [f"## {data.title}", "", f"{'Test' if final else 'Development'} rows; measured on {'; '.join(machines)}; "
+            yield [f"## {data.title}", "", f"Development rows; measured on {'; '.join(machines)}; "
                    f"load average up to {load}.", "", *table(data, cells), ""]
 
 

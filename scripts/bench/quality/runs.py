@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,10 @@ class Machine:
         self.options = options
         self.scratch = scratch
         scratch.mkdir(parents=True, exist_ok=True)
+
+    def kept_model(self, data, system, seed):
+        """Where the model of a cell is kept for `--final`, of data that has test rows."""
+        return self.scratch / "models" / f"{data.name}-{system.name}-{seed}"
 
     def quiet(self, *command):
         """Runs a command that does not count."""
@@ -46,13 +51,27 @@ class Run:
         self.machine, self.data, self.seed, self.directory = machine, data, seed, directory
         directory.mkdir()
         self.train, self.dev = data.prepare(machine.options.shared, directory, machine.options.final)
+        self.model = None  # the directory that training wrote
         self.processor_seconds = self.memory_mb = 0.0
         self.notes = {}
 
     def of(self, system):
         """The cell's result, and by name those of other systems that the same run gives."""
         scores, others = system.run(self), system.others(self)
+        if self.model and self.data.test:
+            self.keep(self.machine.kept_model(self.data, system, self.seed), system.settings(self.data))
         return self.cell(scores, system), {name: self.cell(more, system) for name, more in others.items()}
+
+    def keep(self, directory, settings):
+        shutil.rmtree(directory, ignore_errors=True)
+        shutil.copytree(self.model, directory / "model")
+        (directory / "settings").write_text(settings, encoding="utf-8")
+
+    def on_test_rows(self, system):
+        """The cells of a system's kept model, predicting the test rows."""
+        self.model = self.machine.kept_model(self.data, system, self.seed) / "model"
+        return self.cell(system.on_test_rows(self), system), {
+            name: self.cell(more, system) for name, more in system.others(self).items()}
 
     def cell(self, scores, system):
         return {**scores, "processor_seconds": round(self.processor_seconds, 1), "memory_mb": round(self.memory_mb),
@@ -115,6 +134,7 @@ class Run:
     def finetune(self, *arguments, model=None):
         """finetune train, evaluated at its end; returns the labels, or the file of answers."""
         output = self.directory / "run"
+        self.model = output / "model"
         self.call(self.machine.options.binary, "train", "--model", model or self.machine.options.model, "--train", self.train,
                   "--eval", self.dev, "--output", output, "--seed", self.seed, "--no-progress", *self.columns(),
                   *([] if self.data.is_questions else ["--ignore-unknown-labels"]), *arguments)
@@ -123,11 +143,11 @@ class Run:
         self.notes["course"] = course_of(output / "metrics.jsonl", "eval_" + ("exact_match" if self.data.is_questions else "accuracy"))
         return output / "predictions.json" if self.data.is_questions else labels_of(output / "predictions.csv")
 
-    def without_ngrams(self):
-        """The labels of the model that finetune() trained, without the n-grams it is mixed with."""
-        output = self.directory / "alone.csv"
-        self.machine.quiet(self.machine.options.binary, "predict", "--model", self.directory / "run" / "model", "--input", self.dev,
-                           "--no-ngram-mix", "--output", output, "--quiet", *self.text_columns())
+    def predicted(self, *arguments):
+        """The labels that the trained model gives the evaluation rows."""
+        output = self.directory / "predicted.csv"
+        self.machine.quiet(self.machine.options.binary, "predict", "--model", self.model, "--input", self.dev, "--output", output,
+                           "--overwrite", "--quiet", *self.text_columns(), *arguments)
         return labels_of(output)
 
     def peer(self, *arguments):
@@ -135,6 +155,9 @@ class Run:
         predictions = self.directory / "predictions"
         arguments = ["--model", self.machine.options.model, "--data", self.train, "--eval", self.dev, "--seed", self.seed,
                      "--predictions", predictions, *self.columns(), *arguments]
+        if self.data.test:
+            self.model = self.directory / "model"
+            arguments += ["--output", self.model]
         printed = self.call(self.machine.options.peer_python, BENCH / "hf_peer.py", *arguments)
         versions = json.loads(printed.splitlines()[-1])
         self.notes.update({name: versions[name] for name in ("torch", "transformers")})

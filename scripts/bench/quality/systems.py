@@ -30,6 +30,10 @@ class System:
         """What a result belongs to: another text, and the cell is run anew."""
         return ""
 
+    def on_test_rows(self, run):
+        """Scores of the model that was kept when the system was run on development rows."""
+        return run.scores(run.predicted())
+
 
 class Baseline(System):
     """The figures of `finetune check`: majority or n-grams."""
@@ -56,6 +60,8 @@ class Baseline(System):
             scores |= {f"accuracy_{name}": self.figures(run, part)["accuracy"], f"rows_{name}": len(rows)}
         run.processor_seconds, run.memory_mb = used
         return scores
+
+    on_test_rows = run
 
 
 class HuggingFace(System):
@@ -98,7 +104,7 @@ class Finetune(System):
 
     def others(self, run):
         names = [name for name, system in SYSTEMS.items() if system.comes_with == self.name and system.takes(run.data)]
-        return {name: run.scores(run.without_ngrams()) for name in names}
+        return {name: run.scores(run.predicted("--no-ngram-mix")) for name in names}
 
 
 class Alone(System):
