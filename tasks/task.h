@@ -92,17 +92,26 @@ struct ModelFile {
 // Flat metrics, in order of name: "eval_accuracy" -> 0.93.
 using Metrics = std::map<std::string, double>;
 
+// Of texts, each once: how many are cut at max-length; tokens, uncut with a sample's special ones;
+// tokens cut off; unknown ones.
+struct TextCounts {
+  int64_t truncated = 0, text_tokens = 0, lost = 0, unknown = 0;
+
+  void add_counts(const TextCounts& more) {
+    truncated += more.truncated;
+    text_tokens += more.text_tokens;
+    lost += more.lost;
+    unknown += more.unknown;
+  }
+};
+
 // One side of the data: train or eval. Owned by the task.
-struct SampleSet {
+struct SampleSet : TextCounts {
   TokenizedSamples samples;
   // Where rows have windows: row e has the samples [first_window[e], first_window[e+1]). Their
   // logits are pooled before an Evaluation gets them, which then counts rows.
   std::vector<int64_t> first_window;  // (rows + 1), or empty: each row is one sample
   int64_t examples = 0;               // rows or questions
-  int64_t truncated = 0;              // texts cut at max-length
-  // Tokens of all texts, each once: uncut with a sample's special ones, those cut off, unknown
-  // ones.
-  int64_t text_tokens = 0, lost = 0, unknown = 0;
 };
 
 // Evaluation of a SampleSet in progress: takes logits sample by sample, in any order; where rows

@@ -104,9 +104,9 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
   if (const std::string line = model.describe(); !line.empty()) log(line);
   const CutTexts& texts = predictor_.cut_texts();
   for (const std::string& warning : text_warnings("input", texts)) log(warning);
-  if (texts.cut > 0 && describe_cut_texts("input", texts).empty()) {
-    log(texts.cut, " of ", counted(texts.rows, "text"), texts.cut == 1 ? " was" : " were",
-        " cut at ", cut_length(texts));
+  if (texts.counts.truncated > 0 && describe_cut_texts("input", texts).empty()) {
+    log(texts.counts.truncated, " of ", counted(texts.rows, "text"),
+        texts.counts.truncated == 1 ? " was" : " were", " cut at ", cut_length(texts));
   }
   if (texts.split > 0) {
     log(counted(texts.split, "text has", "texts have"), " several windows, ",

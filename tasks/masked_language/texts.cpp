@@ -85,10 +85,7 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
   auto take = [&] {
     const SampleSet piece = encode_rows(tokenizer, chunk.rows(), columns, max_length);
     append(piece.samples, texts.set.samples);
-    texts.set.truncated += piece.truncated;
-    texts.set.text_tokens += piece.text_tokens;
-    texts.set.lost += piece.lost;
-    texts.set.unknown += piece.unknown;
+    texts.set.add_counts(piece);
     chunk.clear();
   };
   while ((limit == 0 || texts.set.examples < limit) && rows.next(row)) {
@@ -114,10 +111,7 @@ Texts read_texts(const std::vector<InputFile>& files, const TaskOptions& options
 SampleSet select_texts(const SampleSet& from, const std::vector<uint32_t>& numbers) {
   SampleSet out;
   out.examples = int64_t(numbers.size());
-  out.truncated = from.truncated;
-  out.text_tokens = from.text_tokens;
-  out.lost = from.lost;
-  out.unknown = from.unknown;
+  out.add_counts(from);
   const SampleView samples = from.samples;
   size_t tokens = 0;
   for (uint32_t number : numbers) tokens += size_t(samples.length(number));
@@ -146,7 +140,7 @@ std::vector<std::string> describe_texts(std::string_view name, const Texts& text
       concat(name, ": ", counted(count, "text"), ", ", counted(cut.tokens, "token"), " (",
              format_fixed(double(cut.tokens) / double(std::max<int64_t>(1, count)), 1), " a text)");
   if (texts.read > 0) {
-    line += concat(", ", cut.cut, " cut at ", counted(max_length, "token"),
+    line += concat(", ", cut.counts.truncated, " cut at ", counted(max_length, "token"),
                    texts.read == count ? "" : concat(" of ", texts.read, " read"));
   }
   if (texts.empty > 0) line += concat(", ", counted(texts.empty, "empty row"), " left out");

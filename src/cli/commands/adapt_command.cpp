@@ -1,6 +1,7 @@
 // finetune adapt: pretraining goes on by masked words, on texts without labels.
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/option_binding.h"
@@ -37,6 +38,18 @@ bool is_hidden(const OptionInfo& info) {
   return is_foreign_option(info.name, TaskKind::mlm);
 }
 
+// Where train's words are about other tasks, too.
+constexpr std::pair<std::string_view, const char*> kHelp[] = {
+    {"eval", "files of texts to evaluate on"},
+    {"max-length", "longest text in tokens (default: 128)"},
+    {"max-train-samples", "use the first N training texts"},
+    {"max-eval-samples", "use the first N evaluation texts"},
+    {"recipe", "hf and auto have the same values here: Hugging Face's"},
+    {"epochs", "passes over the training data (default: 3)"},
+    {"batch-size", "texts per update, over all processes (default: 32)"},
+    {"lr", "learning rate (default: 5e-5)"},
+};
+
 class AdaptBinder {
  public:
   explicit AdaptBinder(Subcommand command) : bind_(command, TaskKind::mlm) {}
@@ -47,7 +60,9 @@ class AdaptBinder {
       info.name = "text";
       info.help = "required: files of texts: a text a line, or CSV, TSV, JSON Lines";
     }
-    if (info.name == "eval") info.help = "files of texts to evaluate on";
+    for (const auto& [name, help] : kHelp) {
+      if (info.name == name) info.help = help;
+    }
     if (is_hidden(info)) info.group = "";
     bind_(info, value);
   }

@@ -17,6 +17,7 @@
 #include "model/head.h"
 #include "model/parameters.h"
 #include "tasks/classification/mix/ngram_file.h"
+#include "tasks/classification/mix/ngram_mix.h"
 #include "train/run/run_directory.h"
 #include "weights/model_directory.h"
 #include "weights/stored_tensor.h"
@@ -188,21 +189,11 @@ void copy_ngrams(const std::string& config, const fs::path& from, const fs::path
       !json["finetune"].contains("ngram_mix")) {
     return;
   }
-  const fs::path path = from / kNgramFile;
-  if (!path_exists(path, ExitCode::model)) {
-    throw model_error(path.string(), ": is missing, and config.json has finetune.ngram_mix; copy ",
-                      "the whole model directory, or train again");
-  }
   const ordered_json& mix = json["finetune"]["ngram_mix"];
-  const MappedFile file(path, ExitCode::model);
-  file.read_intact([&] {
-    const std::string sha256 = read_ngram_file(file.text(), path.string()).sha256;
-    if (!mix.is_object() || !mix.contains("sha256") || mix["sha256"] != sha256) {
-      throw model_error(path.string(),
-                        ": is that of another model: config.json has another sha256");
-    }
-    write_file(to / kNgramFile, file.text());
-  });
+  const bool is_named = mix.is_object() && mix.contains("sha256") && mix["sha256"].is_string();
+  read_ngrams_of(
+      from, is_named ? mix["sha256"].get<std::string>() : "",
+      [&](std::string_view bytes, const NgramModel&) { write_file(to / kNgramFile, bytes); });
 }
 
 void convert(const ConvertOptions& options) {

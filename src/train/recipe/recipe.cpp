@@ -29,38 +29,13 @@ double rounded(double value) {
   return value;
 }
 
-// Sets those options that have no value to those of `values`, and calls filled(name, value) and
-// given(name, value).
-template <typename Filled, typename Given>
-void fill(TrainOptions& options, TrainOptions values, Filled filled, Given given) {
-  std::vector<double> numbers;
-  for_each_recipe_option(values,
-                         [&](std::string_view, auto& value) { numbers.push_back(double(*value)); });
+// Sets those options that have no value to these.
+void fill(TrainOptions& options, const RecipeNumbers& values) {
   size_t place = 0;
-  for_each_recipe_option(options, [&](std::string_view name, auto& option) {
-    const double number = numbers[place++];
-    if (option) {
-      given(name, *option);
-      return;
-    }
-    option = std::decay_t<decltype(*option)>(number);
-    filled(name, *option);
+  for_each_recipe_option(options, [&](std::string_view, auto& option) {
+    const double number = *values[place++];
+    if (!option) option = std::decay_t<decltype(*option)>(number);
   });
-}
-
-// `options` without what a recipe with these values has set already: what is not given and equal.
-TrainOptions without_values_of(TrainOptions values, TrainOptions options, TrainOptions given) {
-  std::vector<bool> is_given;
-  std::vector<double> numbers;
-  for_each_recipe_option(given, [&](std::string_view, auto& own) { is_given.push_back(!!own); });
-  for_each_recipe_option(values,
-                         [&](std::string_view, auto& value) { numbers.push_back(double(*value)); });
-  size_t place = 0;
-  for_each_recipe_option(options, [&](std::string_view, auto& own) {
-    if (own && !is_given[place] && double(*own) == numbers[place]) own.reset();
-    ++place;
-  });
-  return options;
 }
 
 }  // namespace
@@ -100,25 +75,33 @@ std::string recipe_of(const TrainOptions& o) {
   return o.learning_rate && (o.epochs || o.max_steps) ? "hf" : "auto";
 }
 
+RecipeNumbers recipe_numbers(TrainOptions options) {
+  RecipeNumbers numbers;
+  for_each_recipe_option(options, [&](std::string_view, const auto& option) {
+    numbers.push_back(option ? std::optional(double(*option)) : std::nullopt);
+  });
+  return numbers;
+}
+
 TrainOptions with_fixed_recipe(TrainOptions options) {
-  const auto nothing = [](std::string_view, auto) {};
-  if (options.recipe == "hf") fill(options, recipe_hf(), nothing, nothing);
+  if (options.recipe == "hf") fill(options, recipe_numbers(recipe_hf()));
   return options;
 }
 
 std::string fill_recipe(TrainOptions& options, const TrainOptions& given, RecipeFacts facts) {
   facts.has_pairs = !options.text_pair_column.empty();
   options.recipe = recipe_of(options);
-  const TrainOptions values = options.recipe == "hf" ? recipe_hf() : recipe_auto(facts);
-  TrainOptions described = without_values_of(values, options, given);
-  const auto nothing = [](std::string_view, auto) {};
-  fill(options, values, nothing, nothing);
+  const RecipeNumbers values =
+      recipe_numbers(options.recipe == "hf" ? recipe_hf() : recipe_auto(facts));
+  const RecipeNumbers before = recipe_numbers(options), by_user = recipe_numbers(given);
+  fill(options, values);
   std::vector<std::string> filled, own;
-  const auto add_to = [](std::vector<std::string>& words) {
-    return
-        [&words](std::string_view name, auto value) { words.push_back(concat(name, " ", value)); };
-  };
-  fill(described, values, add_to(filled), add_to(own));
+  size_t place = 0;
+  for_each_recipe_option(options, [&](std::string_view name, const auto& option) {
+    const bool is_recipes = !by_user[place] && (!before[place] || before[place] == values[place]);
+    (is_recipes ? filled : own).push_back(concat(name, " ", *option));
+    ++place;
+  });
   if (filled.empty()) return "";
   return concat("recipe ", options.recipe, ": ", join(filled, ", "),
                 own.empty() ? "" : concat(" (given: ", join(own, ", "), ")"));

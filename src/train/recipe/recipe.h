@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/config.h"
 #include "tasks/task.h"
@@ -35,6 +36,10 @@ void for_each_recipe_option(TrainOptions& options, Visit visit) {
   visit("warmup-ratio", options.warmup_ratio);
   visit("layer-lr-decay", options.layer_lr_decay);
 }
+
+// Their values as numbers, in that order.
+using RecipeNumbers = std::vector<std::optional<double>>;
+RecipeNumbers recipe_numbers(TrainOptions options);
 
 // The recipe of options that are not filled: who gives the learning rate and the run's length but
 // no recipe has one of his own, and the rest is Hugging Face's; who gives less has `auto`.

@@ -62,14 +62,11 @@ TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>
   std::string recipe = value("recipe");
   if (recipe.empty()) recipe = "hf";  // of before there were recipes
   if (recipe == "hf") {
-    TrainOptions usual = recipe_hf();
-    std::vector<double> numbers;
-    for_each_recipe_option(
-        usual, [&](std::string_view, auto& number) { numbers.push_back(double(*number)); });
+    const RecipeNumbers usual = recipe_numbers(recipe_hf());
     size_t place = 0;
     for_each_recipe_option(options, [&](std::string_view name, auto& own) {
       using Number = std::remove_reference_t<decltype(*own)>;
-      const double number = numbers[place++];
+      const double number = *usual[place++];
       const auto kept = number_in_word<Number>(value(name));
       if (!own && kept && double(*kept) != number) own = kept;
     });

@@ -167,9 +167,10 @@ void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings
     for (size_t i = 0; i < side.size(); ++i) rows.push_back(side.values(i));
     texts.add(encode_rows(model.tokenizer, rows, side.text, model.max_length, texts.long_texts));
     if (std::string line = describe_unknown_tokens(texts); !line.empty()) {
-      out.push_back({FindingLevel::warning, "unknown-tokens", std::move(line), texts.unknown});
+      out.push_back(
+          {FindingLevel::warning, "unknown-tokens", std::move(line), texts.counts.unknown});
     }
-    if (texts.cut == 0) return;
+    if (texts.counts.truncated == 0) return;
     const SampleSet whole = encode_rows(model.tokenizer, rows, side.text, kUncut);
     std::vector<int64_t> lengths;
     for (int64_t i = 0; i < whole.samples.size(); ++i) lengths.push_back(whole.samples.length(i));
@@ -179,15 +180,16 @@ void find_cut_texts(const CheckedData& data, const CheckedModel& model, Findings
         !texts.long_texts.in_windows && enough > model.max_length && enough <= model.positions;
     out.push_back(
         {FindingLevel::warning, "cut-texts",
-         concat(counted(texts.cut, "text", "texts"), " of ", name, " (",
-                percent(texts.cut, texts.rows), ") ", texts.cut == 1 ? "is" : "are", " cut at ",
-                cut_length(texts), ", which loses ", percent(texts.lost, texts.text_tokens),
+         concat(counted(texts.counts.truncated, "text", "texts"), " of ", name, " (",
+                percent(texts.counts.truncated, texts.rows), ") ",
+                texts.counts.truncated == 1 ? "is" : "are", " cut at ", cut_length(texts),
+                ", which loses ", percent(texts.counts.lost, texts.counts.text_tokens),
                 " of all tokens; the longest has ", lengths.back(), ", ",
                 longer_would_do
                     ? concat("--max-length ", enough,
                              " keeps 99 % of the texts whole, and --long-text windows reads more")
                     : remedy(texts)),
-         texts.cut});
+         texts.counts.truncated});
   };
   find(data.train, "training");
   if (data.has_eval) find(data.eval, "evaluation");

@@ -84,18 +84,23 @@ void AnswerScores::add_metrics(Metrics& metrics) const {
 }
 
 std::string AnswerScores::describe() const {
+  const auto shown = [&](double threshold, const Covered& covered) {
+    return concat("--min-probability ", threshold, ": ", as_percent(covered.accuracy()), " of ",
+                  covered.rows, " rows right, ", as_percent(double(covered.rows) / double(rows_)),
+                  " of all");
+  };
+  if (min_probability_ && sure_.rows == 0) {
+    return concat("--min-probability ", *min_probability_, ": no row has it\n");
+  }
+  if (min_probability_) return shown(*min_probability_, sure_) + "\n";
   if (!curve_) return "";
   const auto point = curve_->threshold_for(*target_accuracy_);
   if (!point) {
     return concat("no --min-probability has an accuracy of ", *target_accuracy_,
                   " on these rows\n");
   }
-  const Covered& covered = point->covered;
-  return concat("--min-probability ", point->threshold, ": ", as_percent(covered.accuracy()),
-                " of ", covered.rows, " rows right, ",
-                as_percent(double(covered.rows) / double(rows_)),
-                " of all; with 95 % confidence at least ", as_percent(lower_bound(covered)),
-                " right on new rows of this kind\n");
+  return concat(shown(point->threshold, point->covered), "; with 95 % confidence at least ",
+                as_percent(lower_bound(point->covered)), " right on new rows of this kind\n");
 }
 
 }  // namespace finetune

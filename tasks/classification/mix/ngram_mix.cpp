@@ -26,7 +26,8 @@ std::vector<size_t> first_equals(std::span<const std::string> texts) {
 
 Error not_of_one_run(const fs::path& file, std::string_view what) {
   return model_error(file.string(), ": ", what,
-                     "; copy a model directory as a whole, or give --no-ngram-mix");
+                     "; copy a model directory as a whole; --no-ngram-mix of predict and evaluate "
+                     "goes without");
 }
 
 }  // namespace
@@ -75,30 +76,37 @@ void mix_logits(const MixWeights& weights, std::span<const float> margins,
   }
 }
 
-std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs) {
-  if (!options.uses_mix || options.model_directory.empty()) return nullptr;
-  const fs::path path = options.model_directory / kNgramFile;
-  const bool is_there = path_exists(path, ExitCode::model);
-  if (!options.mix && !is_there) return nullptr;
-  if (!options.mix) {
-    throw not_of_one_run(path, "is there, but config.json beside it has no finetune.ngram_mix");
-  }
-  if (!is_there) {
+void read_ngrams_of(const fs::path& directory, const std::string& sha256, const UseNgrams& use) {
+  const fs::path path = directory / kNgramFile;
+  if (!path_exists(path, ExitCode::model)) {
     throw not_of_one_run(path, "is missing, and config.json beside it has finetune.ngram_mix");
   }
   const MappedFile file(path, ExitCode::model);
-  std::unique_ptr<NgramMix> mix;
   file.read_intact([&] {
     StoredNgrams stored = read_ngram_file(file.text(), path.string());
-    if (stored.sha256 != options.mix->sha256) {
+    if (stored.sha256 != sha256) {
       throw not_of_one_run(path, "is that of another model: config.json has another sha256");
     }
-    if (stored.model.outputs() != outputs) {
-      throw not_of_one_run(
-          path, concat("has ", stored.model.outputs(), " outputs, the model ", outputs, " labels"));
-    }
-    mix.reset(new NgramMix{options.mix->weights, NgramScorer(std::move(stored.model))});
+    use(file.text(), std::move(stored.model));
   });
+}
+
+std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t outputs) {
+  if (!options.uses_mix || options.model_directory.empty()) return nullptr;
+  const fs::path path = options.model_directory / kNgramFile;
+  if (!options.mix) {
+    if (!path_exists(path, ExitCode::model)) return nullptr;
+    throw not_of_one_run(path, "is there, but config.json beside it has no finetune.ngram_mix");
+  }
+  std::unique_ptr<NgramMix> mix;
+  read_ngrams_of(
+      options.model_directory, options.mix->sha256, [&](std::string_view, NgramModel ngrams) {
+        if (ngrams.outputs() != outputs) {
+          throw not_of_one_run(
+              path, concat("has ", ngrams.outputs(), " outputs, the model ", outputs, " labels"));
+        }
+        mix.reset(new NgramMix{options.mix->weights, NgramScorer(std::move(ngrams))});
+      });
   return mix;
 }
 

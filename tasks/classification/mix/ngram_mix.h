@@ -1,10 +1,13 @@
 // A linear model on n-grams beside a fine-tuned one: margins of texts, and the logits of both.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasks/classification/calibration/calibration.h"
@@ -32,6 +35,12 @@ class NgramScorer {
 
 // In place, of one row or of several.
 void mix_logits(const MixWeights& weights, std::span<const float> margins, std::span<float> logits);
+
+// Gives `use` the n-grams in a model directory, as the file has them and read. Error(model) where
+// the file is missing, damaged, or not the one that config.json names by this SHA-256.
+using UseNgrams = std::function<void(std::string_view bytes, NgramModel ngrams)>;
+void read_ngrams_of(const std::filesystem::path& directory, const std::string& sha256,
+                    const UseNgrams& use);
 
 // What a model directory has, for evaluation and prediction.
 struct NgramMix {

@@ -10,11 +10,8 @@ namespace finetune {
 
 void CutTexts::add(const SampleSet& set) {
   rows += set.examples;
-  cut += set.truncated;
+  counts.add_counts(set);
   tokens += int64_t(set.samples.ids.size());
-  text_tokens += set.text_tokens;
-  lost += set.lost;
-  unknown += set.unknown;
   windows += set.samples.size();
   for (size_t row = 1; row < set.first_window.size(); ++row) {
     const int64_t of_row = set.first_window[row] - set.first_window[row - 1];
@@ -31,7 +28,7 @@ std::string share(int64_t part, int64_t all) {
 
 // Not the number of windows cuts most pairs then, but the room that the shorter text has in each.
 bool is_cut_inside(const CutTexts& texts) {
-  return texts.long_texts.in_windows && 2 * texts.at_most < texts.cut;
+  return texts.long_texts.in_windows && 2 * texts.at_most < texts.counts.truncated;
 }
 
 }  // namespace
@@ -45,26 +42,28 @@ std::string describe_tokens(int64_t rows, int64_t tokens, int64_t truncated, int
 
 std::string describe_texts(const CutTexts& texts) {
   if (!texts.long_texts.in_windows) {
-    return describe_tokens(texts.rows, texts.tokens, texts.cut, texts.max_length);
+    return describe_tokens(texts.rows, texts.tokens, texts.counts.truncated, texts.max_length);
   }
   std::string line =
       concat(counted(texts.windows, "window"), " of up to ", counted(texts.max_length, "token"),
              ", ", counted(texts.tokens, "token"), " in all; ",
              counted(texts.split, "text has", "texts have"), " several windows");
-  if (texts.cut > 0) line += concat(", ", texts.cut, " cut at ", cut_length(texts));
+  if (texts.counts.truncated > 0)
+    line += concat(", ", texts.counts.truncated, " cut at ", cut_length(texts));
   return line;
 }
 
 std::string describe_cut_texts(std::string_view side, const CutTexts& texts) {
-  if (texts.cut * 10 <= texts.rows) return {};
-  return concat("warning: ", side, ": ", share(texts.cut, texts.rows), " of the texts are cut at ",
-                cut_length(texts), ", which loses ", share(texts.lost, texts.text_tokens),
-                " of all tokens; ", remedy(texts));
+  if (texts.counts.truncated * 10 <= texts.rows) return {};
+  return concat("warning: ", side, ": ", share(texts.counts.truncated, texts.rows),
+                " of the texts are cut at ", cut_length(texts), ", which loses ",
+                share(texts.counts.lost, texts.counts.text_tokens), " of all tokens; ",
+                remedy(texts));
 }
 
 std::string describe_unknown_tokens(const CutTexts& texts) {
-  if (texts.unknown * 10 <= texts.text_tokens) return {};
-  return concat(share(texts.unknown, texts.text_tokens),
+  if (texts.counts.unknown * 10 <= texts.counts.text_tokens) return {};
+  return concat(share(texts.counts.unknown, texts.counts.text_tokens),
                 " of the tokens are unknown to the model's vocabulary; choose a model that knows ",
                 "the language and the writing of the texts");
 }

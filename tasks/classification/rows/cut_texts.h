@@ -17,10 +17,10 @@ struct CutTexts {
   LongTexts long_texts;
   bool may_have_windows = true;
 
-  int64_t rows = 0, cut = 0;
-  int64_t tokens = 0;                              // of all samples
-  int64_t text_tokens = 0, lost = 0, unknown = 0;  // SampleSet has them
-  int64_t split = 0, windows = 0, at_most = 0;     // rows with several, all, rows with the most
+  int64_t rows = 0;
+  int64_t tokens = 0;  // of all samples
+  TextCounts counts{};
+  int64_t split = 0, windows = 0, at_most = 0;  // rows with several, all, rows with the most
 
   void add(const SampleSet& set);
 };

@@ -27,12 +27,11 @@ std::string listed(const std::vector<std::string>& columns) {
 }
 
 // What one thread makes of consecutive rows.
-struct Piece {
+struct Piece : TextCounts {
   std::vector<int32_t> ids;
   std::vector<int64_t> ends;  // in ids, one for each sample
   std::vector<uint32_t> second;
   std::vector<int64_t> windows;  // of each row
-  int64_t truncated = 0, text_tokens = 0, lost = 0, unknown = 0;
 };
 
 void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
@@ -178,10 +177,7 @@ SampleSet encode_rows(const Tokenizer& tokenizer, std::span<const RowValues> row
     for (int64_t windows : piece.windows) {
       if (long_texts.in_windows) set.first_window.push_back(set.first_window.back() + windows);
     }
-    set.truncated += piece.truncated;
-    set.lost += piece.lost;
-    set.text_tokens += piece.text_tokens;
-    set.unknown += piece.unknown;
+    set.add_counts(piece);
     piece = {};
   }
   return set;

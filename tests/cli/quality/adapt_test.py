@@ -216,6 +216,7 @@ def test_what_is_refused(directory):
     fail(2, *line, "--pp", 2, words=["--pp 2"])
     fail(2, *line, "--freeze", 1, words=["--freeze 1"])
     fail(2, *line, "--label-column", "c", words=["--label-column", "classification"])
+    fail(2, *line, "--ngram-mix", "yes", words=["--ngram-mix", "classification"])
     for value in (0, 1.5, "x"):
         fail(2, *line, "--mask-probability", value, words=["--mask-probability"])
     fail(2, *line, "--train_file", data, words=["--text"])

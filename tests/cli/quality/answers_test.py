@@ -171,6 +171,8 @@ def test_unsure(directory):
         covered += sure
         right += sure and row[1] == row[6]
     assert 0 < covered < 400
+    assert f"--min-probability {least}: " in (said := evaluate(dev, "--min-probability", least, model=run).out), said
+    assert f" of {covered} rows right, " in said, said
     metrics = metrics_in(evaluate(dev, "--json", "--min-probability", least, model=run).out)
     assert metrics["eval_coverage"] == covered / 400
     assert abs(metrics["eval_accuracy_covered"] - right / covered) < 1e-12
