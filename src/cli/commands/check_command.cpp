@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/option_binding.h"
 #include "cli/standard_output.h"
+#include "cli/usage.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/printable.h"
@@ -24,10 +25,12 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  finetune check --train train.csv --eval dev.csv --label-column category\n"
     "  finetune check --train train.csv --model minilm --max-length 64    also what is cut\n"
+    "  finetune check --train train.csv --fail-on error                   for a script: exit code "
+    "7\n"
     "\n"
     "Nothing is trained but a linear model on n-grams, the figure that a fine-tuned model has to\n"
     "beat. Findings come most serious first: an error would stop train, a warning spoils or\n"
-    "flatters its result. They do not change the exit code; data that cannot be read do.";
+    "flatters its result. The exit code is 0 all the same, unless --fail-on asks for another.";
 
 // Options of train that say what the data are.
 constexpr std::string_view kNames[] = {"model",
@@ -54,6 +57,7 @@ constexpr std::string_view kNames[] = {"model",
 
 struct CheckOptions {
   TrainOptions train;
+  std::string fail_on;  // empty: no finding changes the exit code
 };
 
 const char* word_of(FindingLevel level) {
@@ -160,7 +164,15 @@ TaskOptions checked_options(const TrainOptions& o) {
   return options;
 }
 
-void check(const TrainOptions& o) {
+bool has_as_serious(const DataCheck& check, const std::string& word) {
+  const FindingLevel least =
+      word == word_of(FindingLevel::error) ? FindingLevel::error : FindingLevel::warning;
+  return std::any_of(check.findings.begin(), check.findings.end(),
+                     [&](const Finding& finding) { return finding.level <= least; });
+}
+
+ExitCode check(const CheckOptions& given) {
+  const TrainOptions& o = given.train;
   const TaskOptions options = checked_options(o);
   ModelFiles files;
   std::optional<CheckedModel> model;
@@ -177,11 +189,13 @@ void check(const TrainOptions& o) {
   const DataCheck result = check_data(options, model ? &*model : nullptr);
   open_console(o.quiet);
   write_standard_output(o.json ? json_of(result) : text_of(result));
+  const bool fails = !given.fail_on.empty() && has_as_serious(result, given.fail_on);
+  return fails ? ExitCode::assertion : ExitCode::done;
 }
 
 }  // namespace
 
-void add_check_command(Subcommand program, int&) {
+void add_check_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
       "check", "Rows before training: baselines, and what would spoil the result");
   auto o = std::make_shared<CheckOptions>();
@@ -192,8 +206,11 @@ void add_check_command(Subcommand program, int&) {
     if (info.name == "json") info.help = "print one JSON object on one line";
     bind(info, value);
   });
+  one_of(command.add_option("--fail-on", o->fail_on, "exit code 7 where a finding is as serious"),
+         {"error", "warning"})
+      .group("Output");
   command.footer(kExamples);
-  command.callback([o] { check(o->train); });
+  command.callback([o, &exit_code] { exit_code = int(check(*o)); });
 }
 
 }  // namespace finetune

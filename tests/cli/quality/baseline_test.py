@@ -174,6 +174,12 @@ def test_check_finds_what_is_wrong(directory):
     text = succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline")
     assert "majority" in text.out and "overlap" not in text.out and text.out.count("warning  ") >= 3, text
     assert text.out == succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline").out
+    # The exit code where a script asks for it: there are warnings and no error.
+    plain = ["check", "--train", train, "--eval", dev, "--no-ngram-baseline", "--fail-on"]
+    assert succeed(*plain, "error").out == text.out
+    failed = run(*plain, "warning")
+    assert failed.code == 7 and failed.out == text.out, failed
+    fail(2, *plain, "note", words=["--fail-on", "error"])
 
 
 def test_check_of_numbers_and_sets(directory):
@@ -260,6 +266,7 @@ def test_check_refuses_what_it_cannot_read(directory):
     one = write_rows(directory / "one.csv", [("a", "x"), ("b", "x"), ("", "x")])
     result = succeed("check", "--train", one)
     assert "error    " in result.out and "'text' is empty" in result.out and "1 class;" in result.out, result
+    assert run("check", "--train", one, "--fail-on", "error").code == 7
 
 
 main(globals())
