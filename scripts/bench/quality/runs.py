@@ -166,7 +166,7 @@ class Run:
     def question_scores(self, answers):
         scores = json.loads(self.machine.quiet(self.machine.options.binary, "score", "--data", self.dev, "--predictions", answers,
                                                "--json"))
-        return {"exact": scores["exact"], "f1": scores["f1"]}
+        return {"exact": scores["eval_exact_match"], "f1": scores["eval_f1"]}
 
 
 def course_of(path, metric):
