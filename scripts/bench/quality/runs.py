@@ -139,7 +139,8 @@ class Run:
                   "--eval", self.dev, "--output", output, "--seed", self.seed, "--no-progress", *self.columns(),
                   *([] if self.data.is_questions else ["--ignore-unknown-labels"]), *arguments)
         config = (output / "config.toml").read_text(encoding="utf-8")
-        self.notes["epochs"] = float(re.search(r"^epochs = (.*)$", config, re.MULTILINE)[1])
+        for name in ("epochs", "lr"):
+            self.notes[name] = float(re.search(rf"^{name} = (.*)$", config, re.MULTILINE)[1])
         self.notes["course"] = course_of(output / "metrics.jsonl", "eval_" + ("exact_match" if self.data.is_questions else "accuracy"))
         return output / "predictions.json" if self.data.is_questions else labels_of(output / "predictions.csv")
 

@@ -5,6 +5,7 @@ import sys
 from quality.data import write_rows
 
 # What `auto` chooses: part of a cell's settings, so that another choice makes cells anew.
+RATE = 1e-4
 EPOCHS = {"toronto-500": 28, "toronto-4000": 10, "mrpc": 10, "banking77": 9, "toronto-20000": 8, "squad-4000": 3,
           "sst2": 6, "toronto": 6, "toronto-gl": 6}
 # Hugging Face has as many, but its usual 3 where a pass takes half an hour.
@@ -89,8 +90,8 @@ class Finetune(System):
         return (not self.adapted or bool(data.unlabelled)) and (self.only is None or self.only(data))
 
     def settings(self, data):
-        epochs = f" epochs {EPOCHS[data.name]}" if self.is_auto() else ""
-        return " ".join(map(str, self.options)) + epochs + (" adapted" if self.adapted else "")
+        chosen = f" epochs {EPOCHS[data.name]} lr {RATE:g}" if self.is_auto() else ""
+        return " ".join(map(str, self.options)) + chosen + (" adapted" if self.adapted else "")
 
     def is_auto(self):
         return "auto" in self.options
@@ -98,8 +99,9 @@ class Finetune(System):
     def run(self, run):
         model = run.adapted_model() if self.adapted else None
         scores = run.scores(run.finetune(*self.options, model=model))
-        if self.is_auto() and run.notes["epochs"] != EPOCHS[run.data.name]:
-            sys.exit(f"quality: error: auto has {run.notes['epochs']} epochs on {run.data.name}: EPOCHS has others")
+        if self.is_auto() and (run.notes["epochs"], run.notes["lr"]) != (EPOCHS[run.data.name], RATE):
+            sys.exit(f"quality: error: auto has {run.notes['epochs']} epochs on {run.data.name} at {run.notes['lr']}: "
+                     "EPOCHS and RATE have others")
         return scores
 
     def others(self, run):

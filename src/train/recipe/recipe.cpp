@@ -15,9 +15,8 @@ namespace finetune {
 namespace {
 
 constexpr double kMostRate = 1e-3;
-constexpr double kRate = 3e-4;  // at a width of 384
-constexpr double kRateOfPairs =
-    1e-4;  // what two texts have to do with each other is forgotten above
+// At a width of 384. Three times as much forgets what pretraining knows of meaning.
+constexpr double kRate = 1e-4;
 // Epochs fall with the root of the rows, beyond some thousands with the sixth root.
 constexpr double kEpochsOfFew = 630, kEpochsOfMany = 40, kLeastEpochs = 3, kMostEpochs = 30;
 
@@ -61,8 +60,7 @@ TrainOptions recipe_auto(const RecipeFacts& facts) {
   }
   values.batch_size = samples < 20'000 ? 16 : 32;
   const double width = double(facts.hidden_size) / 384;
-  values.learning_rate = rounded(
-      std::min(kMostRate, (facts.has_pairs ? kRateOfPairs : kRate) / (width * width * width)));
+  values.learning_rate = rounded(std::min(kMostRate, kRate / (width * width)));
   return values;
 }
 
@@ -88,8 +86,8 @@ TrainOptions with_fixed_recipe(TrainOptions options) {
   return options;
 }
 
-std::string fill_recipe(TrainOptions& options, const TrainOptions& given, RecipeFacts facts) {
-  facts.has_pairs = !options.text_pair_column.empty();
+std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
+                        const RecipeFacts& facts) {
   options.recipe = recipe_of(options);
   const RecipeNumbers values =
       recipe_numbers(options.recipe == "hf" ? recipe_hf() : recipe_auto(facts));

@@ -19,7 +19,6 @@ struct RecipeFacts {
   TaskKind task = TaskKind::classification;
   int64_t samples = 0;  // of training: rows, or windows of questions
   int64_t hidden_size = 0;
-  bool has_pairs = false;  // of texts: fill_recipe's options say so
 };
 RecipeFacts recipe_facts(const Task& task, const BertConfig& config);
 
@@ -51,6 +50,6 @@ TrainOptions with_fixed_recipe(TrainOptions options);
 // Fills what is left, the recipe's name too; with_fixed_recipe() may have begun with what is in
 // `given`. A line for the log, "recipe auto: epochs 10, lr 5e-4
 // (given: batch-size 16)"; empty where nothing was left.
-std::string fill_recipe(TrainOptions& options, const TrainOptions& given, RecipeFacts facts);
+std::string fill_recipe(TrainOptions& options, const TrainOptions& given, const RecipeFacts& facts);
 
 }  // namespace finetune
