@@ -105,7 +105,7 @@ std::unique_ptr<NgramMix> open_ngram_mix(const TaskOptions& options, int64_t out
           throw not_of_one_run(
               path, concat("has ", ngrams.outputs(), " outputs, the model ", outputs, " labels"));
         }
-        mix.reset(new NgramMix{options.mix->weights, NgramScorer(std::move(ngrams))});
+        mix = std::make_unique<NgramMix>(options.mix->weights, std::move(ngrams));
       });
   return mix;
 }

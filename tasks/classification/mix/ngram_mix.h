@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tasks/classification/calibration/calibration.h"
@@ -44,6 +45,9 @@ void read_ngrams_of(const std::filesystem::path& directory, const std::string& s
 
 // What a model directory has, for evaluation and prediction.
 struct NgramMix {
+  NgramMix(const MixWeights& of_both, NgramModel ngrams)
+      : weights(of_both), scorer(std::move(ngrams)) {}
+
   MixWeights weights;
   NgramScorer scorer;
 };
