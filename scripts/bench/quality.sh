@@ -11,7 +11,7 @@ set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 
 case " $* " in
-  *" --document "* | *" --list "*) exec python3 "$project/scripts/bench/quality.py" "$@" ;;
+  *" --document "* | *" --list "* | *" --final "*) exec python3 "$project/scripts/bench/quality.py" "$@" ;;
 esac
 . "$project/scripts/bench/peer_python.sh"
 exec python3 "$project/scripts/bench/quality.py" --peer-python "$PEER_PYTHON" "$@"

@@ -72,6 +72,13 @@ def table(data, cells):
     return lines
 
 
+def of_the_same_models(final, development):
+    """The runs on test rows whose model, or figures that need none, the table of development rows has."""
+    made = {(name, run["seed"], run["settings"]) for name, runs in development.items() for run in runs}
+    kept = {name: [run for run in runs if (name, run["seed"], run["settings"]) in made] for name, runs in final.items()}
+    return {name: runs for name, runs in kept.items() if runs}
+
+
 def sections(results):
     grouped = defaultdict(lambda: defaultdict(list))
     for line in results:
@@ -79,6 +86,8 @@ def sections(results):
     for name, data in SETS.items():
         for final in (False, True):
             cells = grouped.get((name, final))
+            if final and cells:
+                cells = of_the_same_models(cells, grouped.get((name, False), {}))
             if not cells:
                 continue
             if final:

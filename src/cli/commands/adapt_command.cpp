@@ -48,6 +48,10 @@ constexpr std::pair<std::string_view, const char*> kHelp[] = {
     {"epochs", "passes over the training data (default: 3)"},
     {"batch-size", "texts per update, over all processes (default: 32)"},
     {"lr", "learning rate (default: 5e-5)"},
+    {"micro-batch-tokens", "most tokens at once in training (auto: by the model's size)"},
+    {"micro-batches", "cut each virtual shard into M micro-batches of about equal tokens instead"},
+    {"virtual-shards",
+     "sum gradients as K processes would, on any number of them (default: the processes)"},
 };
 
 class AdaptBinder {
@@ -79,6 +83,7 @@ void run(const TrainOptions& options, int& exit_code) {
                       ": adapt is for texts without labels; finetune train "
                       "takes this one");
   }
+  require_options_of(TaskKind::mlm, options);
   run_training_command(options, exit_code);
 }
 

@@ -173,7 +173,6 @@ void validate(const TrainOptions& o) {
   validate_values(o);
   parse_delimiter(o.delimiter);
   require_encoding(o.encoding);
-  if (const auto task = task_named(o.task)) require_options_of(*task, o);
   validate_evaluation(o);
   validate_masked(o);
   validate_pipeline(o);

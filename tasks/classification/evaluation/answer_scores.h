@@ -31,7 +31,7 @@ class AnswerScores {
   void add_set(const float* logits, std::span<const int32_t> truth);
 
   void add_metrics(Metrics& metrics) const;
-  // With options.target_accuracy: the threshold in words, with line ends.
+  // With options.min_probability or target_accuracy: the rows covered in words, with line ends.
   std::string describe() const;
 
  private:

@@ -187,6 +187,11 @@ def test_stopped_and_killed_runs_go_on(directory):
         assert process.wait(timeout=60) in ((85, 0) if number == signal.SIGUSR1 else (-9, 0))
         succeed(*line, "--resume")
         assert (facts_of(out)["weights_sha256"], metrics_of(out)["eval_loss"]) == expected, name
+    # A run of before n-grams were mixed in, which are for classification.
+    config = (out / "config.toml").read_text()
+    assert 'ngram-mix = "auto"' in config
+    (out / "config.toml").write_text(config.replace('ngram-mix = "auto"\n', ""))
+    succeed(*line, "--resume")
     other = text_file(directory, 150)  # in place of the first
     fail(3, *line, "--resume", words=["the data has changed"])
     assert other == data

@@ -173,6 +173,7 @@ def test_unsure(directory):
     assert 0 < covered < 400
     assert f"--min-probability {least}: " in (said := evaluate(dev, "--min-probability", least, model=run).out), said
     assert f" of {covered} rows right, " in said, said
+    assert "--min-probability 1: no row has it" in evaluate(dev, "--min-probability", 1, model=run).out
     metrics = metrics_in(evaluate(dev, "--json", "--min-probability", least, model=run).out)
     assert metrics["eval_coverage"] == covered / 400
     assert abs(metrics["eval_accuracy_covered"] - right / covered) < 1e-12
