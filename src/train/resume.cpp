@@ -12,7 +12,6 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/printable.h"
-#include "tasks/registry.h"
 #include "train/checkpoint/sealed_file.h"
 #include "train/options/config_file.h"
 #include "train/options/option_values.h"
@@ -94,10 +93,7 @@ std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEn
   };
   if (options.task.empty()) options.task = value("task");
   if (options.precision == "auto") options.precision = value("precision");
-  const std::optional<TaskKind> task = task_named(options.task);
-  if (options.ngram_mix == "auto" && task && !is_foreign_option("ngram-mix", *task)) {
-    options.ngram_mix = value("ngram-mix");
-  }
+  if (options.ngram_mix == "auto") options.ngram_mix = value("ngram-mix");
   if (options.recipe.empty()) options.recipe = value("recipe");
   adopt_number(options.max_length, "max-length");
   adopt_recipe(options, kept, adopted);

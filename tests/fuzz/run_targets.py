@@ -217,7 +217,7 @@ def main():
         sys.exit(f"run_targets: error: no target {' '.join(unknown)} in {build}; there are: {' '.join(known)}")
     targets = options.targets or known
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files of an input are written and read at once
-    with tempfile.TemporaryDirectory(prefix="finetune-fuzz-", dir=memory) as scratch:
+    with tempfile.TemporaryDirectory(prefix="fuzz-targets-", dir=memory) as scratch:
         seeds = build / "fuzz" / "seeds"
         shutil.rmtree(seeds, ignore_errors=True)
         subprocess.run([sys.executable, HERE / "make_seeds.py", seeds, build / "tests/fuzz/hdf5_seeds"], check=True,

@@ -86,4 +86,4 @@ def check_fault(directory, processes, *arguments, program, code, line, hosts=1, 
     assert len(lines) == 1 and re.fullmatch(line, lines[0]), f"{what}: {result!r}"
     check_nobody_is_left(token)
     assert not files_in(directory), files_in(directory)
-    assert not [path for path in Path("/dev/shm").glob("*finetune*") if path.is_file()]
+    assert not list(Path("/dev/shm").glob("*finetune*"))

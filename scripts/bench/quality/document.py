@@ -40,27 +40,27 @@ def reaches_peer(data, runs, peers):
     return f"{seconds:,.0f} ({seconds / statistics.fmean(run['processor_seconds'] for run in peers):.2f})"
 
 
+def scored_systems(cells, metrics):
+    """The runs of each system that has some, its title and means."""
+    for name, system in SYSTEMS.items():
+        if runs := cells.get(name):
+            yield runs, [system.title, *(mean_and_spread([run[m] for run in runs], m) for m in metrics)]
+
+
 def test_table(data, cells):
     """Of the models in the table of development rows: what they score on rows that chose nothing."""
     metrics = metrics_of(data)
     yield "| system | " + " | ".join(HEADINGS[m] for m in metrics) + " | seeds |"
     yield "|---" * (len(metrics) + 2) + "|"
-    for name, system in SYSTEMS.items():
-        runs = cells.get(name)
-        if runs:
-            scores = [mean_and_spread([run[m] for run in runs], m) for m in metrics]
-            yield "| " + " | ".join([system.title, *scores, str(len(runs))]) + " |"
+    for runs, scored in scored_systems(cells, metrics):
+        yield "| " + " | ".join([*scored, str(len(runs))]) + " |"
 
 
 def table(data, cells):
     metrics = metrics_of(data)
     lines = ["| system | " + " | ".join(HEADINGS[m] for m in metrics) +
              " | seeds | processor seconds | to Hugging Face's result | peak memory |", "|---" * (len(metrics) + 5) + "|"]
-    for name, system in SYSTEMS.items():
-        runs = cells.get(name)
-        if not runs:
-            continue
-        scores = [mean_and_spread([run[m] for run in runs], m) for m in metrics]
+    for runs, scored in scored_systems(cells, metrics):
         mean = statistics.fmean(run["processor_seconds"] for run in runs)
         seconds = f"{mean:,.0f}" if mean >= 10 else f"{mean:.1f}"
         adaptation = runs[0].get("adaptation_seconds")
@@ -68,7 +68,7 @@ def table(data, cells):
             seconds += f" (adapt: {adaptation:,.0f})"
         memory = f"{max(run['memory_mb'] for run in runs):,.0f} MiB"
         reached = reaches_peer(data, runs, cells.get("hugging-face"))
-        lines.append("| " + " | ".join([system.title, *scores, str(len(runs)), seconds, reached, memory]) + " |")
+        lines.append("| " + " | ".join([*scored, str(len(runs)), seconds, reached, memory]) + " |")
     return lines
 
 
@@ -84,20 +84,17 @@ def sections(results):
     for line in results:
         grouped[line["data"], line["final"]][line["system"]].append(line)
     for name, data in SETS.items():
-        for final in (False, True):
-            cells = grouped.get((name, final))
-            if final and cells:
-                cells = of_the_same_models(cells, grouped.get((name, False), {}))
-            if not cells:
-                continue
-            if final:
-                yield ["The same models on the test rows, which chose nothing:", "", *test_table(data, cells), ""]
-                continue
-            runs = [run for of_system in cells.values() for run in of_system]
-            machines = sorted({run["machine"] for run in runs})
-            load = max(run["load"] for run in runs)
-            yield [f"## {data.title}", "", f"Development rows; measured on {'; '.join(machines)}; "
-                   f"load average up to {load}.", "", *table(data, cells), ""]
+        cells = grouped[name, False]
+        if not cells:
+            continue
+        runs = [run for of_system in cells.values() for run in of_system]
+        machines = sorted({run["machine"] for run in runs})
+        load = max(run["load"] for run in runs)
+        yield [f"## {data.title}", "", f"Development rows; measured on {'; '.join(machines)}; "
+               f"load average up to {load}.", "", *table(data, cells), ""]
+        on_test_rows = of_the_same_models(grouped[name, True], cells)
+        if on_test_rows:
+            yield ["The same models on the test rows, which chose nothing:", "", *test_table(data, on_test_rows), ""]
 
 
 def write(path, results):

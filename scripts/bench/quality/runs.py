@@ -57,10 +57,10 @@ class Run:
 
     def of(self, system):
         """The cell's result, and by name those of other systems that the same run gives."""
-        scores, others = system.run(self), system.others(self)
+        cells = self.cells(system.run(self), system)
         if self.model and self.data.test:
             self.keep(self.machine.kept_model(self.data, system, self.seed), system.settings(self.data))
-        return self.cell(scores, system), {name: self.cell(more, system) for name, more in others.items()}
+        return cells
 
     def keep(self, directory, settings):
         shutil.rmtree(directory, ignore_errors=True)
@@ -70,8 +70,11 @@ class Run:
     def on_test_rows(self, system):
         """The cells of a system's kept model, predicting the test rows."""
         self.model = self.machine.kept_model(self.data, system, self.seed) / "model"
-        return self.cell(system.on_test_rows(self), system), {
-            name: self.cell(more, system) for name, more in system.others(self).items()}
+        return self.cells(system.on_test_rows(self), system)
+
+    def cells(self, scores, system):
+        others = system.others(self)
+        return self.cell(scores, system), {name: self.cell(more, system) for name, more in others.items()}
 
     def cell(self, scores, system):
         return {**scores, "processor_seconds": round(self.processor_seconds, 1), "memory_mb": round(self.memory_mb),

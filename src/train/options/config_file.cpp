@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files/files.h"
 #include "core/text/printable.h"
+#include "tasks/registry.h"
 #include "train/options/config_parser.h"
 #include "train/options/foreign_names.h"
 
@@ -131,12 +132,14 @@ void add_values_of_before(std::vector<ConfigEntry>& entries) {
     if (value(name).empty()) entries.push_back({.name = name, .values = {before}});
   };
   const bool is_split = parse_double(value("eval-fraction")).value_or(0) != 0;
+  const std::optional<TaskKind> task = task_named(value("task"));
+  const bool mixes = !task || !is_foreign_option("ngram-mix", *task);
   add("tensor-shards", "1");
   add("recipe", "hf");
   add("mask-probability", "0.15");
   add("no-whole-words", "false");
   add("distinct", "false");
-  add("ngram-mix", "no");
+  add("ngram-mix", mixes ? "no" : "auto");
   add("eval-split", is_split ? "random" : "stratified");
   add("long-text", "cut");
   add("window-stride", "32");

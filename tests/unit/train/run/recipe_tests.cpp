@@ -74,8 +74,11 @@ TEST_CASE("auto: few rows are seen more often, wide models learn more slowly") {
   CHECK(*filled(0, 384).epochs <= 30);
 }
 
-TEST_CASE("auto: questions have hf's epochs, masked words all of hf") {
-  TrainOptions questions = of_recipe("auto"), words = questions;
+TEST_CASE("auto: pairs have the rate of texts, questions hf's epochs, masked words all of hf") {
+  TrainOptions pairs = of_recipe("auto"), questions = pairs, words = pairs;
+  pairs.text_pair_column = "hypothesis";
+  fill_recipe(pairs, TrainOptions(pairs), {TaskKind::classification, 4000, 384});
+  CHECK(*pairs.learning_rate == 1e-4);
   fill_recipe(questions, TrainOptions(questions), {TaskKind::qa, 4000, 384});
   CHECK(*questions.epochs == 3);
   CHECK(*questions.learning_rate == 1e-4);
