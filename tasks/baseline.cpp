@@ -115,10 +115,16 @@ std::string baseline_line(const Metrics& metrics) {
 
 std::string baseline_warning(const Metrics& metrics) {
   const std::optional<Compared> c = compared(metrics);
-  if (!c || !c->ngrams) return "";
+  if (!c) return "";
   const auto is_better = [&](double a, double b) { return c->larger_is_better ? a > b : a < b; };
   constexpr const char* kAdvice =
       ": try more --epochs, a larger --lr, or a model that knows the data's language";
+  if (!is_better(c->model, c->majority)) {
+    return concat("warning: ", c->is_share ? "the majority's answer to every text" : "the mean",
+                  " is ", c->model == c->majority ? "as good as" : "better than", " this model, ",
+                  c->name, " ", shown(*c, c->majority), " beside ", shown(*c, c->model), kAdvice);
+  }
+  if (!c->ngrams) return "";
   if (is_better(*c->ngrams, c->model)) {
     return concat("warning: a linear model on n-grams is better than this one, ", c->name, " ",
                   shown(*c, *c->ngrams), " beside ", shown(*c, c->model), kAdvice);

@@ -31,8 +31,4 @@ void add_help_command(Subcommand program, int& exit_code);
 // A run of train or adapt: its result goes to the standard output.
 void run_training_command(const TrainOptions& options, int& exit_code);
 
-// Arguments of `train`, `adapt` and `plan` with the values of its --config file added where they
-// are not given.
-std::vector<std::string> with_config_file(std::vector<std::string> arguments);
-
 }  // namespace finetune

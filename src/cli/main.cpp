@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/config_options.h"
 #include "cli/exit_code_table.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
@@ -165,7 +166,7 @@ int run(std::vector<std::string> arguments, Communicator& world) {
   parser.root().footer(kExamples + exit_codes());
   arguments = with_help_as_option(std::move(arguments));
   parser.check_names(arguments);
-  const auto text = parser.parse(with_config_file(std::move(arguments)));
+  const auto text = parser.parse(with_config_file(std::move(arguments), world));
   if (text && world.rank() == 0) write_standard_output(*text);
   flush_standard_output();
   return exit_code;

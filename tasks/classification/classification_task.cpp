@@ -71,6 +71,7 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
     for (std::string& line : text_warnings(name, *texts)) lines.push_back(std::move(line));
   }
   if (!data.split.empty()) lines.push_back(data.split);
+  if (!data.split_fault.empty()) lines.push_back(concat("warning: ", data.split_fault));
   if (trains && !data.has_eval && options.fits_calibration &&
       data.problem != ProblemType::regression) {
     lines.push_back(
@@ -224,7 +225,8 @@ std::string ClassificationTask::calibrate(Evaluation& evaluation, Metrics& metri
   std::string why_no_mix;
   std::vector<float> margins;
   if (options_.ngram_mix) margins = eval_margins(own, why_no_mix);
-  const CalibrationFit fit = fit_calibration(own.held_out(margins), options_.tunes_thresholds);
+  const CalibrationFit fit = fit_calibration(own.held_out(margins), own.held_out(margins, false),
+                                             options_.tunes_thresholds);
   calibration_ = fit.calibration;
   mix_ = fit.mix;
   for (const auto& metric : fit.metrics) metrics.insert(metric);

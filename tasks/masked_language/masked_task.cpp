@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/hold_out.h"
 #include "tasks/classification/rows/text_columns.h"
@@ -56,6 +57,7 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
   masking_.mask_id = mask_of(model.tokenizer);
   masking_.whole_words = options.whole_words;
   read(options, model.tokenizer);
+  require_words(options);
   const bool distinct = options.distinct_texts;
   if (!distinct) {
     train_.repeated = repeated_texts(train_.set);
@@ -74,6 +76,17 @@ MaskedTask::MaskedTask(const TaskOptions& options, const TaskModel& model)
   hide_evaluation_words();
 }
 
+void MaskedTask::require_words(const TaskOptions& options) const {
+  const std::vector<int32_t>& ids = train_.set.samples.ids;
+  const bool any = std::any_of(ids.begin(), ids.end(), [&](int32_t id) {
+    return word_kinds_[size_t(id)] != uint8_t(WordKind::special);
+  });
+  if (any) return;
+  throw data_error(options.train_files[0].name.string(),
+                   ": its texts have no word that could be hidden: the model's vocabulary knows ",
+                   "none of them");
+}
+
 void MaskedTask::read(const TaskOptions& options, const Tokenizer& tokenizer) {
   const bool split = options.eval_files.empty() && options.eval_fraction > 0;
   train_ = read_texts(options.train_files, options, tokenizer, max_length_,
@@ -88,8 +101,8 @@ void MaskedTask::hold_out_texts(const TaskOptions& options) {
   const int64_t count = train_.set.samples.size();
   HoldOut parts = hold_out(count, options.eval_fraction, options.seed);
   if (parts.train.empty() || parts.eval.empty()) {
-    throw data_error(options.train_files[0].name.string(), ": its ", count,
-                     " texts cannot be divided by --eval-fraction ", options.eval_fraction);
+    throw data_error(options.train_files[0].name.string(), ": its ", counted(count, "text"),
+                     " cannot be divided by --eval-fraction ", options.eval_fraction);
   }
   auto cut = [](std::vector<uint32_t>& numbers, int64_t limit) {
     if (limit > 0 && int64_t(numbers.size()) > limit) numbers.resize(size_t(limit));

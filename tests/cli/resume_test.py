@@ -154,6 +154,39 @@ def test_no_checkpoint_yet(directory):
     fail(2, *arguments(directory / "other", "--resume"), words=["other"])
 
 
+def test_output_alone(directory):
+    """The options come from the run's config.toml, with and without a checkpoint; the command line wins."""
+    need(DATA)
+    options = ["--seed", 7, "--save-every", 5, "--eval-fraction", 0.2]
+    straight = directory / "straight"
+    succeed(*arguments(straight, *options))
+    for moment in ("config.toml", "checkpoints/step-00000010.h5"):
+        out = directory / moment.replace("/", "-")
+        kill_when(lambda: (out / moment).exists(), *arguments(out, *options, "--log-every", 1))
+        assert not (out / "metrics.json").exists(), "the test wants a run that has not ended"
+        moved = out.rename(directory / f"{out.name}-moved")
+        result = succeed("train", "--resume", "--output", moved, "--threads", 1)
+        assert results_of(moved) == results_of(straight)
+        assert ("from the beginning" in result.err) == (moment == "config.toml"), result.err
+        fail(2, "train", f"--output={moved}", "--resume", "--seed", 8, words=["seed (7 there, 8 now)"])
+    # Another place of the model is no other option; what the run has of the rest is enough.
+    (moved / "metrics.json").unlink()
+    (directory / "linked").symlink_to(MODEL)
+    succeed("train", "--resume", "--output", moved, "--model", directory / "linked")
+    assert results_of(moved) == results_of(straight)
+    # Nothing to go on with; and what is there is no file of a run, or none that a run has written.
+    fail(2, "train", "--resume", "--output", directory / "absent", words=["absent holds no run", "--model", "--train"])
+    fail(2, "adapt", "--resume", "--output", moved / "model", words=["model holds no run", "--text"])
+    (directory / "foreign").mkdir()
+    (directory / "foreign/config.toml").write_text('name = "x"\n')
+    fail(2, "train", "--resume", "--output", directory / "foreign", words=["foreign holds no run"])
+    kept = (moved / "config.toml").read_text()
+    (moved / "config.toml").write_text(kept + "lrr = 1\n")
+    fail(4, "train", "--resume", "--output", moved, words=["config.toml", "'lrr'"])
+    (moved / "config.toml").write_text(kept.split("\n")[0] + "\nlr = [\n")
+    fail(4, "train", "--resume", "--output", moved, words=["config.toml:3", "not closed"])
+
+
 def test_finished(directory):
     need(DATA)
     out = directory / "run"

@@ -216,6 +216,26 @@ def test_continued_at_another_number_of_processes(directory):
         (out / "metrics.json").read_text()), result
 
 
+def test_continued_by_its_directory_alone(directory):
+    """Hosts whose file systems differ, the directory being on that of rank 0, and processes that its layout does not fit."""
+    prepared()
+    line = [*LONG, "--tensor-shards", 2]
+    succeed(*line, "--output", directory / "straight")
+    ours, theirs = directory / "ours", directory / "theirs"
+    theirs.mkdir()
+    job = Job("-n", 2, BINARY, *line, "--output", ours / "run", "--tp", 2)
+    assert wait_for(lambda: list((ours / "run").glob("checkpoints/*.h5")), job), job.wait()
+    os.kill(ranks_of(ours / "run")[0], signal.SIGUSR1)
+    assert job.wait().code == 85
+    again = [BINARY, "train", "--resume", "--output", "run"]
+    result = Job("-n", 1, "-wdir", ours, *again, ":", "-n", 2, "-wdir", theirs, *again, hosts=3).wait()
+    assert result.code == 0 and "continuing from" in result.err, result
+    assert not list(theirs.iterdir()), "another host has something of the run"
+    same_results(ours / "run", results_of(directory / "straight"))
+    # What is wrong is told once.
+    one_error(run_on(2, "train", "--resume", "--output", theirs, hosts=2), 2, "theirs holds no run")
+
+
 def test_time_limit(directory):
     prepared()
     out = directory / "run"

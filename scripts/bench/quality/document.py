@@ -30,12 +30,14 @@ def seconds_to(value, run):
 
 def reaches_peer(data, runs, peers):
     """Mean processor seconds to the mean of Hugging Face's first metric, and their share of its own."""
-    if not peers or not all("course" in run for run in runs):
+    if not peers or runs is peers:
         return ""
     metric = data.metrics[0]
     value = statistics.fmean(run[metric] for run in peers)
     if statistics.fmean(run[metric] for run in runs) < value:
         return "not reached"
+    if not all("course" in run for run in runs):
+        return ""
     seconds = statistics.fmean(seconds_to(value, run) for run in runs)
     return f"{seconds:,.0f} ({seconds / statistics.fmean(run['processor_seconds'] for run in peers):.2f})"
 
@@ -72,6 +74,13 @@ def table(data, cells):
     return lines
 
 
+def not_run(data, cells):
+    """A sentence that names the systems without a result; additions of one kind alone are no part of it."""
+    absent = [system.title for name, system in SYSTEMS.items()
+              if system.takes(data) and not system.comes_with and not system.is_extra and not cells.get(name)]
+    return f" Not run: {'; '.join(absent)}." if absent else ""
+
+
 def of_the_same_models(final, development):
     """The runs on test rows whose model, or figures that need none, the table of development rows has."""
     made = {(name, run["seed"], run["settings"]) for name, runs in development.items() for run in runs}
@@ -91,7 +100,7 @@ def sections(results):
         machines = sorted({run["machine"] for run in runs})
         load = max(run["load"] for run in runs)
         yield [f"## {data.title}", "", f"Development rows; measured on {'; '.join(machines)}; "
-               f"load average up to {load}.", "", *table(data, cells), ""]
+               f"load average up to {load}.{not_run(data, cells)}", "", *table(data, cells), ""]
         on_test_rows = of_the_same_models(grouped[name, True], cells)
         if on_test_rows:
             yield ["The same models on the test rows, which chose nothing:", "", *test_table(data, on_test_rows), ""]

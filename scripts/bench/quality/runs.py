@@ -13,6 +13,7 @@ from quality.data import read_table
 from quality.scores import scores_of
 
 BENCH = Path(__file__).resolve().parent.parent
+MEASURED = Path(__file__).resolve().parent / "measured.py"
 ADAPTATION = ["--epochs", 3, "--lr", 5e-4, "--batch-size", 64, "--seed", 1]
 
 
@@ -41,7 +42,7 @@ class Machine:
         version = self.quiet(self.options.binary, "--version").strip()
         cores = len(os.sched_getaffinity(0))
         return {"machine": f"{model}, {cores} core{'s' if cores > 1 else ''}", "finetune": version,
-                "load": round(os.getloadavg()[0], 1)}
+                "model": self.options.model.name if self.options.model else "", "load": round(os.getloadavg()[0], 1)}
 
 
 class Run:
@@ -100,7 +101,7 @@ class Run:
 
     def adapted_model(self):
         """The model after `finetune adapt` on the unlabelled texts: made once, its time told apart."""
-        kept = self.machine.scratch / f"adapted-{Path(self.data.unlabelled).parent.name}"
+        kept = self.machine.scratch / (f"adapted-{Path(self.data.unlabelled).parent.name}-" + "-".join(str(part).lstrip("-") for part in ADAPTATION))
         if not (kept / "metrics.json").exists():
             before = self.processor_seconds, self.memory_mb
             self.call(self.machine.options.binary, "adapt", "--model", self.machine.options.model, "--text",
@@ -114,18 +115,18 @@ class Run:
     def call(self, *command):
         """Runs a command whose processor time and memory count; returns what it printed."""
         command = [str(part) for part in command]
+        measured = self.directory / "measured.json"
         with open(self.directory / "out", "w+", encoding="utf-8") as out, \
                 open(self.directory / "log", "w+", encoding="utf-8", errors="replace") as log:
-            process = subprocess.Popen(command, stdout=out, stderr=log)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            code = subprocess.call([sys.executable, "-S", MEASURED, measured, *command], stdout=out, stderr=log)
             log.seek(0)
-            if process.returncode != 0:
-                sys.exit(f"quality: error: {' '.join(command)}: exit {process.returncode}: {log.read()[-500:]}")
+            if code != 0:
+                sys.exit(f"quality: error: {' '.join(command)}: exit {code}: {log.read()[-500:]}")
             out.seek(0)
             printed = out.read()
-        self.processor_seconds += usage.ru_utime + usage.ru_stime
-        self.memory_mb = max(self.memory_mb, usage.ru_maxrss / 1024)
+        usage = json.loads(measured.read_text(encoding="utf-8"))
+        self.processor_seconds += usage["seconds"]
+        self.memory_mb = max(self.memory_mb, usage["mb"])
         return printed
 
     def text_columns(self):

@@ -3,6 +3,7 @@ import json
 import sys
 
 from quality.data import write_rows
+from quality.runs import ADAPTATION
 
 # What `auto` chooses: part of a cell's settings, so that another choice makes cells anew.
 RATE = 1e-4
@@ -14,6 +15,7 @@ LONG = {"sst2", "toronto", "toronto-gl"}
 
 class System:
     seedless = False
+    is_extra = False  # run on some sets alone
 
     def __init__(self, title):
         self.title = title
@@ -85,13 +87,15 @@ class Finetune(System):
     def __init__(self, title, *options, adapted=False, only=None):
         super().__init__(title)
         self.options, self.adapted, self.only = options, adapted, only
+        self.is_extra = len(options) > 2
 
     def takes(self, data):
         return (not self.adapted or bool(data.unlabelled)) and (self.only is None or self.only(data))
 
     def settings(self, data):
         chosen = f" epochs {EPOCHS[data.name]} lr {RATE:g}" if self.is_auto() else ""
-        return " ".join(map(str, self.options)) + chosen + (" adapted" if self.adapted else "")
+        adapted = " adapted " + " ".join(map(str, ADAPTATION)) if self.adapted else ""
+        return " ".join(map(str, self.options)) + chosen + adapted
 
     def is_auto(self):
         return "auto" in self.options

@@ -25,7 +25,7 @@ constexpr const char* kAdaptExamples =
     "  finetune adapt --model minilm --text texts.txt --output runs/bank\n"
     "  finetune adapt --model minilm --text 2024.csv.gz 2025.csv.gz --text-column description \\\n"
     "      --eval-fraction 0.02 --distinct --epochs 1 --output runs/bank\n"
-    "  finetune adapt ... --output runs/bank --resume       continue after a stop or a kill\n"
+    "  finetune adapt --output runs/bank --resume           continue after a stop or a kill\n"
     "  finetune train --model runs/bank/model --train labelled.csv --output runs/a";
 
 // What is of no use to masked words. It is read all the same, since config.toml has it.

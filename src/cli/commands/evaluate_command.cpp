@@ -57,7 +57,7 @@ struct Subject {
 // For the baselines. Without --train the run's, if it is known.
 std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject& subject,
                                          const TaskOptions& evaluated) {
-  if (subject.model.kind != TaskKind::classification || o.no_ngram_baseline) return std::nullopt;
+  if (subject.model.kind != TaskKind::classification) return std::nullopt;
   TrainingRowsOfModel of_run;
   if (o.train.empty()) {
     of_run = training_rows_of(subject.model.model.directory.directory);
@@ -68,12 +68,15 @@ std::optional<TaskOptions> training_rows(const EvaluateOptions& o, const Subject
     require_columns(*of_run.options);
   }
   if (!of_run.options) {
-    log("no n-gram baseline: ", of_run.why, "; --train names the rows to train it on");
+    log(o.no_ngram_baseline ? "the majority is that of --data: " : "no n-gram baseline: ",
+        of_run.why, "; --train names the rows ",
+        o.no_ngram_baseline ? "of training" : "to train it on");
     return std::nullopt;
   }
   of_run.options->eval_files.clear();
   of_run.options->max_eval_samples = 0;
-  of_run.options->baselines = of_run.options->ngram_baseline = true;
+  of_run.options->baselines = true;
+  of_run.options->ngram_baseline = !o.no_ngram_baseline;
   return of_run.options;
 }
 
@@ -116,7 +119,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   options.ignore_unknown_labels = o.ignore_unknown_labels;
   options.baselines = true;
   subject->training = training_rows(o, *subject, options);
-  options.ngram_baseline = subject->training.has_value();
+  options.ngram_baseline = subject->training && subject->training->ngram_baseline;
   take_answer_options(o, model.kind, options);
   subject->evaluation = traits_of(model.kind).make_file_evaluation(options, model.of_task());
   std::vector<std::string> names = subject->evaluation->metric_names();
@@ -232,10 +235,8 @@ void run(const EvaluateOptions& o, int& exit_code) {
     if (!o.json) write_standard_output(line + "\n");
   }
   const std::string report = evaluation->report();
-  if (o.json)
-    std::fputs(report.c_str(), stderr);
-  else
-    write_standard_output(report);
+  if (!o.json) write_standard_output(report);
+  if (o.json && !o.quiet) std::fputs(report.c_str(), stderr);
   code = int64_t(check_gates(o, subject->gates, metrics));
   comm.broadcast(&code, sizeof code, 0);
   exit_code = int(code);

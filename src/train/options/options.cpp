@@ -163,6 +163,13 @@ void validate_eval_group(const TrainOptions& o) {
 
 void validate_values(const TrainOptions& o) {
   for_each_option(o, ValueCheck());
+  const TrainOptions defaults;
+  const char* of_windows = o.window_stride != defaults.window_stride ? "--window-stride"
+                           : o.max_windows != defaults.max_windows   ? "--max-windows"
+                                                                     : nullptr;
+  if (of_windows && o.long_text == defaults.long_text) {
+    throw usage_error(of_windows, " is for --long-text windows");
+  }
 }
 
 void validate(const TrainOptions& o) {

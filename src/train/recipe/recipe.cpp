@@ -95,9 +95,15 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
   fill(options, values);
   std::vector<std::string> filled, own;
   size_t place = 0;
+  const auto is_overruled = [&](std::string_view name) {
+    return (name == "epochs" && options.max_steps) ||
+           (name == "warmup-ratio" && options.warmup_steps);
+  };
   for_each_recipe_option(options, [&](std::string_view name, const auto& option) {
     const bool is_recipes = !by_user[place] && (!before[place] || before[place] == values[place]);
-    (is_recipes ? filled : own).push_back(concat(name, " ", *option));
+    if (!is_recipes || !is_overruled(name)) {
+      (is_recipes ? filled : own).push_back(concat(name, " ", *option));
+    }
     ++place;
   });
   if (filled.empty()) return "";

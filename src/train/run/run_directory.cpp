@@ -120,9 +120,15 @@ std::string config_marker(std::string_view version) {
   return concat(kMarker.substr(2), version, ": the options of this run");
 }
 
+bool is_config_of_run(std::string_view text) {
+  return text.starts_with(kMarker);
+}
+
 OutputState output_state(const fs::path& directory) {
   std::error_code error;
-  if (read_beginning(directory / "config.toml", kMarker.size()) == kMarker) return OutputState::run;
+  if (is_config_of_run(read_beginning(directory / "config.toml", kMarker.size()))) {
+    return OutputState::run;
+  }
   if (!fs::is_directory(directory, error)) {
     return fs::exists(fs::symlink_status(directory, error)) ? OutputState::other
                                                             : OutputState::absent_or_empty;

@@ -21,6 +21,8 @@ void check_output(const std::filesystem::path& directory, OutputMode mode);
 
 // First line of config.toml, without "# ": "finetune 0.1.0: the options of this run".
 std::string config_marker(std::string_view version);
+// Whether a text begins with it, of any version.
+bool is_config_of_run(std::string_view text);
 
 class RunDirectory {
  public:

@@ -117,11 +117,13 @@ std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layou
   add(layout_metric_names(layout));
   if (!task.eval_set()) return names;
   add(task.metric_names());
+  const std::vector<std::string> fitted = task.calibration_metric_names();
   if (task.kind() == TaskKind::classification) {
-    add(baseline_metric_names(task.metric_names(), {.ngrams = !options.no_ngram_baseline,
-                                                    .unmixed = !options.no_ngram_baseline}));
+    const bool mixes = std::find(fitted.begin(), fitted.end(), "eval_mix_model") != fitted.end();
+    add(baseline_metric_names(task.metric_names(),
+                              {.ngrams = !options.no_ngram_baseline, .unmixed = mixes}));
   }
-  add(task.calibration_metric_names());
+  add(fitted);
   add(evaluation_metric_names());
   return names;
 }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/text/text.h"
 #include "tasks/classification/calibration/reliability.h"
+#include "tasks/classification/calibration/thresholds.h"
 #include "tasks/classification/mix/ngram_mix.h"
 
 namespace finetune {
@@ -52,15 +54,18 @@ struct Halves {
   }
 };
 
-Reliability reliability_of(const HeldOutLogits& held, const Halves& halves) {
+Reliability reliability_of(const HeldOutLogits& held, const HeldOutLogits& unknown,
+                           const Halves& halves) {
   Reliability out(held.outputs, held.several_labels);
   std::vector<double> probabilities;
-  for (int64_t row = 0; row < held.rows(); ++row) {
-    halves.probabilities(held, row, probabilities);
-    if (held.several_labels)
-      out.add(probabilities, held.sets[row]);
-    else
-      out.add(probabilities, held.labels[size_t(row)]);
+  for (const HeldOutLogits* rows : {&held, &unknown}) {
+    for (int64_t row = 0; row < rows->rows(); ++row) {
+      halves.probabilities(*rows, row, probabilities);
+      if (rows->several_labels)
+        out.add(probabilities, rows->sets[row]);
+      else
+        out.add(probabilities, rows->labels[size_t(row)]);
+    }
   }
   return out;
 }
@@ -74,24 +79,18 @@ double likelihood_of(const HeldOutLogits& held, const Halves& halves) {
   return sum / double(held.rows());
 }
 
-MultiLabelScores cross_fitted_scores(const HeldOutLogits& held, const Halves& halves) {
-  std::vector<ClassScores> counts(static_cast<size_t>(held.outputs));
-  int64_t whole = 0;
-  std::vector<double> probabilities;
-  for (int64_t half = 0; half < 2; ++half) {
-    const double temperature = halves.temperatures[half];
-    const std::vector<float> thresholds =
-        best_thresholds(held, {1 - half, 2}, temperature, kLeastLabelRows);
-    for (int64_t row = half; row < held.rows(); row += 2) {
-      probabilities_at(held.row(row), true, temperature, probabilities);
-      std::vector<int32_t> given;
-      for (size_t c = 0; c < probabilities.size(); ++c) {
-        if (float(probabilities[c]) >= thresholds[c]) given.push_back(int32_t(c));
-      }
-      whole += count_labels(counts, held.sets[row], given);
-    }
-  }
-  return multi_label_scores(std::move(counts), whole, held.rows());
+// Takes what thresholds are worth on rows they were not fitted to.
+void fit_thresholds(const HeldOutLogits& held, const Halves& fitted, CalibrationFit& fit) {
+  TunedThresholds tuned = tuned_thresholds(held, {fitted.temperatures[0], fitted.temperatures[1]},
+                                           fit.calibration.temperature, kLeastLabelRows);
+  const F1Scores &before = tuned.before.f1, &after = tuned.after.f1;
+  fit.calibration.thresholds = std::move(tuned.thresholds);
+  fit.metrics["eval_f1_macro_tuned"] = after.macro;
+  fit.metrics["eval_f1_micro_tuned"] = after.micro;
+  fit.line +=
+      concat("; thresholds of ", tuned.tuned, " of ", held.outputs, " labels, macro F1 ",
+             format_fixed(before.macro, 4), " -> ", format_fixed(after.macro, 4), ", micro F1 ",
+             format_fixed(before.micro, 4), " -> ", format_fixed(after.micro, 4), " likewise");
 }
 
 // Takes the mix in place of the temperature where that is better on rows it was not fitted to.
@@ -117,11 +116,13 @@ void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
 
 }  // namespace
 
-CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds) {
+CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& unknown,
+                               bool tunes_thresholds) {
   CalibrationFit fit;
   const int64_t wrong = wrong_decisions(held);
   if (held.rows() < kLeastFittingRows || wrong < kLeastWrongRows) {
-    fit.line = concat(held.margins.empty() ? "" : "no mix with n-grams, ",
+    fit.line = concat(tunes_thresholds ? "warning: no thresholds, " : "",
+                      held.margins.empty() ? "" : "no mix with n-grams, ",
                       "not calibrated: ", held.rows(), " evaluation rows with ", wrong, " wrong ",
                       held.several_labels ? "decisions" : "ones", " (", kLeastFittingRows, " and ",
                       kLeastWrongRows, " are needed)");
@@ -136,7 +137,8 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds)
     fitted = raw;
   fit.metrics["eval_temperature"] = fit.calibration.temperature;
   if (!held.margins.empty()) fit_mix(held, fitted, fit);
-  const Reliability before = reliability_of(held, raw), after = reliability_of(held, fitted);
+  const Reliability before = reliability_of(held, unknown, raw),
+                    after = reliability_of(held, unknown, fitted);
   fit.metrics["eval_ece_calibrated"] = after.calibration_error();
   fit.metrics["eval_brier_calibrated"] = after.brier_score();
   fit.line += concat(
@@ -144,12 +146,7 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds)
       fit.mix ? "" : concat("temperature ", format_fixed(fit.calibration.temperature, 3), ", "),
       "expected calibration error ", format_fixed(before.calibration_error(), 4), " -> ",
       format_fixed(after.calibration_error(), 4), " on rows it was not fitted to");
-  if (!tunes_thresholds) return fit;
-  fit.calibration.thresholds =
-      best_thresholds(held, {}, fit.calibration.temperature, kLeastLabelRows);
-  const MultiLabelScores tuned = cross_fitted_scores(held, fitted);
-  fit.metrics["eval_f1_macro_tuned"] = tuned.f1.macro;
-  fit.metrics["eval_f1_micro_tuned"] = tuned.f1.micro;
+  if (tunes_thresholds) fit_thresholds(held, fitted, fit);
   return fit;
 }
 

@@ -25,8 +25,10 @@ struct CalibrationFit {
 };
 
 // Of the temperature: 1 where the cross-fitted likelihood is not better than without. Of the mix:
-// none where it is not better than that of the model with its temperature.
-CalibrationFit fit_calibration(const HeldOutLogits& held, bool tunes_thresholds);
+// none where it is not better than that of the model with its temperature. `unknown`: rows whose
+// label is no output, to which nothing is fitted; they count in the metrics.
+CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& unknown,
+                               bool tunes_thresholds);
 
 // The metrics there can be.
 std::vector<std::string> calibration_metric_names(bool tunes_thresholds, bool mixes = false);

@@ -16,7 +16,7 @@ struct HeldOutLogits {
   bool several_labels = false;
   std::vector<float> logits;    // (rows, outputs)
   std::vector<float> margins;   // the same of n-grams to mix with; none: no mix is fitted
-  std::vector<int32_t> labels;  // one label a row; all of them are outputs
+  std::vector<int32_t> labels;  // one label a row; to be fitted to, all are outputs
   LabelSets sets;               // several; labels that are no outputs are not part of them
 
   int64_t rows() const { return outputs == 0 ? 0 : int64_t(logits.size()) / outputs; }
@@ -69,11 +69,5 @@ inline constexpr double kMostModelWeight = 10, kMostNgramWeight = 100;
 double negative_log_likelihood(const HeldOutLogits& held, RowStride rows,
                                const MixWeights& weights);
 MixWeights best_mix(const HeldOutLogits& held, RowStride rows);
-
-// Of each label the least probability with which giving it has the highest F1 on these rows: half
-// way between two neighbouring probabilities that occur, of equal F1 the nearest to one half. One
-// half for a label that fewer than `least_rows` of the rows have. Several labels alone.
-std::vector<float> best_thresholds(const HeldOutLogits& held, RowStride rows, double temperature,
-                                   int64_t least_rows);
 
 }  // namespace finetune

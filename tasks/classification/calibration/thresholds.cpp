@@ -1,8 +1,9 @@
-// Finds each label's threshold with the highest F1.
+// Finds each label's threshold with the highest F1, and keeps those that hold on other rows.
+#include "tasks/classification/calibration/thresholds.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "tasks/classification/calibration/held_out_logits.h"
+#include <utility>
 
 namespace finetune {
 namespace {
@@ -49,6 +50,26 @@ float best_threshold(const std::vector<Decision>& decisions, int64_t least_rows)
   return best;
 }
 
+using HalfThresholds =
+    std::array<std::vector<float>, 2>;  // thresholds of rows 0, 2, ... and of 1, 3, ...
+
+MultiLabelScores scores_with(const HeldOutLogits& held, const std::array<double, 2>& temperatures,
+                             const HalfThresholds& thresholds) {
+  std::vector<ClassScores> counts(static_cast<size_t>(held.outputs));
+  int64_t whole = 0;
+  std::vector<double> probabilities;
+  for (int64_t row = 0; row < held.rows(); ++row) {
+    const auto half = size_t(row % 2);
+    probabilities_at(held.row(row), true, temperatures[half], probabilities);
+    std::vector<int32_t> given;
+    for (size_t c = 0; c < probabilities.size(); ++c) {
+      if (float(probabilities[c]) >= thresholds[half][c]) given.push_back(int32_t(c));
+    }
+    whole += count_labels(counts, held.sets[row], given);
+  }
+  return multi_label_scores(std::move(counts), whole, held.rows());
+}
+
 }  // namespace
 
 std::vector<float> best_thresholds(const HeldOutLogits& held, RowStride rows, double temperature,
@@ -58,6 +79,32 @@ std::vector<float> best_thresholds(const HeldOutLogits& held, RowStride rows, do
     thresholds.push_back(best_threshold(decisions_of(held, rows, temperature, label), least_rows));
   }
   return thresholds;
+}
+
+TunedThresholds tuned_thresholds(const HeldOutLogits& held,
+                                 const std::array<double, 2>& temperatures, double temperature,
+                                 int64_t least_rows) {
+  const std::vector<float> one_half(size_t(held.outputs), 0.5f);
+  HalfThresholds halves;
+  for (size_t half = 0; half < 2; ++half) {
+    halves[half] = best_thresholds(held, {int64_t(1 - half), 2}, temperatures[half], least_rows);
+  }
+  TunedThresholds out;
+  out.before = scores_with(held, temperatures, {one_half, one_half});
+  const MultiLabelScores all = scores_with(held, temperatures, halves);
+  out.thresholds = best_thresholds(held, {}, temperature, least_rows);
+  for (size_t c = 0; c < out.thresholds.size(); ++c) {
+    const auto support = double(all.classes[c].support);
+    const double of_always = 2 * support / (support + double(held.rows()));
+    const double f1 = all.classes[c].f1;
+    if (f1 > out.before.classes[c].f1 && f1 > of_always) {
+      out.tuned += out.thresholds[c] != 0.5f;
+      continue;
+    }
+    out.thresholds[c] = halves[0][c] = halves[1][c] = 0.5f;
+  }
+  out.after = scores_with(held, temperatures, halves);
+  return out;
 }
 
 }  // namespace finetune

@@ -53,10 +53,13 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
   if (!checked.has_eval) {
     TaskOptions options = checked.options;
     if (options.eval_fraction == 0) options.eval_fraction = kHeldOut;
-    parts =
-        split_rows({*checked.train.table, checked.train.rows, checked.train.label}, options, data);
+    const UsableRows usable{*checked.train.table, checked.train.rows, checked.train.label};
+    parts = split_rows(usable, options, data);
     if (parts.train.empty() || parts.eval.empty()) return;
     out.held_out_rows = int64_t(parts.eval.size());
+    if (std::string fault = split_fault(usable, parts, options, data); !fault.empty()) {
+      out.findings.push_back({FindingLevel::warning, "split", std::move(fault), out.held_out_rows});
+    }
   }
   const auto rows_of = [&](const Part& part, const TextColumns& columns, bool is_training) {
     return text_rows_of(
@@ -86,19 +89,19 @@ DataCheck check_data(const TaskOptions& options, const CheckedModel* model) {
   out.train_rows = int64_t(data.train.size());
   out.eval_rows = int64_t(data.eval.size());
   out.labels = data.labels.size();
-  for (const auto find :
-       {find_faulty_rows, find_label_faults, find_overlap, find_labels_in_texts,
-        find_telling_columns, find_equal_texts, find_label_shift, find_rare_labels}) {
+  for (const auto find : {find_faulty_rows, find_label_faults, find_overlap, find_labels_in_texts,
+                          find_telling_columns, find_equal_texts, find_label_shift,
+                          find_rare_labels, find_similar_labels}) {
     find(data, out.findings);
   }
   if (model) find_cut_texts(data, *model, out.findings);
-  std::stable_sort(out.findings.begin(), out.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.level < b.level; });
   const bool learnable =
       std::none_of(out.findings.begin(), out.findings.end(), [](const Finding& finding) {
         return finding.kind == "one-class" || finding.kind == "one-value";
       });
   if (learnable) find_baselines(data, out);
+  std::stable_sort(out.findings.begin(), out.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.level < b.level; });
   return out;
 }
 

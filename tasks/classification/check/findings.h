@@ -31,11 +31,12 @@ struct CheckedModel {
 
 // Each adds what it finds, or nothing.
 void find_faulty_rows(const CheckedData& data, Findings& out);
-void find_label_faults(const CheckedData& data, Findings& out);  // one class, unknown, too many
-void find_rare_labels(const CheckedData& data, Findings& out);   // classes with too few rows
-void find_label_shift(const CheckedData& data, Findings& out);   // between the files
-void find_equal_texts(const CheckedData& data, Findings& out);   // in one file
-void find_overlap(const CheckedData& data, Findings& out);       // of the files
+void find_label_faults(const CheckedData& data, Findings& out);    // one class, unknown, too many
+void find_rare_labels(const CheckedData& data, Findings& out);     // classes with too few rows
+void find_similar_labels(const CheckedData& data, Findings& out);  // "Food" and "food "
+void find_label_shift(const CheckedData& data, Findings& out);     // between the files
+void find_equal_texts(const CheckedData& data, Findings& out);     // in one file
+void find_overlap(const CheckedData& data, Findings& out);         // of the files
 void find_telling_columns(const CheckedData& data, Findings& out);
 void find_labels_in_texts(const CheckedData& data, Findings& out);
 // Texts that training would cut, as options.long_texts says.

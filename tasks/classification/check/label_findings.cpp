@@ -26,6 +26,17 @@ std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& 
   return counts;
 }
 
+// Without white space at the ends, with single spaces, and A to Z as small letters.
+std::string plain_form(std::string_view label) {
+  std::string out;
+  for (char c : trim(label)) {
+    const bool is_space = c == ' ' || (c >= '\t' && c <= '\r');
+    if (is_space && out.back() == ' ') continue;
+    out += is_space ? ' ' : c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
 std::string named(const std::vector<std::string>& labels) {
   std::vector<std::string> quoted;
   for (const std::string& label : labels) quoted.push_back(in_quotes(label));
@@ -177,6 +188,25 @@ void find_rare_labels(const CheckedData& data, Findings& out) {
                         ": accuracy says little; look at eval_f1_macro, --best-metric f1_macro, ",
                         "--class-weights balanced"),
                  *most});
+}
+
+void find_similar_labels(const CheckedData& data, Findings& out) {
+  if (data.problem == ProblemType::regression) return;
+  std::map<std::string, std::vector<std::string>> alike;
+  for (const std::string& name : data.labels.names()) alike[plain_form(name)].push_back(name);
+  std::vector<std::string> pairs;
+  int64_t count = 0;
+  for (const auto& [form, names] : alike) {
+    if (names.size() < 2) continue;
+    count += int64_t(names.size());
+    pairs.push_back(concat(in_quotes(names[0]), " and ", in_quotes(names[1])));
+  }
+  if (pairs.empty()) return;
+  out.push_back({FindingLevel::warning, "similar-labels",
+                 concat(counted(count, "class", "classes"),
+                        " differ in white space or the case of letters alone, such as ",
+                        join_some(pairs, 2), "; write them in one way"),
+                 count});
 }
 
 void find_label_shift(const CheckedData& data, Findings& out) {

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "core/text/text.h"
 #include "tasks/classification/check/findings.h"
@@ -138,21 +141,27 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
 
 void find_overlap(const CheckedData& data, Findings& out) {
   if (!data.has_eval) return;
-  std::unordered_map<uint64_t, std::string_view> trained;
+  const auto answer_to = [&](const CheckedSide& side, size_t i) {
+    std::string answer(side.labels[i]);
+    if (data.problem == ProblemType::regression) answer = format_number(*finite_number(answer));
+    return std::pair(side.text_sums[i], std::move(answer));
+  };
+  std::unordered_set<uint64_t> trained;
+  std::set<std::pair<uint64_t, std::string>> answers;
   for (size_t i = 0; i < data.train.size(); ++i) {
-    trained.emplace(data.train.text_sums[i], data.train.labels[i]);
+    trained.insert(data.train.text_sums[i]);
+    answers.insert(answer_to(data.train, i));
   }
   int64_t rows = 0, same = 0;
   for (size_t i = 0; i < data.eval.size(); ++i) {
-    const auto found = trained.find(data.eval.text_sums[i]);
-    if (found == trained.end()) continue;
+    if (!trained.contains(data.eval.text_sums[i])) continue;
     ++rows;
-    same += found->second == data.eval.labels[i];
+    same += answers.contains(answer_to(data.eval, i));
   }
   if (rows == 0) return;
   const auto all = int64_t(data.eval.size());
   out.push_back(
-      {FindingLevel::warning, "overlap",
+      {level_of(rows, all), "overlap",
        concat(counted(rows, "row", "rows"), " of the evaluation data (", percent(rows, all), ") ",
               rows == 1 ? "has a text" : "have texts", " that training has too, ", same,
               " with the same label: metrics count what is merely remembered; leave them "

@@ -63,7 +63,8 @@ void ClassificationEvaluation::keep(uint32_t sample, const float* logits) {
   std::copy_n(logits, outputs, logits_.begin() + int64_t(sample) / stride_ * outputs);
 }
 
-HeldOutLogits ClassificationEvaluation::held_out(std::span<const float> margins) const {
+HeldOutLogits ClassificationEvaluation::held_out(std::span<const float> margins,
+                                                 bool of_known_labels) const {
   HeldOutLogits held;
   held.outputs = data_.outputs();
   held.several_labels = data_.problem == ProblemType::multi_label;
@@ -74,12 +75,13 @@ HeldOutLogits ClassificationEvaluation::held_out(std::span<const float> margins)
   };
   for (int64_t sample = 0; sample < int64_t(seen_.size()); sample += fitted_stride_) {
     if (held.several_labels) {
+      if (!of_known_labels) break;
       const auto truth = data_.eval.label_sets[sample];
       const auto known = std::lower_bound(truth.begin(), truth.end(), int32_t(held.outputs));
       held.sets.push_back(truth.first(size_t(known - truth.begin())));
     } else {
       const int32_t label = data_.eval.labels[size_t(sample)];
-      if (label >= held.outputs) continue;
+      if ((label < held.outputs) != of_known_labels) continue;
       held.labels.push_back(label);
     }
     append(logits_, sample / stride_, held.logits);

@@ -48,9 +48,10 @@ class ClassificationEvaluation final : public Evaluation {
   void write_files(const std::filesystem::path& directory) override;
 
   // What a calibration is fitted to: every k-th sample, so that there are no more than 2^22 logits,
-  // of those whose label the model knows. `margins`: (samples, outputs) of n-grams, or empty.
-  // Labels, not numbers.
-  HeldOutLogits held_out(std::span<const float> margins = {}) const;
+  // of those whose label the model knows, or of the others (several labels a row: none, what the
+  // model knows of a row's is left). `margins`: (samples, outputs) of n-grams, or empty. Labels,
+  // not numbers.
+  HeldOutLogits held_out(std::span<const float> margins, bool of_known_labels = true) const;
 
   // There are all logits, so that mix() can be called: Keeps::all, one label a row, not too many.
   bool can_mix() const { return keeps_all_; }

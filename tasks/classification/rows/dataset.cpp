@@ -247,6 +247,7 @@ ClassificationData load_classification_data(const TaskOptions& options, const To
     const UsableRows usable{*train->table, train->rows, train->label};
     const HoldOut parts = split_rows(usable, options, data);
     data.split = describe_split(usable, parts, options);
+    data.split_fault = split_fault(usable, parts, options, data);
     if (parts.train.empty()) {
       throw usage_error("--eval-fraction ", options.eval_fraction, " of ",
                         counted(train->rows.size(), "row"), " leaves none for training");

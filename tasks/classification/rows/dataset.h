@@ -50,6 +50,7 @@ struct ClassificationData {
   std::vector<std::string> text_columns;  // as resolved
   TargetScale target_scale;               // regression: logits give numbers by it
   std::string split;                      // how evaluation rows were held out, for the log
+  std::string split_fault;                // what is odd about that, or empty
   ClassificationSide train;
   bool has_eval = false;
   ClassificationSide eval;

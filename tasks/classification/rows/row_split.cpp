@@ -1,6 +1,8 @@
 // Makes strata of labels and groups of a column's values.
 #include "tasks/classification/rows/row_split.h"
 
+#include <cmath>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -75,6 +77,46 @@ HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
     return hold_out(int64_t(usable.rows.size()), fraction, options.seed);
   }
   return stratified_hold_out(strata_of(usable, options, data), fraction, options.seed);
+}
+
+std::string split_fault(const UsableRows& usable, const HoldOut& parts, const TaskOptions& options,
+                        const ClassificationData& data) {
+  std::string fault;
+  if (data.problem != ProblemType::regression) {
+    const auto each = [&](uint32_t place, auto visit) {
+      for_each_label(value(usable, usable.rows[place], usable.label), data.problem, options, visit);
+    };
+    std::set<std::string_view> trained;
+    std::set<std::string> missing;
+    for (uint32_t place : parts.train) {
+      each(place, [&](std::string_view name) { trained.insert(name); });
+    }
+    int64_t rows = 0;
+    for (uint32_t place : parts.eval) {
+      bool is_known = true;
+      each(place, [&](std::string_view name) {
+        if (trained.contains(name)) return;
+        missing.insert(in_quotes(name));
+        is_known = false;
+      });
+      rows += !is_known;
+    }
+    if (rows > 0) {
+      fault =
+          concat(counted(rows, "held-out row has", "held-out rows have"),
+                 " a label that no training row has, ",
+                 join_some({missing.begin(), missing.end()}, 3), ": nothing can be learnt of it");
+    }
+  }
+  // Groups are held out as wholes, and a large one may be too much.
+  const double asked = options.eval_fraction * double(usable.rows.size());
+  const auto held = double(parts.eval.size());
+  if (!options.eval_group.empty() && (2 * held < asked || held > 2 * asked)) {
+    fault += concat(fault.empty() ? "" : "; ", parts.eval.size(), " rows are held out where ",
+                    std::llround(asked), " were asked for, since groups of column ",
+                    in_quotes(options.eval_group), " are not cut");
+  }
+  return fault;
 }
 
 std::string describe_split(const UsableRows& usable, const HoldOut& parts,

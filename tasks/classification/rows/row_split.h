@@ -29,4 +29,9 @@ HoldOut split_rows(const UsableRows& usable, const TaskOptions& options,
 std::string describe_split(const UsableRows& usable, const HoldOut& parts,
                            const TaskOptions& options);
 
+// What is odd about it, for a warning, or empty: rows whose label no training row has, and much
+// fewer or more rows than asked for.
+std::string split_fault(const UsableRows& usable, const HoldOut& parts, const TaskOptions& options,
+                        const ClassificationData& data);
+
 }  // namespace finetune

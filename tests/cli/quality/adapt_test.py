@@ -233,6 +233,7 @@ def test_what_is_refused(directory):
     fail(3, *line[:4], write(directory / "empty.txt", ""), "--output", directory / "x", words=["empty.txt"])
     fail(3, *line[:4], write(directory / "blank.txt", "\n \n\t\n"), *line[5:], words=["holds no text", "3 empty"])
     fail(3, *line, "--eval", write(directory / "unknown.txt", "☃\n"), words=["no word that could be hidden"])
+    fail(3, *line[:4], write(directory / "unknown.txt", "☃\n☃ ☃\n"), *line[5:], words=["no word that could be hidden"])
     fail(3, *line[:4], write(directory / "one.txt", "a text\n"), *line[5:], "--eval-fraction", 0.5,
          words=["cannot be divided"])
     untied = changed_model(directory, "untied", {"tie_word_embeddings": False})

@@ -89,6 +89,18 @@ def test_groups_stay_together(directory):
     train(directory / "x", one, "--eval-fraction", 0.2, "--eval-group", "merchant", fails=3,
           words=["one value alone, 'm'", "two groups"])
     assert not (directory / "x").exists()
+    # A label that lies in one group alone, and a group of half of the rows.
+    odd = table(directory / "odd.csv", [(f"text {i}", f"of{i // 60}" if i < 120 else "c", f"m{i // 60}" if i < 120 else "big", "")
+                                        for i in range(240)])
+    train(directory / "odd", odd, "--max-steps", 1, "--eval-fraction", 0.25, "--eval-group", "merchant")
+    log = (directory / "odd" / "log.txt").read_text()
+    assert "warning: 60 held-out rows have a label that no training row has, 'of" in log, log
+    checked = succeed("check", "--train", odd, "--eval-fraction", 0.25, "--eval-group", "merchant", "--no-ngram-baseline").out
+    assert "60 held-out rows have a label that no training row has" in checked, checked
+    large = table(directory / "large.csv", [(f"text {i}", "a" if i % 2 else "b", f"m{i // 100}", "") for i in range(200)])
+    train(directory / "large", large, "--max-steps", 1, "--eval-fraction", 0.1, "--eval-group", "merchant")
+    log = (directory / "large" / "log.txt").read_text()
+    assert "100 rows are held out where 20 were asked for" in log, log
 
 
 def trained_model(directory):
@@ -121,7 +133,7 @@ def test_calibration(directory):
     run, _, dev = trained_model(directory)
     metrics = metrics_of(run)
     config = json.loads((run / "model" / "config.json").read_text())
-    labels = [config["id2label"][str(i)] for i in range(4)]
+    labels = [config["id2label"][str(i)] for i in range(5)]
     temperature = metrics["eval_temperature"]
     assert 0.1 <= temperature <= 10 and metrics["eval_accuracy"] > 0.5, metrics
     stored = config["finetune"].get("calibration", {"temperature": 1})
@@ -233,17 +245,23 @@ def test_several_labels(directory):
     need(*MODELS)
     draw = random.Random(3)
     data = []
-    for text, label, merchant, division in rows(700, 4):
-        both = label if draw.random() < 0.7 else f"{label};{draw.choice(LABELS)}"
+    for text, label, merchant, division in rows(1100, 4):
+        # Two of five texts that begin alike have a tip: less than one half, and worth saying.
+        both = f"{label};tip" if text[0] in "aeh" and draw.random() < 0.4 else label
         data.append((text, both if draw.random() < 0.9 else "", merchant, division))
-    file, dev = table(directory / "train.csv", data[:400]), table(directory / "dev.csv", data[400:])
+    file, dev = table(directory / "train.csv", data[:600]), table(directory / "dev.csv", data[600:])
     more = ["--eval", dev, "--multi-label", ";", "--epochs", 4]
     train(directory / "run", file, *more, "--tune-thresholds")
     metrics = metrics_of(directory / "run")
     config = json.loads((directory / "run" / "model" / "config.json").read_text())
     labels = [config["id2label"][str(i)] for i in range(4)]
     thresholds = config["finetune"]["calibration"]["thresholds"]
-    assert len(thresholds) == 4 and set(thresholds) != {0.5}
+    tip = labels.index("tip")
+    assert len(thresholds) == 5 and 0.1 < thresholds[tip] < 0.4, thresholds
+    log = (directory / "run" / "log.txt").read_text()
+    tuned = sum(threshold != 0.5 for threshold in thresholds)
+    assert f"; thresholds of {tuned} of 5 labels, macro F1 {metrics['eval_f1_macro']:.4f} -> " in log, log
+    assert metrics["eval_f1_macro_tuned"] > metrics["eval_f1_macro"] + 0.05, metrics
     assert {"eval_ece", "eval_brier", "eval_f1_macro_tuned", "eval_f1_micro_tuned"} <= set(metrics)
     found = rows_of(predict(dev, "--all-probabilities", model=directory / "run").out)
     for row in found[1:]:
@@ -255,7 +273,7 @@ def test_several_labels(directory):
     assert tuned["eval_f1_macro"] > own["eval_f1_macro"]
     found = rows_of(predict(dev, "--all-probabilities", "--no-calibration", model=directory / "run").out)[1:]
     brier = sum((float(p) - (label in row[1].split(";"))) ** 2 for row in found for label, p in zip(labels, row[6:]))
-    brier /= 4 * len(found)
+    brier /= 5 * len(found)
     assert abs(brier - metrics["eval_brier"]) < 1e-5
     fail(2, "predict", "--model", directory / "run", "--input", dev, "--output", "-", "--min-probability", 0.5,
          words=["--min-probability", "one label a row"])

@@ -37,15 +37,32 @@ def test_train_and_evaluate_have_the_same_baselines(directory):
     # Two steps of a tiny model learn nothing: the line says so.
     line = result.out.splitlines()[-1]
     assert line.startswith("majority ") and ", n-grams " in line and "this model" in line, result
-    assert "warning: a linear model on n-grams is better" in result.err, result
+    assert "warning: the majority's answer to every text is better than this model" in result.err, result
     # The run's own files train the same one again; another --data is scored by it, too.
     evaluated = succeed("evaluate", "--model", out / "model", "--data", EVAL, "--json")
     assert baselines(metrics_in(evaluated.out)) == baselines(metrics), evaluated
-    plain = succeed("evaluate", "--model", out, "--data", EVAL, "--no-ngram-baseline")
-    assert "baseline_majority_accuracy" in plain.out and "baseline_ngram" not in plain.out, plain
+    plain = succeed("evaluate", "--model", out, "--data", EVAL, "--no-ngram-baseline", "--json")
+    assert "baseline_ngram" not in plain.out, plain
+    # The majority stays that of the rows of training.
+    majority = {name: value for name, value in baselines(metrics).items() if name.startswith("baseline_majority")}
+    assert baselines(metrics_in(plain.out)) == majority, (plain, majority)
     # A finished run is not computed again, but says the same.
     again = succeed("train", *ARGUMENTS, "--max-steps", 2, "--output", out, "--resume")
     assert again.out == result.out, (again, result)
+
+
+def test_a_model_that_knows_less_than_nothing_is_told(directory):
+    need(*MODELS)
+    # The majority is 9 of 10, and one step with a large rate says something else.
+    rows = write_rows(directory / "rows.csv", [(f"item {i} {'x' if i % 10 else 'y'}", "big" if i % 10 else "small")
+                                               for i in range(60)])
+    for more in ([], ["--no-ngram-baseline"]):
+        result = succeed("train", "--model", MODEL, "--reinit-head", "--train", rows, "--eval", rows, "--max-steps", 1, "--lr",
+                         "1e-9", "--class-weights", "balanced", "--output", directory / f"run{len(more)}", *more)
+        metrics = metrics_of(directory / f"run{len(more)}")
+        assert metrics["baseline_majority_accuracy"] == 0.9 >= metrics["eval_accuracy"], metrics
+        better = "as good as" if metrics["eval_accuracy"] == 0.9 else "better than"
+        assert f"warning: the majority's answer to every text is {better} this model" in result.err, result
 
 
 def test_threads_and_cores_change_no_figure(directory):
@@ -174,6 +191,17 @@ def test_check_finds_what_is_wrong(directory):
     text = succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline")
     assert "majority" in text.out and "overlap" not in text.out and text.out.count("warning  ") >= 3, text
     assert text.out == succeed("check", "--train", train, "--eval", dev, "--no-ngram-baseline").out
+    # A text with several labels has each of them; one row in a thousand is a note.
+    many = write_rows(directory / "many.csv", [(f"text {i}", "a" if i % 2 else "b") for i in range(1000)] + [("foo", "a")]
+                      + [("foo", "b")] * 9)
+    few = write_rows(directory / "few.csv", [(f"other {i}", "a" if i % 2 else "b") for i in range(2000)] + [("foo", "b")])
+    overlap = next(f for f in json.loads(succeed("check", "--train", many, "--eval", few, "--no-ngram-baseline", "--json").out)[
+        "findings"] if f["kind"] == "overlap")
+    assert overlap["level"] == "note" and "too, 1 with the same label" in overlap["text"], overlap
+    # Labels that people would take for one.
+    alike = write_rows(directory / "alike.csv", [(f"text {i}", ["Food", "food ", "fo od", "Rent"][i % 4]) for i in range(80)])
+    found = succeed("check", "--train", alike, "--no-ngram-baseline").out
+    assert "2 classes differ in white space or the case of letters alone, such as 'Food' and 'food " in found, found
     # The exit code where a script asks for it: there are warnings and no error.
     plain = ["check", "--train", train, "--eval", dev, "--no-ngram-baseline", "--fail-on"]
     assert succeed(*plain, "error").out == text.out
@@ -204,6 +232,10 @@ def test_check_of_numbers_and_sets(directory):
     assert "label-shift" not in findings("--train", write_rows(directory / "tenth.csv", [(f"a {i}", "0.1") for i in range(50)]),
                                          "--eval", write_rows(directory / "tenths.csv", [(f"b {i}", "0.1") for i in range(37)]),
                                          "--regression")
+    written = [write_rows(directory / f"{name}.csv", [("same", value)] + [(f"{name} {i}", i) for i in range(5)])
+               for name, value in (("one", "1"), ("point", "1.0"))]
+    overlap = findings("--train", written[0], "--eval", written[1], "--regression")["overlap"]["text"]
+    assert "too, 1 with the same label" in overlap, overlap
     constant = write_rows(directory / "constant.csv", [(f"thing {i}", 3) for i in range(50)])
     assert findings("--train", constant, "--regression")["one-value"]["level"] == "warning"
     # The order of a row's labels says nothing.

@@ -134,6 +134,8 @@ def test_plan_resume_and_bad_values(directory):
     train(run, data, "--max-steps", 2, "--keep-checkpoints", 2, "--resume", fails=2, words=["long-text"])
     for more in (["--long-text", "parts"], ["--window-stride", -1], ["--max-windows", 0]):
         train(directory / "bad", data, *more, fails=2, words=[more[0]])
+    for more in (["--window-stride", 4], ["--max-windows", 3]):
+        train(directory / "bad", data, *more, fails=2, words=[more[0], "is for --long-text windows"])
 
 
 main(globals())

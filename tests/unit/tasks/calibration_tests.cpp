@@ -9,6 +9,7 @@
 #include "tasks/classification/calibration/coverage.h"
 #include "tasks/classification/calibration/fit_calibration.h"
 #include "tasks/classification/calibration/reliability.h"
+#include "tasks/classification/calibration/thresholds.h"
 #include "tasks/target_scale.h"
 
 using namespace finetune;
@@ -135,22 +136,22 @@ TEST_CASE("temperatures stay in their bounds") {
 }
 
 TEST_CASE("a fit is judged on rows it has not seen, and needs enough of them") {
-  const CalibrationFit fit = fit_calibration(drawn_rows(2000, 2, false), false);
+  const CalibrationFit fit = fit_calibration(drawn_rows(2000, 2, false), {}, false);
   CHECK(fit.calibration.temperature == doctest::Approx(2).epsilon(0.1));
   CHECK(fit.metrics.at("eval_temperature") == fit.calibration.temperature);
   CHECK(fit.metrics.at("eval_ece_calibrated") < 0.05);
   CHECK(fit.metrics.size() == calibration_metric_names(false).size());
   for (const std::string& name : calibration_metric_names(false)) CHECK(fit.metrics.contains(name));
 
-  const CalibrationFit few = fit_calibration(drawn_rows(199, 2, false), false);
+  const CalibrationFit few = fit_calibration(drawn_rows(199, 2, false), {}, false);
   CHECK(few.calibration == LogitCalibration());
   CHECK(few.metrics.empty());
   CHECK(few.line.starts_with("not calibrated: 199 evaluation rows"));
   // Enough rows, none of which is wrong.
   std::vector<float> z(300, 2.0f);
-  CHECK(fit_calibration(two_labels(z, std::vector<int32_t>(300, 0)), false).metrics.empty());
+  CHECK(fit_calibration(two_labels(z, std::vector<int32_t>(300, 0)), {}, false).metrics.empty());
   // Nothing to gain: the truth is drawn at temperature 1, and both halves may say otherwise.
-  const CalibrationFit none = fit_calibration(drawn_rows(2000, 1, false), false);
+  const CalibrationFit none = fit_calibration(drawn_rows(2000, 1, false), {}, false);
   CHECK(std::abs(none.calibration.temperature - 1) < 0.1);
 }
 
@@ -173,11 +174,52 @@ TEST_CASE("thresholds have the highest F1 of each label") {
   CHECK(best[2] == 0.5f);
   CHECK(best_thresholds(held, {}, 1, 3) == std::vector<float>{0.5f, 0.5f, 0.5f});
 
-  const CalibrationFit fit = fit_calibration(drawn_rows(1000, 1, true), true);
+  const CalibrationFit fit = fit_calibration(drawn_rows(1000, 1, true), {}, true);
   CHECK(fit.calibration.thresholds.size() == 3);
   CHECK(fit.metrics.size() == calibration_metric_names(true).size());
   for (const std::string& name : calibration_metric_names(true)) CHECK(fit.metrics.contains(name));
   CHECK(fit.metrics.at("eval_f1_macro_tuned") > 0.5);
+}
+
+TEST_CASE("a threshold has to hold on rows it was not fitted to") {
+  // Label 0: given from 0.3 on it is always right, so that one half misses half of it. Label 1: it
+  // has nothing to do with its probability, which is low: the best threshold gives it to all.
+  HeldOutLogits held;
+  held.outputs = 2;
+  held.several_labels = true;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    const bool has = i % 5 < 2;
+    const double p = has ? 0.3 + 0.4 * uniform(3 * i) : 0.2 * uniform(3 * i);
+    const double q = 0.01 + 0.02 * uniform(3 * i + 1);
+    for (double value : {p, q}) held.logits.push_back(float(std::log(value / (1 - value))));
+    std::vector<int32_t> set;
+    if (has) set.push_back(0);
+    if (uniform(3 * i + 2) < 0.02) set.push_back(1);
+    held.sets.push_back(set);
+  }
+  CHECK(best_thresholds(held, {}, 1, 5)[1] < 0.1f);
+  const TunedThresholds tuned = tuned_thresholds(held, {1, 1}, 1, 5);
+  CHECK(tuned.thresholds[0] == doctest::Approx(0.25).epsilon(0.1));
+  CHECK(tuned.thresholds[1] == 0.5f);
+  CHECK(tuned.tuned == 1);
+  CHECK(tuned.before.classes[0].f1 < 0.9);
+  CHECK(tuned.after.classes[0].f1 > 0.99);
+  CHECK(tuned.after.f1.micro > tuned.before.f1.micro);
+  CHECK(tuned.after.classes[1].predicted == 0);
+  const CalibrationFit few = fit_calibration(drawn_rows(199, 2, true), {}, true);
+  CHECK(few.line.starts_with("warning: no thresholds, not calibrated: 199 evaluation rows"));
+}
+
+TEST_CASE("rows with a label that the model does not know count, and nothing is fitted to them") {
+  const HeldOutLogits held = drawn_rows(1000, 1.5, false);
+  HeldOutLogits unknown = drawn_rows(500, 1.5, false);
+  unknown.labels.assign(500, 3);
+  const CalibrationFit known = fit_calibration(held, {}, false);
+  const CalibrationFit all = fit_calibration(held, unknown, false);
+  CHECK(all.calibration == known.calibration);
+  // None of their probabilities is right: 500 of 1500 rows are wrong by what they say.
+  CHECK(all.metrics.at("eval_ece_calibrated") > known.metrics.at("eval_ece_calibrated") + 0.15);
+  CHECK(all.metrics.at("eval_brier_calibrated") > known.metrics.at("eval_brier_calibrated"));
 }
 
 TEST_CASE("the threshold for a wanted accuracy covers as many rows as can be") {

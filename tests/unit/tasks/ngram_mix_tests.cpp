@@ -123,11 +123,11 @@ TEST_CASE("a mix has the same bits on any number of threads") {
 }
 
 TEST_CASE("a calibration takes the mix where it is better on rows it was not fitted to") {
-  const CalibrationFit better = fit_calibration(drawn_rows(1000, {0.6, 1.7}), false);
+  const CalibrationFit better = fit_calibration(drawn_rows(1000, {0.6, 1.7}), {}, false);
   REQUIRE(better.mix);
   CHECK(better.metrics.at("eval_mix_ngrams") == better.mix->ngrams);
   CHECK(better.metrics.at("eval_temperature") == better.calibration.temperature);
-  const CalibrationFit worse = fit_calibration(drawn_rows(1000, {0.6, -1}), false);
+  const CalibrationFit worse = fit_calibration(drawn_rows(1000, {0.6, -1}), {}, false);
   CHECK(!worse.mix);
   CHECK(worse.line.starts_with("no mix with n-grams"));
   CHECK(worse.metrics.count("eval_mix_model") == 0);

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/config_options.h"
 #include "cli/usage.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 
 namespace finetune::fuzz {
@@ -50,7 +52,8 @@ void parse(std::vector<std::string> words) {
     }
   }
   check_names(app, words);
-  words = with_config_file(std::move(words));
+  const auto solo = make_solo_communicator();
+  words = with_config_file(std::move(words), *solo);
   let_last_value_count(app);
   std::reverse(words.begin(), words.end());
   try {

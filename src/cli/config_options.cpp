@@ -1,0 +1,167 @@
+// Adds the options of a config file, or of the run that --resume continues, to the command line.
+#include "cli/config_options.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "comm/agreement.h"
+#include "core/error.h"
+#include "core/files/text_file.h"
+#include "core/text/text.h"
+#include "distributed/rank0_values.h"
+#include "train/options/config_file.h"
+#include "train/options/option_values.h"
+#include "train/recipe/recipe.h"
+#include "train/run/run_directory.h"
+
+namespace finetune {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+// What the command line gives as `option`, the last time; empty: nothing.
+std::string value_given(const Arguments& arguments, std::string_view option) {
+  std::string value;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == option && i + 1 < arguments.size()) value = arguments[i + 1];
+    if (argument.starts_with(concat(option, "="))) value = argument.substr(option.size() + 1);
+  }
+  return value;
+}
+
+bool is_given(const Arguments& arguments, const std::string& name) {
+  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+    return argument == "--" + name || argument.starts_with("--" + name + "=");
+  });
+}
+
+std::string value_of(const std::vector<ConfigEntry>& entries, std::string_view name) {
+  for (const ConfigEntry& entry : entries) {
+    if (entry.name == name && !entry.values.empty()) return entry.values[0];
+  }
+  return "";
+}
+
+struct ConfigSource {
+  std::string file;
+  bool is_of_output = false;
+  std::string text;
+};
+
+std::optional<ConfigSource> source_of(const Arguments& arguments, Communicator& comm) {
+  ConfigSource source;
+  source.file = value_given(arguments, "--config");
+  if (!source.file.empty()) {
+    source.text = read_text_input(source.file, ExitCode::usage);
+    return source;
+  }
+  const char* data = arguments[0] == "adapt" ? "text" : "train";
+  const std::string output = value_given(arguments, "--output");
+  if (output.empty() || !is_given(arguments, "resume")) return std::nullopt;
+  if (is_given(arguments, "model") && is_given(arguments, data)) return std::nullopt;
+  source.file = (fs::path(output) / "config.toml").string();
+  source.is_of_output = true;
+  agree_on_errors(comm, [&] {
+    if (comm.rank() != 0) return;
+    if (output_state(output) != OutputState::run) {
+      throw usage_error("--resume: ", output, " holds no run to take options from; give --model ",
+                        "and --", data, " to begin one");
+    }
+    source.text = read_text_input(source.file, ExitCode::model);
+  });
+  source.text = broadcast_from_rank0(comm, source.text);
+  return source;
+}
+
+void check_entries(const std::vector<ConfigEntry>& entries, const std::string& file) {
+  check_config_names(entries, all_option_names(), file);
+  const std::vector<std::string> lists = list_option_names();
+  for (const ConfigEntry& entry : entries) {
+    const bool one_value = std::find(lists.begin(), lists.end(), entry.name) == lists.end();
+    if (one_value && entry.is_array) {
+      throw usage_error(file, ":", entry.line, ": ", entry.name, " takes one value, not an array");
+    }
+  }
+}
+
+std::vector<ConfigEntry> entries_of(const ConfigSource& source) {
+  const ExitCode code = source.is_of_output ? ExitCode::model : ExitCode::usage;
+  std::vector<ConfigEntry> entries = parse_config_text(source.text, source.file, code);
+  try {
+    check_entries(entries, source.file);
+  } catch (const Error& error) {
+    if (!source.is_of_output) throw;
+    throw model_error(error.what());
+  }
+  if (is_config_of_run(source.text)) add_values_of_before(entries);
+  return entries;
+}
+
+// The values that a recipe decides on are the file's with the file's recipe alone.
+bool is_of_recipe(std::string_view name) {
+  bool is = false;
+  TrainOptions options;
+  for_each_recipe_option(options, [&](std::string_view own, auto&) { is = is || own == name; });
+  return is;
+}
+
+// How processes share the model is free to change when a run goes on.
+bool is_of_layout(std::string_view name) {
+  constexpr std::array names{"pp", "tp", "stages", "placement", "chunks", "pipeline-schedule"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool layout_fits(const std::vector<ConfigEntry>& entries, const Arguments& arguments, int world) {
+  int64_t processes = 1;
+  for (const char* name : {"pp", "tp"}) {
+    const std::string given = value_given(arguments, concat("--", name));
+    const auto value = parse_int(given.empty() ? value_of(entries, name) : given);
+    if (value && *value > 0 && *value <= world) processes *= *value;
+    if (value && *value > world) return false;
+  }
+  return world % processes == 0;
+}
+
+// Of two that exclude each other naming one drops the file's other.
+bool is_excluded(const std::string& name, const Arguments& arguments) {
+  static const std::pair<std::string, std::string> exclusive[] = {
+      {"eval", "eval-fraction"}, {"eval", "eval-group"}, {"micro-batches", "micro-batch-tokens"}};
+  return std::any_of(std::begin(exclusive), std::end(exclusive), [&](const auto& two) {
+    return (name == two.first || name == two.second) &&
+           (is_given(arguments, two.first) || is_given(arguments, two.second));
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> with_config_file(std::vector<std::string> arguments, Communicator& comm) {
+  if (arguments.empty()) return arguments;
+  const bool adapts = arguments[0] == "adapt";
+  if (!adapts && arguments[0] != "train" && arguments[0] != "plan") return arguments;
+  const std::optional<ConfigSource> source = source_of(arguments, comm);
+  if (!source) return arguments;
+  const std::vector<ConfigEntry> entries = entries_of(*source);
+  const std::string recipe = value_given(arguments, "--recipe");
+  const std::string filed_recipe = value_of(entries, "recipe");
+  const bool is_other_recipe = !recipe.empty() && !filed_recipe.empty() && recipe != filed_recipe;
+  const bool has_other_layout =
+      source->is_of_output && !layout_fits(entries, arguments, comm.size());
+  Arguments all = arguments;
+  for (const ConfigEntry& entry : entries) {
+    if (is_other_recipe && is_of_recipe(entry.name)) continue;
+    if (has_other_layout && is_of_layout(entry.name)) continue;
+    const std::string name = adapts && entry.name == "train" ? "text" : entry.name;
+    if (is_given(arguments, name) || is_excluded(name, arguments)) continue;
+    for (const std::string& value : entry.values) all.push_back(concat("--", name, "=", value));
+  }
+  return all;
+}
+
+}  // namespace finetune
