@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/config_options.h"
 #include "cli/exit_code_table.h"
+#include "cli/options/config_options.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"

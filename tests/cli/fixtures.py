@@ -1,11 +1,14 @@
-"""What the black-box tests of a finished model share: models, data, evaluate and predict."""
+"""What black-box tests share: models, data, evaluate and predict, a kill at a moment."""
 import csv
 import io
 import json
 import random
+import signal
+import subprocess
+import time
 from pathlib import Path
 
-from harness import GOLDEN, succeed
+from harness import BINARY, GOLDEN, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 QA_MODEL = GOLDEN / "tiny-bert-qa"
@@ -59,3 +62,15 @@ def squad(questions, version="1.1"):
         entries.append({"context": context, "qas": [{"id": name, "question": question, "answers": answers,
                                                      "is_impossible": answer is None}]})
     return json.dumps({"version": version, "data": [{"title": "t", "paragraphs": entries}]})
+
+
+def kill_when(condition, *line, number=signal.SIGKILL):
+    """Runs until `condition` holds, then sends the signal; the exit code (None: it had ended before)."""
+    process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 60
+    while process.poll() is None and time.time() < deadline:
+        if condition():
+            process.send_signal(number)
+            return process.wait(timeout=60)
+        time.sleep(0.001)
+    return process.wait(timeout=60)

@@ -7,6 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from fixtures import kill_when
 from harness import (BINARY, DEVICE, GOLDEN, Skip, facts_of, fail, main, metrics_in, metrics_of, need, run, steps_of,
                      succeed)
 
@@ -19,18 +20,6 @@ EVAL = GOLDEN / "trajectory-classification-eval.csv"
 def arguments(output, *more, train=TRAIN):
     return ["train", "--model", MODEL, "--train", train, "--label-column", "category", "--dropout", "0.1", "--lr",
             "3e-3", "--max-steps", "24", "--output", output, "--no-progress", *DEVICE, *more]
-
-
-def kill_when(condition, *line, number=signal.SIGKILL):
-    """Runs until `condition` holds, then sends the signal; the exit code (None: it had ended before)."""
-    process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.time() + 60
-    while process.poll() is None and time.time() < deadline:
-        if condition():
-            process.send_signal(number)
-            return process.wait(timeout=60)
-        time.sleep(0.001)
-    return process.wait(timeout=60)
 
 
 def snapshot(directory):

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "cli/option_binding.h"
+#include "cli/options/option_binding.h"
 #include "core/error.h"
 
 namespace finetune {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/layout/layout_bench_report.h"
-#include "cli/option_binding.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "cli/world.h"

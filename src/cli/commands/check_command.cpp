@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/option_binding.h"
+#include "cli/options/option_binding.h"
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/model_option.h"
+#include "cli/options/model_option.h"
 #include "cli/usage.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"

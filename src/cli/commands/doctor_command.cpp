@@ -10,7 +10,7 @@
 #include "bench/step_bench.h"
 #include "bench/yardstick.h"
 #include "cli/command.h"
-#include "cli/option_binding.h"
+#include "cli/options/option_binding.h"
 #include "cli/world.h"
 #include "comm/communicator.h"
 #include "core/switches.h"

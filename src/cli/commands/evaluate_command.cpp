@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/evaluate_options.h"
+#include "cli/options/evaluate_options.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"

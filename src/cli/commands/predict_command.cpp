@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/inference_binding.h"
-#include "cli/number_option.h"
-#include "cli/row_binding.h"
+#include "cli/options/inference_binding.h"
+#include "cli/options/number_option.h"
+#include "cli/options/row_binding.h"
 #include "cli/standard_output.h"
 #include "cli/world.h"
 #include "comm/agreement.h"

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/option_binding.h"
+#include "cli/options/option_binding.h"
 #include "cli/world.h"
 #include "core/log.h"
 #include "core/text/text.h"

@@ -287,10 +287,11 @@ void for_each_option(Options& o, Visit&& visit) {
          "DIR"},
         o.output);
   visit({"overwrite", output, session, "replace an earlier run in --output"}, o.overwrite);
-  visit({"resume", output, session,
-         "continue the run in --output from its newest checkpoint; without --model or data with its "
-         "config.toml"},
-        o.resume);
+  visit(
+      {"resume", output, session,
+       "continue the run in --output from its newest checkpoint; without --model or data with its "
+       "config.toml"},
+      o.resume);
   visit(
       {"json", output, session, "print the run and its final metrics as one JSON object, one line"},
       o.json);

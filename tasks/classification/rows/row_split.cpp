@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/text_columns.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
-#include "cli/config_options.h"
+#include "cli/options/config_options.h"
 #include "cli/usage.h"
 #include "comm/communicator.h"
 #include "core/error.h"

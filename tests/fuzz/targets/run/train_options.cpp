@@ -1,5 +1,5 @@
 // The options of train: those that are valid come back from config.toml and between processes.
-#include "cli/option_binding.h"
+#include "cli/options/option_binding.h"
 #include "core/error.h"
 #include "fuzz/targets/run/command_line.h"
 #include "train/options/option_transfer.h"

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "cli/model_option.h"
+#include "cli/options/model_option.h"
 #include "cli/parser.h"
 #include "core/text/text.h"
 #include "tasks/registry.h"

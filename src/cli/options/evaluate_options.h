@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/inference_binding.h"
-#include "cli/row_binding.h"
+#include "cli/options/inference_binding.h"
+#include "cli/options/row_binding.h"
 #include "train/options/config_file.h"
 
 namespace finetune {

@@ -1,7 +1,7 @@
 // Names, ranges and help of the options of finetune evaluate.
-#include "cli/evaluate_options.h"
+#include "cli/options/evaluate_options.h"
 
-#include "cli/number_option.h"
+#include "cli/options/number_option.h"
 
 namespace finetune {
 

@@ -1,5 +1,5 @@
 // Adds the options of a config file, or of the run that --resume continues, to the command line.
-#include "cli/config_options.h"
+#include "cli/options/config_options.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Options that evaluate and predict share.
 #pragma once
 
-#include "cli/model_option.h"
+#include "cli/options/model_option.h"
 #include "cli/usage.h"
 #include "core/threads/parallel.h"
 #include "inference/fine_tuned_model.h"
