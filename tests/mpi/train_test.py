@@ -169,11 +169,11 @@ def test_shards_by_default_are_the_processes(directory):
 def test_idle_processes_are_said_once(directory):
     prepared()
     line = [word for word in SMALL if word != "--quiet"]
-    # Without a baseline, of which a warning may say that it is the better one.
-    assert "--no-ngram-baseline" in line
     result = succeed_on(4, *line, "--epochs", 1, "--virtual-shards", 3, "--output", directory / "run")
-    assert result.err.count("warning:") == 1 and "1 of 4 processes" in result.err, result
-    assert (directory / "run/log.txt").read_text().count("warning:") == 1
+    for text in (result.err, (directory / "run/log.txt").read_text()):
+        # The majority may be as good as a model of one epoch, which is another warning.
+        told = [line for line in text.splitlines() if "warning:" in line and "majority" not in line]
+        assert len(told) == 1 and "1 of 4 processes" in told[0], result
     assert result.err.count("steps of 32 samples") == 1, result
 
 

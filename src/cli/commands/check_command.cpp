@@ -143,6 +143,7 @@ TaskOptions checked_options(const TrainOptions& o) {
   if (!o.eval.empty() && o.eval_fraction != 0) {
     throw usage_error("--eval and --eval-fraction exclude each other");
   }
+  validate_windows(o);
   validate_eval_group(o);
   if (!o.eval.empty() && !o.eval_group.empty()) {
     throw usage_error("--eval and --eval-group exclude each other");

@@ -163,6 +163,9 @@ void validate_eval_group(const TrainOptions& o) {
 
 void validate_values(const TrainOptions& o) {
   for_each_option(o, ValueCheck());
+}
+
+void validate_windows(const TrainOptions& o) {
   const TrainOptions defaults;
   const char* of_windows = o.window_stride != defaults.window_stride ? "--window-stride"
                            : o.max_windows != defaults.max_windows   ? "--max-windows"
@@ -180,6 +183,7 @@ void validate(const TrainOptions& o) {
   validate_values(o);
   parse_delimiter(o.delimiter);
   require_encoding(o.encoding);
+  validate_windows(o);
   validate_evaluation(o);
   validate_masked(o);
   validate_pipeline(o);

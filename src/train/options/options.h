@@ -305,6 +305,8 @@ void require_inside(const OptionInfo& info, int64_t value);
 
 // Error(usage) for values that are out of range or, in validate(), do not go together.
 void validate_values(const TrainOptions& options);
+// Error(usage): an option of windows without --long-text windows.
+void validate_windows(const TrainOptions& options);
 void validate_eval_group(const TrainOptions& options);
 void validate(const TrainOptions& options);
 

@@ -178,7 +178,8 @@ def test_tensors_that_no_model_has_are_warned_of_in_one_line(directory):
             if line[0] == "plan":
                 continue
             result = succeed(*line, *(["--max-steps", 1] if line[0] == "train" else []))
-            found = [text for text in clean(result.err).splitlines() if text.startswith("warning: ")]
+            found = [text for text in clean(result.err).splitlines() if text.startswith("warning: ")
+                     and not text.startswith("warning: the majority")]
             assert len(found) == bool(words), (line, result)
             for text in found:
                 assert str(path / "model.safetensors") in text and len(text.encode()) < 700, text

@@ -133,7 +133,7 @@ def test_calibration(directory):
     run, _, dev = trained_model(directory)
     metrics = metrics_of(run)
     config = json.loads((run / "model" / "config.json").read_text())
-    labels = [config["id2label"][str(i)] for i in range(5)]
+    labels = [config["id2label"][str(i)] for i in range(4)]
     temperature = metrics["eval_temperature"]
     assert 0.1 <= temperature <= 10 and metrics["eval_accuracy"] > 0.5, metrics
     stored = config["finetune"].get("calibration", {"temperature": 1})
@@ -254,7 +254,7 @@ def test_several_labels(directory):
     train(directory / "run", file, *more, "--tune-thresholds")
     metrics = metrics_of(directory / "run")
     config = json.loads((directory / "run" / "model" / "config.json").read_text())
-    labels = [config["id2label"][str(i)] for i in range(4)]
+    labels = [config["id2label"][str(i)] for i in range(5)]
     thresholds = config["finetune"]["calibration"]["thresholds"]
     tip = labels.index("tip")
     assert len(thresholds) == 5 and 0.1 < thresholds[tip] < 0.4, thresholds

@@ -57,6 +57,7 @@ TEST_CASE("every range of an option holds at its ends and no further") {
     auto check = [&](double value, bool allowed) {
       TrainOptions o = good();
       o.pipeline_schedule = "interleaved";  // chunks are of no other schedule
+      if (info.name == "window-stride" || info.name == "max-windows") o.long_text = "windows";
       if (info.name == "offload-activations") o.recompute = true, o.device = "cuda";
       if (!set_number(o, info.name, value)) return;
       const std::string message = refusal(o);
