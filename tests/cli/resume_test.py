@@ -146,17 +146,17 @@ def test_no_checkpoint_yet(directory):
 def test_output_alone(directory):
     """The options come from the run's config.toml, with and without a checkpoint; the command line wins."""
     need(DATA)
-    options = ["--seed", 7, "--save-every", 5, "--eval-fraction", 0.2]
     straight = directory / "straight"
-    succeed(*arguments(straight, *options))
-    for moment in ("config.toml", "checkpoints/step-00000010.h5"):
-        out = directory / moment.replace("/", "-")
-        kill_when(lambda: (out / moment).exists(), *arguments(out, *options, "--log-every", 1))
-        assert not (out / "metrics.json").exists(), "the test wants a run that has not ended"
-        moved = out.rename(directory / f"{out.name}-moved")
+    succeed(*arguments(straight, "--seed", 7, "--save-every", 10, "--keep-checkpoints", 9, "--eval-fraction", 0.2))
+    for has_checkpoint in (False, True):
+        moved = directory / f"moved-{has_checkpoint}"
+        shutil.copytree(straight, moved)
+        for path in (moved / "metrics.json", *moved.glob("checkpoints/*.h5")):
+            if not has_checkpoint or path.name != "step-00000010.h5":
+                path.unlink()
         result = succeed("train", "--resume", "--output", moved, "--threads", 1)
         assert results_of(moved) == results_of(straight)
-        assert ("from the beginning" in result.err) == (moment == "config.toml"), result.err
+        assert ("from the beginning" in result.err) != has_checkpoint, result.err
         fail(2, "train", f"--output={moved}", "--resume", "--seed", 8, words=["seed (7 there, 8 now)"])
     # Another place of the model is no other option; what the run has of the rest is enough.
     (moved / "metrics.json").unlink()
@@ -165,6 +165,7 @@ def test_output_alone(directory):
     assert results_of(moved) == results_of(straight)
     # Nothing to go on with; and what is there is no file of a run, or none that a run has written.
     fail(2, "train", "--resume", "--output", directory / "absent", words=["absent holds no run", "--model", "--train"])
+    assert "Usage: finetune train" in succeed("train", "--resume", "--output", directory / "absent", "-h").out
     fail(2, "adapt", "--resume", "--output", moved / "model", words=["model holds no run", "--text"])
     (directory / "foreign").mkdir()
     (directory / "foreign/config.toml").write_text('name = "x"\n')

@@ -42,6 +42,10 @@ bool is_given(const Arguments& arguments, const std::string& name) {
   });
 }
 
+bool is_flag_given(const Arguments& arguments, std::string_view flag) {
+  return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
+}
+
 std::string value_of(const std::vector<ConfigEntry>& entries, std::string_view name) {
   for (const ConfigEntry& entry : entries) {
     if (entry.name == name && !entry.values.empty()) return entry.values[0];
@@ -65,6 +69,7 @@ std::optional<ConfigSource> source_of(const Arguments& arguments, Communicator& 
   const char* data = arguments[0] == "adapt" ? "text" : "train";
   const std::string output = value_given(arguments, "--output");
   if (output.empty() || !is_given(arguments, "resume")) return std::nullopt;
+  if (is_given(arguments, "help") || is_flag_given(arguments, "-h")) return std::nullopt;
   if (is_given(arguments, "model") && is_given(arguments, data)) return std::nullopt;
   source.file = (fs::path(output) / "config.toml").string();
   source.is_of_output = true;
