@@ -11,15 +11,12 @@ namespace finetune {
 namespace {
 
 constexpr const char* kAdaptExamples =
-    "Hides words of your texts and trains the model to tell them, as run_mlm of transformers "
-    "does.\n"
-    "The head for that comes from the weights if they have it, else it is new. model/ in --output "
-    "is\n"
-    "what train takes as --model; transformers loads it as a BertForMaskedLM.\n"
+    "Hides words of your texts and trains the model to guess them, as transformers' run_mlm does.\n"
+    "The head for this is taken from the weights if they have one, else it is new. train takes\n"
+    "model/ in --output as its --model; transformers loads it as a BertForMaskedLM.\n"
     "\n"
-    "A .txt file holds a text a line. Of CSV, TSV and JSON Lines --text-column names the column, "
-    "if it\n"
-    "is not \"text\" or the only one. Rows without a text are left out.\n"
+    "A .txt file has one text per line. In CSV, TSV and JSON Lines --text-column names the column\n"
+    "if it is neither \"text\" nor the only one. Rows without a text are left out.\n"
     "\n"
     "Examples:\n"
     "  finetune adapt --model minilm --text texts.txt --output runs/bank\n"
@@ -49,9 +46,11 @@ constexpr std::pair<std::string_view, const char*> kHelp[] = {
     {"batch-size", "texts per update, over all processes (default: 32)"},
     {"lr", "learning rate (default: 5e-5)"},
     {"micro-batch-tokens", "most tokens at once in training (auto: by the model's size)"},
-    {"micro-batches", "cut each virtual shard into M micro-batches of about equal tokens instead"},
+    {"micro-batches",
+     "instead of --micro-batch-tokens: M micro-batches of about equal tokens per virtual shard"},
     {"virtual-shards",
-     "sum gradients as K processes would, on any number of them (default: the processes)"},
+     "sum gradients as K processes would, on any number of them (default: the processes; --tp: "
+     "replicas)"},
 };
 
 class AdaptBinder {
@@ -62,7 +61,7 @@ class AdaptBinder {
   void operator()(OptionInfo info, Value& value) {
     if (info.name == "train") {
       info.name = "text";
-      info.help = "required: files of texts: a text a line, or CSV, TSV, JSON Lines";
+      info.help = "required: files of texts, one text per line, or CSV, TSV, JSON Lines";
     }
     for (const auto& [name, help] : kHelp) {
       if (info.name == name) info.help = help;
@@ -91,7 +90,7 @@ void run(const TrainOptions& options, int& exit_code) {
 
 void add_adapt_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
-      "adapt", "Continue pretraining by masked words on texts without labels");
+      "adapt", "Continue pretraining on texts without labels, by masked language modelling");
   auto options = std::make_shared<TrainOptions>();
   auto config = std::make_shared<std::string>();
   options->task = name_of(TaskKind::mlm);

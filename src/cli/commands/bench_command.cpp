@@ -93,7 +93,7 @@ void add_machine_options(Subcommand command, BenchOptions& options) {
       .type_name("N")
       .take_last();
   one_of(command.add_option("--clock", options.clock,
-                            "cpu: processor time, for a busy machine; --threads 1"),
+                            "cpu: processor time, for a busy machine; needs --threads 1"),
          {"wall", "cpu"})
       .capture_default_str()
       .take_last();
@@ -105,7 +105,7 @@ void add_shape_options(Subcommand command, BenchOptions& options) {
       .type_name("tiny|minilm|base|large|DIR|ID")
       .capture_default_str()
       .take_last();
-  command.add_option("--lengths", options.step.lengths, "of the samples, in tokens")
+  command.add_option("--lengths", options.step.lengths, "lengths of the samples, in tokens")
       .type_name("bank|squad|N")
       .capture_default_str()
       .take_last();
@@ -130,8 +130,8 @@ const StepBenchOptions& resolved(BenchOptions& options) {
 
 void add_bench_command(Subcommand program, int&) {
   auto options = std::make_shared<BenchOptions>();
-  const Subcommand bench =
-      program.add_subcommand("bench", "Throughput on this machine, beside its matrix-product rate");
+  const Subcommand bench = program.add_subcommand(
+      "bench", "Measure throughput on this machine, beside its matrix-product rate");
   bench.require_subcommand(0, 1);
   bench.footer(
       "Examples:\n"

@@ -46,7 +46,7 @@ void add_bench_layout(Subcommand bench) {
       .type_name("N")
       .capture_default_str()
       .take_last();
-  whole_number(layout.add_option("--steps", o.steps, "steps that are counted, after one more"), 1,
+  whole_number(layout.add_option("--steps", o.steps, "steps to count, after one to warm up"), 1,
                1 << 20)
       .capture_default_str()
       .take_last();

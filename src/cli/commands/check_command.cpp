@@ -199,16 +199,17 @@ ExitCode check(const CheckOptions& given) {
 
 void add_check_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
-      "check", "Rows before training: baselines, and what would spoil the result");
+      "check", "Examine data before training: baselines, and what would spoil the result");
   auto o = std::make_shared<CheckOptions>();
   OptionBinder bind(command);
   for_each_option(o->train, [&](OptionInfo info, auto& value) {
     if (std::find(std::begin(kNames), std::end(kNames), info.name) == std::end(kNames)) return;
-    if (info.name == "model") info.help = "for its tokenizer: texts that are cut";
+    if (info.name == "model") info.help = "model whose tokenizer tells which texts would be cut";
     if (info.name == "json") info.help = "print one JSON object on one line";
     bind(info, value);
   });
-  one_of(command.add_option("--fail-on", o->fail_on, "exit code 7 where a finding is as serious"),
+  one_of(command.add_option("--fail-on", o->fail_on,
+                            "exit with code 7 if a finding is at least this serious"),
          {"error", "warning"})
       .group("Output");
   command.footer(kExamples);

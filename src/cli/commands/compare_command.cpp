@@ -45,15 +45,16 @@ void compare(const CompareOptions& o) {
 }  // namespace
 
 void add_compare_command(Subcommand program, int&) {
-  const Subcommand command =
-      program.add_subcommand("compare", "Finished runs beside each other: mean, spread, noise");
+  const Subcommand command = program.add_subcommand(
+      "compare", "Compare finished runs: mean, spread, and whether they differ by more than noise");
   auto o = std::make_shared<CompareOptions>();
   command.add_option("runs", o->directories, "directories of runs, or directories that hold runs")
       .required()
       .type_name("DIR...")
       .expected(1, 1 << 20);
   command
-      .add_option("--by", o->by, "options that make a row (default: all that differ, but the seed)")
+      .add_option("--by", o->by,
+                  "options whose values make the rows (default: all that differ, except the seed)")
       .delimiter(',')
       .type_name("OPTION[,OPTION...]")
       .expected(1)
@@ -65,9 +66,9 @@ void add_compare_command(Subcommand program, int&) {
       .type_name("METRIC[,METRIC...]")
       .expected(1)
       .take_all();
-  command.add_flag("--csv", o->csv, "a CSV file, a row for each");
-  command.add_flag("--markdown", o->markdown, "a Markdown table");
-  command.add_flag("--json", o->json, "one JSON object, one line");
+  command.add_flag("--csv", o->csv, "print the table as CSV");
+  command.add_flag("--markdown", o->markdown, "print the table as Markdown");
+  command.add_flag("--json", o->json, "print one JSON object on one line");
   command.footer(kCompareExamples);
   command.callback([o] { compare(*o); });
 }

@@ -28,7 +28,7 @@ std::string script_for(const std::string& shell, const CommandEntry& program) {
 
 void add_completion_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
-      "completion", "The script with which a shell completes commands and options");
+      "completion", "Print the script with which a shell completes commands and options");
   auto shell = std::make_shared<std::string>();
   one_of(command.add_option("shell", *shell, "whose completion is printed").required(),
          {"bash", "zsh", "fish"});
@@ -38,7 +38,8 @@ void add_completion_command(Subcommand program, int&) {
 }
 
 void add_help_command(Subcommand program, int&) {
-  const Subcommand command = program.add_subcommand("help", "The same as COMMAND --help");
+  const Subcommand command =
+      program.add_subcommand("help", "Show the help of a command, as COMMAND --help does");
   auto man = std::make_shared<bool>(false);
   command.add_flag("--man", *man, "the manual page instead, for man -l");
   command.callback([program, man] {

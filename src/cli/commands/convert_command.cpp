@@ -240,7 +240,7 @@ void convert(const ConvertOptions& options) {
 void add_convert_command(Subcommand program, int&) {
   auto options = std::make_shared<ConvertOptions>();
   const Subcommand command = program.add_subcommand(
-      "convert", "Weights of any format to a Hugging Face directory with safetensors");
+      "convert", "Convert weights to a Hugging Face directory with safetensors");
   names_model(command.add_option(
                   "--model", options->model,
                   "model directory, a weight file in it, or an id in the Hugging Face cache"))

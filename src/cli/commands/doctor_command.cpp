@@ -118,13 +118,15 @@ void run() {
 
 void add_doctor_command(Subcommand program, int&) {
   const Subcommand command =
-      program.add_subcommand("doctor", "Hardware, libraries and code paths of this machine");
+      program.add_subcommand("doctor", "Show hardware, libraries and code paths of this machine");
   auto options = std::make_shared<DoctorOptions>();
   OptionBinder bind(command);
   for_each_option(options->train, [&](const OptionInfo& info, auto& member) {
     if (info.name == "tp" || info.name == "pp" || info.name == "placement") bind(info, member);
   });
-  command.add_option("--shape", options->shape, "model shape, or a model directory, of the layout")
+  command
+      .add_option("--shape", options->shape,
+                  "shape or directory of the model that the layout is for")
       .group(std::string(kLayoutGroup))
       .type_name("tiny|minilm|base|large|DIR")
       .capture_default_str()

@@ -246,7 +246,7 @@ void run(const EvaluateOptions& o, int& exit_code) {
 
 void add_evaluate_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
-      "evaluate", "Metrics of a fine-tuned model on data with labels or answers");
+      "evaluate", "Measure a fine-tuned model on data with labels or answers");
   auto o = std::make_shared<EvaluateOptions>();
   bind_evaluate_options(command, *o);
   command.footer(

@@ -217,7 +217,7 @@ void add_inspect_command(Subcommand program, int&) {
   };
   auto options = std::make_shared<Options>();
   const Subcommand command = program.add_subcommand(
-      "inspect", "What weights, a checkpoint, a model or a run's directory hold");
+      "inspect", "Show what a weight file, a checkpoint, a model or a run's directory holds");
   command
       .add_option(
           "path", options->path,

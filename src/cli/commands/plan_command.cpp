@@ -30,23 +30,21 @@ constexpr const char* kPlanExamples =
     "      --batch-size 960 --recompute --device-memory 40G\n"
     "\n"
     "Options are those of train; --output is not needed. Data and model are read and checked as\n"
-    "train does. Some steps are computed to measure their time, in the memory of the run itself:\n"
+    "in train. Some steps are computed to measure their time, in the memory the run would take;\n"
     "--no-time leaves that out. --device cuda forecasts the GPU's memory and says which\n"
     "--micro-batch-tokens would fit.\n"
     "\n"
-    "With --pp and --tp the memory of their layout is forecast, as train has it on the CPU of one\n"
-    "host, and no time.\n"
+    "With --pp and --tp the forecast is of train in this layout on the CPU of one host, without\n"
+    "time.\n"
     "\n"
     "With --world a layout of replicas, pipeline stages and tensor ranks is forecast by formula\n"
-    "alone, without data, weights or mpirun, for devices of one process each; without --tp and "
-    "--pp\n"
-    "all layouts are compared. What is said of time follows from the rates above, which nobody\n"
-    "has measured here.\n"
-    "1f1b goes backward as soon as it can: SageMaker calls that interleaved. gpipe does all "
-    "forward\n"
-    "passes first: simple. interleaved has several chunks of layers a stage, as Megatron's. A "
-    "horizon\n"
-    "of --offload-activations counts layers, where SageMaker counts tasks of its pipeline.";
+    "alone, without data, weights or mpirun, for one device per process; without --tp and --pp\n"
+    "all layouts are compared. Times follow from the rates above, assumed and not measured here.\n"
+    "\n"
+    "1f1b goes backward as soon as it can, which SageMaker calls interleaved. gpipe does all\n"
+    "forward passes first, which it calls simple. interleaved gives a stage several chunks of\n"
+    "layers, as Megatron does. N of --offload-activations counts layers, where SageMaker counts\n"
+    "tasks of its pipeline.";
 
 struct PlanOptions {
   TrainOptions train;
@@ -295,8 +293,8 @@ std::string text_of(const RunPlan& plan) {
 }  // namespace
 
 void add_plan_command(Subcommand program, int&) {
-  const Subcommand command =
-      program.add_subcommand("plan", "Memory and time of a training run, without running it");
+  const Subcommand command = program.add_subcommand(
+      "plan", "Forecast memory, disk and time of a training run, without running it");
   auto options = std::make_shared<PlanOptions>();
   OptionBinder bind(command);
   for_each_option(options->train, bind);

@@ -219,8 +219,8 @@ void run(PredictOptions& o) {
 }  // namespace
 
 void add_predict_command(Subcommand program, int&) {
-  const Subcommand command =
-      program.add_subcommand("predict", "Labels or answers of a fine-tuned model for new data");
+  const Subcommand command = program.add_subcommand(
+      "predict", "Predict labels or answers for new data with a fine-tuned model");
   auto o = std::make_shared<PredictOptions>();
   bind_inference_options(command, o->inference);
   command
@@ -239,8 +239,9 @@ void add_predict_command(Subcommand program, int&) {
       .default_str("auto");
   bind_row_options(command, o->rows);
   command
-      .add_option("--output", o->output,
-                  "CSV or .jsonl, for qa JSON {id: answer}; - is standard output")
+      .add_option(
+          "--output", o->output,
+          "CSV, or JSON Lines if it ends in .jsonl; for qa JSON {id: answer}; - is standard output")
       .required()
       .type_name("FILE|-")
       .group("Output");
@@ -253,13 +254,14 @@ void add_predict_command(Subcommand program, int&) {
       .add_flag("--all-probabilities", o->all_probabilities,
                 "classification: a column for every label")
       .group("Output");
-  number_between(command, "--min-probability", o->min_probability, 0, 1,
-                 "classification: a label of less is unsure, best_label has what it would be")
+  number_between(
+      command, "--min-probability", o->min_probability, 0, 1,
+      "classification: less likely labels become 'unsure'; the column best_label still has them")
       .type_name("P")
       .group("Output");
   command
       .add_flag("--json-lines", o->json_lines,
-                "an object a line in place of CSV, as for an --output that ends with .jsonl")
+                "JSON Lines in place of CSV, as for an --output that ends in .jsonl")
       .group("Output");
   command
       .add_flag("--stream", o->stream,

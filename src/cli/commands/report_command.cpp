@@ -68,8 +68,8 @@ void report(const ReportOptions& o) {
 }  // namespace
 
 void add_report_command(Subcommand program, int&) {
-  const Subcommand command =
-      program.add_subcommand("report", "Finished runs as one HTML file: curves, errors, facts");
+  const Subcommand command = program.add_subcommand(
+      "report", "Show finished runs in one HTML file: curves, errors, facts");
   auto o = std::make_shared<ReportOptions>();
   command.add_option("runs", o->directories, "directories of runs, or directories that hold runs")
       .required()

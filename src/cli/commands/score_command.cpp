@@ -89,7 +89,7 @@ void score(const ScoreOptions& options) {
 void add_score_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<ScoreOptions>();
   const Subcommand command = program.add_subcommand(
-      "score", "Official SQuAD scores (exact match and F1) of a file of predictions");
+      "score", "Compute the official SQuAD scores (exact match and F1) of a file of predictions");
   command.add_option("--data", options->data, "SQuAD file with the reference answers")
       .required()
       .type_name("FILE");
@@ -102,7 +102,7 @@ void add_score_command(Subcommand program, int& exit_code) {
       .type_name("FILE");
   command
       .add_option("--na-prob-threshold", options->no_answer_threshold,
-                  "above it an answer counts as \"\"")
+                  "a question whose --na-prob is above this counts as unanswered")
       .type_name("X")
       .default_str("1");
   one_of(command.add_option("--squad-version", options->version,

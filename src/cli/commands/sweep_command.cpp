@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kSweepExamples =
     "Examples:\n"
-    "  finetune sweep grid.toml --output runs/sweep           again: goes on where it was\n"
+    "  finetune sweep grid.toml --output runs/sweep           run again: it continues\n"
     "  finetune sweep grid.toml --dry-run                     its runs, their time and disk\n"
     "  finetune sweep grid.toml --jobs 4                      four runs at a time\n"
     "  finetune sweep grid.toml --halving 3                   a third goes on after the first "
@@ -36,7 +36,8 @@ constexpr const char* kSweepExamples =
     "  dropout = { min = 0.0, max = 0.3, draws = 4 }            drawn at random by a seed\n"
     "  weight-decay = { min = 1e-3, max = 1e-1, log = true, draws = 4, seed = 7 }\n"
     "  seed = [1, 2, 3]\n"
-    "Ranges without draws are drawn together as often as draws in [sweep] says (draw-seed).";
+    "Ranges without draws are drawn together, as often as draws in [sweep] says; draw-seed there\n"
+    "seeds them.";
 
 struct SweepCommand {
   std::string grid, output;
@@ -114,24 +115,24 @@ void sweep(const SweepCommand& o, int& exit_code) {
 
 void add_sweep_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
-      "sweep", "Runs of train over a grid of options, and the table of their results");
+      "sweep", "Run train over a grid of options, and compare the results in a table");
   auto o = std::make_shared<SweepCommand>();
   command.add_option("grid", o->grid, "TOML file: train's options, and [sweep] with those to vary")
       .required()
       .type_name("GRID");
   command
       .add_option("--output", o->output,
-                  "directory of the sweep, a run's in each NAME=VALUE,... (default: the grid's)")
+                  "directory of the sweep; each run has its own in it, NAME=VALUE,... (default: "
+                  "output in GRID)")
       .type_name("DIR");
   whole_number(command.add_option("--jobs", o->settings.jobs,
                                   "runs at a time, each with its part of the cores"),
                1, 1024)
       .capture_default_str();
-  whole_number(
-      command.add_option("--halving", o->settings.halving,
-                         "successive halving: on the way only the best of every N settings "
-                         "go on (default: all do)"),
-      2, 1024);
+  whole_number(command.add_option("--halving", o->settings.halving,
+                                  "successive halving: along the way only the best one in N "
+                                  "settings goes on (default: all do)"),
+               2, 1024);
   command.add_flag("--dry-run", o->dry_run, "the list of runs, with time and disk; runs nothing");
   command.add_flag("--json", o->json, "one JSON object a run, one line each, then the summary");
   command.add_flag("--quiet", o->quiet, "no line a run on standard error");

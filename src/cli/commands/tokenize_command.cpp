@@ -266,7 +266,7 @@ void Command::flush() {
 void add_tokenize_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<TokenizeOptions>();
   const Subcommand command = program.add_subcommand(
-      "tokenize", "Token ids and offsets of text, one JSON line for each line");
+      "tokenize", "Turn text into token ids and offsets, one JSON line per input line");
   command
       .add_option("--model", options->model,
                   "directory with the tokenizer's files, or an id in the Hugging Face cache")

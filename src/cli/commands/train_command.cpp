@@ -23,10 +23,9 @@ constexpr const char* kTrainExamples =
     "  mpirun -n 4 finetune train ... --pp 2                two replicas of two pipeline stages\n"
     "  finetune train ... --assert \"eval_accuracy>=0.9\"     exit 7 if it is worse\n"
     "\n"
-    "--offload-activations N is a horizon: what a layer's backward pass needs comes back from the\n"
-    "host N layers before it (without a number 4). A larger N hides slower copies, and keeps N + "
-    "1\n"
-    "inputs of layers on the GPU; a smaller one saves memory until the GPU waits for copies.";
+    "--offload-activations N: what a layer's backward pass needs is back from the host N layers\n"
+    "ahead of it (4 if N is left out). A larger N hides slower copies, but keeps N + 1 inputs of\n"
+    "layers on the GPU; a smaller one saves memory, until the GPU waits for copies.";
 
 }  // namespace
 

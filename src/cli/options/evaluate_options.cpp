@@ -19,17 +19,19 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
   bind_row_options(command, o.rows);
   command
       .add_option("--train", o.train,
-                  "classification: rows of the n-gram baseline (default: the model's run's)")
+                  "classification: training rows for the n-gram baseline (default: those of the "
+                  "model's run)")
       .type_name("FILE...")
       .expected(1, 1 << 20)
       .group("Data");
   command
-      .add_flag("--no-ngram-baseline", o.no_ngram_baseline,
-                "classification: no linear model on n-grams to compare the result with")
+      .add_flag(
+          "--no-ngram-baseline", o.no_ngram_baseline,
+          "classification: leave out the linear model on n-grams that the result is compared with")
       .group("Data");
   command
       .add_flag("--ignore-unknown-labels", o.ignore_unknown_labels,
-                "count labels the model lacks as wrong")
+                "count labels unknown to the model as wrong, instead of failing")
       .group("Data");
   number_between(command, "--min-probability", o.min_probability, 0, 1,
                  "classification: accuracy of the labels that have at least this probability, and "
@@ -42,8 +44,8 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
       .group("Answers");
   command
       .add_option("--slice", o.slices,
-                  "classification: metrics for each value of this column; seen:NAME: by whether "
-                  "--seen-in has it")
+                  "classification: metrics for each value of this column; seen:NAME: values in "
+                  "--seen-in, and others")
       .type_name("NAME")
       .expected(1)
       .take_all()
@@ -61,14 +63,15 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
       .group("Regression gates");
   command
       .add_option("--baseline", o.baselines,
-                  "metrics.json, or the directory, of earlier runs or evaluations; of several the "
-                  "mean and its noise")
+                  "earlier runs or evaluations (metrics.json or directory) for --tolerance; of "
+                  "several, mean and noise")
       .type_name("FILE...")
       .expected(1, 1 << 20)
       .group("Regression gates");
   command
-      .add_option("--tolerance", o.tolerances,
-                  "metric=how much worse than the baseline it may be, or eval_f1=1%; repeatable")
+      .add_option(
+          "--tolerance", o.tolerances,
+          "how much worse than --baseline a metric may be: eval_f1=0.3, or eval_f1=1%; repeatable")
       .type_name("METRIC=X")
       .expected(1)
       .take_all()

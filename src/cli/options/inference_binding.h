@@ -15,8 +15,8 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
     return command.add_option(name, value, help).group(group);
   };
   names_model(add("Model", "--model", o.model,
-                  "fine-tuned model: a run, its model/, any such directory or file, or an id in "
-                  "the Hugging Face cache"))
+                  "directory of a run or a fine-tuned model, a weight file in it, or an id in the "
+                  "Hugging Face cache"))
       .required()
       .type_name("DIR|FILE|ID");
   add("Data", "--text-column", o.text_columns,
@@ -46,10 +46,10 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   whole_number(add("Data", "--doc-stride", o.doc_stride,
                    "qa: overlap of neighbouring windows in tokens (default: as trained)"),
                0);
-  one_of(
-      add("Data", "--squad-version", o.squad_version,
-          "qa: version 2 may answer nothing (default: evaluate by the data, predict as trained)"),
-      {"auto", "1", "2"});
+  one_of(add("Data", "--squad-version", o.squad_version,
+             "qa: with 2 a question may have no answer (default: evaluate by the data, predict as "
+             "trained)"),
+         {"auto", "1", "2"});
   command
       .add_flag("--no-calibration", o.no_calibration,
                 "classification: the model's own probabilities: no fitted temperature, thresholds "
@@ -62,7 +62,9 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   whole_number(add("Machine", "--batch-size", o.batch_size,
                    "most sequences computed at once (default: 512)"),
                1);
-  one_of(add("Machine", "--precision", o.precision, "arithmetic"), {"auto", "fp32", "bf16"})
+  one_of(add("Machine", "--precision", o.precision,
+             "arithmetic; auto: bf16 where the machine is fast at it, else fp32"),
+         {"auto", "fp32", "bf16"})
       .default_str("auto");
   one_of(add("Machine", "--device", o.device, "where to compute"), {"auto", "cpu", "cuda"})
       .default_str("auto");
@@ -77,20 +79,19 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
                1, kMostParts)
       .type_name("V");
   whole_number(add("Machine", "--tp", o.tp,
-                   "under mpirun: tensor ranks, processes with some of each layer's heads and "
+                   "under mpirun: tensor parallelism, N processes share each layer's heads and "
                    "columns (default: 1)"),
                1, kMostParts);
   whole_number(
       add("Machine", "--pp", o.pp,
-          "under mpirun: pipeline stages, processes with some of the layers each (default: "
-          "1)"),
+          "under mpirun: pipeline parallelism, N stages with some of the layers each (default: 1)"),
       1, kMostParts);
   add("Machine", "--placement", o.placement,
-      "cluster (DPT), spread (TPD) or another order of D, P and T, the last fastest")
+      "order of replica (D), stage (P), tensor rank (T), last fastest; cluster: DPT, spread: TPD")
       .type_name("cluster|spread|ORDER")
       .default_str("cluster");
   add("Machine", "--stages", o.stages,
-      "layers of each stage, or auto: such that the slowest is as fast as can be")
+      "layers of each stage; auto: split so that the slowest stage is as fast as possible")
       .type_name("auto|7,5")
       .default_str("auto");
 }

@@ -17,17 +17,19 @@ struct RowWords {
 };
 
 inline void bind_row_options(Subcommand command, RowWords& words) {
-  command.add_option("--delimiter", words.delimiter, "between the values of CSV; C: one character")
+  command.add_option("--delimiter", words.delimiter, "separator of values in CSV; C: one character")
       .type_name("auto|comma|semicolon|tab|bar|C")
       .group("Data")
       .default_str("auto");
   command
       .add_option("--encoding", words.encoding,
-                  "of the rows: auto (UTF-8 or UTF-16), windows-1252 or another that iconv knows")
+                  "text encoding: auto (UTF-8 or UTF-16), windows-1252 or another that iconv knows")
       .type_name("NAME")
       .group("Data")
       .default_str("auto");
-  command.add_flag("--skip-bad-rows", words.skip_bad_rows, "drop and count unusable rows")
+  command
+      .add_flag("--skip-bad-rows", words.skip_bad_rows,
+                "drop unusable rows and say how many, instead of failing")
       .group("Data");
 }
 

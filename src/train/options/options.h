@@ -26,35 +26,39 @@ void for_each_option(Options& o, Visit&& visit) {
   constexpr std::string_view data = "Data", model = "Model", optimizer = "Optimization",
                              evaluation = "Evaluation and checkpoints", machine = "Machine",
                              gate = "Regression gates", output = "Output", task = "Task";
-  visit({"task", task, result, "what to learn (default: from the data)", task_words()}, o.task);
+  visit({"task", task, result,
+         "what to learn; qa: question answering, mlm: masked words (default: by the data)",
+         task_words()},
+        o.task);
   visit({"model", model, run,
-         "required: a model's directory, a run's, a weight file there, or an id in the Hugging "
+         "required: directory of a model or a run, a weight file in it, or an id in the Hugging "
          "Face cache",
          "", "DIR|FILE|ID"},
         o.model);
-  visit({"reinit-head", model, result, "replace a head that --model already has"}, o.reinit_head);
+  visit({"reinit-head", model, result, "start with a new head, whatever head --model has"},
+        o.reinit_head);
   visit({"train", data, run, "required: training files: CSV, TSV, JSONL, or SQuAD JSON", "",
          "FILE..."},
         o.train);
   visit({"eval", data, run, "evaluation files", "", "FILE..."}, o.eval);
   visit({"eval-fraction", data, result, below(1),
-         "without --eval: hold out this share of the rows, drawn by seed"},
+         "without --eval: hold out this share of the training rows, drawn by --seed"},
         o.eval_fraction);
   visit({"eval-group", data, result,
          "--eval-fraction holds out whole groups, rows with one value in this column", "", "NAME"},
         o.eval_group);
-  visit(
-      {"eval-split", data, result,
-       "--eval-fraction by strata, each label having its share, or by chance", "stratified|random"},
-      o.eval_split);
+  visit({"eval-split", data, result,
+         "--eval-fraction keeps the labels' proportions, or draws by chance alone",
+         "stratified|random"},
+        o.eval_split);
   visit({"text-column", data, result,
-         "column of the text; several, separated by commas, are joined by a space", "",
+         "columns of the text, joined by a space (default: text, or the only column left)", "",
          "NAME[,NAME...]"},
         o.text_columns);
   visit({"text-pair-column", data, result, "column of the second text of a pair", "", "NAME"},
         o.text_pair_column);
   visit({"label-column", data, result, "column of the label", "", "NAME"}, o.label_column);
-  visit({"multi-label", data, result, "a cell holds several labels with this separator", "", "SEP"},
+  visit({"multi-label", data, result, "a row may have several labels, separated by SEP", "", "SEP"},
         o.multi_label);
   visit({"regression", data, result, "labels are numbers"}, o.regression);
   visit({"no-standardize", data, result,
@@ -78,7 +82,7 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"max-answer-length", data, result, at_least(1), "longest answer in tokens"},
         o.max_answer_length);
   visit({"null-threshold", data, result,
-         "answer nothing where the null score leads by more than this"},
+         "give no answer where the no-answer score leads the best answer's by more than this"},
         o.null_threshold);
   visit({"squad-version", data, result,
          "rules of scoring; auto: 2 where the data has unanswerable questions", "auto|1|2"},
@@ -97,24 +101,24 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"max-eval-samples", data, result, at_least(1),
          "use the first N evaluation examples (qa: questions)"},
         o.max_eval_samples);
-  visit({"delimiter", data, result, "between the values of CSV; C: one character", "",
+  visit({"delimiter", data, result, "separator of values in CSV; C: one character", "",
          "auto|comma|semicolon|tab|bar|C"},
         o.delimiter);
-  visit(
-      {"encoding", data, result,
-       "of the rows: auto (UTF-8 or UTF-16), windows-1252 or another that iconv knows", "", "NAME"},
-      o.encoding);
-  visit({"skip-bad-rows", data, result, "drop and count unusable rows"}, o.skip_bad_rows);
+  visit({"encoding", data, result,
+         "text encoding: auto (UTF-8 or UTF-16), windows-1252 or another that iconv knows", "",
+         "NAME"},
+        o.encoding);
+  visit({"skip-bad-rows", data, result, "drop unusable rows and say how many, instead of failing"},
+        o.skip_bad_rows);
   visit({"ignore-unknown-labels", data, result,
-         "count evaluation labels that training lacks as wrong"},
+         "count evaluation labels missing from training as wrong, instead of failing"},
         o.ignore_unknown_labels);
 
-  visit(
-      {"recipe", optimizer, result,
-       "what is not given of --epochs, --lr, ...: Hugging Face's, or by the data (auto; hf if both "
-       "are given)",
-       kRecipeWords},
-      o.recipe);
+  visit({"recipe", optimizer, result,
+         "defaults of --epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if "
+         "both are given)",
+         kRecipeWords},
+        o.recipe);
   visit({"epochs", optimizer, result, above(0, 1e6),
          "passes over the training data (hf: 3; auto: by the rows)"},
         o.epochs);
@@ -128,18 +132,18 @@ void for_each_option(Options& o, Visit&& visit) {
          "most tokens at once in training (auto: by the model's size and a GPU's memory)", "auto"},
         o.micro_batch_tokens);
   visit({"micro-batches", optimizer, result, between(1, kMostMicroBatches),
-         "cut each virtual shard into M micro-batches of about equal tokens instead (--pp: about "
-         "four a stage)",
+         "instead of --micro-batch-tokens: M parts of about equal tokens per virtual shard (--pp: "
+         "about 4 a stage)",
          "", "M"},
         o.micro_batches);
   visit({"lr", optimizer, result, below(1e3), "learning rate (hf: 5e-5; auto: by the model)"},
         o.learning_rate);
   visit({"schedule", optimizer, result, "learning-rate schedule", kScheduleWords}, o.schedule);
   visit({"warmup-ratio", optimizer, result, between(0, 1),
-         "share of the steps in which the learning rate rises from 0 (recipe: 0.1)"},
+         "share of the steps in which the learning rate rises from 0 (default: 0.1)"},
         o.warmup_ratio);
   visit({"warmup-steps", optimizer, result, at_least(0),
-         "the same as a number of steps; wins over --warmup-ratio"},
+         "the same, as a number of steps; overrides --warmup-ratio"},
         o.warmup_steps);
   visit(
       {"weight-decay", optimizer, result, at_least(0), "AdamW decay, not on biases and LayerNorm"},
@@ -151,7 +155,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "gradients are scaled down to this norm; 0: no clipping"},
         o.max_grad_norm);
   visit({"dropout", optimizer, result, below(1),
-         "dropout at all sites (default: the model's); 0 switches it off", "", "P"},
+         "dropout everywhere in the model; 0: none (default: as in the model's config)", "", "P"},
         o.dropout);
   visit({"class-weights", optimizer, result, "balanced makes rare classes count more",
          "none|balanced"},
@@ -159,18 +163,21 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"label-smoothing", optimizer, result, below(1),
          "share of the target spread over all classes"},
         o.label_smoothing);
-  visit({"layer-lr-decay", optimizer, result, above(0, 1),
-         "learning rate of a layer, times this for each layer below the head (recipe: 1)"},
-        o.layer_lr_decay);
+  visit(
+      {"layer-lr-decay", optimizer, result, above(0, 1),
+       "multiplies a layer's learning rate, once for each layer it is below the head (default: 1)"},
+      o.layer_lr_decay);
   visit({"freeze", optimizer, result,
-         "embeddings, or N: embeddings and the first N layers stay as they are", "",
+         "do not train the embeddings, or with N the embeddings and the first N layers", "",
          "none|embeddings|N"},
         o.freeze);
-  visit({"seed", optimizer, result, "of shuffling, dropout and new weights"}, o.seed);
+  visit({"seed", optimizer, result,
+         "random seed of shuffling, dropout, new weights and held-out rows"},
+        o.seed);
   visit({"no-shuffle", optimizer, result, "keep the order of the file"}, o.no_shuffle);
   visit({"virtual-shards", optimizer, result, between(1, kMostVirtualShards),
-         "sum gradients as K processes would, on any number of them (default: the processes; with "
-         "--pp the replicas)",
+         "sum gradients as K processes would, on any number of them (default: the processes; --pp, "
+         "--tp: replicas)",
          "", "K"},
         o.virtual_shards);
 
@@ -181,7 +188,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "checkpoint every N steps (default: each epoch)"},
         o.save_every);
   visit({"keep-checkpoints", evaluation, run, at_least(0),
-         "newest checkpoints kept, besides the best (default: 2, and none when the run has ended)"},
+         "keep the N newest checkpoints and the best (default: 2 during the run, none after it)"},
         o.keep_checkpoints);
   visit({"best-metric", evaluation, result,
          "metric that chooses the exported model (default: the task's)", "", "METRIC"},
@@ -195,20 +202,22 @@ void for_each_option(Options& o, Visit&& visit) {
   visit({"tune-thresholds", evaluation, run,
          "with --multi-label: each label's threshold with the best F1 on evaluation rows"},
         o.tune_thresholds);
-  visit({"ngram-mix", evaluation, run,
-         "answers are a mix with the linear model on n-grams (auto: with --recipe auto)",
-         "auto|yes|no"},
-        o.ngram_mix);
+  visit(
+      {"ngram-mix", evaluation, run,
+       "mix the model with a linear one on n-grams (auto: yes with --recipe auto)", "auto|yes|no"},
+      o.ngram_mix);
   visit({"log-every", evaluation, run, at_least(1), "write every Nth step to metrics.jsonl"},
         o.log_every);
   visit({"tensorboard", evaluation, run, "write event files for TensorBoard into --output, too"},
         o.tensorboard);
   visit({"no-ngram-baseline", evaluation, run,
-         "no linear model on n-grams to compare the result with"},
+         "leave out the linear model on n-grams that the result is compared with"},
         o.no_ngram_baseline);
 
   visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
-  visit({"precision", machine, result, "arithmetic", "auto|fp32|bf16"}, o.precision);
+  visit({"precision", machine, result,
+         "arithmetic; auto: bf16 where the machine is fast at it, else fp32", "auto|fp32|bf16"},
+        o.precision);
   visit({"threads", machine, run, between(1, kMostThreads),
          "threads (all: the cores this process may use)", "all"},
         o.threads);
@@ -216,7 +225,8 @@ void for_each_option(Options& o, Visit&& visit) {
          "compute activations again in the backward pass: less memory, same result"},
         o.recompute);
   visit({"offload-activations", machine, run, between(1, 4096),
-         "GPU, with --recompute: inputs of layers wait on the host, back N layers ahead (alone: 4)",
+         "GPU, with --recompute: keep layers' inputs in host memory, back N layers ahead (without "
+         "N: 4)",
          "", "[N]", 4},
         o.offload_activations);
   visit({"shard-optimizer", machine, run,
@@ -226,9 +236,9 @@ void for_each_option(Options& o, Visit&& visit) {
          "GPUs add gradients in the order that is fastest: results differ from run to run"},
         o.no_deterministic);
   visit({"bucket-mb", machine, run, above(0, 1e6),
-         "between GPUs: MiB of gradients that go together, during the backward pass"},
+         "between GPUs: MiB of gradients sent together, during the backward pass"},
         o.bucket_mb);
-  visit({"comm-precision", machine, run, "between GPUs: what gradients are rounded to on the way",
+  visit({"comm-precision", machine, run, "between GPUs: precision in which gradients are sent",
          "fp32|bf16"},
         o.comm_precision);
   visit({"comm-timeout", machine, run,
@@ -236,7 +246,7 @@ void for_each_option(Options& o, Visit&& visit) {
          "TIME"},
         o.comm_timeout);
   visit({"time-limit", machine, session,
-         "stop cleanly with a checkpoint after 90s, 10m, 1h30m; exit 8", "", "TIME"},
+         "stop cleanly after this time (90s, 10m, 1h30m): checkpoint and exit code 8", "", "TIME"},
         o.time_limit);
 
   visit({"tensor-shards", kLayoutGroup, result, between(1, kMostRanks),
@@ -245,53 +255,52 @@ void for_each_option(Options& o, Visit&& visit) {
          "", "V"},
         o.tensor_shards);
   visit({"tp", kLayoutGroup, run, between(1, kMostRanks),
-         "tensor ranks: processes that share each layer's heads and feed-forward columns"},
+         "tensor parallelism: N processes (tensor ranks) share each layer's heads and feed-forward "
+         "columns"},
         o.tp);
   visit({"pp", kLayoutGroup, run, between(1, kMostRanks),
-         "pipeline stages: processes that have some of the layers each"},
+         "pipeline parallelism: N stages, each with some of the layers"},
         o.pp);
-  visit({"placement", kLayoutGroup, run,
-         "cluster (DPT), spread (TPD) or another order of D, P and T over processes, the last "
-         "fastest",
-         "", "cluster|spread|ORDER"},
-        o.placement);
+  visit(
+      {"placement", kLayoutGroup, run,
+       "order of replica (D), stage (P), tensor rank (T), last fastest; cluster: DPT, spread: TPD",
+       "", "cluster|spread|ORDER"},
+      o.placement);
   visit({"pipeline-schedule", kLayoutGroup, run, "order of a stage's forward and backward passes",
          kPipelineWords},
         o.pipeline_schedule);
   visit({"chunks", kLayoutGroup, run, between(1, 4096),
-         "chunks of layers of a stage, interleaved alone (default: 2)"},
+         "with --pipeline-schedule interleaved: chunks of layers per stage (default: 2)"},
         o.chunks);
-  visit(
-      {"stages", kLayoutGroup, run,
-       "layers of each stage, or auto: such that the slowest is as fast as can be", "", "auto|7,5"},
-      o.stages);
+  visit({"stages", kLayoutGroup, run,
+         "layers of each stage; auto: split so that the slowest stage is as fast as possible", "",
+         "auto|7,5"},
+        o.stages);
 
   visit({"assert", gate, run,
          "fail with exit 7 unless a final metric holds: \"eval_f1>=88\"; repeatable", "",
          "METRIC>=X"},
         o.assertions);
   visit({"baseline", gate, run,
-         "metrics.json, or the directory, of earlier runs to compare with; of several the mean and "
-         "its noise",
+         "earlier runs (metrics.json or directory) for --tolerance; of several, their mean and its "
+         "noise",
          "", "FILE..."},
         o.baselines);
   visit({"tolerance", gate, run,
-         "metric=how much worse than the baseline it may be, or eval_f1=1%; repeatable", "",
-         "METRIC=X"},
+         "how much worse than --baseline a metric may be: eval_f1=0.3, or eval_f1=1%; repeatable",
+         "", "METRIC=X"},
         o.tolerances);
   visit({"junit", gate, session, "write the gates as a JUnit file, whether they hold or not", "",
          "FILE"},
         o.junit);
 
-  visit({"output", output, run, "required: directory of the run; must not exist or be empty", "",
-         "DIR"},
+  visit({"output", output, run, "required: directory of the run; must be new or empty", "", "DIR"},
         o.output);
   visit({"overwrite", output, session, "replace an earlier run in --output"}, o.overwrite);
-  visit(
-      {"resume", output, session,
-       "continue the run in --output from its newest checkpoint; without --model or data with its "
-       "config.toml"},
-      o.resume);
+  visit({"resume", output, session,
+         "continue the run in --output from its newest checkpoint; without --model or data, by its "
+         "config.toml"},
+        o.resume);
   visit(
       {"json", output, session, "print the run and its final metrics as one JSON object, one line"},
       o.json);

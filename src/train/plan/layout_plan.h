@@ -30,9 +30,11 @@ void for_each_formula_option(Options& o, Visit&& visit) {
   using enum OptionRole;
   constexpr std::string_view formula = "By formula", rates = "Rates, with --world";
   visit({"world", formula, session, between(1, kMostRanks),
-         "processes: forecast a layout by formula, without data, weights or mpirun"},
+         "forecast a layout of N processes by formula, without data, weights or mpirun"},
         o.world);
-  visit({"hosts", formula, session, between(1, kMostRanks), "hosts that they are on"}, o.hosts);
+  visit({"hosts", formula, session, between(1, kMostRanks),
+         "hosts that the processes are spread over"},
+        o.hosts);
   visit({"shape", formula, session,
          "tiny, minilm, base, large, or LAYERS,HIDDEN,HEADS,INNER[,VOCABULARY[,POSITIONS]]", "",
          "SHAPE"},
