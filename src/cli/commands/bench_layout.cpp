@@ -54,7 +54,12 @@ void add_bench_layout(Subcommand bench) {
       .capture_default_str()
       .take_last();
   layout.add_flag("--json", options->json, "one JSON object");
-  for_each_layout_bench_option(o.train, OptionBinder(layout));
+  OptionBinder bind(layout);
+  for_each_layout_bench_option(o.train, [&](OptionInfo info, auto& value) {
+    if (info.name == "batch-size")
+      info.help = "sequences per step, over all processes (default: 32)";
+    bind(info, value);
+  });
   layout.footer(kLayoutFooter);
   layout.callback([options] {
     const LayoutBenchResult result = bench_layout(options->bench, world());
