@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/text/text.h"
@@ -93,6 +95,25 @@ void fit_thresholds(const HeldOutLogits& held, const Halves& fitted, Calibration
              format_fixed(before.micro, 4), " -> ", format_fixed(after.micro, 4), " likewise");
 }
 
+// The one-standard-error rule: whether the mean over rows of what `other` adds to the logarithm of
+// the label's probability is beyond its standard error, so that it pays for being less simple.
+bool is_surely_better(const HeldOutLogits& held, const Halves& own, const Halves& other) {
+  constexpr double kLeast = 1e-300;
+  const auto rows = double(held.rows());
+  std::vector<double> gains, probabilities;
+  for (int64_t row = 0; row < held.rows(); ++row) {
+    const auto truth = size_t(held.labels[size_t(row)]);
+    own.probabilities(held, row, probabilities);
+    const double before = probabilities[truth];
+    other.probabilities(held, row, probabilities);
+    gains.push_back(std::log(std::max(probabilities[truth], kLeast) / std::max(before, kLeast)));
+  }
+  const double mean = std::accumulate(gains.begin(), gains.end(), 0.0) / rows;
+  double squares = 0;
+  for (double gain : gains) squares += (gain - mean) * (gain - mean);
+  return mean > std::sqrt(squares / rows / std::max(1.0, rows - 1));
+}
+
 // Takes the mix in place of the temperature where that is better on rows it was not fitted to.
 void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
   Halves mixed = fitted;
@@ -101,8 +122,9 @@ void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
   const double alone = likelihood_of(held, fitted), together = likelihood_of(held, mixed);
   const std::string likelihoods =
       concat("negative log likelihood ", format_fixed(alone, 4), " -> ", format_fixed(together, 4));
-  if (!(together < alone) || best.ngrams == 0) {
-    fit.line = concat("no mix with n-grams: ", likelihoods, " on rows it was not fitted to; ");
+  if (!(together < alone) || best.ngrams == 0 || !is_surely_better(held, fitted, mixed)) {
+    fit.line = concat("no mix with n-grams, which is not surely better: ", likelihoods,
+                      " on rows it was not fitted to; ");
     return;
   }
   fitted = mixed;

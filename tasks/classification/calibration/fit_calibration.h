@@ -25,8 +25,9 @@ struct CalibrationFit {
 };
 
 // Of the temperature: 1 where the cross-fitted likelihood is not better than without. Of the mix:
-// none where it is not better than that of the model with its temperature. `unknown`: rows whose
-// label is no output, to which nothing is fitted; they count in the metrics.
+// none where it is not better than that of the model with its temperature by more than the standard
+// error of the rows' gains. `unknown`: rows whose label is no output, to which nothing is fitted;
+// they count in the metrics.
 CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& unknown,
                                bool tunes_thresholds);
 
