@@ -219,10 +219,9 @@ void add_inspect_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
       "inspect", "Show what a weight file, a checkpoint, a model or a run's directory holds");
   command
-      .add_option("path", options->path,
-                  "weight file, checkpoint, model (directory, or id "
-                  "in the Hugging Face "
-                  "cache) or run")
+      .add_option(
+          "path", options->path,
+          "weight file, checkpoint, model (directory, or id in the Hugging Face cache) or run")
       .required()
       .type_name("FILE|DIR|ID");
   command.add_flag("--json", options->json, "one JSON object");
