@@ -126,12 +126,12 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/first-contact.md"
 COMMON = "--label-column category --reinit-head --max-steps 1 --output run"
 HEAD = """# First contact
 
-What people try first, and what each try gets. The answers are the program's own, in a directory with some small files
-(`tests/cli/experiments/first_contact_table.py` makes them), and `first_contact_test.py` compares this page with
-them. `...` stands for options that do not matter here.
+What people try first, and what the program answers. It is run in a directory with some small files, which
+`tests/cli/experiments/first_contact_table.py` makes; `first_contact_test.py` compares this page with its answers. `...`
+stands for options that do not matter here.
 
-Exit code 2 is a mistake in the command, 3 one of the data, 4 one of the model or a file; where it is 0 the command
-goes on and says the line that is shown. A figure of the machine is `N`.
+Exit code 2 is a mistake in the command, 3 one in the data, 4 one in the model or a file. Where the code is 0, the
+command goes on, and the answer is a line of its log. `N` stands for a figure that depends on the machine.
 """
 
 
