@@ -101,7 +101,8 @@ class Run:
 
     def adapted_model(self):
         """The model after `finetune adapt` on the unlabelled texts: made once, its time told apart."""
-        kept = self.machine.scratch / (f"adapted-{Path(self.data.unlabelled).parent.name}-" + "-".join(str(part).lstrip("-") for part in ADAPTATION))
+        options = "-".join(str(part).lstrip("-") for part in ADAPTATION)
+        kept = self.machine.scratch / f"adapted-{Path(self.data.unlabelled).parent.name}-{options}"
         if not (kept / "metrics.json").exists():
             before = self.processor_seconds, self.memory_mb
             self.call(self.machine.options.binary, "adapt", "--model", self.machine.options.model, "--text",

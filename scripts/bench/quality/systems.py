@@ -84,10 +84,9 @@ class HuggingFace(System):
 class Finetune(System):
     """finetune train with these options; `adapted` on the texts of all rows first, without their labels."""
 
-    def __init__(self, title, *options, adapted=False, only=None):
+    def __init__(self, title, *options, adapted=False, only=None, is_extra=False):
         super().__init__(title)
-        self.options, self.adapted, self.only = options, adapted, only
-        self.is_extra = len(options) > 2
+        self.options, self.adapted, self.only, self.is_extra = options, adapted, only, is_extra
 
     def takes(self, data):
         return (not self.adapted or bool(data.unlabelled)) and (self.only is None or self.only(data))
@@ -135,8 +134,8 @@ SYSTEMS = {
     "auto-alone": Alone("finetune, auto, `--no-ngram-mix`", "auto"),
     "auto": Finetune("finetune, --recipe auto", "--recipe", "auto"),
     "auto-smoothing": Finetune("finetune, auto, `--label-smoothing 0.1`", "--recipe", "auto", "--label-smoothing", "0.1",
-                               only=lambda data: not data.is_questions),
-    "auto-decay": Finetune("finetune, auto, `--layer-lr-decay 0.8`", "--recipe", "auto", "--layer-lr-decay", "0.8"),
+                               only=lambda data: not data.is_questions, is_extra=True),
+    "auto-decay": Finetune("finetune, auto, `--layer-lr-decay 0.8`", "--recipe", "auto", "--layer-lr-decay", "0.8", is_extra=True),
     "auto-adapted-alone": Alone("finetune, auto after adapt, `--no-ngram-mix`", "auto-adapted"),
     "auto-adapted": Finetune("finetune, auto after adapt", "--recipe", "auto", adapted=True),
 }

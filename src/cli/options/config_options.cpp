@@ -2,7 +2,6 @@
 #include "cli/options/config_options.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -36,21 +35,10 @@ std::string value_given(const Arguments& arguments, std::string_view option) {
   return value;
 }
 
-bool is_given(const Arguments& arguments, const std::string& name) {
+bool is_given(const Arguments& arguments, std::string_view option) {
   return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
-    return argument == "--" + name || argument.starts_with("--" + name + "=");
+    return argument == option || argument.starts_with(concat(option, "="));
   });
-}
-
-bool is_flag_given(const Arguments& arguments, std::string_view flag) {
-  return std::find(arguments.begin(), arguments.end(), flag) != arguments.end();
-}
-
-std::string value_of(const std::vector<ConfigEntry>& entries, std::string_view name) {
-  for (const ConfigEntry& entry : entries) {
-    if (entry.name == name && !entry.values.empty()) return entry.values[0];
-  }
-  return "";
 }
 
 struct ConfigSource {
@@ -66,18 +54,18 @@ std::optional<ConfigSource> source_of(const Arguments& arguments, Communicator& 
     source.text = read_text_input(source.file, ExitCode::usage);
     return source;
   }
-  const char* data = arguments[0] == "adapt" ? "text" : "train";
+  const char* data = arguments[0] == "adapt" ? "--text" : "--train";
   const std::string output = value_given(arguments, "--output");
-  if (output.empty() || !is_given(arguments, "resume")) return std::nullopt;
-  if (is_given(arguments, "help") || is_flag_given(arguments, "-h")) return std::nullopt;
-  if (is_given(arguments, "model") && is_given(arguments, data)) return std::nullopt;
+  if (output.empty() || !is_given(arguments, "--resume")) return std::nullopt;
+  if (is_given(arguments, "--help") || is_given(arguments, "-h")) return std::nullopt;
+  if (is_given(arguments, "--model") && is_given(arguments, data)) return std::nullopt;
   source.file = (fs::path(output) / "config.toml").string();
   source.is_of_output = true;
   agree_on_errors(comm, [&] {
     if (comm.rank() != 0) return;
     if (output_state(output) != OutputState::run) {
       throw usage_error("--resume: ", output, " holds no run to take options from; give --model ",
-                        "and --", data, " to begin one");
+                        "and ", data, " to begin one");
     }
     source.text = read_text_input(source.file, ExitCode::model);
   });
@@ -117,30 +105,36 @@ bool is_of_recipe(std::string_view name) {
   return is;
 }
 
-// How processes share the model is free to change when a run goes on.
-bool is_of_layout(std::string_view name) {
-  constexpr std::array names{"pp", "tp", "stages", "placement", "chunks", "pipeline-schedule"};
-  return std::find(names.begin(), names.end(), name) != names.end();
+// How processes share the model: free to change when a run goes on, but for what its result is of.
+std::vector<std::string> free_layout_options() {
+  std::vector<std::string> names;
+  const TrainOptions options;
+  for_each_option(options, [&](const OptionInfo& info, const auto&) {
+    if (info.group == kLayoutGroup && info.role == OptionRole::run) names.emplace_back(info.name);
+  });
+  return names;
 }
 
 bool layout_fits(const std::vector<ConfigEntry>& entries, const Arguments& arguments, int world) {
   int64_t processes = 1;
   for (const char* name : {"pp", "tp"}) {
     const std::string given = value_given(arguments, concat("--", name));
-    const auto value = parse_int(given.empty() ? value_of(entries, name) : given);
-    if (value && *value > 0 && *value <= world) processes *= *value;
-    if (value && *value > world) return false;
+    const auto value = parse_int(given.empty() ? first_value(entries, name) : given);
+    if (!value || *value < 1) continue;
+    if (*value > world) return false;
+    processes *= *value;
   }
   return world % processes == 0;
 }
 
 // Of two that exclude each other naming one drops the file's other.
 bool is_excluded(const std::string& name, const Arguments& arguments) {
-  static const std::pair<std::string, std::string> exclusive[] = {
+  constexpr std::pair<std::string_view, std::string_view> exclusive[] = {
       {"eval", "eval-fraction"}, {"eval", "eval-group"}, {"micro-batches", "micro-batch-tokens"}};
   return std::any_of(std::begin(exclusive), std::end(exclusive), [&](const auto& two) {
     return (name == two.first || name == two.second) &&
-           (is_given(arguments, two.first) || is_given(arguments, two.second));
+           (is_given(arguments, concat("--", two.first)) ||
+            is_given(arguments, concat("--", two.second)));
   });
 }
 
@@ -154,16 +148,18 @@ std::vector<std::string> with_config_file(std::vector<std::string> arguments, Co
   if (!source) return arguments;
   const std::vector<ConfigEntry> entries = entries_of(*source);
   const std::string recipe = value_given(arguments, "--recipe");
-  const std::string filed_recipe = value_of(entries, "recipe");
+  const std::string filed_recipe = first_value(entries, "recipe");
   const bool is_other_recipe = !recipe.empty() && !filed_recipe.empty() && recipe != filed_recipe;
-  const bool has_other_layout =
-      source->is_of_output && !layout_fits(entries, arguments, comm.size());
+  std::vector<std::string> left_out;
+  if (source->is_of_output && !layout_fits(entries, arguments, comm.size())) {
+    left_out = free_layout_options();
+  }
   Arguments all = arguments;
   for (const ConfigEntry& entry : entries) {
     if (is_other_recipe && is_of_recipe(entry.name)) continue;
-    if (has_other_layout && is_of_layout(entry.name)) continue;
+    if (std::find(left_out.begin(), left_out.end(), entry.name) != left_out.end()) continue;
     const std::string name = adapts && entry.name == "train" ? "text" : entry.name;
-    if (is_given(arguments, name) || is_excluded(name, arguments)) continue;
+    if (is_given(arguments, concat("--", name)) || is_excluded(name, arguments)) continue;
     for (const std::string& value : entry.values) all.push_back(concat("--", name, "=", value));
   }
   return all;

@@ -6,23 +6,21 @@
 namespace finetune {
 
 void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
+  const auto add_files = [&](const char* name, std::vector<std::string>& files, const char* help) {
+    return command.add_option(name, files, help).type_name("FILE...").expected(1, 1 << 20);
+  };
   bind_inference_options(command, o.inference);
-  command.add_option("--data", o.data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")
+  add_files("--data", o.data, "CSV, TSV, JSONL, or SQuAD JSON; several files are joined")
       .required()
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
       .group("Data");
   whole_number(command.add_option("--max-eval-samples", o.max_samples,
                                   "use the first N examples (qa: questions)"),
                1)
       .group("Data");
   bind_row_options(command, o.rows);
-  command
-      .add_option("--train", o.train,
-                  "classification: training rows for the n-gram baseline (default: those of the "
-                  "model's run)")
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
+  add_files("--train", o.train,
+            "classification: training rows for the n-gram baseline (default: those of the "
+            "model's run)")
       .group("Data");
   command
       .add_flag(
@@ -50,9 +48,7 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
       .expected(1)
       .take_all()
       .group("Answers");
-  command.add_option("--seen-in", o.seen_in, "the files of training, for --slice seen:NAME")
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
+  add_files("--seen-in", o.seen_in, "the files of training, for --slice seen:NAME")
       .group("Answers");
   command
       .add_option("--assert", o.assertions,
@@ -61,12 +57,9 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
       .expected(1)
       .take_all()
       .group("Regression gates");
-  command
-      .add_option("--baseline", o.baselines,
-                  "earlier runs or evaluations (metrics.json or directory) for --tolerance; of "
-                  "several, mean and noise")
-      .type_name("FILE...")
-      .expected(1, 1 << 20)
+  add_files("--baseline", o.baselines,
+            "earlier runs or evaluations (metrics.json or directory) for --tolerance; of "
+            "several, mean and noise")
       .group("Regression gates");
   command
       .add_option(

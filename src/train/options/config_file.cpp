@@ -57,7 +57,7 @@ struct ValueWriter {
   }
 };
 
-const ConfigEntry* find_entry(const std::vector<ConfigEntry>& entries, const std::string& name) {
+const ConfigEntry* find_entry(const std::vector<ConfigEntry>& entries, std::string_view name) {
   for (const auto& entry : entries) {
     if (entry.name == name) return &entry;
   }
@@ -121,13 +121,13 @@ std::string write_config(const std::vector<ConfigItem>& items, std::string_view 
   return text;
 }
 
+std::string first_value(const std::vector<ConfigEntry>& entries, std::string_view name) {
+  const ConfigEntry* entry = find_entry(entries, name);
+  return entry && !entry->values.empty() ? entry->values[0] : std::string();
+}
+
 void add_values_of_before(std::vector<ConfigEntry>& entries) {
-  const auto value = [&](std::string_view name) {
-    for (const ConfigEntry& entry : entries) {
-      if (entry.name == name && !entry.values.empty()) return entry.values[0];
-    }
-    return std::string();
-  };
+  const auto value = [&](std::string_view name) { return first_value(entries, name); };
   const auto add = [&](const char* name, const char* before) {
     if (value(name).empty()) entries.push_back({.name = name, .values = {before}});
   };

@@ -42,6 +42,9 @@ struct ConfigItem {
 // back to the same value. Strings must be UTF-8.
 std::string write_config(const std::vector<ConfigItem>& items, std::string_view comment);
 
+// The value of an entry, of several the first; empty where there is none.
+std::string first_value(const std::vector<ConfigEntry>& entries, std::string_view name);
+
 // Adds what runs did of before there were these options, where a run's entries lack them.
 void add_values_of_before(std::vector<ConfigEntry>& entries);
 

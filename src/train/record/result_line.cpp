@@ -40,11 +40,8 @@ std::vector<ConfigItem> options_given(const TrainOptions& options) {
 TrainOptions with_cut_of(TrainOptions options, const std::vector<ConfigEntry>& config) {
   const auto take = [&](std::optional<int64_t>& own, std::string_view name, int64_t unsaid) {
     if (own) return;
-    for (const ConfigEntry& entry : config) {
-      if (entry.name != name || entry.values.empty()) continue;
-      own = parse_int(entry.values[0]);
-      if (own == unsaid) own.reset();
-    }
+    own = parse_int(first_value(config, name));
+    if (own == unsaid) own.reset();
   };
   take(options.virtual_shards, "virtual-shards", 1);
   take(options.micro_batches, "micro-batches", 0);
@@ -53,12 +50,7 @@ TrainOptions with_cut_of(TrainOptions options, const std::vector<ConfigEntry>& c
 }
 
 TrainOptions with_recipe_of(TrainOptions options, const std::vector<ConfigEntry>& config) {
-  const auto value = [&](std::string_view name) -> std::string {
-    for (const ConfigEntry& entry : config) {
-      if (entry.name == name && !entry.values.empty()) return entry.values[0];
-    }
-    return "";
-  };
+  const auto value = [&](std::string_view name) { return first_value(config, name); };
   std::string recipe = value("recipe");
   if (recipe.empty()) recipe = "hf";  // of before there were recipes
   if (recipe == "hf") {

@@ -16,10 +16,7 @@ namespace finetune {
 namespace {
 
 std::string best_metric_of(const fs::path& directory) {
-  for (const ConfigEntry& entry : read_config(directory / "config.toml", ExitCode::model)) {
-    if (entry.name == "best-metric" && !entry.values.empty()) return entry.values[0];
-  }
-  return "";
+  return first_value(read_config(directory / "config.toml", ExitCode::model), "best-metric");
 }
 
 }  // namespace
