@@ -41,10 +41,14 @@ def main():
     require(options.binary, options.model)
     gpu.check(options, works)
     with tempfile.TemporaryDirectory(prefix="compare-gpu-") as temporary:
-        text = gpu.measure(Bench(options, Path(temporary)), works)
-        document.write(options.output, "gpu", text)
+        text = ""
+        for text in gpu.measure(Bench(options, Path(temporary)), works):
+            if document.is_document(options.output):
+                document.write(options.output, "gpu", text)
         if document.is_document(options.output):
             print(text, flush=True)
+        else:
+            document.write(options.output, "gpu", text)
         progress(f"written to {options.output}")
 
 

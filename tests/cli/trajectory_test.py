@@ -2,7 +2,7 @@
 import csv
 import json
 
-from harness import DEVICE, GOLDEN, ON_GPU, facts_of, main, metrics_of, need, steps_of, succeed
+from harness import DEVICE, GOLDEN, facts_of, main, metrics_of, need, steps_of, succeed
 
 
 def close(ours, golden, tolerance):
@@ -13,17 +13,20 @@ def check_steps(run_directory, golden, precision):
     ours = steps_of(run_directory)
     assert [s["step"] for s in ours] == [s["step"] for s in golden], "steps differ"
     if precision == "bf16":
-        # Operands have 8 bits: nearly the same at first, later single steps wander but not the course.
+        # Operands have 8 bits: nearly the same at first, later the same course. Fifteen steps were up to 5.5 % from
+        # it, all of them up to 0.6 %, in 30 runs on CPUs and a GPU whose learning rates differ by 1e-3 of themselves.
         for first in range(0, len(golden), 15):
             mine, theirs = (sum(s["loss"] for s in part[first:first + 15]) for part in (ours, golden))
-            assert close(mine, theirs, 1e-4 if first == 0 else 0.05), (first, mine, theirs)
+            assert close(mine, theirs, 1e-4 if first == 0 else 0.08), (first, mine, theirs)
+        mine, theirs = (sum(s["loss"] for s in part) for part in (ours, golden))
+        assert close(mine, theirs, 0.02), (mine, theirs)
         return
     for mine, theirs in zip(ours, golden):
         step = theirs["step"]
-        # golden/README.txt: 2e-6 and 1e-5 over the first 20-30 steps, 1e-3 and 1e-2 at step 150. A GPU adds in
-        # another order, and nobody has measured yet how far that goes.
+        # golden/README.txt: 2e-6 and 1e-5 over the first 20-30 steps, 1e-3 and 1e-2 at step 150. (A GPU, which adds
+        # in another order, was within 3e-7 and 2e-3.)
         early = step <= 20
-        loss, norm = (1e-4, 1e-4) if ON_GPU else (2e-6, 1e-5)
+        loss, norm = 2e-6, 1e-5
         assert close(mine["lr"], theirs["lr"], 1e-9), (step, mine["lr"], theirs["lr"])
         assert close(mine["loss"], theirs["loss"], loss if early else 1e-3), (step, mine["loss"], theirs["loss"])
         assert close(mine["grad_norm"], theirs["grad_norm"], norm if early else 1e-2), (

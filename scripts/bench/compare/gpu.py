@@ -59,12 +59,23 @@ def step_of(bench, work, attention):
 
 
 def measure(bench, works):
-    options = bench.options
-    trained = [(work, training.results_of(bench, work, options.sides, known=SIDES)) for work in works]
-    inferred = [(work, measure_inference(bench, work)) for work in evaluated(works)]
+    """The section's text after each of its parts: a run that a time limit ends leaves the parts before it."""
     # cuDNN's attention is for long sequences, and where it is missing the backend's name says so.
     steps = [(work, step_of(bench, work, attention)) for work in works
              for attention in (("own", "cudnn") if work.kind == "squad" else ("own",))]
+    yield section(bench, [], [], steps)
+    trained = []
+    for work in works:
+        trained.append((work, training.results_of(bench, work, bench.options.sides, known=SIDES)))
+        yield section(bench, trained, [], steps)
+    inferred = []
+    for work in evaluated(works):
+        inferred.append((work, measure_inference(bench, work)))
+        yield section(bench, trained, inferred, steps)
+
+
+def section(bench, trained, inferred, steps):
+    options = bench.options
     versions = peer_versions((sides for _, sides in [*trained, *inferred]), SIDES)
     machine = [line for line in call([options.binary, "doctor"]).output.splitlines()
                if line.startswith(("GPU", "CUDA", "NVIDIA", "cuBLASLt", "cuDNN"))]
@@ -80,7 +91,8 @@ def measure(bench, works):
         "Evaluation: PyTorch's batch size the fastest of "
         f"{options.peer_eval_batch_sizes.replace(',', ', ')}; whole commands count their start and files",
         PUBLISHED], versions,
-        [training_table(trained), ratio_table(trained), inference_table(inferred), share_table(steps)])
+        [*([training_table(trained), ratio_table(trained)] if trained else []),
+         *([inference_table(inferred)] if inferred else []), share_table(steps)])
 
 
 def training_table(results):

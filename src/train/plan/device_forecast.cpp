@@ -10,12 +10,12 @@
 #include "distributed/zero_partition.h"
 #include "engine/engine.h"
 #include "model/activations.h"
+#include "ops/device_sums.h"
 #include "ops/library_attention.h"
 
 namespace finetune {
 namespace {
 
-constexpr int64_t kRowsOfASum = 64;                     // ops/cuda/kernels/column_sums.h
 constexpr int64_t kMissedSteps = 512 * 48, kPart = 80;  // bytes, ops/cuda/kernels/optimizer.cu
 constexpr int64_t kStep = 64;                           // of suggested micro-batches, in tokens
 
@@ -109,8 +109,8 @@ int64_t scratch_bytes(const DeviceRun& run, const Sizes& sizes) {
     const int64_t words = sizes.training.max_length / 64 + 1;
     bytes += run.config.num_attention_heads * t * words * int64_t(sizeof(uint64_t));
   }
-  bytes += (t + kRowsOfASum - 1) / kRowsOfASum * wide * kFloatBytes;  // sums over rows
-  bytes += run.config.num_attention_heads * t * kFloatBytes;          // of attention's gradients
+  bytes += sum_floats(t, h, wide) * kFloatBytes;
+  bytes += run.config.num_attention_heads * t * kFloatBytes;  // of attention's gradients
   // Of the gradient norm: where several processes work it out, gathered, the order, and in it.
   constexpr int64_t kOfSum = 2 * sizeof(double) + sizeof(int32_t);
   bytes += run.table.size() / kNormBlock * kOfSum;

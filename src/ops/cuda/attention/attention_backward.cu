@@ -12,7 +12,26 @@
 namespace finetune::cuda {
 namespace {
 
-// weighted (heads, Tq) = D. Block x is a query, block y a group of heads, a warp a head.
+// weighted (heads, Tq) = D. A thread has eight elements, `group` of them a head of a query.
+template <typename T>
+__global__ void weighted_packs_kernel(AttentionShape shape, int group, MatrixOf<T> out,
+                                      MatrixOf<T> dout, Matrix weighted) {
+  const int64_t i = int64_t(blockIdx.x) * kAttentionThreads + threadIdx.x;
+  const int64_t packs_of_row = shape.heads * group, r = i / packs_of_row, pack = i % packs_of_row;
+  float a[kPack] = {}, b[kPack] = {}, sum = 0;
+  if (r < out.rows) {
+    load(dout.row(r) + pack * kPack, a);
+    load(out.row(r) + pack * kPack, b);
+  }
+  for (int k = 0; k < kPack; ++k) sum = fmaf(a[k], b[k], sum);
+  for (int apart = group / 2; apart > 0; apart /= 2) {
+    sum += __shfl_xor_sync(kAllLanes, sum, apart);
+  }
+  if (r < out.rows && pack % group == 0) weighted.row(pack / group)[r] = sum;
+}
+
+// The same of heads or rows of any size. Block x is a query, block y a group of heads, a warp a
+// head.
 template <typename T>
 __global__ void weighted_kernel(AttentionShape shape, MatrixOf<T> out, MatrixOf<T> dout,
                                 Matrix weighted) {
@@ -133,8 +152,16 @@ void attention_backward(Context& context, const AttentionShape& shape, Dropout d
                            shape.heads, q.rows, q.rows};
   for_type(q.bf16, [&](auto element) {
     using T = decltype(element);
-    launch(context, dim3(unsigned(q.rows), unsigned(divide_up(shape.heads, kAttentionWarps))),
-           kAttentionThreads, weighted_kernel<T>, shape, out.as<T>(), dout.as<T>(), weighted);
+    const int64_t group = shape.head_size / kPack;
+    if (packs(out.as<T>()) && packs(dout.as<T>()) && shape.head_size % kPack == 0 &&
+        kWarp % group == 0) {
+      const int64_t threads = q.rows * shape.heads * group;
+      launch(context, dim3(unsigned(divide_up(threads, kAttentionThreads))), kAttentionThreads,
+             weighted_packs_kernel<T>, shape, int(group), out.as<T>(), dout.as<T>(), weighted);
+    } else {
+      launch(context, dim3(unsigned(q.rows), unsigned(divide_up(shape.heads, kAttentionWarps))),
+             kAttentionThreads, weighted_kernel<T>, shape, out.as<T>(), dout.as<T>(), weighted);
+    }
     const AttentionGradients<T> t = {q.as<T>(), k.as<T>(),  v.as<T>(),  dout.as<T>(), lse,
                                      weighted,  dq.as<T>(), dk.as<T>(), dv.as<T>()};
     if constexpr (std::is_same_v<T, bfloat16>) {

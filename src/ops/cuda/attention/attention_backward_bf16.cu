@@ -40,7 +40,8 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
   const float to_exponent = shape.scale * kLog2E;
 
   uint32_t own_a[kSize / 16][4], own_b[kSize / 16][4];
-  float own_lse[2] = {}, own_weighted[2] = {};  // of queries that stay
+  // Of queries that stay. None where there is no query: probabilities of exp2(-infinity) are 0.
+  float own_lse[2] = {INFINITY, INFINITY}, own_weighted[2] = {};
   if (task.works) {
     load_staying<kSize>(own_a, kKeysStay ? t.k : t.q, task, own_first, own);
     load_staying<kSize>(own_b, kKeysStay ? t.v : t.dout, task, own_first, own);
@@ -59,9 +60,11 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
     load_streamed<kSize>(shared.tiles.b[stage], kKeysStay ? t.dout : t.v, task, shape.heads,
                          other_first + tile, others - tile);
     const int row = int(threadIdx.x) % (task.warps * kWarp);
-    if (kKeysStay && task.head < shape.heads && row < task.rows() && tile + row < queries) {
-      shared.lse[stage][task.base + row] = t.lse.row(task.head)[first_query + tile + row] * kLog2E;
-      shared.weighted[stage][task.base + row] = t.weighted.row(task.head)[first_query + tile + row];
+    if (kKeysStay && task.head < shape.heads && row < task.rows()) {
+      const int64_t i = first_query + tile + row;
+      const bool there = tile + row < queries;
+      shared.lse[stage][task.base + row] = there ? t.lse.row(task.head)[i] * kLog2E : INFINITY;
+      shared.weighted[stage][task.base + row] = there ? t.weighted.row(task.head)[i] : 0.0f;
     }
     if constexpr (kKeysStay) {
       const int rows = task.works ? task.rows() : 0;
@@ -72,10 +75,11 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
     }
   };
   for_streamed<kSize>(task, others, load, [&](int stage, int64_t tile) {
-    uint64_t kept_keys[2] = {};  // of the queries that stay
+    uint64_t kept_keys[2] = {};  // of the queries that stay, from this lane's first column on
     for (int half = 0; half < 2; ++half) {
       const int64_t i = task.begin + lane() / 4 + half * 8;
-      if (!kKeysStay && i < queries) kept_keys[half] = mask_bits(words, i * keys + tile);
+      if (kKeysStay || i >= queries) continue;
+      kept_keys[half] = mask_bits(words, i * keys + tile) >> lane() % 4 * 2;
     }
     const int count = others - tile < task.rows() ? int(others - tile) : task.rows();
     for (int step = 0; step * 16 < count; ++step) {
@@ -83,27 +87,28 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
       float score[2][4] = {}, dm[2][4] = {};
       multiply_rows<kSize>(score[0], score[1], own_a, shared.tiles.a[stage], at);
       multiply_rows<kSize>(dm[0], dm[1], own_b, shared.tiles.b[stage], at);
+      const unsigned kept_here[2] = {unsigned(kept_keys[0] >> step * 16),
+                                     unsigned(kept_keys[1] >> step * 16)};
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         for (int c = 0; c < 2; ++c) {
           const int column = step * 16 + n * 8 + lane() % 4 * 2 + c;  // in the tile
-          const bool inside = column < count;
-          const unsigned kept_own = kKeysStay && inside ? shared.kept[stage][warp()][column] : 0;
+          const bool there = column < count;
+          const unsigned kept_own =
+              kKeysStay && there ? shared.kept[stage][warp()][column] >> lane() / 4 : 0;
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const int staying = lane() / 4 + half * 8;
             float& ds = score[n][2 * half + c];
             float& m = dm[n][2 * half + c];
             const float lse = kKeysStay ? shared.lse[stage][task.base + column] : own_lse[half];
             const float weighted =
                 kKeysStay ? shared.weighted[stage][task.base + column] : own_weighted[half];
-            const bool kept = kKeysStay ? kept_own >> staying & 1 : kept_keys[half] >> column & 1;
-            const float p = approximate_exp2(ds * to_exponent - lse);
+            const bool kept =
+                kKeysStay ? kept_own >> half * 8 & 1 : kept_here[half] >> (n * 8 + c) & 1;
+            const float p = there ? approximate_exp2(fmaf(ds, to_exponent, -lse)) : 0.0f;
             const float probability = kept ? p * dropout_scale : 0.0f;
-            const float gradient = probability * m - p * weighted;  // the scale comes at the end
-            const bool there = inside && task.begin + staying < own;
-            ds = there ? gradient : 0.0f;
-            m = there ? probability : 0.0f;
+            ds = fmaf(probability, m, -(p * weighted));  // the scale comes at the end
+            m = probability;
           }
         }
       }
@@ -122,17 +127,18 @@ __device__ void sum_gradients(const AttentionShape& shape, float dropout_scale,
   if constexpr (kKeysStay) store_rows<kSize>(t.dv, task, own_first, own, second, ones);
 }
 
-// Blocks z below query_tiles sum dq, the others dk and dv.
+// Blocks z below key_tiles sum dk and dv, the others dq: what takes longest first, so last tiles,
+// which are of the longest sequences.
 template <int kSize>
 __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
     attention_backward_bf16_kernel(AttentionShape shape, float dropout_scale, AttentionMask mask,
-                                   Gradients t, int query_tiles) {
+                                   Gradients t, int key_tiles) {
   __shared__ Shared<kSize> shared;
-  const int tile = int(blockIdx.z);
-  if (tile < query_tiles) {
-    sum_gradients<kSize, false>(shape, dropout_scale, mask, t, tile, shared);
+  const int z = int(blockIdx.z);
+  if (z < key_tiles) {
+    sum_gradients<kSize, true>(shape, dropout_scale, mask, t, key_tiles - 1 - z, shared);
   } else {
-    sum_gradients<kSize, true>(shape, dropout_scale, mask, t, tile - query_tiles, shared);
+    sum_gradients<kSize, false>(shape, dropout_scale, mask, t, int(gridDim.z) - 1 - z, shared);
   }
 }
 
@@ -141,12 +147,12 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
 void attention_backward_bf16(Context& context, const AttentionShape& shape, const Dropout& dropout,
                              const Gradients& t) {
   const AttentionMask mask = attention_mask(context, shape, dropout, t.q.rows);
-  dim3 grid = attention_grid(shape, shape.queries, kTileRows);
-  const int query_tiles = int(grid.z);
-  grid.z += attention_grid(shape, shape.keys, kTileRows).z;
+  dim3 grid = attention_grid(shape, shape.keys, kTileRows);
+  const int key_tiles = int(grid.z);
+  grid.z += attention_grid(shape, shape.queries, kTileRows).z;
   for_head_size(shape.head_size, [&](auto size) {
     launch(context, grid, kAttentionThreads, attention_backward_bf16_kernel<size()>, shape,
-           dropout.on() ? dropout.scale : 1.0f, mask, t, query_tiles);
+           dropout.on() ? dropout.scale : 1.0f, mask, t, key_tiles);
   });
 }
 

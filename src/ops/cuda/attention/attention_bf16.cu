@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
   const int64_t first_query = shape.queries.offsets[b], first_key = shape.keys.offsets[b];
   const int64_t queries = shape.queries.offsets[b + 1] - first_query;
   const int64_t keys = shape.keys.offsets[b + 1] - first_key;
-  const Task task = task_of(shape.heads, queries, keys, blockIdx.z);
+  // Last tiles come first: they are of the longest sequences, and take longest.
+  const Task task = task_of(shape.heads, queries, keys, gridDim.z - 1 - blockIdx.z);
   if (task.warps == 0) return;
   const float to_exponent = shape.scale * kLog2E;
 
@@ -52,28 +53,34 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {  // rows lane / 4 and eight behind
       const int64_t i = task.begin + lane() / 4 + half * 8;
-      const uint64_t kept = i < queries ? mask_bits(words, i * keys + tile) : 0;
+      // From this lane's first column on.
+      const uint64_t kept = i < queries ? mask_bits(words, i * keys + tile) >> lane() % 4 * 2 : 0;
+      if (count < kTileRows) {
+#pragma unroll
+        for (int n = 0; n < 2 * kSteps; ++n) {
+          for (int c = 0; c < 2; ++c) {
+            if (n * 8 + lane() % 4 * 2 + c >= count) score[n][2 * half + c] = -INFINITY;
+          }
+        }
+      }
       float most = largest[half];
 #pragma unroll
       for (int n = 0; n < 2 * kSteps; ++n) {
-        for (int c = 0; c < 2; ++c) {
-          const int j = n * 8 + lane() % 4 * 2 + c;
-          float& x = score[n][2 * half + c];
-          x = j < count ? x * to_exponent : -INFINITY;
-          most = fmaxf(most, x);
-        }
+        for (int c = 0; c < 2; ++c) most = fmaxf(most, score[n][2 * half + c]);
       }
       most = row_max(most);
-      const float shrink = approximate_exp2(largest[half] - most);  // 0 in the first round
+      const float shrink =
+          approximate_exp2((largest[half] - most) * to_exponent);  // 0 in the first round
+      const float offset = -most * to_exponent;
       largest[half] = most;
       sum[half] *= shrink;
 #pragma unroll
       for (int n = 0; n < 2 * kSteps; ++n) {
         for (int c = 0; c < 2; ++c) {
           float& x = score[n][2 * half + c];
-          const float p = approximate_exp2(x - most);
+          const float p = approximate_exp2(fmaf(x, to_exponent, offset));
           sum[half] += p;
-          x = kept >> (n * 8 + lane() % 4 * 2 + c) & 1 ? p : 0.0f;
+          x = kept >> (n * 8 + c) & 1 ? p : 0.0f;
         }
       }
 #pragma unroll
@@ -97,7 +104,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kResident<kSize>)
     factors[half] = dropout_scale / all;
     const int64_t i = task.begin + lane() / 4 + half * 8;
     if (lse.data && i < queries && lane() % 4 == 0) {
-      lse.row(task.head)[first_query + i] = largest[half] / kLog2E + logf(all);
+      lse.row(task.head)[first_query + i] = largest[half] * shape.scale + logf(all);
     }
   }
   store_rows<kSize>(out, task, first_query, queries, total, factors);

@@ -16,12 +16,13 @@ __global__ void mask_kernel(AttentionShape shape, Dropout dropout, AttentionMask
   const int64_t queries = shape.queries.offsets[b + 1] - first_query;
   const int64_t keys = shape.keys.offsets[b + 1] - shape.keys.offsets[b];
   const int64_t elements = queries * keys;
+  const uint32_t sample = shape.samples[b];
   auto* to = reinterpret_cast<uint16_t*>(words + (mask.of(head, first_query) - mask.words));
   for (int64_t piece = int64_t(blockIdx.z) * kAttentionWarps + warp(); piece * kElements < elements;
        piece += int64_t(gridDim.z) * kAttentionWarps) {
     const uint32_t block = (uint32_t(piece) * 2 + uint32_t(lane()) / 16) * 16 + lane() % 16;
     const PhiloxBlock bits =
-        philox(dropout.key, {block, uint32_t(shape.first_head + head), shape.samples[b], dropout.step});
+        philox(dropout.key, {block, uint32_t(shape.first_head + head), sample, dropout.step});
     // Word w of sixteen lanes' blocks has sixteen neighbours.
     unsigned mine = 0;
     for (int w = 0; w < 8; ++w) {
@@ -44,11 +45,10 @@ AttentionMask attention_mask(Context& context, const AttentionShape& shape, cons
   auto* memory =
       static_cast<uint64_t*>(context.scratch(Scratch::mask, size_t(words) * sizeof(uint64_t)));
   mask.words = memory;
-  // For a sequence of average length: longer ones are walked in steps of the grid.
-  const int64_t elements =
-      query_rows * shape.keys.max_length / std::max<int64_t>(1, shape.queries.count);
+  // Of the longest sequence a warp has eight pieces.
+  const int64_t elements = shape.queries.max_length * shape.keys.max_length;
   const int64_t shares =
-      std::clamp<int64_t>(divide_up(elements, 4 * kAttentionWarps * kElements), 1, 65535);
+      std::clamp<int64_t>(divide_up(elements, 8 * kAttentionWarps * kElements), 1, 65535);
   launch(context, dim3(unsigned(shape.queries.count), unsigned(shape.heads), unsigned(shares)),
          kAttentionThreads, mask_kernel, shape, dropout, mask, memory);
   return mask;

@@ -66,7 +66,9 @@ __device__ inline void load_streamed(Tile<kSize>& tile, const Bf16Matrix& x, con
   const int threads = task.warps * kWarp, i = int(threadIdx.x) % threads;
   const int d = i % kPieces * kPack, step = threads / kPieces;  // kPieces divides threads
   const bfloat16* from = x.row(first + i / kPieces) + task.head * kSize + d;
-  for (int r = i / kPieces; r < task.rows(); r += step, from += step * x.stride) {
+  int r = i / kPieces;
+#pragma unroll
+  for (int k = 0; k < kWarpRows * kPieces / kWarp; ++k, r += step, from += step * x.stride) {
     const bool there = r < count && task.head < heads;
     copy_async(&tile[task.base + r][d], there ? from : x.data, there);
   }

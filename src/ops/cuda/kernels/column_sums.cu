@@ -6,78 +6,114 @@
 namespace finetune::cuda {
 namespace {
 
-constexpr int kThreads = 256;  // of a sum of parts
+constexpr int kWarps = 8;  // of a piece, which take turns at its rows
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kPartWarps = 16;  // of a sum of parts
 
-// Adds rows r, r + 1, ... to sums as long as kCount of them are left, whose loads are on their way
-// together.
-template <int kCount, typename T, int kWidth>
-__device__ void add_rows(MatrixOf<T> x, int64_t c, int64_t& r, int64_t end, float (&sums)[kWidth]) {
-  for (; r + kCount <= end; r += kCount) {
+__device__ float as_bf16(float value) {
+  return __uint_as_float(bf16_bits(value) << 16);
+}
+
+// The block's rows of x, times kSums columns of weights unless there is one sum, added up:
+// parts (pieces, kSums, cols). Block x is a piece, block y a strip of columns, kWidth a lane. All
+// of a warp's rows are on their way from memory together. Operands of a product are rounded where
+// others' are.
+template <typename T, int kWidth, int kSums>
+__global__ void __launch_bounds__(kThreads)
+    piece_sums_kernel(MatrixOf<T> x, Matrix weights, bool rounds, float* parts) {
+  constexpr int kStrip = kWarp * kWidth, kRows = int(kRowsOfASum) / kWarps;
+  constexpr bool kWeighted = kSums > 1;
+  alignas(16) __shared__ float warps[kWarps][kSums][kStrip];
+  const int64_t first = int64_t(blockIdx.y) * kStrip, c = first + lane() * kWidth;
+  const int64_t begin = int64_t(blockIdx.x) * kRowsOfASum + warp();
+  float values[kRows][kWidth] = {}, factors[kRows][kSums] = {};
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) {
-      float values[kWidth];
-      load(x.row(r + k) + c, values);
-      for (int i = 0; i < kWidth; ++i) sums[i] += values[i];
+  for (int k = 0; k < kRows; ++k) {
+    const int64_t r = begin + k * kWarps;
+    if (r < x.rows && c < x.cols) load(x.row(r) + c, values[k]);
+    for (int j = 0; kWeighted && j < kSums; ++j) {
+      if (r < x.rows) factors[k][j] = rounds ? as_bf16(weights.row(r)[j]) : weights.row(r)[j];
     }
+    for (int i = 0; kWeighted && rounds && i < kWidth; ++i) values[k][i] = as_bf16(values[k][i]);
+  }
+  float sums[kSums][kWidth] = {};
+#pragma unroll
+  for (int k = 0; k < kRows; ++k) {
+    for (int j = 0; j < kSums; ++j) {
+      for (int i = 0; i < kWidth; ++i) {
+        sums[j][i] =
+            kWeighted ? fmaf(factors[k][j], values[k][i], sums[j][i]) : sums[j][i] + values[k][i];
+      }
+    }
+  }
+  for (int j = 0; j < kSums; ++j) store(&warps[warp()][j][lane() * kWidth], sums[j]);
+  __syncthreads();
+  for (int i = int(threadIdx.x); i < kSums * kStrip; i += kThreads) {
+    const int j = i / kStrip, place = i % kStrip;
+    if (first + place >= x.cols) continue;
+    float sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += warps[w][j][place];
+    parts[(int64_t(blockIdx.x) * kSums + j) * x.cols + first + place] = sum;
   }
 }
 
-// parts (pieces, cols): block x is a piece, block y a strip of columns, kWidth a thread. A block is
-// one warp: so narrow matrices too have blocks for the whole device.
-template <typename T, int kWidth>
-__global__ void __launch_bounds__(kWarp) piece_sums_kernel(MatrixOf<T> x, float* parts) {
-  const int64_t c = (int64_t(blockIdx.y) * kWarp + threadIdx.x) * kWidth;
-  if (c >= x.cols) return;
-  const int64_t begin = int64_t(blockIdx.x) * kRowsOfASum;
-  const int64_t end = begin + kRowsOfASum < x.rows ? begin + kRowsOfASum : x.rows;
-  float sums[kWidth] = {};
-  int64_t r = begin;
-  add_rows<16>(x, c, r, end, sums);
-  add_rows<4>(x, c, r, end, sums);
-  add_rows<1>(x, c, r, end, sums);
-  store(parts + blockIdx.x * x.cols + c, sums);
-}
-
-// A lane has a column; warp w adds pieces w, w + kWarps, ..., and the first warp what all have:
+// A lane has a column; warp w adds pieces w, w + kPartWarps, ..., and the first warp what all have:
 // with one thread a column the device would wait for one piece after the other.
 __global__ void add_parts_kernel(const float* parts, int64_t pieces, int64_t count, PartSums to) {
-  constexpr int kWarps = kThreads / kWarp;
-  __shared__ float sums[kWarps][kWarp];
+  __shared__ float sums[kPartWarps][kWarp];
   const int64_t i = int64_t(blockIdx.x) * kWarp + lane();
   float sum = 0;
   if (i < count) {
-#pragma unroll 4
-    for (int64_t piece = warp(); piece < pieces; piece += kWarps) sum += parts[piece * count + i];
+#pragma unroll 8
+    for (int64_t piece = warp(); piece < pieces; piece += kPartWarps) {
+      sum += parts[piece * count + i];
+    }
   }
   sums[warp()][lane()] = sum;
   __syncthreads();
   if (warp() != 0 || i >= count) return;
-  for (int w = 1; w < kWarps; ++w) sum += sums[w][lane()];
+  for (int w = 1; w < kPartWarps; ++w) sum += sums[w][lane()];
   float& place = i < to.split ? to.first[i] : to.rest[i - to.split];
   place = to.accumulate ? place + sum : sum;
 }
 
-}  // namespace
-
-void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, PartSums to) {
-  launch(context, dim3(unsigned(divide_up(count, kWarp))), kThreads, add_parts_kernel, parts,
-         pieces, count, to);
-}
-
-void column_sums(Context& context, AnyMatrix x, float* sums, bool accumulate) {
+// Pieces' sums of x, times kSums columns of weights; their number.
+template <int kSums>
+int64_t piece_sums(Context& context, AnyMatrix x, Matrix weights, float*& parts) {
   const int64_t pieces = divide_up(x.rows, kRowsOfASum);
-  float* parts = context.scratch_floats(Scratch::sums, pieces * x.cols);
+  parts = context.scratch_floats(Scratch::sums, pieces * kSums * x.cols);
   for_type(x.bf16, [&](auto element) {
     const auto typed = x.as<decltype(element)>();
     for_width(
         [&](auto width) {
           const int64_t strips = divide_up(x.cols, kWarp * width());
-          launch(context, dim3(unsigned(pieces), unsigned(strips)), kWarp,
-                 piece_sums_kernel<decltype(element), width()>, typed, parts);
+          launch(context, dim3(unsigned(pieces), unsigned(strips)), kThreads,
+                 piece_sums_kernel<decltype(element), width(), kSums>, typed, weights, context.bf16,
+                 parts);
         },
         typed);
   });
+  return pieces;
+}
+
+}  // namespace
+
+void add_parts(Context& context, const float* parts, int64_t pieces, int64_t count, PartSums to) {
+  launch(context, dim3(unsigned(divide_up(count, kWarp))), kPartWarps * kWarp, add_parts_kernel,
+         parts, pieces, count, to);
+}
+
+void column_sums(Context& context, AnyMatrix x, float* sums, bool accumulate) {
+  float* parts = nullptr;
+  const int64_t pieces = piece_sums<1>(context, x, {}, parts);
   add_parts(context, parts, pieces, x.cols, {sums, x.cols, nullptr, accumulate});
+}
+
+void two_weighted_sums(Context& context, Matrix weights, AnyMatrix x, Matrix sums,
+                       bool accumulate) {
+  float* parts = nullptr;
+  const int64_t pieces = piece_sums<2>(context, x, weights, parts);
+  add_parts(context, parts, pieces, 2 * x.cols, {sums.row(0), x.cols, sums.row(1), accumulate});
 }
 
 }  // namespace finetune::cuda

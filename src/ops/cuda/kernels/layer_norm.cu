@@ -1,106 +1,137 @@
 // Layer normalisation of residual + dropout(x), and its gradients: one warp a row.
 // s = residual + dropout(x); y = (s - mean) / sqrt(variance + epsilon) * gamma + beta. A warp reads
 // its row once: a lane keeps its elements, all of which are on their way from memory before the
-// first is needed. Rows of more than kMostPairs * 256 columns are read once for each pass over
+// first is needed. Rows of more than kMostPacks * 256 columns are read once for each pass over
 // them. Each lane takes the same columns in every pass, so operands may share memory.
 #include "ops/cuda/kernels/column_sums.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/kernels/pack.h"
 #include "ops/cuda/kernels/warp.h"
+#include "ops/device_sums.h"
 
 namespace finetune::cuda {
 namespace {
 
-constexpr int kWarps = 4;  // a row each
+constexpr int kWarps = kLayerNormWarps;
 constexpr int kThreads = kWarps * kWarp;
 
-constexpr int kMostPairs = 8;
+constexpr int kMostPacks = 8;
+constexpr int kMostSummed = 4;  // packs of which a lane has room for gamma's and beta's sums, too
+constexpr int64_t kPackedColumns = kWarp * kPack;  // of a warp's packs
 
-// A lane's elements of a chunk of a row: kPairs times eight, of one of two groups of 128 columns
-// those that lie 16 apart, for which one Philox block has the bits (core/numeric/philox.h).
-template <int kPairs>
+// A lane's elements of a chunk of a row: kPacks times eight neighbours, of each 256 columns. They
+// are loaded and stored at once where kWidth is kPack, one by one where it is 1.
+template <int kPacks, int kWidth>
 struct Lane {
-  static constexpr int kCount = kPairs * 8;
-  static constexpr int64_t kChunk = kPairs * 256;
+  static constexpr int64_t kChunk = kPacks * kPackedColumns;
 
-  float values[kCount];
+  float values[kPacks][kPack];
 
-  __device__ static int64_t column(int64_t first, int i) {
-    return first + (i / 8 * 2 + lane() / 16) * 128 + i % 8 * 16 + lane() % 16;
+  __device__ static int64_t column(int64_t first, int pack) {
+    return first + pack * kPackedColumns + lane() * kPack;
   }
-  // body(value, column) for those that the row has
+  // body(value, pack, place in it) for those that the row has
   template <typename Body>
   __device__ void each(int64_t first, int64_t cols, const Body& body) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const int64_t c = column(first, i);
-      if (c < cols) body(values[i], c);
+    for (int p = 0; p < kPacks; ++p) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        if (column(first, p) + (kWidth == 1 ? i : 0) < cols) body(values[p][i], p, i);
+      }
     }
   }
   __device__ void load(const float* row, int64_t first, int64_t cols) {
-    each(first, cols, [=](float& v, int64_t c) { v = row[c]; });
+    if constexpr (kWidth == 1) {
+      each(first, cols, [=](float& v, int p, int i) { v = row[column(first, p) + i]; });
+    } else {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        if (column(first, p) < cols) cuda::load(row + column(first, p), values[p]);
+      }
+    }
   }
+  template <typename T>
+  __device__ void store(T* row, int64_t first, int64_t cols) {
+    if constexpr (kWidth == 1) {
+      each(first, cols, [=](float v, int p, int i) { put(row + column(first, p) + i, v); });
+    } else {
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        if (column(first, p) < cols) cuda::store(row + column(first, p), values[p]);
+      }
+    }
+  }
+  // One Philox block has the bits of eight elements that lie 16 apart (core/numeric/philox.h):
+  // lanes work out one each, and a word of all of them has 16 neighbours of either 128 columns.
   __device__ void drop(const Dropout& dropout, const RowNames& names, int64_t row, int64_t first,
                        int64_t cols) {
     if (!dropout.on()) return;
 #pragma unroll
-    for (int p = 0; p < kPairs; ++p) {
-      const int64_t group = first / 128 + p * 2 + lane() / 16;
-      if (group * 128 >= cols) continue;
-      const uint32_t block = uint32_t(group) * 16 + uint32_t(lane()) % 16;
+    for (int p = 0; p < kPacks; ++p) {
+      if (first + p * kPackedColumns >= cols) continue;
+      const uint32_t block = uint32_t(first / 8) + p * kWarp + lane();
       const PhiloxBlock bits =
           philox(dropout.key, {block, names.position[row], names.sample[row], dropout.step});
+      unsigned kept = 0;
 #pragma unroll
       for (int w = 0; w < 8; ++w) {
         const uint32_t sixteen = (bits[w / 2] >> (16 * (w % 2))) & 0xFFFFu;
-        values[p * 8 + w] *= sixteen >= dropout.threshold ? dropout.scale : 0.0f;
+        const unsigned all = __ballot_sync(kAllLanes, sixteen >= dropout.threshold);
+        if (lane() % 16 / 2 == w) kept = all >> (lane() / 16 * 16 + lane() % 2 * 8);
       }
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) values[p][i] *= kept >> i & 1 ? dropout.scale : 0.0f;
     }
   }
 };
 
-template <int kPairs>
-__global__ void layer_norm_kernel(Matrix x, Matrix residual, Dropout dropout, RowNames names,
-                                  const float* gamma, const float* beta, float epsilon, Matrix s,
-                                  Matrix stats, Matrix y, Bf16Matrix rounded) {
-  constexpr int64_t kChunk = Lane<kPairs>::kChunk;
+template <int kPacks, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    layer_norm_kernel(Matrix x, Matrix residual, Dropout dropout, RowNames names,
+                      const float* gamma, const float* beta, float epsilon, Matrix s, Matrix stats,
+                      Matrix y, Bf16Matrix rounded) {
+  using Values = Lane<kPacks, kWidth>;
   const int64_t r = int64_t(blockIdx.x) * kWarps + warp(), n = x.cols;
   if (r >= x.rows) return;
   dropout = dropout.taken();
-  const bool again = n > kChunk;  // what one pass has read is not there for the next
+  // Whether what one pass has read is not there for the next.
+  const bool again = kPacks == kMostPacks && n > Values::kChunk;
   float* sum_row = s.data ? s.row(r) : again ? y.row(r) : nullptr;
 
-  Lane<kPairs> mine = {};
+  Values mine = {};
   float sum = 0;
-  for (int64_t first = 0; first < n; first += kChunk) {
-    Lane<kPairs> rest = {};
+  for (int64_t first = 0; first < n; first += Values::kChunk) {
+    Values rest = {};
     mine.load(x.row(r), first, n);
     if (residual.data) rest.load(residual.row(r), first, n);
     mine.drop(dropout, names, r, first, n);
-#pragma unroll
-    for (int i = 0; i < mine.kCount; ++i) mine.values[i] += rest.values[i];
-    mine.each(first, n, [&](float v, int64_t c) {
-      if (sum_row) sum_row[c] = v;
+    mine.each(first, n, [&](float& v, int p, int i) {
+      v += rest.values[p][i];
       sum += v;
     });
+    if (sum_row) mine.store(sum_row, first, n);
   }
   const float mean = warp_sum(sum) / float(n);
 
   float squares = 0;
-  for (int64_t first = 0; first < n; first += kChunk) {
+  for (int64_t first = 0; first < n; first += Values::kChunk) {
     if (again) mine.load(sum_row, first, n);
-    mine.each(first, n, [&](float v, int64_t) { squares = fmaf(v - mean, v - mean, squares); });
+    mine.each(first, n, [&](float v, int, int) { squares = fmaf(v - mean, v - mean, squares); });
   }
   // In double: its error is in every element of the row.
   const float inverse = float(1.0 / sqrt(double(warp_sum(squares)) / double(n) + double(epsilon)));
 
-  for (int64_t first = 0; first < n; first += kChunk) {
+  for (int64_t first = 0; first < n; first += Values::kChunk) {
     if (again) mine.load(sum_row, first, n);
-    mine.each(first, n, [&](float& v, int64_t c) {
-      v = fmaf((v - mean) * inverse, gamma[c], beta[c]);
-      y.row(r)[c] = v;
-      if (rounded.data) put(rounded.row(r) + c, v);
+    Values scale = {}, shift = {};
+    scale.load(gamma, first, n);
+    shift.load(beta, first, n);
+    mine.each(first, n, [&](float& v, int p, int i) {
+      v = fmaf((v - mean) * inverse, scale.values[p][i], shift.values[p][i]);
     });
+    mine.store(y.row(r), first, n);
+    if (rounded.data) mine.store(rounded.row(r), first, n);
   }
   if (stats.data && lane() == 0) {
     stats.row(r)[0] = mean;
@@ -110,60 +141,93 @@ __global__ void layer_norm_kernel(Matrix x, Matrix residual, Dropout dropout, Ro
 
 // With h = (s - mean) * inverse and g = dy * gamma:
 //   ds = inverse * (g - mean(g) - h * mean(g * h)); dx = ds * factor of dropout.
-template <int kPairs, typename T>
-__global__ void layer_norm_backward_kernel(Matrix dy, Matrix s, Matrix stats, const float* gamma,
-                                           Dropout dropout, RowNames names, Matrix ds,
-                                           MatrixOf<T> dx) {
-  constexpr int64_t kChunk = Lane<kPairs>::kChunk;
-  const int64_t r = int64_t(blockIdx.x) * kWarps + warp(), n = s.cols;
-  if (r >= s.rows) return;
+// parts (blocks, 2, n): sums of dy * h and of dy over each block's rows, of which its warps take
+// `count` each; of up to kMostSummed packs.
+template <int kPacks, int kWidth, typename T>
+__global__ void __launch_bounds__(kThreads)
+    layer_norm_backward_kernel(Matrix dy, Matrix s, Matrix stats, const float* gamma,
+                               Dropout dropout, RowNames names, Matrix ds, MatrixOf<T> dx,
+                               int count, float* parts) {
+  using Values = Lane<kPacks, kWidth>;
+  const int64_t n = s.cols;
   dropout = dropout.taken();
-  const bool again = n > kChunk;
-  const float mean = stats.row(r)[0], inverse = stats.row(r)[1];
-  Lane<kPairs> g = {}, h = {};
-  auto load = [&](int64_t first) {
-    g.load(dy.row(r), first, n);
-    h.load(s.row(r), first, n);
-    g.each(first, n, [&](float& v, int64_t c) { v *= gamma[c]; });
-    h.each(first, n, [&](float& v, int64_t) { v = (v - mean) * inverse; });
-  };
-  float sum_g = 0, sum_gh = 0;
-  for (int64_t first = 0; first < n; first += kChunk) {
-    load(first);
-#pragma unroll
-    for (int i = 0; i < g.kCount; ++i) {
-      if (g.column(first, i) >= n) continue;
-      sum_g += g.values[i];
-      sum_gh = fmaf(g.values[i], h.values[i], sum_gh);
+  const bool again = kPacks == kMostPacks && n > Values::kChunk;
+  Values gamma_sums = {}, beta_sums = {};
+  for (int k = 0; k < count; ++k) {
+    const int64_t r = (int64_t(blockIdx.x) * count + k) * kWarps + warp();
+    if (r >= s.rows) break;
+    const float mean = stats.row(r)[0], inverse = stats.row(r)[1];
+    Values g = {}, h = {};
+    auto load = [&](int64_t first) {
+      Values scale = {};
+      g.load(dy.row(r), first, n);
+      h.load(s.row(r), first, n);
+      scale.load(gamma, first, n);
+      h.each(first, n, [&](float& v, int p, int i) {
+        v = (v - mean) * inverse;
+        float& d = g.values[p][i];
+        if (kPacks <= kMostSummed) {
+          gamma_sums.values[p][i] = fmaf(d, v, gamma_sums.values[p][i]);
+          beta_sums.values[p][i] += d;
+        }
+        d *= scale.values[p][i];
+      });
+    };
+    float sum_g = 0, sum_gh = 0;
+    for (int64_t first = 0; first < n; first += Values::kChunk) {
+      load(first);
+      g.each(first, n, [&](float v, int p, int i) {
+        sum_g += v;
+        sum_gh = fmaf(v, h.values[p][i], sum_gh);
+      });
+    }
+    const float mean_g = warp_sum(sum_g) / float(n);
+    const float mean_gh = warp_sum(sum_gh) / float(n);
+    for (int64_t first = 0; first < n; first += Values::kChunk) {
+      if (again) load(first);
+      g.each(first, n, [&](float& v, int p, int i) {
+        v = fmaf(-h.values[p][i], mean_gh, v - mean_g) * inverse;
+      });
+      g.store(ds.row(r), first, n);
+      if (!dx.data) continue;
+      g.drop(dropout, names, r, first, n);
+      g.store(dx.row(r), first, n);
     }
   }
-  const float mean_g = warp_sum(sum_g) / float(n);
-  const float mean_gh = warp_sum(sum_gh) / float(n);
-  for (int64_t first = 0; first < n; first += kChunk) {
-    if (again) load(first);
+  if (kPacks > kMostSummed) return;
+  alignas(16) __shared__ float sums[kWarps][2][kPackedColumns];
+  float* part = parts + int64_t(blockIdx.x) * 2 * n;
 #pragma unroll
-    for (int i = 0; i < g.kCount; ++i) {
-      g.values[i] = fmaf(-h.values[i], mean_gh, g.values[i] - mean_g) * inverse;
+  for (int p = 0; p < kPacks; ++p) {
+    cuda::store(&sums[warp()][0][lane() * kPack], gamma_sums.values[p]);
+    cuda::store(&sums[warp()][1][lane() * kPack], beta_sums.values[p]);
+    __syncthreads();
+    for (int i = int(threadIdx.x); i < 2 * kPackedColumns; i += kThreads) {
+      const int64_t which = i / kPackedColumns, c = i % kPackedColumns;
+      float sum = 0;
+      for (int w = 0; w < kWarps; ++w) sum += sums[w][which][c];
+      if (p * kPackedColumns + c < n) part[which * n + p * kPackedColumns + c] = sum;
     }
-    g.each(first, n, [&](float v, int64_t c) { ds.row(r)[c] = v; });
-    if (!dx.data) continue;
-    g.drop(dropout, names, r, first, n);
-    g.each(first, n, [&](float v, int64_t c) { put(dx.row(r) + c, v); });
+    __syncthreads();
   }
 }
 
-// run(std::integral_constant<int, kPairs>()) for rows of n columns
-template <typename Run>
-void for_pairs(int64_t n, Run&& run) {
-  if (n <= 256) return run(std::integral_constant<int, 1>());
-  if (n <= 512) return run(std::integral_constant<int, 2>());
-  if (n <= 768) return run(std::integral_constant<int, 3>());
-  if (n <= 1024) return run(std::integral_constant<int, 4>());
-  run(std::integral_constant<int, kMostPairs>());
+// run(kPacks, kWidth), as std::integral_constant<int, ...>, for rows of n columns
+template <typename Run, typename... Matrices>
+void for_lanes(int64_t n, Run&& run, const Matrices&... matrices) {
+  const auto width = std::integral_constant<int, kPack>();
+  if (!(packs(matrices) && ...)) {
+    return run(std::integral_constant<int, kMostPacks>(), std::integral_constant<int, 1>());
+  }
+  if (n <= 256) return run(std::integral_constant<int, 1>(), width);
+  if (n <= 512) return run(std::integral_constant<int, 2>(), width);
+  if (n <= 768) return run(std::integral_constant<int, 3>(), width);
+  if (n <= 1024) return run(std::integral_constant<int, 4>(), width);
+  run(std::integral_constant<int, kMostPacks>(), width);
 }
 
-// parts (pieces, 2, n): sums of dy * h and of dy over pieces of kRowsOfASum rows. Block x is a
-// piece, block y a strip of columns.
+// parts (pieces, 2, n): sums of dy * h and of dy over pieces of kRowsOfASum rows, of more
+// packs. Block x is a piece, block y a strip of columns.
 __global__ void gamma_beta_parts_kernel(Matrix dy, Matrix s, Matrix stats, float* parts) {
   const int64_t n = s.cols, c = int64_t(blockIdx.y) * kThreads + threadIdx.x;
   if (c >= n) return;
@@ -185,30 +249,44 @@ __global__ void gamma_beta_parts_kernel(Matrix dy, Matrix s, Matrix stats, float
 void add_layer_norm(Context& context, Matrix x, Matrix residual, Dropout dropout, RowNames names,
                     Matrix gamma, Matrix beta, float epsilon, Matrix s, Matrix stats, Matrix y,
                     Bf16Matrix rounded) {
-  for_pairs(x.cols, [&](auto pairs) {
-    launch(context, dim3(unsigned(divide_up(x.rows, kWarps))), kThreads, layer_norm_kernel<pairs()>,
-           x, residual, dropout, names, gamma.data, beta.data, epsilon, s, stats, y, rounded);
-  });
+  for_lanes(
+      x.cols,
+      [&](auto packs, auto width) {
+        launch(context, dim3(unsigned(divide_up(x.rows, kWarps))), kThreads,
+               layer_norm_kernel<packs(), width()>, x, residual, dropout, names, gamma.data,
+               beta.data, epsilon, s, stats, y, rounded);
+      },
+      x, residual, gamma, beta, s, y, rounded);
 }
 
 void add_layer_norm_backward(Context& context, Matrix dy, Matrix s, Matrix stats, Matrix gamma,
                              Dropout dropout, RowNames names, Matrix ds, AnyMatrix dx,
                              Matrix dgamma, Matrix dbeta, bool accumulate) {
-  // First what reads dy as it is: ds may be dy.
-  const int64_t n = s.cols, pieces = divide_up(s.rows, kRowsOfASum);
-  float* parts = context.scratch_floats(Scratch::sums, pieces * 2 * n);
-  launch(context, dim3(unsigned(pieces), unsigned(divide_up(n, kThreads))), kThreads,
-         gamma_beta_parts_kernel, dy, s, stats, parts);
-  add_parts(context, parts, pieces, 2 * n, {dgamma.data, n, dbeta.data, accumulate});
+  const int64_t n = s.cols;
   if (dx.data == ds.data) dx = {};
+  float* parts = nullptr;
+  int64_t pieces = 0;
   for_type(dx.bf16, [&](auto element) {
     using T = decltype(element);
-    for_pairs(n, [&](auto pairs) {
-      launch(context, dim3(unsigned(divide_up(s.rows, kWarps))), kThreads,
-             layer_norm_backward_kernel<pairs(), T>, dy, s, stats, gamma.data, dropout, names, ds,
-             dx.as<T>());
-    });
+    for_lanes(
+        n,
+        [&](auto packs, auto width) {
+          const int count = packs() <= kMostSummed ? int(layer_norm_rows(s.rows)) : 1;
+          const int64_t blocks = divide_up(s.rows, count * kWarps);
+          pieces = packs() <= kMostSummed ? blocks : divide_up(s.rows, kRowsOfASum);
+          // As much as any fewer rows take: graphs end when memory moves.
+          parts = context.scratch_floats(Scratch::sums, sum_floats(s.rows, n, 0));
+          if (packs() > kMostSummed) {  // first, since it reads dy as it is: ds may be dy
+            launch(context, dim3(unsigned(pieces), unsigned(divide_up(n, kThreads))), kThreads,
+                   gamma_beta_parts_kernel, dy, s, stats, parts);
+          }
+          launch(context, dim3(unsigned(blocks)), kThreads,
+                 layer_norm_backward_kernel<packs(), width(), T>, dy, s, stats, gamma.data, dropout,
+                 names, ds, dx.as<T>(), count, parts);
+        },
+        dy, s, gamma, ds, dx.as<T>());
   });
+  add_parts(context, parts, pieces, 2 * n, {dgamma.data, n, dbeta.data, accumulate});
 }
 
 }  // namespace finetune::cuda

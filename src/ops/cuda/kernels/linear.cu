@@ -70,8 +70,12 @@ void linear_backward_weight(Context& context, AnyMatrix dy, AnyMatrix x, Matrix 
     if (dbias.data) clear(context, dbias);
     return;
   }
-  multiply(context, operand(context, dy, true, Scratch::left),
-           operand(context, x, false, Scratch::right), nullptr, any(dw), accumulate);
+  if (dy.cols == 2 && !dy.bf16) {  // logits of answers, one pair for each token
+    two_weighted_sums(context, dy.as<float>(), x, dw, accumulate);
+  } else {
+    multiply(context, operand(context, dy, true, Scratch::left),
+             operand(context, x, false, Scratch::right), nullptr, any(dw), accumulate);
+  }
   if (dbias.data) column_sums(context, dy, dbias.data, accumulate);
 }
 

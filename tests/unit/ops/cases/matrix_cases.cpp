@@ -71,7 +71,8 @@ void add_matrix_cases(std::vector<OpCase>& table) {
       {2, 64, 1, 0, true},      {300, 64, 2, 1, true},     {7, 384, 24, 0, true},
       {32, 384, 384, 0, true},  {419, 384, 1152, 0, true}, {5, 1536, 384, 0, true},
       {512, 33, 100, 3, true},  {1025, 100, 7, 0, false},  {70, 1100, 40, 0, true},
-      {4200, 1024, 8, 0, true},
+      {4200, 1024, 8, 0, true}, {60, 72, 102, 0, true},    {60, 72, 100, 0, true},
+      {60, 72, 97, 0, true},    {200, 320, 2, 0, true},
   };
   for (const ProductShape& s : shapes) {
     table.push_back(start("linear", s, s.in).result("y", s.rows, s.out, s.gap).run(forward, {"y"}));
