@@ -7,8 +7,8 @@ from quality.runs import ADAPTATION
 
 # What `auto` chooses: part of a cell's settings, so that another choice makes cells anew.
 RATE = 1e-4
-EPOCHS = {"toronto-500": 28, "toronto-4000": 10, "mrpc": 10, "banking77": 9, "toronto-20000": 8, "squad-4000": 3,
-          "sst2": 6, "toronto": 6, "toronto-gl": 6}
+EPOCHS = {"toronto-500": 28, "toronto-4000": 10, "mrpc": 7, "banking77": 9, "toronto-20000": 8, "squad-4000": 3,
+          "sst2": 4, "toronto": 6, "toronto-gl": 6}
 # Hugging Face has as many, but its usual 3 where a pass takes half an hour.
 LONG = {"sst2", "toronto", "toronto-gl"}
 

@@ -17,8 +17,9 @@ namespace {
 constexpr double kMostRate = 1e-3;
 // At a width of 384. Three times as much forgets what pretraining knows of meaning.
 constexpr double kRate = 1e-4;
-// Epochs fall with the root of the rows, beyond some thousands with the sixth root.
-constexpr double kEpochsOfFew = 630, kEpochsOfMany = 40, kLeastEpochs = 3, kMostEpochs = 30;
+// Epochs fall with the rows of a label, where these are many with the sixth root of all rows.
+constexpr double kEpochsOfFew = 222, kEpochsOfMany = 25, kMostEpochsOfMany = 40;
+constexpr double kLeastEpochs = 3, kMostEpochs = 30;
 
 // Two significant digits: values that people would write.
 double rounded(double value) {
@@ -54,8 +55,10 @@ TrainOptions recipe_auto(const RecipeFacts& facts) {
   if (facts.task == TaskKind::mlm) return values;  // nothing better is known
   const double samples = double(std::max<int64_t>(1, facts.samples));
   if (facts.task == TaskKind::classification) {
-    const double epochs =
-        std::max(kEpochsOfFew / std::sqrt(samples), kEpochsOfMany / std::pow(samples, 1.0 / 6));
+    const double labels = double(std::max<int64_t>(2, facts.labels));
+    const double of_many = std::min(kMostEpochsOfMany, kEpochsOfMany * std::pow(labels, 1.0 / 7));
+    const double epochs = std::max(kEpochsOfFew * std::pow(labels / samples, 2.0 / 3),
+                                   of_many / std::pow(samples, 1.0 / 6));
     values.epochs = std::clamp(std::round(epochs), kLeastEpochs, kMostEpochs);
   }
   values.batch_size = samples < 20'000 ? 16 : 32;
@@ -65,7 +68,7 @@ TrainOptions recipe_auto(const RecipeFacts& facts) {
 }
 
 RecipeFacts recipe_facts(const Task& task, const BertConfig& config) {
-  return {task.kind(), task.train_set().samples.size(), config.hidden_size};
+  return {task.kind(), task.train_set().samples.size(), config.hidden_size, task.head().outputs};
 }
 
 std::string recipe_of(const TrainOptions& o) {

@@ -19,6 +19,7 @@ struct RecipeFacts {
   TaskKind task = TaskKind::classification;
   int64_t samples = 0;  // of training: rows, or windows of questions
   int64_t hidden_size = 0;
+  int64_t labels = 2;  // of classification; numbers count as two
 };
 RecipeFacts recipe_facts(const Task& task, const BertConfig& config);
 

@@ -55,18 +55,25 @@ TEST_CASE("who gives the rate and the length has Hugging Face's values beside th
   CHECK(recipe_of(options) == "auto");
 }
 
-TEST_CASE("auto: few rows are seen more often, wide models learn more slowly") {
-  const auto filled = [](int64_t samples, int64_t hidden) {
+TEST_CASE("auto: few rows of a label are seen more often, wide models learn more slowly") {
+  const auto filled = [](int64_t samples, int64_t hidden, int64_t labels = 24) {
     TrainOptions options = of_recipe("auto");
-    fill_recipe(options, TrainOptions(options), {TaskKind::classification, samples, hidden});
+    fill_recipe(options, TrainOptions(options),
+                {TaskKind::classification, samples, hidden, labels});
     return options;
   };
   CHECK(*filled(100, 384).epochs > *filled(4000, 384).epochs);
   CHECK(*filled(4000, 384).epochs > *filled(100'000, 384).epochs);
-  CHECK(*filled(500, 384).epochs == 28);
+  CHECK(*filled(500, 384).epochs == 29);
   CHECK(*filled(4000, 384).epochs == 10);
   CHECK(*filled(100'000, 384).epochs == 6);
   CHECK(*filled(100'000'000, 384).epochs == 3);
+  CHECK(*filled(500, 384, 2).epochs == 10);
+  CHECK(*filled(3668, 384, 2).epochs == 7);
+  CHECK(*filled(67'349, 384, 2).epochs == 4);
+  CHECK(*filled(385, 384, 77).epochs == 30);
+  CHECK(*filled(9002, 384, 77).epochs == 9);
+  CHECK(*filled(1000, 384, 1).epochs == *filled(1000, 384, 2).epochs);
   CHECK(*filled(4000, 384).learning_rate == 1e-4);
   CHECK(*filled(4000, 768).learning_rate == 2.5e-5);
   CHECK(*filled(4000, 1024).learning_rate == 1.4e-5);
