@@ -134,9 +134,9 @@ struct NormShape {
   std::string text() const { return concat("(", rows, ",", cols, ") gap ", gap); }
 };
 
-const NormShape kNormShapes[] = {{1, 7, 0},   {3, 33, 5},   {17, 64, 0},   {53, 100, 28},
-                                 {1, 384, 0}, {512, 64, 0}, {211, 384, 0}, {130, 1024, 0},
-                                 {5, 768, 0}, {3, 2100, 4},  {5, 1536, 0},  {3, 2304, 0},
+const NormShape kNormShapes[] = {{1, 7, 0},     {3, 33, 5},   {17, 64, 0},   {53, 100, 28},
+                                 {1, 384, 0},   {512, 64, 0}, {211, 384, 0}, {130, 1024, 0},
+                                 {5, 768, 0},   {3, 2100, 4}, {5, 1536, 0},  {3, 2304, 0},
                                  {2070, 264, 0}};
 constexpr float kEpsilon = 1e-12f;
 constexpr const char* kNormReason = "sums over a row, a square root and a division in float";
