@@ -5,6 +5,7 @@
 #include "cli/usage.h"
 #include "core/threads/parallel.h"
 #include "inference/fine_tuned_model.h"
+#include "train/options/option_values.h"
 
 namespace finetune {
 
@@ -13,6 +14,9 @@ constexpr int64_t kMostParts = 65536;  // along an axis of a layout
 inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   auto add = [&](const char* group, const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help).group(group);
+  };
+  auto add_as_train = [&](const std::string& name, auto& value) {
+    return command.add_option("--" + name, value, option_help(name)).group("Machine");
   };
   names_model(add("Model", "--model", o.model,
                   "directory of a run or a fine-tuned model, a weight file in it, or an id in the "
@@ -62,22 +66,10 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
   whole_number(add("Machine", "--batch-size", o.batch_size,
                    "most sequences computed at once (default: 512)"),
                1);
-  one_of(add("Machine", "--precision", o.precision,
-             "arithmetic; auto: bf16 where the machine is fast at it, else fp32"),
-         {"auto", "fp32", "bf16"})
-      .default_str("auto");
-  one_of(add("Machine", "--device", o.device, "where to compute"), {"auto", "cpu", "cuda"})
-      .default_str("auto");
-  whole_number_or(
-      "all",
-      add("Machine", "--threads", o.threads, "threads (all: the cores this process may use)"), 1,
-      kMostThreads)
-      .default_str("all");
-  whole_number(add("Machine", "--tensor-shards", o.tensor_shards,
-                   "cut each layer's heads and feed-forward columns into V parts: part of the "
-                   "result (default: --tp)"),
-               1, kMostParts)
-      .type_name("V");
+  one_of(add_as_train("precision", o.precision), {"auto", "fp32", "bf16"}).default_str("auto");
+  one_of(add_as_train("device", o.device), {"auto", "cpu", "cuda"}).default_str("auto");
+  whole_number_or("all", add_as_train("threads", o.threads), 1, kMostThreads).default_str("all");
+  whole_number(add_as_train("tensor-shards", o.tensor_shards), 1, kMostParts).type_name("V");
   whole_number(add("Machine", "--tp", o.tp,
                    "under mpirun: tensor parallelism, N processes share each layer's heads and "
                    "columns (default: 1)"),
@@ -86,14 +78,8 @@ inline void bind_inference_options(Subcommand command, InferenceOptions& o) {
       add("Machine", "--pp", o.pp,
           "under mpirun: pipeline parallelism, N stages with some of the layers each (default: 1)"),
       1, kMostParts);
-  add("Machine", "--placement", o.placement,
-      "order of replica (D), stage (P), tensor rank (T), last fastest; cluster: DPT, spread: TPD")
-      .type_name("cluster|spread|ORDER")
-      .default_str("cluster");
-  add("Machine", "--stages", o.stages,
-      "layers of each stage; auto: split so that the slowest stage is as fast as possible")
-      .type_name("auto|7,5")
-      .default_str("auto");
+  add_as_train("placement", o.placement).type_name("cluster|spread|ORDER").default_str("cluster");
+  add_as_train("stages", o.stages).type_name("auto|7,5").default_str("auto");
 }
 
 }  // namespace finetune

@@ -7,6 +7,7 @@
 #include "cli/usage.h"
 #include "data/rows/row_options.h"
 #include "inference/fine_tuned_model.h"
+#include "train/options/option_values.h"
 
 namespace finetune {
 
@@ -17,19 +18,15 @@ struct RowWords {
 };
 
 inline void bind_row_options(Subcommand command, RowWords& words) {
-  command.add_option("--delimiter", words.delimiter, "separator of values in CSV; C: one character")
+  command.add_option("--delimiter", words.delimiter, option_help("delimiter"))
       .type_name("auto|comma|semicolon|tab|bar|C")
       .group("Data")
       .default_str("auto");
-  command
-      .add_option("--encoding", words.encoding,
-                  "text encoding: auto (UTF-8 or UTF-16), windows-1252 or another that iconv knows")
+  command.add_option("--encoding", words.encoding, option_help("encoding"))
       .type_name("NAME")
       .group("Data")
       .default_str("auto");
-  command
-      .add_flag("--skip-bad-rows", words.skip_bad_rows,
-                "drop unusable rows and say how many, instead of failing")
+  command.add_flag("--skip-bad-rows", words.skip_bad_rows, option_help("skip-bad-rows"))
       .group("Data");
 }
 

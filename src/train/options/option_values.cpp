@@ -74,6 +74,16 @@ std::vector<std::string> list_option_names() {
   return names;
 }
 
+std::string option_help(std::string_view name) {
+  std::string help;
+  TrainOptions options;
+  for_each_option(options, [&](const OptionInfo& info, auto&) {
+    if (info.name == name) help = info.help;
+  });
+  if (help.empty()) throw internal_error(concat("train has no option --", name));
+  return help;
+}
+
 std::vector<std::string> all_option_names() {
   std::vector<std::string> names;
   TrainOptions options;
