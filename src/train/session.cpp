@@ -121,7 +121,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   for (const auto& line : s.task->describe()) log(line);
   for (const auto& line : repeated_data(s.data)) log("warning: ", line);
   log("computing on ", s.engine->backend().description(), ", ", describe_micro_batches(s.options));
-  if (s.options.device == "auto" && gpu_may_be_present()) {
+  if (s.options.device == "auto" && s.task->kind() != TaskKind::mlm && gpu_may_be_present()) {
     log("an NVIDIA GPU is here: --device cuda computes on it");
   }
   const int64_t shards = *s.options.virtual_shards;

@@ -2,7 +2,7 @@
 import json
 
 from compare import inference, training
-from compare.harness import call, progress, require, spread
+from compare.harness import progress, require, spread
 from compare.works import Side, Work, in_turn, median, peer_versions
 
 WORKS = [
@@ -77,8 +77,7 @@ def measure(bench, works):
 def section(bench, trained, inferred, steps):
     options = bench.options
     versions = peer_versions((sides for _, sides in [*trained, *inferred]), SIDES)
-    machine = [line for line in call([options.binary, "doctor"]).output.splitlines()
-               if line.startswith(("GPU", "CUDA", "NVIDIA", "cuBLASLt", "cuDNN"))]
+    machine = [line for line in bench.doctor if line.startswith(("GPU", "CUDA", "NVIDIA", "cuBLASLt", "cuDNN"))]
     return bench.section("On a GPU beside PyTorch", [
         "; ".join(" ".join(line.split()) for line in machine),
         f"{options.runs} runs a side, in turn, on the same GPU; random weights in the models' shapes",

@@ -1,5 +1,6 @@
 """Commands, models and the lines that every section shares."""
 import datetime
+import functools
 import json
 import os
 import platform
@@ -162,10 +163,14 @@ class Bench:
             return []
         return ["--threads", self.options.threads]
 
+    @functools.cached_property
+    def doctor(self):
+        """Lines on this machine; it tries the GPU, where there is one."""
+        return call([self.options.binary, "doctor"]).output.splitlines()
+
     def section(self, title, notes, versions, tables):
         """A section's text: what it was measured on and how, and its tables."""
-        doctor = call([self.options.binary, "doctor"]).output
-        path = next((line for line in doctor.splitlines() if line.startswith("code path")), "")
+        path = next((line for line in self.doctor if line.startswith("code path")), "")
         # Without the precision of `auto`: tables say which is whose.
         path = path.replace(", fp32", "").replace(", bf16", "")
         version = call([self.options.binary, "--version"]).output.strip()
