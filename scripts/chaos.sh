@@ -6,6 +6,7 @@
 # Last line: "N of N equal"; exit 1 if one is not. Nothing is left behind. Open MPI 4's mpirun can
 # hang when a process dies in the very moment in which it reports to it: ended here, and counted.
 set -euo pipefail
+export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/.."
 
 trials=${1:?usage: scripts/chaos.sh N [--seed S] [--model DIR] [--binary FILE]}

@@ -4,6 +4,7 @@
 #   scripts/compare_bits.sh COMMIT [BUILD_DIRECTORY]      COMMIT: a commit, or a program already built
 # Last line: "N of N equal"; exit 1 if one is not.
 set -euo pipefail
+export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/.."
 other=${1:?usage: scripts/compare_bits.sh COMMIT [BUILD_DIRECTORY]}
 build=${2:-build}

@@ -6,6 +6,7 @@
 #   scripts/bench/compare_hf.sh --model DIR --parts tokenizer,shares
 #   scripts/bench/compare_hf.sh --model DIR --parts training --works minilm-bank --steps 10 --runs 1 --output /dev/stdout
 set -euo pipefail
+export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 project=$(cd "$(dirname "$0")/../.." && pwd)
 
 . "$project/scripts/bench/peer_python.sh"

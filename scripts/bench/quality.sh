@@ -8,6 +8,7 @@
 #   scripts/bench/quality.sh --scratch DIR --final                      the models kept in DIR on the test rows
 #   scripts/bench/quality.sh --document                                 the document alone
 set -euo pipefail
+export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 project=$(cd "$(dirname "$0")/../.." && pwd)
 
 case " $* " in

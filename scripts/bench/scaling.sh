@@ -3,5 +3,6 @@
 #   scripts/bench/scaling.sh [--processes N] [--runs N] [--steps N] [--shapes minilm,base] [--precision auto|fp32|bf16]
 # Prints samples per second and ratios (median of runs), and writes them into docs/scaling.md.
 set -euo pipefail
+export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/../.."
 exec python3 scripts/bench/scaling.py "$@"

@@ -242,7 +242,7 @@ OpsBenchResult bench_ops(const StepBenchOptions& options) {
   std::unique_ptr<Backend> backend =
       make_backend(options.device, options.threads, options.precision);
   result.backend = backend->description();
-  result.device = resolved_device(options);
+  result.device = options.device;
   const DType precision = backend->compute_type();
   keep_best(result.peaks, options, precision);
   result.lines = OpsBench(std::move(backend), options.clock, config, batch, *task).run();

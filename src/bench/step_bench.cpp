@@ -114,17 +114,13 @@ void keep_best(MachinePeaks& peaks, const StepBenchOptions& options, DType preci
     peaks.matmul = std::max(peaks.matmul, matmul);  // nothing is the least
     peaks.memory = std::max(peaks.memory, memory);
   };
-  if (resolved_device(options) == "cpu") {
+  if (options.device == "cpu") {
     return keep(measure_matmul_peak(options.clock, precision), measure_memory_peak(options.clock));
   }
   // A backend of its own, whose memory is gone afterwards.
   const std::unique_ptr<Backend> backend =
       make_backend(options.device, threads(), precision == DType::bf16 ? "bf16" : "fp32");
   keep(measure_matmul_peak(*backend), measure_memory_peak(*backend));
-}
-
-std::string resolved_device(const StepBenchOptions& options) {
-  return options.device == "cuda" ? "cuda" : "cpu";
 }
 
 TaskKind task_kind(const StepBenchOptions& options) {
@@ -192,7 +188,7 @@ StepBenchResult bench_step(const StepBenchOptions& options, Communicator& comm) 
       options.clock);
   ProfilingBackend& profiler = *profiling;
   result.backend = profiler.description();
-  result.device = resolved_device(options);
+  result.device = options.device;
   result.precision = profiler.compute_type();
   result.threads = threads();
   result.processes = comm.size();

@@ -20,7 +20,7 @@ struct StepBenchOptions {
   int64_t batch_size = 0;          // 0: 8 for a head on every token, else 32
   int64_t steps = 0;               // timed ones; 0: as many as take 5 seconds, at least 3
   int64_t threads = 0;             // 0: all cores
-  std::string device = "auto";     // auto, cpu, cuda
+  std::string device = "auto";     // auto, cpu, cuda; resolved for bench_step and bench_ops
   std::string precision = "auto";  // auto, fp32, bf16
   int64_t micro_batch_tokens = 0;  // 0: as train chooses
   int64_t virtual_shards = 0;      // 0: as many as processes
@@ -67,7 +67,6 @@ BertConfig shape_config(const std::string& shape);
 // Error(usage) for values that are out of range.
 void check(const StepBenchOptions& options);
 void check_threads(Clock clock, int64_t threads);
-std::string resolved_device(const StepBenchOptions& options);  // cpu, cuda
 TaskKind task_kind(const StepBenchOptions& options);
 int64_t resolved_batch_size(const StepBenchOptions& options);
 // The better of what was measured before and of a new measurement, on the options' device.

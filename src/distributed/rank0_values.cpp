@@ -23,6 +23,17 @@ bool all_true(Communicator& comm, bool value) {
   return std::all_of(all.begin(), all.end(), [](uint8_t v) { return v != 0; });
 }
 
+std::string agreed_device(Communicator& comm, std::string_view device, std::string& remark) {
+  remark.clear();
+  if (device != "auto") return std::string(device);
+  std::string unused;
+  const std::string own = resolved_device(device, &unused);
+  const bool all = all_true(comm, own == "cuda");
+  if (own == "cuda" && !all) unused = "not every process has one that it can use";
+  if (!unused.empty()) remark = concat("an NVIDIA GPU seems to be here and is not used: ", unused);
+  return all ? "cuda" : "cpu";
+}
+
 std::string agreed_precision(Communicator& comm, std::string_view device, std::string precision) {
   if (precision != "auto") return precision;
   return all_true(comm, multiplies_bf16_fast(device)) ? "bf16" : "fp32";

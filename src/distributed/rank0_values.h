@@ -13,7 +13,11 @@ namespace finetune {
 
 std::string broadcast_from_rank0(Communicator& comm, const std::string& text);  // collective
 bool all_true(Communicator& comm, bool value);  // collective: true on all
-// --precision: of `auto` bf16 where all multiply it fast, else fp32. Collective.
+// --device: of `auto` "cuda" where all processes can use a GPU, else "cpu". `remark`: a line
+// for the log where a GPU seems to be there and is not used, else empty. Collective.
+std::string agreed_device(Communicator& comm, std::string_view device, std::string& remark);
+// --precision: of `auto` bf16 where all multiply it fast, else fp32. `device`: resolved.
+// Collective.
 std::string agreed_precision(Communicator& comm, std::string_view device, std::string precision);
 // Of all processes' devices the smallest memory in bytes, used or not; 0: not of their own.
 // Collective.

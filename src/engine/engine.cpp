@@ -13,6 +13,7 @@
 #include "data/packing.h"
 #include "engine/host_memory.h"
 #include "ops/cuda/host/cuda_backend.h"
+#include "ops/cuda/host/cuda_module.h"
 #include "weights/hub_cache.h"
 
 namespace finetune {
@@ -55,6 +56,15 @@ bool multiplies_bf16_fast(std::string_view device) {
   return device == "cuda" || cpu_multiplies_bf16_fast();
 }
 
+std::string resolved_device(std::string_view device, std::string* unused) {
+  if (unused) unused->clear();
+  if (device != "auto") return std::string(device);
+  if (!gpu_may_be_present()) return "cpu";
+  const std::string problem = gpu_problem();
+  if (unused) *unused = problem;
+  return problem.empty() ? "cuda" : "cpu";
+}
+
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count,
                                       std::string_view precision, int local_rank) {
   set_threads(thread_count > 0 ? int(thread_count) : available_cores());
@@ -63,7 +73,7 @@ std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_co
   if (device != "cuda") return make_cpu_backend(compute);
   std::string problem;
   std::unique_ptr<Backend> backend = make_cuda_backend(compute, &problem, local_rank);
-  if (!backend) throw device_error("--device cuda: ", problem);
+  if (!backend) throw device_error("--device cuda: ", problem, "; --device cpu does without");
   return backend;
 }
 

@@ -19,9 +19,13 @@
 
 namespace finetune {
 
-// --device auto|cpu|cuda, where auto is the CPU still, --threads (0: all cores) and --precision
-// auto|fp32|bf16, where auto is bf16 if the device multiplies it fast. Processes of a host take its
-// GPUs in turn, by `local_rank`. Error(device) for a GPU that is not there.
+// "cpu" or "cuda", of --device auto|cpu|cuda: auto is the GPU where this program can use one.
+// `unused`, if not null, says why a GPU that seems to be there is not chosen, else it is empty.
+std::string resolved_device(std::string_view device, std::string* unused = nullptr);
+
+// Of a resolved --device, --threads (0: all cores) and --precision auto|fp32|bf16, where auto is
+// bf16 if the device multiplies it fast. Processes of a host take its GPUs in turn, by
+// `local_rank`. Error(device) for a GPU that is not there.
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t threads,
                                       std::string_view precision, int local_rank = 0);
 bool multiplies_bf16_fast(std::string_view device);

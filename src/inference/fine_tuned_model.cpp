@@ -178,10 +178,13 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   const int64_t shards = tensor_shards_of(options);
   model.layout = describe(groups, split, shards);
   std::unique_ptr<Backend> backend;
-  const std::string precision = agreed_precision(comm, options.device, options.precision);
+  std::string unused_gpu;
+  const std::string device = agreed_device(comm, options.device, unused_gpu);
+  if (!unused_gpu.empty() && comm.rank() == 0) log(unused_gpu);
+  const std::string precision = agreed_precision(comm, device, options.precision);
   const int64_t threads = options.threads > 0 ? options.threads : cores_for_process(comm);
-  agree_on_errors(
-      comm, [&] { backend = make_backend(options.device, threads, precision, comm.local_rank()); });
+  agree_on_errors(comm,
+                  [&] { backend = make_backend(device, threads, precision, comm.local_rank()); });
   std::unique_ptr<WeightSource> source;
   const ParameterTable whole(model.model.config, loading.head);
   agree_on_errors(comm, [&] {

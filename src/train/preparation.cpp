@@ -160,6 +160,8 @@ void Preparation::check_stop(std::string_view when) const {
 
 void Preparation::choose_machine() {
   TrainOptions& options = s_.options;
+  std::string unused_gpu;
+  options.device = agreed_device(comm_, wanted_device(options), unused_gpu);
   options.precision = agreed_precision(comm_, options.device, options.precision);
   const std::string advice = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
@@ -171,7 +173,7 @@ void Preparation::choose_machine() {
   if (options.precision == "bf16") {
     require_equal_code_paths(comm_, s_.groups->tensor(), code_path_);
   }
-  remarks_ = {code_path_warning(comm_, code_path_), advice};
+  remarks_ = {unused_gpu, code_path_warning(comm_, code_path_), advice};
 }
 
 void Preparation::open_model_files() {

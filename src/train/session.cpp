@@ -8,7 +8,6 @@
 #include "core/text/counted.h"
 #include "core/threads/parallel.h"
 #include "inference/batch_dispatch.h"
-#include "ops/cuda/host/cuda_module.h"
 #include "train/layout/stages.h"
 #include "train/options/option_values.h"
 #include "train/plan/device_forecast.h"
@@ -121,9 +120,6 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   for (const auto& line : s.task->describe()) log(line);
   for (const auto& line : repeated_data(s.data)) log("warning: ", line);
   log("computing on ", s.engine->backend().description(), ", ", describe_micro_batches(s.options));
-  if (s.options.device == "auto" && s.task->kind() != TaskKind::mlm && gpu_may_be_present()) {
-    log("an NVIDIA GPU is here: --device cuda computes on it");
-  }
   const int64_t shards = *s.options.virtual_shards;
   if (!s.has_parts()) {
     for (const auto& line : describe_processes(s.comm, shards, s.step->order())) log(line);

@@ -26,6 +26,8 @@ SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
 HAS_GPU = bool(os.environ.get("FINETUNE_HOST_CUDA_MODULE")) or os.path.exists("/dev/nvidiactl")
 ON_GPU = os.environ.get("FINETUNE_DEVICE") == "cuda"
 DEVICE = ["--device", "cuda"] if ON_GPU else []
+if not ON_GPU:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # where a test does not name a device it means the CPU
 
 
 class Skip(Exception):

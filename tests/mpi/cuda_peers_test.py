@@ -40,6 +40,21 @@ def test_processes_take_devices_in_turn(directory):
         same_results(out, results_of(one))
 
 
+def test_auto_is_a_gpu_for_all_or_for_none(directory):
+    need_several_devices()
+    prepared()
+    line = [option for option in LABELS if option not in ("--device", "cuda")]
+    rank_1 = directory / "rank_1.sh"
+    rank_1.write_text(f'#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export CUDA_VISIBLE_DEVICES=\n'
+                      f'exec {ranks.BINARY} "$@"\n')
+    rank_1.chmod(0o755)
+    for program, device, remark in ((ranks.BINARY, "CUDA", 0), (rank_1, "CPU", 1)):
+        out = directory / device
+        result = Job("-n", 2, program, *line, "--output", out, env={**EACH, "CUDA_VISIBLE_DEVICES": "0"}).wait()
+        assert result.code == 0 and f"computing on {device}" in result.err, result
+        assert result.err.count("is not used: not every process has one") == remark, result
+
+
 def test_the_smallest_device_decides(directory):
     """What is computed at once, unless the user says it."""
     prepared()

@@ -13,6 +13,7 @@
 #include "cli/commands/bench_layout.h"
 #include "cli/usage.h"
 #include "cli/world.h"
+#include "engine/engine.h"
 #include "tasks/registry.h"
 
 namespace finetune {
@@ -75,7 +76,8 @@ struct BenchOptions {
 };
 
 void add_device_option(Subcommand command, BenchOptions& options) {
-  one_of(command.add_option("--device", options.step.device, "where to compute (auto: the CPU)"),
+  one_of(command.add_option("--device", options.step.device,
+                            "where to compute (auto: as train; with --clock cpu the CPU)"),
          {"auto", "cpu", "cuda"})
       .capture_default_str()
       .take_last();
@@ -120,10 +122,13 @@ void add_shape_options(Subcommand command, BenchOptions& options) {
       .take_last();
 }
 
-// The options with --clock's value.
+// The options with --clock's value, and --device's.
 const StepBenchOptions& resolved(BenchOptions& options) {
-  options.step.clock = options.clock == "cpu" ? Clock::cpu : Clock::wall;
-  return options.step;
+  StepBenchOptions& step = options.step;
+  step.clock = options.clock == "cpu" ? Clock::cpu : Clock::wall;
+  step.device =
+      step.clock == Clock::cpu && step.device == "auto" ? "cpu" : resolved_device(step.device);
+  return step;
 }
 
 }  // namespace
@@ -187,6 +192,7 @@ void add_bench_command(Subcommand program, int&) {
   add_machine_options(tokenizer, *options);
   tokenizer.footer(kTokenizerFooter);
   tokenizer.callback([options] {
+    options->step.device = "cpu";
     const StepBenchOptions& machine = resolved(*options);
     print(bench_tokenizer(options->model, options->input, machine.threads, machine.clock),
           options->json);

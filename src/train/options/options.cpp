@@ -155,6 +155,10 @@ void validate_masked(const TrainOptions& o) {
 
 }  // namespace
 
+std::string wanted_device(const TrainOptions& o) {
+  return o.device == "auto" && o.task == name_of(TaskKind::mlm) ? "cpu" : o.device;
+}
+
 void validate_eval_group(const TrainOptions& o) {
   if (o.eval_group.empty() || o.eval_group != o.label_column) return;
   throw usage_error("--eval-group ", in_quotes(o.eval_group),

@@ -214,7 +214,9 @@ void for_each_option(Options& o, Visit&& visit) {
          "leave out the linear model on n-grams that the result is compared with"},
         o.no_ngram_baseline);
 
-  visit({"device", machine, run, "where to compute", "auto|cpu|cuda"}, o.device);
+  visit({"device", machine, run,
+         "where to compute; auto: the GPU where one can be used, else the CPU", "auto|cpu|cuda"},
+        o.device);
   visit({"precision", machine, result,
          "arithmetic; auto: bf16 where the machine is fast at it, else fp32", "auto|fp32|bf16"},
         o.precision);
@@ -318,6 +320,8 @@ void validate_values(const TrainOptions& options);
 void validate_windows(const TrainOptions& options);
 void validate_eval_group(const TrainOptions& options);
 void validate(const TrainOptions& options);
+// --device, where `auto` is the CPU for masked words.
+std::string wanted_device(const TrainOptions& options);
 
 // Whether a run of labels with these options is mixed with n-grams, if that makes it better. With
 // auto there is no mix where it cannot be.

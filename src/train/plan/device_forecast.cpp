@@ -232,7 +232,9 @@ Error too_little_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
   } else if (run.micro_batches > 0) {
     advice += "more --micro-batches need less";
   } else {
-    advice = "no --micro-batch-tokens is small enough: use a smaller model or a larger GPU";
+    advice =
+        "no --micro-batch-tokens is small enough: use a smaller model, a larger GPU or --device "
+        "cpu";
   }
   return device_error("the GPU has too little memory: this run needs ", megabytes(needed), ", ",
                       megabytes(free), " are free; ", advice);

@@ -50,10 +50,13 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   o = with_fixed_recipe(given);
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
+  o.device = resolved_device(wanted_device(o));
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
   p.layout = layout_of(o, processes);
   if (!p.backend->uses_host_memory() && processes > 1) {
-    throw usage_error("--processes ", processes, ": plan forecasts one process of a GPU");
+    throw usage_error("--processes ", processes,
+                      ": plan forecasts one process of a GPU; --device cpu several of "
+                      "the CPU");
   }
   p.device = p.backend->device_memory();
   p.program_bytes = bytes_of_mb(resident_memory_mb());

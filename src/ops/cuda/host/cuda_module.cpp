@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "core/files/files.h"
@@ -48,8 +50,18 @@ const CudaModule& cuda_module() {
 }
 
 bool gpu_may_be_present() {
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    return *visible != '\0' && std::string_view(visible) != "-1";
+  }
   std::error_code error;
   return fs::exists("/dev/nvidiactl", error) || fs::exists("/dev/dxg", error);
+}
+
+std::string gpu_problem() {
+  const CudaModule& module = cuda_module();
+  if (!module.functions) return module.problem;
+  char text[512];
+  return module.functions->count_devices(text, sizeof text) > 0 ? "" : text;
 }
 
 }  // namespace finetune

@@ -16,7 +16,11 @@ struct CudaModule {
 // `--device cuda` and `doctor`.
 const CudaModule& cuda_module();
 
-// True if an NVIDIA device node is there: a cheap question that loads nothing.
+// True if an NVIDIA device node is there, or CUDA_VISIBLE_DEVICES names GPUs; false if that hides
+// all of them. A cheap question that loads nothing.
 bool gpu_may_be_present();
+
+// Why the module can use no GPU; empty if it can. Loads it.
+std::string gpu_problem();
 
 }  // namespace finetune

@@ -49,6 +49,22 @@ std::string kernel_driver() {
   return "none";
 }
 
+// The kernels have code for FINETUNE_OLDEST_GPU (meson.build) and later compute capabilities.
+bool is_recent(int device, std::string& problem) {
+  int major = 0, minor = 0;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) {
+    problem = "GPU " + std::to_string(device) + " does not say what it is";
+    return false;
+  }
+  const int own = 10 * major + minor;
+  if (own >= FINETUNE_OLDEST_GPU) return true;
+  problem = "GPU " + std::to_string(device) + " is sm_" + std::to_string(own) +
+            ", older than sm_" + std::to_string(FINETUNE_OLDEST_GPU) +
+            ", for which this build has code (CUDA_VISIBLE_DEVICES chooses others)";
+  return false;
+}
+
 bool describe_device(int device, std::string& text) {
   cudaDeviceProp p;
   if (cudaGetDeviceProperties(&p, device) != cudaSuccess) return false;
@@ -69,6 +85,9 @@ int count_devices(std::string& problem) {
     return 0;
   }
   if (devices == 0) problem = "no CUDA-capable device is detected";
+  for (int device = 0; device < devices; ++device) {
+    if (!is_recent(device, problem)) return 0;
+  }
   return devices;
 }
 

@@ -10,8 +10,10 @@ bool describe(std::string& text) {
   return true;
 }
 
-int count_devices(std::string&) {
-  return host_cuda::devices();
+int count_devices(std::string& problem) {
+  const int devices = host_cuda::devices();
+  if (devices == 0) problem = "HOST_CUDA_DEVICES is 0";
+  return devices;
 }
 
 bool self_test(std::string& message) {
