@@ -117,7 +117,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="finetune-guide-") as name:
         folder = Path(name)
         prepare(folder, options)
-        environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+        environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8",
+                       "CUDA_VISIBLE_DEVICES": ""}
         for page in PAGES:
             text = page.read_text(encoding="utf-8")
             blocks = [(match, commands_of(match)) for match in BLOCK.finditer(text)]

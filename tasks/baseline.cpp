@@ -46,7 +46,7 @@ std::optional<Compared> compared(const Metrics& metrics) {
 }
 
 std::string shown(const Compared& c, double value) {
-  return c.is_share ? format_fixed(100 * value, 1) + " %" : format_fixed(value, 4);
+  return c.is_share ? format_fixed(100 * value, 1) + " %" : format_measure(value);
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ class TableReader {
     const size_t before = table_.rows_.size();
     while (!full() && stream.next()) add(stream.values(), stream.line());
     table_.skipped_rows_ += stream.skipped_rows();
+    if (table_.first_problem_.empty()) table_.first_problem_ = stream.first_problem();
     if (table_.rows_.size() > before) return;
     if (stream.skipped_rows() > 0) {
       throw data_error(stream.first_problem(), " (and no other row can be used)");

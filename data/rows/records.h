@@ -47,6 +47,7 @@ class Table {
   bool has_column(std::string_view name) const;
   std::string where(const Row& row) const;  // "train.csv:118"
   int64_t skipped_rows() const { return skipped_rows_; }
+  const std::string& first_problem() const { return first_problem_; }  // of the skipped rows
   // Copies the values of these rows and lets go of all others and of the files, whose values can
   // change or vanish. Error(data) if they have been cut since they were read.
   void keep(const std::vector<uint32_t>& rows);
@@ -61,6 +62,7 @@ class Table {
   std::vector<MappedFile> maps_;
   TextArena arena_;  // values that had to be unescaped
   int64_t skipped_rows_ = 0;
+  std::string first_problem_;
 };
 
 // Reads all files. A ragged row, a quote that is never closed, invalid UTF-8 or (JSON Lines) a

@@ -31,7 +31,10 @@ inline constexpr Switch kCudaAttentionSwitch{"FINETUNE_CUDA_ATTENTION", "own, cu
 inline constexpr Switch kCudaGraphsSwitch{"FINETUNE_CUDA_GRAPHS", "N",
                                           "most CUDA graphs that are kept; 0: none is used"};
 
-inline constexpr std::array kSwitches{kIsaSwitch, kHostsSwitch, kStartLimitSwitch,
-                                      kCudaAttentionSwitch, kCudaGraphsSwitch};
+inline constexpr Switch kGpuNodeSwitch{"FINETUNE_GPU_NODE", "PATH",
+                                       "a file that stands for a GPU's /dev/nvidiactl, for tests"};
+
+inline constexpr std::array kSwitches{kIsaSwitch,           kHostsSwitch,      kStartLimitSwitch,
+                                      kCudaAttentionSwitch, kCudaGraphsSwitch, kGpuNodeSwitch};
 
 }  // namespace finetune

@@ -24,11 +24,11 @@ bool all_true(Communicator& comm, bool value) {
 }
 
 std::string agreed_device(Communicator& comm, std::string_view device, std::string& remark) {
-  remark.clear();
-  if (device != "auto") return std::string(device);
   std::string unused;
   const std::string own = resolved_device(device, &unused);
-  const bool all = all_true(comm, own == "cuda");
+  const bool all = all_true(comm, own == "cuda");  // of whoever names a device, too
+  remark.clear();
+  if (device != "auto") return own;
   if (own == "cuda" && !all) unused = "not every process has one that it can use";
   if (!unused.empty()) remark = concat("an NVIDIA GPU seems to be here and is not used: ", unused);
   return all ? "cuda" : "cpu";

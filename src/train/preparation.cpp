@@ -160,13 +160,15 @@ void Preparation::check_stop(std::string_view when) const {
 
 void Preparation::choose_machine() {
   TrainOptions& options = s_.options;
+  std::string wanted = wanted_device(options);
+  if (wanted == "auto" && found_) wanted = device_of(found_->state.code_path);
   std::string unused_gpu;
-  options.device = agreed_device(comm_, wanted_device(options), unused_gpu);
-  options.precision = agreed_precision(comm_, options.device, options.precision);
+  const std::string device = agreed_device(comm_, broadcast_from_rank0(comm_, wanted), unused_gpu);
+  options.precision = agreed_precision(comm_, device, options.precision);
   const std::string advice = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
   agree_on_errors(comm_, [&] {
-    backend_ = make_backend(options.device, threads, options.precision, comm_.local_rank());
+    backend_ = make_backend(device, threads, options.precision, comm_.local_rank());
   });
   s_.device_at_start = backend_->device_memory();
   code_path_ = backend_->code_path();

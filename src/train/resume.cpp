@@ -226,6 +226,10 @@ std::vector<Assertion> read_assertions(const TrainOptions& options,
   return gates_of(options.assertions, options.baselines, options.tolerances, available);
 }
 
+std::string device_of(std::string_view code_path) {
+  return code_path.starts_with("CUDA") ? "cuda" : "cpu";
+}
+
 void describe_continuation(const fs::path* checkpoint, const CheckpointState& state,
                            const std::string& code_path) {
   if (!checkpoint) return log("--resume: no checkpoint yet, starting from the beginning");

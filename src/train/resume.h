@@ -46,6 +46,8 @@ void take_finished_sums(const RunDirectory& directory, CheckpointState& state);
 std::vector<Assertion> read_assertions(const TrainOptions& options,
                                        const std::vector<std::string>& available);
 
+// "cpu" or "cuda", of a backend's code path.
+std::string device_of(std::string_view code_path);
 // To the log: from where a run goes on (null: there is no checkpoint), and that it is no longer
 // what an undisturbed run would be where the state was computed in another way.
 void describe_continuation(const std::filesystem::path* checkpoint, const CheckpointState& state,

@@ -50,7 +50,7 @@ def test_auto_is_a_gpu_for_all_or_for_none(directory):
     rank_1.chmod(0o755)
     for program, device, remark in ((ranks.BINARY, "CUDA", 0), (rank_1, "CPU", 1)):
         out = directory / device
-        result = Job("-n", 2, program, *line, "--output", out, env={**EACH, "CUDA_VISIBLE_DEVICES": "0"}).wait()
+        result = Job("-n", 2, program, *line, "--output", out, env={**EACH, "FINETUNE_GPU_NODE": "/dev/null", "CUDA_VISIBLE_DEVICES": "0"}).wait()
         assert result.code == 0 and f"computing on {device}" in result.err, result
         assert result.err.count("is not used: not every process has one") == remark, result
 

@@ -13,7 +13,8 @@
 #include "cli/commands/bench_layout.h"
 #include "cli/usage.h"
 #include "cli/world.h"
-#include "engine/engine.h"
+#include "core/log.h"
+#include "distributed/rank0_values.h"
 #include "tasks/registry.h"
 
 namespace finetune {
@@ -122,12 +123,14 @@ void add_shape_options(Subcommand command, BenchOptions& options) {
       .take_last();
 }
 
-// The options with --clock's value, and --device's.
+// The options with --clock's value, and --device's, on which all processes agree.
 const StepBenchOptions& resolved(BenchOptions& options) {
   StepBenchOptions& step = options.step;
   step.clock = options.clock == "cpu" ? Clock::cpu : Clock::wall;
-  step.device =
-      step.clock == Clock::cpu && step.device == "auto" ? "cpu" : resolved_device(step.device);
+  if (step.clock == Clock::cpu && step.device == "auto") step.device = "cpu";
+  std::string unused_gpu;
+  step.device = agreed_device(world(), step.device, unused_gpu);
+  if (!unused_gpu.empty() && world().rank() == 0) log(unused_gpu);
   return step;
 }
 
@@ -211,7 +214,7 @@ void add_bench_command(Subcommand program, int&) {
   add_bench_layout(bench);
 
   bench.callback([bench, options] {
-    if (!bench.subcommand_is_given()) print(bench_step(options->step, world()), options->json);
+    if (!bench.subcommand_is_given()) print(bench_step(resolved(*options), world()), options->json);
   });
 }
 

@@ -75,7 +75,7 @@ std::string figure(const Metrics& metrics, const std::string& name, bool is_shar
   const auto found = metrics.find(name);
   if (found == metrics.end()) return "-";
   return is_share ? concat(format_fixed(100 * found->second, 1), " %")
-                  : format_fixed(found->second, 4);
+                  : format_measure(found->second);
 }
 
 std::string padded(std::string text, size_t width) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "core/text/counted.h"
@@ -54,6 +55,13 @@ std::string format_fixed(double value, int digits) {
   auto result =
       std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, digits);
   return std::string(buffer, result.ptr);
+}
+
+std::string format_measure(double value) {
+  if (!(std::abs(value) < 0.1) || value == 0) return format_fixed(value, 4);
+  char buffer[32];
+  const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, 4);
+  return {buffer, end.ptr};
 }
 
 std::string format_rate(int64_t count, std::string_view what, double seconds) {

@@ -19,6 +19,9 @@ std::string format_number(double value);
 std::string format_number(float value);
 // Fixed number of digits after the point, for people: format_fixed(0.12345, 2) == "0.12".
 std::string format_fixed(double value, int digits);
+// Four digits after the point, or below a tenth four significant ones, for people:
+// format_measure(12.34567) == "12.3457", format_measure(0.0001234567) == "0.0001235".
+std::string format_measure(double value);
 // Work that is done, for people: format_rate(1000, "rows", 0.5) == "1000 rows in 0.50 s (2000 a
 // second)".
 std::string format_rate(int64_t count, std::string_view what, double seconds);

@@ -115,8 +115,8 @@ void for_each_option(Options& o, Visit&& visit) {
         o.ignore_unknown_labels);
 
   visit({"recipe", optimizer, result,
-         "defaults of --epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if "
-         "both are given)",
+         "defaults of --epochs, --lr, ...: Hugging Face's, or by the data, mixed with n-grams "
+         "(default: auto; hf if --lr and a length are given)",
          kRecipeWords},
         o.recipe);
   visit({"epochs", optimizer, result, above(0, 1e6),

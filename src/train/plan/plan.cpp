@@ -50,13 +50,11 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   o = with_fixed_recipe(given);
   if (o.output.empty()) o.output = "plan";  // not needed here
   validate(o);
-  o.device = resolved_device(wanted_device(o));
+  o.device = processes > 1 && o.device == "auto" ? "cpu" : resolved_device(wanted_device(o));
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
   p.layout = layout_of(o, processes);
   if (!p.backend->uses_host_memory() && processes > 1) {
-    throw usage_error("--processes ", processes,
-                      ": plan forecasts one process of a GPU; --device cpu several of "
-                      "the CPU");
+    throw usage_error("--device cuda: plan forecasts one process of a GPU, not ", processes);
   }
   p.device = p.backend->device_memory();
   p.program_bytes = bytes_of_mb(resident_memory_mb());

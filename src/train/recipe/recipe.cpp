@@ -89,6 +89,21 @@ TrainOptions with_fixed_recipe(TrainOptions options) {
   return options;
 }
 
+namespace {
+
+// Where two numbers that were given have turned the mix off, of which they say nothing.
+std::string lost_mix(const TrainOptions& options, const TrainOptions& given, TaskKind task) {
+  if (!given.recipe.empty() || options.recipe != "hf" || task != TaskKind::classification)
+    return "";
+  if (options.eval.empty() && options.eval_fraction == 0) return "";
+  TrainOptions as_auto = options;
+  as_auto.recipe = "auto";
+  if (mixes_with_ngrams(options) || !mixes_with_ngrams(as_auto)) return "";
+  return "; nothing is mixed with n-grams where --lr and a length are given (--recipe auto does)";
+}
+
+}  // namespace
+
 std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
                         const RecipeFacts& facts) {
   options.recipe = recipe_of(options);
@@ -109,9 +124,11 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
     }
     ++place;
   });
-  if (filled.empty()) return "";
-  return concat("recipe ", options.recipe, ": ", join(filled, ", "),
-                own.empty() ? "" : concat(" (given: ", join(own, ", "), ")"));
+  const std::string lost = lost_mix(options, given, facts.task);
+  if (filled.empty() && lost.empty()) return "";
+  return concat(
+      "recipe ", options.recipe, ": ", join(filled, ", "),
+      own.empty() ? "" : concat(filled.empty() ? "" : " ", "(given: ", join(own, ", "), ")"), lost);
 }
 
 }  // namespace finetune

@@ -152,7 +152,8 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& u
   }
   const Halves raw{{1, 1}};
   Halves fitted{{best_temperature(held, {1, 2}), best_temperature(held, {0, 2})}};
-  const bool better = likelihood_of(held, fitted) < likelihood_of(held, raw);
+  const double as_it_is = likelihood_of(held, raw), with_it = likelihood_of(held, fitted);
+  const bool better = with_it < as_it_is;
   if (better)
     fit.calibration.temperature = best_temperature(held, {});
   else
@@ -163,11 +164,15 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& u
                     after = reliability_of(held, unknown, fitted);
   fit.metrics["eval_ece_calibrated"] = after.calibration_error();
   fit.metrics["eval_brier_calibrated"] = after.brier_score();
-  fit.line += concat(
-      "calibrated on ", held.rows(), " evaluation rows: ",
-      fit.mix ? "" : concat("temperature ", format_fixed(fit.calibration.temperature, 3), ", "),
-      "expected calibration error ", format_fixed(before.calibration_error(), 4), " -> ",
-      format_fixed(after.calibration_error(), 4), " on rows it was not fitted to");
+  fit.line +=
+      concat("calibrated on ", held.rows(), " evaluation rows: ",
+             fit.mix ? ""
+                     : concat("temperature ", format_fixed(fit.calibration.temperature, 3),
+                              better ? ", " : " (no other is better: ", "negative log likelihood ",
+                              format_fixed(as_it_is, 4), " -> ", format_fixed(with_it, 4),
+                              better ? ", " : "), "),
+             "expected calibration error ", format_fixed(before.calibration_error(), 4), " -> ",
+             format_fixed(after.calibration_error(), 4), " on rows it was not fitted to");
   if (tunes_thresholds) fit_thresholds(held, fitted, fit);
   return fit;
 }

@@ -24,12 +24,15 @@ std::string sorted_labels(std::string_view value, const TaskOptions& options) {
 CheckedSide read_side(const std::vector<InputFile>& files, const TaskOptions& options,
                       ProblemType problem) {
   CheckedSide side;
-  side.table = std::make_shared<Table>(read_table(files, options.rows));
+  RowOptions rows = options.rows;
+  rows.skip_bad_rows = true;  // they are a finding
+  side.table = std::make_shared<Table>(read_table(files, rows));
   const Table& table = *side.table;
   const std::filesystem::path& file = table.files().front();
   side.text = find_text_columns(table.columns(), file, options);
   side.label = find_column(table.columns(), options.label_column, file, "--label-column");
   side.faulty = table.skipped_rows();
+  side.first_fault = table.first_problem();
   for (uint32_t i = 0; i < table.rows().size(); ++i) {
     const Table::Row& row = table.rows()[i];
     const auto fault =

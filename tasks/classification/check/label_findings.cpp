@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/text/text.h"
@@ -24,6 +25,14 @@ std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& 
     });
   }
   return counts;
+}
+
+int64_t number_of_labels(const CheckedData& data, const CheckedSide& side) {
+  int64_t count = 0;
+  for (std::string_view value : side.labels) {
+    for_each_label(value, data.problem, data.options, [&](std::string_view) { ++count; });
+  }
+  return count;
 }
 
 // Without white space at the ends, with single spaces, and A to Z as small letters.
@@ -111,7 +120,7 @@ void find_number_shift(const CheckedData& data, Findings& out) {
                                  eval.variance / double(data.eval.size()));
   if (shift <= kSurely * error || shift <= kNoticeable * std::sqrt(train.variance)) return;
   if (!(shift > kRounding * (std::abs(train.mean) + std::abs(eval.mean)))) return;
-  const auto written = [](double value) { return format_fixed(value, 4); };
+  const auto written = [](double value) { return format_measure(value); };
   out.push_back(
       {FindingLevel::warning, "label-shift",
        concat("numbers of the evaluation data lie elsewhere: their mean is ", written(eval.mean),
@@ -215,7 +224,10 @@ void find_label_shift(const CheckedData& data, Findings& out) {
   const std::vector<int64_t> train = rows_of_labels(data, data.train),
                              eval = rows_of_labels(data, data.eval);
   const auto n = double(data.train.size()), m = double(data.eval.size());
-  double distance = 0, by_chance = 0, largest = 0;
+  // Of a label that training has not, all has changed.
+  const double all_eval = double(number_of_labels(data, data.eval));
+  const double unknown = all_eval - std::accumulate(eval.begin(), eval.end(), 0.0);
+  double distance = unknown / m / 2, by_chance = 0, largest = 0;
   size_t at = 0;
   for (size_t i = 0; i < train.size(); ++i) {
     const double p = double(train[i]) / n, q = double(eval[i]) / m;
@@ -227,15 +239,22 @@ void find_label_shift(const CheckedData& data, Findings& out) {
     largest = std::abs(p - q);
     at = i;
   }
+  // Rows may have several labels: as a share of the labels a row has, in both files.
+  const double labels_a_row =
+      (std::accumulate(train.begin(), train.end(), 0.0) / n + all_eval / m) / 2;
+  distance /= labels_a_row;
+  by_chance /= labels_a_row;
   if (distance < 2 * by_chance + 0.02) return;
   out.push_back(
       {FindingLevel::warning, "label-shift",
        concat("labels are distributed otherwise in the evaluation data: ",
-              format_fixed(100 * distance, 1), " % of the rows would have to change (",
-              format_fixed(100 * by_chance, 1), " % by chance), most of all ",
-              in_quotes(data.labels.names()[at]), " (", percent(train[at], int64_t(n)), ", there ",
-              percent(eval[at], int64_t(m)), "); draw both from one file, --eval-fraction"),
-       int64_t(std::lround(distance * m))});
+              format_fixed(100 * distance, 1),
+              data.problem == ProblemType::multi_label ? " % of the labels" : " % of the rows",
+              " would have to change (", format_fixed(100 * by_chance, 1),
+              " % by chance), most of all ", in_quotes(data.labels.names()[at]), " (",
+              percent(train[at], int64_t(n)), ", there ", percent(eval[at], int64_t(m)),
+              "); draw both from one file, --eval-fraction"),
+       int64_t(std::lround(distance * all_eval))});
 }
 
 std::string counted(int64_t count, const char* one, const char* many) {

@@ -124,12 +124,12 @@ void find_equal_texts(const CheckedData& data, Findings& out) {
   }
   if (texts > 0 && of_numbers && std::isfinite(squares)) {
     const double least = squares / double(all);
-    out.push_back({FindingLevel::note, "contradictions",
-                   concat(counted(texts, "text has", "texts have"), " several numbers, in ", rows,
-                          " rows, such as ", in_quotes(trim(side.texts[first]), kLongestShown),
-                          ": whatever a model says, the MSE of all rows is at least ",
-                          format_fixed(least, 4)),
-                   rows});
+    out.push_back(
+        {FindingLevel::note, "contradictions",
+         concat(counted(texts, "text has", "texts have"), " several numbers, in ", rows,
+                " rows, such as ", in_quotes(trim(side.texts[first]), kLongestShown),
+                ": whatever a model says, the MSE of all rows is at least ", format_measure(least)),
+         rows});
   }
   if (10 * repeated >= all) {
     out.push_back({FindingLevel::note, "repeated-texts",

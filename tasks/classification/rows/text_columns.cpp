@@ -68,6 +68,27 @@ void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
   }
 }
 
+// A list was cut at its commas before anybody knew the columns, whose names may have commas too.
+std::vector<std::string> named_columns(const std::vector<std::string>& words,
+                                       const std::vector<std::string>& columns) {
+  const auto is_column = [&](const std::string& name) {
+    return std::find(columns.begin(), columns.end(), name) != columns.end();
+  };
+  std::vector<std::string> names;
+  for (size_t i = 0; i < words.size();) {
+    size_t end = i + 1;
+    std::string name = words[i];
+    for (std::string joined = name; !is_column(name) && end < words.size();) {
+      joined += "," + words[end++];
+      if (is_column(joined)) name = joined;
+    }
+    if (!is_column(name)) end = i + 1;
+    names.push_back(std::move(name));
+    i = end;
+  }
+  return names;
+}
+
 }  // namespace
 
 size_t find_column(const std::vector<std::string>& columns, std::string_view name,
@@ -88,7 +109,7 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
   if (!options.text_pair_column.empty()) {
     found.pair = find_column(columns, options.text_pair_column, file, "--text-pair-column");
   }
-  for (const std::string& name : options.text_columns) {
+  for (const std::string& name : named_columns(options.text_columns, columns)) {
     if (name == options.label_column) {
       throw usage_error("--text-column ", in_quotes(name), " is the label column too");
     }

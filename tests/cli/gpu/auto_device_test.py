@@ -4,7 +4,7 @@ import shutil
 
 from cuda_on_host import HOST_MODULE, program_with_module
 import harness
-from harness import GOLDEN, facts_of, main, need, succeed
+from harness import GOLDEN, facts_of, fail, main, need, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 TRAIN, EVAL = GOLDEN / "trajectory-classification-train.csv", GOLDEN / "trajectory-classification-eval.csv"
@@ -12,54 +12,82 @@ LABELS = ["train", "--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-
           "--max-eval-samples", 10, "--no-ngram-baseline", "--max-steps", 5, "--no-progress", "--quiet"]
 
 
-def test_auto_takes_the_gpu(directory):
-    """Where one can be used; a log says why not where one seems to be there. Masked words are the CPU's."""
+HERE = {"FINETUNE_GPU_NODE": "/dev/null", "CUDA_VISIBLE_DEVICES": "0"}
+HIDDEN = {**HERE, "CUDA_VISIBLE_DEVICES": ""}
+
+
+def prepared():
     if not HOST_MODULE:
         raise harness.Skip("only the kernels' host runtime can be without a device")
     need("golden/tiny-bert-classification", "golden/trajectory-classification-train.csv")
     program_with_module()
-    line = [*LABELS, "--precision", "fp32", "--output"]
 
-    def trained(name, *more, **env):
-        succeed(*line, directory / name, *more, env=env)
-        device = [row for row in (directory / name / "config.toml").read_text().splitlines() if row.startswith("device")]
-        return device, (directory / name / "log.txt").read_text()
 
-    config, log = trained("here", CUDA_VISIBLE_DEVICES="0")
-    assert config == ['device = "cuda"'] and "computing on CUDA" in log, (config, log)
-    trained("named", "--device", "cuda")
-    assert facts_of(directory / "here")["weights_sha256"] == facts_of(directory / "named")["weights_sha256"]
-    config, log = trained("hidden", CUDA_VISIBLE_DEVICES="")
-    assert config == ['device = "cpu"'] and "computing on CPU" in log and "NVIDIA" not in log, (config, log)
-    config, log = trained("none", CUDA_VISIBLE_DEVICES="0", HOST_CUDA_DEVICES="0")
-    assert config == ['device = "cpu"'] and "computing on CPU" in log, (config, log)
+def trained(out, *more, env):
+    """What the log says of the device."""
+    succeed(*LABELS, "--precision", "fp32", "--output", out, *more, env=env)
+    return (out / "log.txt").read_text()
+
+
+def sum_of(out):
+    return facts_of(out)["weights_sha256"]
+
+
+def test_auto_takes_the_gpu(directory):
+    """Where one can be used; a log says why not where one seems to be there."""
+    prepared()
+    assert "computing on CUDA" in trained(directory / "here", env=HERE)
+    trained(directory / "named", "--device", "cuda", env=HIDDEN)
+    assert sum_of(directory / "here") == sum_of(directory / "named")
+    for name, env in (("hidden", HIDDEN), ("absent", {**HERE, "FINETUNE_GPU_NODE": str(directory / "none")})):
+        log = trained(directory / name, env=env)
+        assert "computing on CPU" in log and "NVIDIA" not in log, log
+    log = trained(directory / "none", env={**HERE, "HOST_CUDA_DEVICES": "0"})
+    assert "computing on CPU" in log, log
     assert log.count("an NVIDIA GPU seems to be here and is not used: HOST_CUDA_DEVICES is 0") == 1, log
-    assert facts_of(directory / "none")["weights_sha256"] == facts_of(directory / "hidden")["weights_sha256"]
+    assert sum_of(directory / "none") == sum_of(directory / "hidden") != sum_of(directory / "here")
+    # Whoever repeats the run elsewhere has the device that is there.
+    assert 'device = "auto"' in (directory / "here" / "config.toml").read_text()
 
-    # Continued where it was begun, though a GPU has come.
-    trained("kept", "--save-every", 2, "--keep-checkpoints", 9, CUDA_VISIBLE_DEVICES="")
-    (directory / "kept" / "metrics.json").unlink()
-    shutil.rmtree(directory / "kept" / "model")
-    for step in (4, 5):
-        (directory / "kept" / "checkpoints" / f"step-{step:08}.h5").unlink()
-    resumed = succeed("train", "--resume", "--output", directory / "kept", env={"CUDA_VISIBLE_DEVICES": "0"}).err
-    assert "step-00000002.h5" in resumed and "computing on CPU" in resumed, resumed
-    assert facts_of(directory / "kept")["weights_sha256"] == facts_of(directory / "hidden")["weights_sha256"]
 
-    predict = ["predict", "--model", directory / "here", "--input", EVAL, "--output"]
+def test_other_commands(directory):
+    prepared()
+    trained(directory / "run", env=HERE)
+    predict = ["predict", "--model", directory / "run", "--input", EVAL, "--output"]
+    rows = {}
     for name, more in (("auto", []), ("cuda", ["--device", "cuda"]), ("cpu", ["--device", "cpu"])):
-        succeed(*predict, directory / f"{name}.csv", *more, env={"CUDA_VISIBLE_DEVICES": "0"})
-    rows = {name: (directory / f"{name}.csv").read_text() for name in ("auto", "cuda", "cpu")}
+        succeed(*predict, directory / f"{name}.csv", *more, env=HERE)
+        rows[name] = (directory / f"{name}.csv").read_text()
     assert rows["auto"] == rows["cuda"] != rows["cpu"]
-    plan = json.loads(succeed("plan", *LABELS[1:], "--json", "--no-time", env={"CUDA_VISIBLE_DEVICES": "0"}).out)
-    assert plan["device_fits"] == 1
-    bench = ["bench", "step", "--shape", "tiny", "--lengths", 10, "--batch-size", 2, "--steps", 1, "--json"]
-    for device, more in (("cuda", []), ("cpu", ["--threads", 1, "--clock", "cpu"])):
-        assert json.loads(succeed(*bench, *more, env={"CUDA_VISIBLE_DEVICES": "0"}).out)["device"] == device
+    plan = ["plan", *LABELS[1:], "--json", "--no-time"]
+    assert json.loads(succeed(*plan, env=HERE).out)["device_fits"] == 1
+    assert "device_fits" not in json.loads(succeed(*plan, "--pp", 2, env=HERE).out)
+    fail(2, *plan, "--pp", 2, "--device", "cuda", words=["--device cuda", "one process"])
+    step = ["--shape", "tiny", "--lengths", 10, "--batch-size", 2, "--steps", 1, "--json"]
+    for device, more in (("cuda", ["step"]), ("cpu", ["step", "--threads", 1, "--clock", "cpu"])):
+        assert json.loads(succeed("bench", *more, *step, env=HERE).out)["device"] == device
     texts = directory / "texts.txt"
     texts.write_text("".join(f"paid for lunch number {i}\n" for i in range(40)))
     masked = ["adapt", "--model", MODEL, "--text", texts, "--max-steps", 1, "--output", directory / "adapted"]
-    assert "computing on CPU" in succeed(*masked, env={"CUDA_VISIBLE_DEVICES": "0"}).err
+    assert "computing on CPU" in succeed(*masked, env=HERE).err
+
+
+def test_continued_where_it_was_begun(directory):
+    """Though a GPU has come, or is hidden now."""
+    prepared()
+    steps = ["--save-every", 2, "--keep-checkpoints", 9]
+    for name, first, then in (("cpu", HIDDEN, HERE), ("cuda", HERE, {**HIDDEN, "HOST_CUDA_DEVICES": "1"})):
+        trained(directory / name, *steps, env=first)
+        expected = sum_of(directory / name)
+        for line in (["train", "--resume", "--output", directory / name],
+                     [*LABELS, "--precision", "fp32", *steps, "--resume", "--output", directory / name]):
+            (directory / name / "metrics.json").unlink()
+            shutil.rmtree(directory / name / "model")
+            for step in (4, 5):
+                (directory / name / "checkpoints" / f"step-{step:08}.h5").unlink(missing_ok=True)
+            log = succeed(*line, env=then).err
+            assert f"computing on {name.upper()}" in log or "--quiet" in line, log
+            assert "so far, now with" not in log and sum_of(directory / name) == expected, log
 
 
 main(globals())

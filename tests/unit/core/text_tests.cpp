@@ -20,6 +20,11 @@ TEST_CASE("numbers are written so that they read back") {
   CHECK(format_number(-HUGE_VAL) == "-inf");
   CHECK(format_fixed(0.12345, 2) == "0.12");
   CHECK(format_fixed(-1.0, 3) == "-1.000");
+  CHECK(format_measure(12.34567) == "12.3457");
+  CHECK(format_measure(0) == "0.0000");
+  CHECK(format_measure(0.0001234567) == "0.0001235");
+  CHECK(format_measure(-2.89e-05) == "-2.89e-05");
+  CHECK(format_measure(std::nan("")) == "nan");
   CHECK(format_rate(1000, "rows", 0.5) == "1000 rows in 0.50 s (2000 a second)");
   CHECK(format_rate(3, "rows", 0) == "3 rows in 0.00 s");
 }

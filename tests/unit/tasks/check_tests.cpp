@@ -111,7 +111,48 @@ TEST_CASE("check sees labels in texts, and labels that are distributed otherwise
   const DataCheck check = Files(named, eval).check();
   CHECK(find(check, "label-in-text"));
   REQUIRE(find(check, "label-shift"));
-  CHECK(find(check, "label-shift")->text.find("33.3 %") != std::string::npos);
+  CHECK(find(check, "label-shift")->text.find("33.3 % of the rows") != std::string::npos);
+  CHECK(find(check, "label-shift")->count == 20);
+}
+
+TEST_CASE("labels that training lacks are part of the shift, and rows may have several labels") {
+  std::string train = "text,label\n", eval = "text,label\n";
+  for (int i = 0; i < 100; ++i) {
+    train += concat("t", i, i < 50 ? ",a\n" : ",b\n");
+    eval += concat("e", i, i < 50 ? ",new\n" : ",b\n");
+  }
+  Files files(train, eval);
+  files.options.ignore_unknown_labels = true;
+  DataCheck check = files.check();
+  REQUIRE(find(check, "label-shift"));
+  CHECK(find(check, "label-shift")->text.find("50.0 % of the rows") != std::string::npos);
+
+  // Four labels a row on average, of which two halves are others.
+  std::string several = "text,label\n", others = "text,label\n";
+  for (int i = 0; i < 100; ++i) {
+    several += concat("t", i, ",a|b|", i % 2 ? "c\n" : "d|e|f\n");
+    others += concat("e", i, ",c|d|", i % 2 ? "e\n" : "f|a|b\n");
+  }
+  Files many(several, others);
+  many.options.multi_label_separator = "|";
+  check = many.check();
+  REQUIRE(find(check, "label-shift"));
+  // Of four labels a row: a and b lose a half each, c and d gain one; e and f stay.
+  CHECK(find(check, "label-shift")->text.find("25.0 % of the labels") != std::string::npos);
+  CHECK(find(check, "label-shift")->count == 100);
+}
+
+TEST_CASE("rows that cannot be read are a finding") {
+  Files files(rows(20, {"xa", "yb"}) + "too,many,values\n");
+  DataCheck check = files.check();
+  REQUIRE(find(check, "faulty-rows"));
+  CHECK(find(check, "faulty-rows")->level == FindingLevel::error);
+  CHECK(find(check, "faulty-rows")->count == 1);
+  CHECK(find(check, "faulty-rows")->text.find("train.csv:42") != std::string::npos);
+  files.options.rows.skip_bad_rows = true;
+  check = files.check();
+  REQUIRE(find(check, "faulty-rows"));
+  CHECK(find(check, "faulty-rows")->level == FindingLevel::note);
 }
 
 TEST_CASE("check counts texts that are cut and what is lost") {

@@ -86,6 +86,20 @@ TEST_CASE("text columns: joined, paired, and the only candidate") {
   CHECK(ids(load(only).train, 0) == std::vector<int32_t>{101, 202, 201, 102});
 }
 
+TEST_CASE("a text column's name may have commas, where the list was cut") {
+  TemporaryDirectory folder;
+  TaskOptions options =
+      training_on(folder.write("t.csv", "\"a,b\",b,\"b,c,a\",label\nxx,yyy,zzzz,p\nx,y,z,q\n"));
+  const auto columns = [&](std::vector<std::string> words) {
+    options.text_columns = std::move(words);
+    return load(options).text_columns;
+  };
+  CHECK(columns({"a", "b"}) == std::vector<std::string>{"a,b"});
+  CHECK(columns({"a,b"}) == std::vector<std::string>{"a,b"});
+  CHECK(columns({"b", "a", "b"}) == std::vector<std::string>{"b", "a,b"});
+  CHECK_THROWS(columns({"a", "c"}));
+}
+
 TEST_CASE("texts are cut at max-length and counted, pairs the longer part first") {
   TemporaryDirectory folder;
   auto file =

@@ -42,7 +42,8 @@ CudaBackend::CudaBackend(const cuda::Functions& functions, DType compute, int de
   const int status = functions.create(
       device, compute == DType::bf16, [](const char* line) { log_line(line); }, &context, text,
       sizeof text);
-  if (status != cuda::kDone) throw device_error("GPU ", device, " cannot be used: ", text);
+  if (status != cuda::kDone)
+    throw device_error("GPU ", device, " cannot be used: ", text, "; --device cpu does without");
   context_ = std::shared_ptr<cuda::Context>(context, functions.destroy);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/files/files.h"
 #include "core/log.h"
+#include "core/switches.h"
 #include "core/text/text.h"
 
 namespace finetune {
@@ -51,9 +52,10 @@ const CudaModule& cuda_module() {
 
 bool gpu_may_be_present() {
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    return *visible != '\0' && std::string_view(visible) != "-1";
+    if (*visible == '\0' || std::string_view(visible) == "-1") return false;
   }
   std::error_code error;
+  if (const char* node = kGpuNodeSwitch.value()) return fs::exists(node, error);
   return fs::exists("/dev/nvidiactl", error) || fs::exists("/dev/dxg", error);
 }
 

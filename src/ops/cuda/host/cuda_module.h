@@ -16,8 +16,8 @@ struct CudaModule {
 // `--device cuda` and `doctor`.
 const CudaModule& cuda_module();
 
-// True if an NVIDIA device node is there, or CUDA_VISIBLE_DEVICES names GPUs; false if that hides
-// all of them. A cheap question that loads nothing.
+// True if an NVIDIA device node is there and CUDA_VISIBLE_DEVICES does not hide all GPUs. A cheap
+// question that loads nothing.
 bool gpu_may_be_present();
 
 // Why the module can use no GPU; empty if it can. Loads it.

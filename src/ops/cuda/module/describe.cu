@@ -54,14 +54,14 @@ bool is_recent(int device, std::string& problem) {
   int major = 0, minor = 0;
   if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
       cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) {
+    cudaGetLastError();
     problem = "GPU " + std::to_string(device) + " does not say what it is";
     return false;
   }
   const int own = 10 * major + minor;
   if (own >= FINETUNE_OLDEST_GPU) return true;
   problem = "GPU " + std::to_string(device) + " is sm_" + std::to_string(own) +
-            ", older than sm_" + std::to_string(FINETUNE_OLDEST_GPU) +
-            ", for which this build has code (CUDA_VISIBLE_DEVICES chooses others)";
+            ", this build has code for sm_" + std::to_string(FINETUNE_OLDEST_GPU) + " and later";
   return false;
 }
 
@@ -76,19 +76,20 @@ bool describe_device(int device, std::string& text) {
 
 }  // namespace
 
-int count_devices(std::string& problem) {
+std::vector<int> usable_devices(std::string& problem) {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error != cudaSuccess) {
     cudaGetLastError();
     problem = cudaGetErrorString(error);
-    return 0;
+    return {};
   }
-  if (devices == 0) problem = "no CUDA-capable device is detected";
+  problem = "no CUDA-capable device is detected";
+  std::vector<int> usable;
   for (int device = 0; device < devices; ++device) {
-    if (!is_recent(device, problem)) return 0;
+    if (is_recent(device, problem)) usable.push_back(device);
   }
-  return devices;
+  return usable;
 }
 
 bool describe(std::string& text) {
@@ -102,10 +103,10 @@ bool describe(std::string& text) {
   text += "cuDNN: " + cudnn_version() + "\n";
   text += "NCCL: " + nccl_version() + "\n";
   std::string problem;
-  const int devices = count_devices(problem);
-  if (devices == 0) text += "GPU: none (" + problem + ")\n";
-  bool usable = devices > 0;
-  for (int device = 0; device < devices; ++device) usable &= describe_device(device, text);
+  const std::vector<int> devices = usable_devices(problem);
+  if (devices.empty()) text += "GPU: none (" + problem + ")\n";
+  bool usable = !devices.empty();
+  for (int device : devices) usable &= describe_device(device, text);
   return usable;
 }
 

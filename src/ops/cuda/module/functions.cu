@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "ops/cuda/module/describe.h"
 #include "ops/cuda/module/functions.h"
 #include "ops/cuda/ops.h"
 
@@ -40,7 +41,10 @@ int create(int device, bool bf16, void (*log)(const char*), Context** context, c
            size_t size) {
   std::string error;
   *context = nullptr;
-  const int status = guarded(error, [&] { *context = new Context(device, bf16, log); });
+  const int status = guarded(error, [&] {
+    std::string problem;
+    *context = new Context(usable_devices(problem).at(size_t(device)), bf16, log);
+  });
   if (size > 0) {
     const size_t count = std::min(error.size(), size - 1);
     std::memcpy(text, error.data(), count);

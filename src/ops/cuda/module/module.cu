@@ -34,8 +34,12 @@ int describe(char* text, size_t size) {
   return answer<finetune::cuda::describe>(text, size, 0) == 0;
 }
 
+int number_of_devices(std::string& problem) {
+  return int(finetune::cuda::usable_devices(problem).size());
+}
+
 int count_devices(char* message, size_t size) {
-  return answer<finetune::cuda::count_devices>(message, size, 0);
+  return answer<number_of_devices>(message, size, 0);
 }
 
 int self_test(char* message, size_t size) {

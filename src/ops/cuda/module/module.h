@@ -25,7 +25,8 @@ struct FinetuneCudaModule {
   // Lines "name: value" of the libraries' versions and the devices; 1 if no GPU can be used, with
   // the versions all the same and a last line that says why.
   int (*describe)(char* text, size_t size);
-  // Number of GPUs that can be used; 0 with a message that says why there is none.
+  // Number of GPUs that can be used, which functions->create numbers from 0; 0 with a message that
+  // says why there is none.
   int (*count_devices)(char* message, size_t size);
   // Runs a kernel and a matrix product on the first GPU: the check that this build runs there.
   int (*self_test)(char* message, size_t size);

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <numeric>
+
 namespace finetune::cuda {
 
 bool describe(std::string& text) {
@@ -10,9 +12,10 @@ bool describe(std::string& text) {
   return true;
 }
 
-int count_devices(std::string& problem) {
-  const int devices = host_cuda::devices();
-  if (devices == 0) problem = "HOST_CUDA_DEVICES is 0";
+std::vector<int> usable_devices(std::string& problem) {
+  std::vector<int> devices(size_t(host_cuda::devices()));
+  std::iota(devices.begin(), devices.end(), 0);
+  if (devices.empty()) problem = "HOST_CUDA_DEVICES is 0";
   return devices;
 }
 

@@ -45,6 +45,7 @@ TEST_CASE("who gives the rate and the length has Hugging Face's values beside th
     const std::string words =
         fill_recipe(both, TrainOptions(both), {TaskKind::classification, 1000, 384});
     CHECK(words.starts_with("recipe hf: "));
+    CHECK(words.find("n-grams") == std::string::npos);  // there are no evaluation rows
     CHECK(both.recipe == "hf");
     CHECK(*both.batch_size == 32);
     both.recipe = "auto";
@@ -53,6 +54,34 @@ TEST_CASE("who gives the rate and the length has Hugging Face's values beside th
   options.learning_rate.reset();
   options.epochs = 2;
   CHECK(recipe_of(options) == "auto");
+}
+
+TEST_CASE("the log says where two numbers turned the mix with n-grams off") {
+  const auto says = [](const TrainOptions& given) {
+    TrainOptions options = given;
+    return fill_recipe(options, given, {TaskKind::classification, 1000, 384})
+               .find("nothing is mixed with n-grams") != std::string::npos;
+  };
+  TrainOptions given;
+  given.eval_fraction = 0.1;
+  given.learning_rate = 1e-4;
+  CHECK(!says(given));
+  given.epochs = 2;
+  CHECK(says(given));
+  TrainOptions other = given;
+  other.recipe = "hf";
+  CHECK(!says(other));
+  other = given;
+  other.ngram_mix = "no";
+  CHECK(!says(other));
+  other = given;
+  other.regression = true;
+  CHECK(!says(other));
+  other = given;
+  other.batch_size = 8;
+  other.warmup_ratio = 0;
+  other.layer_lr_decay = 1;  // nothing is left to the recipe
+  CHECK(says(other));
 }
 
 TEST_CASE("auto: few rows of a label are seen more often, wide models learn more slowly") {
