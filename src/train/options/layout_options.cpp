@@ -31,9 +31,9 @@ void validate_offload(const TrainOptions& o, bool may_be_gpu) {
     throw usage_error(name, " needs --recompute: inputs of layers are what is moved");
   }
   if (o.device == "cpu" || (o.device == "auto" && !may_be_gpu)) {
-    throw usage_error(name,
-                      " needs --device cuda by name: on the CPU activations are in the host's "
-                      "memory as they are");
+    throw usage_error(name, " needs --device cuda: with --device ", o.device,
+                      o.device == "auto" ? " the CPU may compute, whose" : "",
+                      " activations are in the host's memory");
   }
 }
 

@@ -54,7 +54,8 @@ Prepared prepare(const TrainOptions& given, int64_t processes, SharedInputs& inp
   p.backend = make_backend(o.device, o.threads.value_or(0), o.precision);
   p.layout = layout_of(o, processes);
   if (!p.backend->uses_host_memory() && processes > 1) {
-    throw usage_error("--device cuda: plan forecasts one process of a GPU, not ", processes);
+    throw usage_error("--processes ", processes,
+                      ": plan forecasts one process of a GPU; --device cpu several of the CPU");
   }
   p.device = p.backend->device_memory();
   p.program_bytes = bytes_of_mb(resident_memory_mb());

@@ -62,7 +62,7 @@ def test_other_commands(directory):
     plan = ["plan", *LABELS[1:], "--json", "--no-time"]
     assert json.loads(succeed(*plan, env=HERE).out)["device_fits"] == 1
     assert "device_fits" not in json.loads(succeed(*plan, "--pp", 2, env=HERE).out)
-    fail(2, *plan, "--pp", 2, "--device", "cuda", words=["--device cuda", "one process"])
+    fail(2, *plan, "--pp", 2, "--device", "cuda", words=["--processes 2", "one process of a GPU"])
     step = ["--shape", "tiny", "--lengths", 10, "--batch-size", 2, "--steps", 1, "--json"]
     for device, more in (("cuda", ["step"]), ("cpu", ["step", "--threads", 1, "--clock", "cpu"])):
         assert json.loads(succeed("bench", *more, *step, env=HERE).out)["device"] == device
