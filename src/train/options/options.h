@@ -114,12 +114,12 @@ void for_each_option(Options& o, Visit&& visit) {
          "count evaluation labels missing from training as wrong, instead of failing"},
         o.ignore_unknown_labels);
 
-  visit(
-      {"recipe", optimizer, result,
-       "defaults of --epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if --lr "
-       "and --epochs are given)",
-       kRecipeWords},
-      o.recipe);
+  visit({"recipe", optimizer, result,
+         "--epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if --lr and "
+         "--epochs "
+         "are given)",
+         kRecipeWords},
+        o.recipe);
   visit({"epochs", optimizer, result, above(0, 1e6),
          "passes over the training data (hf: 3; auto: by the rows)"},
         o.epochs);
