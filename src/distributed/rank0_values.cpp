@@ -25,7 +25,7 @@ bool all_true(Communicator& comm, bool value) {
 
 std::string agreed_device(Communicator& comm, std::string_view device, std::string& remark) {
   std::string unused;
-  const std::string own = resolved_device(device, &unused);
+  std::string own = resolved_device(device, &unused);
   const bool all = all_true(comm, own == "cuda");  // of whoever names a device, too
   remark.clear();
   if (device != "auto") return own;
