@@ -21,6 +21,7 @@
 #include "core/failure.h"
 #include "core/files/files.h"
 #include "core/threads/parallel.h"
+#include "ops/cuda/host/cuda_backend.h"
 #include "train/signals.h"
 
 namespace finetune {
@@ -119,6 +120,7 @@ void RunProcesses::work_in_child(const Process& process, size_t place, bool divi
                                  const std::function<RunReport()>& work) {
   try {
     if (divides_cores) take_part_of_cores(place, processes_.size());
+    take_gpus_from(int(place));
     const std::string text = text_of(work());
     ::_exit(write_all(process.result, text) ? 0 : int(ExitCode::device));
   } catch (...) {  // work() reports what it fails with: this is memory, or a bug

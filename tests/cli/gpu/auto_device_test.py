@@ -90,4 +90,20 @@ def test_continued_where_it_was_begun(directory):
             assert "so far, now with" not in log and sum_of(directory / name) == expected, log
 
 
+def test_runs_of_a_sweep_take_gpus_in_turn(directory):
+    prepared()
+    grid = directory / "grid.toml"
+    grid.write_text(f'''model = "{MODEL}"
+train = "{TRAIN}"
+label-column = "category"
+max-steps = 30
+no-ngram-baseline = true
+[sweep]
+seed = [1, 2]
+''')
+    succeed("sweep", grid, "--output", directory / "sweep", "--jobs", 2, env={**HERE, "HOST_CUDA_DEVICES": "2"})
+    found = {facts_of(run.parent)["code_path"] for run in (directory / "sweep").rglob("run.json")}
+    assert found == {"CUDA, kernels on the host, bf16", "CUDA, kernels on the host again, bf16"}, found
+
+
 main(globals())

@@ -8,6 +8,16 @@
 
 namespace finetune {
 
+namespace {
+
+int first_gpu = 0;
+
+}  // namespace
+
+void take_gpus_from(int first) {
+  first_gpu = first;
+}
+
 std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem, int local_rank) {
   auto none = [&](const std::string& why) {
     if (problem) *problem = why;
@@ -18,7 +28,8 @@ std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem, 
   char text[512];
   const int devices = module.functions->count_devices(text, sizeof text);
   if (devices == 0) return none(text);
-  return std::make_unique<CudaBackend>(*module.functions->functions, compute, local_rank % devices);
+  return std::make_unique<CudaBackend>(*module.functions->functions, compute,
+                                       (first_gpu + local_rank) % devices);
 }
 
 void CudaBackend::fail(const char* operation, int status) const {

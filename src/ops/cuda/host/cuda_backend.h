@@ -17,6 +17,9 @@ namespace finetune {
 // then says why.
 std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem = nullptr,
                                            int local_rank = 0);
+// From now on local rank 0 takes GPU `first` (modulo their number), the next one the next: for
+// programs of one host that know nothing of each other.
+void take_gpus_from(int first);
 
 class CudaBackend : public Backend {
  public:
