@@ -5,7 +5,6 @@
 # another layout. Compares weights, metrics and prediction files of all. Last line: "N of N equal".
 #   scripts/matrix.sh [BUILD_DIRECTORY [PART/PARTS]]      2/4: the second quarter of the lines
 set -euo pipefail
-export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/.."
 export FINETUNE_BINARY=${1:-build}/finetune FINETUNE_SHARED_DEFAULT=${FINETUNE_SHARED:-../shared}
 exec python3 tests/mpi/matrix.py ${2:+"$2"}

@@ -7,7 +7,6 @@
 # --report FILE puts the table between the marks in FILE (docs/reliability.md has them). Last line: "N rounds, M
 # findings"; exit 1 if there was one.
 set -euo pipefail
-export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/.."
 
 binary=${FINETUNE_BINARY:-build/finetune}

@@ -60,9 +60,10 @@ std::string resolved_device(std::string_view device, std::string* unused) {
   if (unused) unused->clear();
   if (device != "auto") return std::string(device);
   if (!gpu_may_be_present()) return "cpu";
-  const std::string problem = gpu_problem();
+  std::string problem;
+  const bool usable = count_gpus(problem) > 0;
   if (unused) *unused = problem;
-  return problem.empty() ? "cuda" : "cpu";
+  return usable ? "cuda" : "cpu";
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view device, int64_t thread_count,

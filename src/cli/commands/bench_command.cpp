@@ -123,10 +123,14 @@ void add_shape_options(Subcommand command, BenchOptions& options) {
       .take_last();
 }
 
+Clock clock_of(const BenchOptions& options) {
+  return options.clock == "cpu" ? Clock::cpu : Clock::wall;
+}
+
 // The options with --clock's value, and --device's, on which all processes agree.
 const StepBenchOptions& resolved(BenchOptions& options) {
   StepBenchOptions& step = options.step;
-  step.clock = options.clock == "cpu" ? Clock::cpu : Clock::wall;
+  step.clock = clock_of(options);
   if (step.clock == Clock::cpu && step.device == "auto") step.device = "cpu";
   std::string unused_gpu;
   step.device = agreed_device(world(), step.device, unused_gpu);
@@ -195,10 +199,9 @@ void add_bench_command(Subcommand program, int&) {
   add_machine_options(tokenizer, *options);
   tokenizer.footer(kTokenizerFooter);
   tokenizer.callback([options] {
-    options->step.device = "cpu";
-    const StepBenchOptions& machine = resolved(*options);
-    print(bench_tokenizer(options->model, options->input, machine.threads, machine.clock),
-          options->json);
+    print(
+        bench_tokenizer(options->model, options->input, options->step.threads, clock_of(*options)),
+        options->json);
   });
 
   const Subcommand comm =

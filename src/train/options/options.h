@@ -116,8 +116,7 @@ void for_each_option(Options& o, Visit&& visit) {
 
   visit({"recipe", optimizer, result,
          "--epochs, --lr, ...: Hugging Face's, or by the data (default: auto; hf if --lr and "
-         "--epochs "
-         "are given)",
+         "--epochs are given)",
          kRecipeWords},
         o.recipe);
   visit({"epochs", optimizer, result, above(0, 1e6),

@@ -233,8 +233,8 @@ Error too_little_device_memory(const DeviceRun& run, int64_t micro_batch_tokens,
     advice += "more --micro-batches need less";
   } else {
     advice =
-        "no --micro-batch-tokens is small enough: use a smaller model, a larger GPU or --device "
-        "cpu";
+        "no --micro-batch-tokens is small enough: use a smaller model, a larger GPU or "
+        "--device cpu";
   }
   return device_error("the GPU has too little memory: this run needs ", megabytes(needed), ", ",
                       megabytes(free), " are free; ", advice);

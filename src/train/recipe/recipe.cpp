@@ -126,9 +126,10 @@ std::string fill_recipe(TrainOptions& options, const TrainOptions& given,
   });
   const std::string lost = lost_mix(options, given, facts.task);
   if (filled.empty() && lost.empty()) return "";
-  return concat(
-      "recipe ", options.recipe, ": ", join(filled, ", "),
-      own.empty() ? "" : concat(filled.empty() ? "" : " ", "(given: ", join(own, ", "), ")"), lost);
+  std::string line = concat("recipe ", options.recipe, ":");
+  if (!filled.empty()) line += concat(" ", join(filled, ", "));
+  if (!own.empty()) line += concat(" (given: ", join(own, ", "), ")");
+  return line + lost;
 }
 
 }  // namespace finetune

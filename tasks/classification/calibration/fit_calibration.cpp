@@ -136,6 +136,16 @@ void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
              format_fixed(fit.mix->ngrams, 3), " of theirs, ", likelihoods, "; ");
 }
 
+// By the likelihoods of the raw logits and of the fitted temperature.
+std::string temperature_words(double temperature, double raw, double fitted) {
+  const std::string likelihoods =
+      concat("negative log likelihood ", format_fixed(raw, 4), " -> ", format_fixed(fitted, 4));
+  return concat(
+      "temperature ", format_fixed(temperature, 3),
+      fitted < raw ? concat(", ", likelihoods) : concat(" (no other is better: ", likelihoods, ")"),
+      ", ");
+}
+
 }  // namespace
 
 CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& unknown,
@@ -166,11 +176,7 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& u
   fit.metrics["eval_brier_calibrated"] = after.brier_score();
   fit.line +=
       concat("calibrated on ", held.rows(), " evaluation rows: ",
-             fit.mix ? ""
-                     : concat("temperature ", format_fixed(fit.calibration.temperature, 3),
-                              better ? ", " : " (no other is better: ", "negative log likelihood ",
-                              format_fixed(as_it_is, 4), " -> ", format_fixed(with_it, 4),
-                              better ? ", " : "), "),
+             fit.mix ? "" : temperature_words(fit.calibration.temperature, as_it_is, with_it),
              "expected calibration error ", format_fixed(before.calibration_error(), 4), " -> ",
              format_fixed(after.calibration_error(), 4), " on rows it was not fitted to");
   if (tunes_thresholds) fit_thresholds(held, fitted, fit);

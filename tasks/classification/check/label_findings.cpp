@@ -17,22 +17,19 @@ constexpr int64_t kFewRows = 10;        // of a class, from which little can be 
 constexpr size_t kMostNamed = 5;        // labels in a line
 constexpr double kLopsidedShare = 0.9;  // of one label, from which accuracy says little
 
-std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& side) {
+std::vector<int64_t> rows_of_labels(const CheckedData& data, const CheckedSide& side,
+                                    int64_t* unknown = nullptr) {
   std::vector<int64_t> counts(size_t(data.labels.size()));
   for (std::string_view value : side.labels) {
     for_each_label(value, data.problem, data.options, [&](std::string_view name) {
-      if (const int32_t id = data.labels.find(name); id >= 0) ++counts[size_t(id)];
+      const int32_t id = data.labels.find(name);
+      if (id >= 0)
+        ++counts[size_t(id)];
+      else if (unknown)
+        ++*unknown;
     });
   }
   return counts;
-}
-
-int64_t number_of_labels(const CheckedData& data, const CheckedSide& side) {
-  int64_t count = 0;
-  for (std::string_view value : side.labels) {
-    for_each_label(value, data.problem, data.options, [&](std::string_view) { ++count; });
-  }
-  return count;
 }
 
 // Without white space at the ends, with single spaces, and A to Z as small letters.
@@ -221,13 +218,12 @@ void find_similar_labels(const CheckedData& data, Findings& out) {
 void find_label_shift(const CheckedData& data, Findings& out) {
   if (!data.has_eval) return;
   if (data.problem == ProblemType::regression) return find_number_shift(data, out);
+  int64_t unknown = 0;  // of which all has changed
   const std::vector<int64_t> train = rows_of_labels(data, data.train),
-                             eval = rows_of_labels(data, data.eval);
+                             eval = rows_of_labels(data, data.eval, &unknown);
   const auto n = double(data.train.size()), m = double(data.eval.size());
-  // Of a label that training has not, all has changed.
-  const double all_eval = double(number_of_labels(data, data.eval));
-  const double unknown = all_eval - std::accumulate(eval.begin(), eval.end(), 0.0);
-  double distance = unknown / m / 2, by_chance = 0, largest = 0;
+  const double all_eval = std::accumulate(eval.begin(), eval.end(), double(unknown));
+  double distance = double(unknown) / m / 2, by_chance = 0, largest = 0;
   size_t at = 0;
   for (size_t i = 0; i < train.size(); ++i) {
     const double p = double(train[i]) / n, q = double(eval[i]) / m;

@@ -19,16 +19,11 @@ void take_gpus_from(int first) {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(DType compute, std::string* problem, int local_rank) {
-  auto none = [&](const std::string& why) {
-    if (problem) *problem = why;
-    return nullptr;
-  };
-  const CudaModule& module = cuda_module();
-  if (!module.functions) return none(module.problem);
-  char text[512];
-  const int devices = module.functions->count_devices(text, sizeof text);
-  if (devices == 0) return none(text);
-  return std::make_unique<CudaBackend>(*module.functions->functions, compute,
+  std::string why;
+  const int devices = count_gpus(why);
+  if (problem) *problem = why;
+  if (devices == 0) return nullptr;
+  return std::make_unique<CudaBackend>(*cuda_module().functions->functions, compute,
                                        (first_gpu + local_rank) % devices);
 }
 

@@ -59,11 +59,14 @@ bool gpu_may_be_present() {
   return fs::exists("/dev/nvidiactl", error) || fs::exists("/dev/dxg", error);
 }
 
-std::string gpu_problem() {
+int count_gpus(std::string& problem) {
   const CudaModule& module = cuda_module();
-  if (!module.functions) return module.problem;
+  problem = module.problem;
+  if (!module.functions) return 0;
   char text[512];
-  return module.functions->count_devices(text, sizeof text) > 0 ? "" : text;
+  const int devices = module.functions->count_devices(text, sizeof text);
+  if (devices == 0) problem = text;
+  return devices;
 }
 
 }  // namespace finetune

@@ -20,7 +20,7 @@ const CudaModule& cuda_module();
 // question that loads nothing.
 bool gpu_may_be_present();
 
-// Why the module can use no GPU; empty if it can. Loads it.
-std::string gpu_problem();
+// Number of GPUs that the module can use, and for 0 why there is none. Loads it.
+int count_gpus(std::string& problem);
 
 }  // namespace finetune
