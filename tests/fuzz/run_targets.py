@@ -161,10 +161,10 @@ class Runner:
 HEADER = ("target", "seconds", "executions", "a second", "edges", "reader's lines", "inputs kept", "crashes", "commit")
 
 
-def row(r):
+def row(r, commit):
     lines = f"{r.lines[0]} of {r.lines[1]} ({100 * r.lines[0] / r.lines[1]:.0f} %)" if r.lines else "-"
     return (r.target, f"{r.seconds:.0f}", f"{r.executions:,}", f"{r.executions / max(r.seconds, 1):,.0f}", f"{r.edges:,}", lines,
-            str(r.inputs), r.fault or str(len(r.crashes)), version(["git", "rev-parse", "--short", "HEAD"]))
+            str(r.inputs), r.fault or str(len(r.crashes)), commit)
 
 
 def table(rows):
@@ -216,6 +216,7 @@ def main():
     if unknown or not known:
         sys.exit(f"run_targets: error: no target {' '.join(unknown)} in {build}; there are: {' '.join(known)}")
     targets = options.targets or known
+    commit = version(["git", "rev-parse", "--short", "HEAD"])
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files of an input are written and read at once
     with tempfile.TemporaryDirectory(prefix="fuzz-targets-", dir=memory) as scratch:
         seeds = build / "fuzz" / "seeds"
@@ -225,15 +226,15 @@ def main():
         runner = Runner(build, options.seconds, seeds, Path(scratch))
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             running = [pool.submit(runner.run, target) for target in targets]
-            results = []
+            results, rows = [], []
             for done in running:
                 results.append(done.result())
                 last = results[-1]
+                rows.append(row(last, commit))
                 print(f"{last.target}: {last.executions} executions, {len(last.crashes)} crashes {last.fault}", flush=True)
-    rows = [row(result) for result in results]
+                if options.report:  # after each: a run that is ended early keeps what it has
+                    write_report(options.report, rows, known)
     print("\n" + table(rows))
-    if options.report:
-        write_report(options.report, rows, known)
     crashes = [path for result in results for path in result.crashes]
     for path in crashes:
         print(f"crash: {os.path.relpath(path)}")
