@@ -8,6 +8,14 @@
 #include "core/error.h"
 
 namespace finetune {
+namespace {
+
+// No option means something by an empty word, which is what a shell makes of a variable not set.
+std::string fault_of_empty(const std::string& given) {
+  return given.empty() ? "its value is empty" : "";
+}
+
+}  // namespace
 
 Option Option::required() const {
   return Option(option_->required());
@@ -64,7 +72,8 @@ Subcommand Subcommand::add_subcommand(const std::string& name, const std::string
 template <typename Value>
 Option Subcommand::add_option(const std::string& name, Value& value,
                               const std::string& help) const {
-  return Option(app_->add_option(name, value, help));
+  CLI::Option* option = app_->add_option(name, value, help);
+  return Option(option->check(CLI::Validator(fault_of_empty, "", "")));
 }
 
 using Text = std::string;

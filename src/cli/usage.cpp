@@ -102,6 +102,10 @@ bool is_flag(const CLI::Option& option) {
   return option.get_expected_max() == 0;
 }
 
+bool is_name_of(const CLI::App& command, const std::string& argument) {
+  return command.get_option_no_throw(argument.substr(0, argument.find('='))) != nullptr;
+}
+
 bool is_option(const std::string& argument) {
   return argument.size() > 1 && argument[0] == '-' && !parse_double(argument);
 }
@@ -144,7 +148,13 @@ void check_names(const CLI::App& app, const std::vector<std::string>& arguments)
     std::string name = arguments[i].substr(0, equals);
     const CLI::Option* option = command->get_option_no_throw(name);
     if (!option) throw unknown_option(*command, name);
-    if (!is_flag(*option) && equals == std::string::npos) ++i;  // whatever it looks like
+    if (is_flag(*option)) continue;
+    if (equals + 1 == arguments[i].size()) throw usage_error(name, ": its value is empty");
+    if (equals != std::string::npos || option->get_expected_min() == 0) continue;
+    // What else looks like an option is the value.
+    if (++i < arguments.size() && is_option(arguments[i]) && is_name_of(*command, arguments[i])) {
+      throw usage_error(name, ": its value is missing before ", arguments[i]);
+    }
   }
 }
 

@@ -53,6 +53,21 @@ def test_mistakes_on_the_command_line(directory):
     fail(4, "predict", "--model", "a\nb", "--input", "b", "--output", "c", words=["a\\nb"])
 
 
+def test_values_that_are_empty_or_missing(directory):
+    """As of a script's variable that is not set."""
+    model = ["--model", "m"]
+    for command, option in (("train", "--train"), ("train", "--eval"), ("train", "--baseline"), ("train", "--text-column"),
+                            ("train", "--lr"), ("train", "--output"), ("predict", "--input"), ("evaluate", "--data"),
+                            ("evaluate", "--slice"), ("convert", "--output"), ("convert", "--model"), ("plan", "--config")):
+        fail(2, command, option, "", words=[f"{option}: "])
+        fail(2, command, f"{option}=", "--threads", "1", words=[f"{option}: its value is empty"])
+        fail(2, command, option, "--help", words=[f"{option}: its value is missing before --help"])
+    fail(2, "compare", "", words=["its value is empty"])
+    fail(2, "train", *model, "--eval", "--output=o", words=["--eval: its value is missing before --output=o"])
+    fail(4, "predict", "--model", "--no-such-option", "--input", "a", "--output", "b", words=["--no-such-option"])
+    fail(4, "predict", "--model=--input", "--input", "a", "--output", "b", words=["--input"])
+
+
 def test_the_last_value_counts_and_underscores(directory):
     need(*MODELS)
     data = write(directory / "a.txt", "one\n")
