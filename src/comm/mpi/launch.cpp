@@ -104,6 +104,9 @@ void start_mpi() {
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
   // Copies by process_vm_readv, which containers forbid.
   ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  // The kind that is chosen anyway: to look for others, it makes a file in /dev/shm for an instant,
+  // which a kill in that instant leaves there.
+  ::setenv("OMPI_MCA_shmem", "mmap", 0);
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
