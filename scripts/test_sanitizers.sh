@@ -5,7 +5,6 @@
 # pool of threads, the communicator, training. The last line is "N passed, N failed, N skipped"; a report of a sanitizer
 # ends its program, which is a failure.
 #   scripts/test_sanitizers.sh [--threads] [TEST...]     only these tests, as `meson test` names them
-# Each file is compiled by itself (-Dunity=off): it must include what it uses.
 # JOBS limits the compiler's processes; the build needs about 1 GB for each. Of named tests only
 # what they need is built, by meson, with all cores.
 set -euo pipefail
@@ -21,7 +20,7 @@ if [ "${1:-}" = --threads ]; then
   chosen='^(unit-core|unit-comm|unit-distributed|unit-inference|unit-train|mpi-comm|mpi-groups|mpi-train|cli-resume)$'
 fi
 scripts/install_deps.sh
-scripts/configure.sh $build -Db_sanitize=$kinds -Dbuildtype=debugoptimized -Dcuda=disabled -Dunity=off
+scripts/configure.sh $build -Db_sanitize=$kinds -Dbuildtype=debugoptimized -Dcuda=disabled -Dunity=on
 
 # A report must end the program with an exit code of its own (not one of finetune's), so that tests
 # which expect a failure do not take it for the one they expect.

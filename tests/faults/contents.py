@@ -82,7 +82,7 @@ def without_times(line):
     if words[0] == "step":  # up to the loss
         return tuple(words[:6])
     if words[0] == "n-gram":  # up to its seconds and memory
-        return tuple(words[:words.index("in")])
+        return tuple(words[:words.index("in")]) if "in" in words else ("n-gram", "cut")
     return words[0] if words[0].endswith(TIMES) else tuple(words)
 
 

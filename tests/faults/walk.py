@@ -175,10 +175,15 @@ def has_no_baseline(found, result):
                for line in (*logged, *result.err.splitlines()))
 
 
+# Of tasks/baseline.cpp: it is beside them that a model does badly.
+BESIDE_BASELINES = ("warning: the majority", "warning: the mean is", "warning: a linear model",
+                    "warning: the fine-tuned model adds")
+
+
 def is_of_model(words):
     """Whether a line, or a metric and its value, is not of a simple model."""
     text = words if isinstance(words, str) else " ".join(map(str, words))
-    return not text.startswith(("baseline_", "n-gram", "majority", "warning: no ", "no n-gram"))
+    return not text.startswith(("baseline_", "n-gram", "majority", "warning: no ", "no n-gram", *BESIDE_BASELINES))
 
 
 def without_baselines(found):
