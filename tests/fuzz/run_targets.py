@@ -103,7 +103,11 @@ class Runner:
         while result.seconds < self.seconds and len(result.crashes) < MOST_CRASHES:
             left = max(1, round(self.seconds - result.seconds))
             began = time.monotonic()
-            status, output = self.fuzz(target, left, crashes, log)
+            try:
+                status, output = self.fuzz(target, left, crashes, log)
+            except OSError as error:  # others go on
+                result.fault = str(error)
+                break
             result.seconds += time.monotonic() - began
             self.count(output, result)
             found = set(crashes.iterdir()) - before

@@ -24,7 +24,7 @@ class Trie {
     for (size_t i = 0; i < count; ++i) {
       constexpr uint32_t kValue = uint32_t{1} << 31, kHasLeaf = 1 << 8;
       const uint32_t unit = at(i);
-      if (unit & kValue) continue;  // no byte leads there
+      if (unit & kValue && i > 0) continue;  // no byte leads there; at the first every text begins
       const size_t base = i ^ size_t { (unit >> 10) << ((unit & (1 << 9)) >> 6) };
       if (base >= count) return false;
       if (unit & kHasLeaf && (at(base) & ~kValue) >= texts_.size()) return false;

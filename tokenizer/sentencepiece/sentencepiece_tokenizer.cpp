@@ -35,6 +35,13 @@ bool loads(sentencepiece::SentencePieceProcessor& processor, std::string_view mo
   }
 }
 
+// By its type, which is what encoding goes by: unk_id() asks for a name as well, and -1 is its no.
+int32_t unknown_piece(const sentencepiece::SentencePieceProcessor& processor) {
+  int32_t id = 0;
+  while (id < processor.GetPieceSize() && !processor.IsUnknown(id)) ++id;
+  return id < processor.GetPieceSize() ? id : -1;
+}
+
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(const fs::path& path);
@@ -100,7 +107,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const fs::path& path) {
   special_.cls = find(cls_);
   special_.sep = find(sep_);
   special_.mask = find(mask_);
-  special_.unk = processor_.unk_id();
+  special_.unk = unknown_piece(processor_);
   special_.pad = processor_.pad_id() >= 0 ? processor_.pad_id() : find("<pad>");
   if (special_.cls < 0 || special_.sep < 0) {
     throw model_error(path.string(),
