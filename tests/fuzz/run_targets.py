@@ -100,7 +100,7 @@ class Runner:
         log = self.folder / "logs" / f"{target}.log"
         log.parent.mkdir(exist_ok=True)
         log.write_bytes(b"")
-        while result.seconds < self.seconds and len(result.crashes) < MOST_CRASHES:
+        for _ in range(MOST_CRASHES):
             left = max(1, round(self.seconds - result.seconds))
             began = time.monotonic()
             try:
@@ -112,7 +112,7 @@ class Runner:
             self.count(output, result)
             found = set(crashes.iterdir()) - before
             result.crashes = sorted(path for path in found if not path.name.startswith("slow-unit-"))
-            if status == 0:
+            if status == 0 or result.seconds >= self.seconds:
                 break
             if "SUMMARY: " not in output and "ERROR: libFuzzer" not in output:
                 result.fault = f"ended with status {status}: {output.strip().splitlines()[-1:]}"

@@ -76,7 +76,7 @@ def one_error(result, code, *words):
 
 
 def ranks_of(output):
-    """Processes of a job (rank: pid) by the path of their output."""
+    """Processes of a job (rank: pid) by the path of their output; not those that a rank has for a while."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -86,11 +86,12 @@ def ranks_of(output):
             if words[0] != BINARY.encode() or str(output).encode() not in words:
                 continue
             variables = (entry / "environ").read_bytes().split(b"\0")
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
         except OSError:
             continue
         rank = [v for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
-        found[int(rank[0].split(b"=")[1]) if rank else 0] = int(entry.name)
-    return found
+        found[int(entry.name)] = int(rank[0].split(b"=")[1]) if rank else 0, int(parent)
+    return {rank: process for process, (rank, parent) in found.items() if parent not in found}
 
 
 def wait_for(condition, job, seconds=60):
