@@ -63,6 +63,7 @@ class NamedTokens {
       if (is_null(file, role.key)) role.token.reset();  // there is none
       if (auto value = JsonFile::find(file.root(), role.key)) {
         role.token = read_token(role.key, *value);
+        if (role.token->content.empty()) role.token.reset();  // a vocabulary may have an empty line
       }
     }
     constexpr const char* kAdditional = "additional_special_tokens";

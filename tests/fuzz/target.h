@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 // What a reader may allocate at once, beside a multiple of its input.
 constexpr size_t kUsualMemory = size_t{64} << 20;
+// A packed file may ask for a window of 128 MiB.
+constexpr size_t kPackedMemory = kUsualMemory + (size_t{128} << 20);
 
 struct Target {
   const char* name;

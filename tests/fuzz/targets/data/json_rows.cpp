@@ -12,7 +12,9 @@ void check_json_rows(std::string_view input) {
   }
 }
 
-const Registration kJsonRowsTarget({.name = "json_rows", .run = check_json_rows});
+const Registration kJsonRowsTarget({.name = "json_rows",
+                                    .run = check_json_rows,
+                                    .memory = kPackedMemory});
 
 }  // namespace
 }  // namespace finetune::fuzz

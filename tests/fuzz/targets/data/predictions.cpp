@@ -36,7 +36,9 @@ void check_predictions(std::string_view input) {
   check_scores(squad_scores(data, scored, 2), data.questions.size());
 }
 
-const Registration kPredictionsTarget({.name = "predictions", .run = check_predictions});
+const Registration kPredictionsTarget({.name = "predictions",
+                                       .run = check_predictions,
+                                       .memory = kPackedMemory});
 
 }  // namespace
 }  // namespace finetune::fuzz

@@ -25,7 +25,7 @@ void check_any_rows(std::string_view input) {
   check_rows(scratch_file(chosen(kNames, first / 12), input.substr(2)), options);
 }
 
-// A packed file may ask for a window of 128 MiB; a row has up to 64 MiB.
+// Beside the window of a packed file: a row has up to 64 MiB.
 const Registration kRowsTarget({.name = "rows",
                                 .run = check_any_rows,
                                 .memory = size_t{512} << 20});

@@ -42,7 +42,7 @@ void check_squad(std::string_view input) {
           "the first question is another one");
 }
 
-const Registration kSquadTarget({.name = "squad", .run = check_squad});
+const Registration kSquadTarget({.name = "squad", .run = check_squad, .memory = kPackedMemory});
 
 }  // namespace
 }  // namespace finetune::fuzz
