@@ -59,6 +59,18 @@ def test_predict(directory):
     walk_over(directory, "predict", "predict questions", share=0.4)
 
 
+def test_files_without_a_name(directory):
+    """Where none can be made, one that has a name for an instant is no way out: its name may stay."""
+    need_module()
+    prepare(directory)
+    undisturbed = Undisturbed(directory, COMMANDS["evaluate"])
+    fault = Fault("open,unlink", f"{directory}/tmp", times=0)
+    count = undisturbed.count("open", f"{directory}/tmp")
+    assert count > 0
+    walk(undisturbed.examine, each(fault, count, MOST), "evaluate", count)
+    undisturbed.inputs_are_as_before()
+
+
 def test_convert(directory):
     walk_over(directory, "convert", share=0.5)
 

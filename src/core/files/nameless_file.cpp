@@ -20,13 +20,19 @@ std::string temporary_directory() {
   return directory && *directory ? directory : "/tmp";
 }
 
+// O_TMPFILE is not for this file system or kernel; other errors a file with a name would meet, too.
+bool knows_no_nameless_files(int error) {
+  return error == EOPNOTSUPP || error == EISDIR || error == EINVAL || error == ENOSYS ||
+         error == ENOENT;
+}
+
 Descriptor made() {
   const std::string directory = temporary_directory();
   Descriptor file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
-  if (file.number() >= 0) return file;
+  if (file.number() >= 0 || !knows_no_nameless_files(errno)) return file;
   std::string name = directory + "/finetune-XXXXXX";
   Descriptor named(::mkostemp(name.data(), O_CLOEXEC));
-  if (named.number() >= 0) ::unlink(name.c_str());
+  if (named.number() >= 0 && ::unlink(name.c_str()) != 0) return Descriptor(-1);
   return named;
 }
 
