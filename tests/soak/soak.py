@@ -233,7 +233,7 @@ def main():
     summary = (f"{(time.monotonic() - begun) / 3600:.2f} hours, {soak.rounds} rounds with {c.count:,} commands, "
                f"{c.jobs:,} of them under mpirun, {c.kills} killed; {soak.turns}; {soak.compared:,} comparisons, "
                f"{len(soak.findings)} findings. {c.hangs} times mpirun was still there when all its processes had "
-               f"gone. Seed {options.seed}.")
+               f"gone, {c.segments} times it left its own shared memory. Seed {options.seed}.")
     text = section(summary, soak.series())
     print(text)
     if options.report:
