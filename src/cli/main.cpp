@@ -25,6 +25,7 @@
 #include "core/terminal_line.h"
 #include "core/text/printable.h"
 #include "tasks/classification/ngrams/ngram_process.h"
+#include "train/signals.h"
 
 namespace {
 
@@ -63,13 +64,20 @@ bool is_for_all(const std::string& command) {
 }
 
 // A file must not become the standard output or error of a caller that has closed them, and a
-// reader that goes away must not stop a run. A limit on the size of files is a write error.
+// reader that goes away must not stop a run. A limit on the size of files is a write error. Who
+// started us may ignore the end of children, of which we would then hear nothing.
 void prepare_standard_streams() {
   int descriptor = 0;
   while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
   if (descriptor > 2) ::close(descriptor);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
+}
+
+// Of what is trained: a signal that comes while the processes find each other counts, too.
+bool has_runs(std::string_view command) {
+  return command == "train" || command == "adapt" || command == "sweep";
 }
 
 std::terminate_handler terminate_of_library = nullptr;
@@ -211,6 +219,7 @@ int main(int argc, char** argv) {
   if (const int status = finetune::serve_ngram_process(argc, argv); status >= 0) return status;
   terminate_of_library = std::set_terminate(end_without_memory);
   prepare_standard_streams();
+  if (argc > 1 && has_runs(argv[1])) finetune::signals_of_runs();
   try {
     finetune::Communicator& world = finetune::world();
     std::vector<std::string> arguments = normalized_arguments(argc, argv);

@@ -55,10 +55,6 @@ Json inverse_of(const Json& id2label) {
   return label2id;
 }
 
-void copy_whole(const fs::path& from, const fs::path& to) {
-  write_file(to, read_text_file(from, ExitCode::model));
-}
-
 }  // namespace
 
 bool is_exported_name(std::string_view name) {
@@ -110,8 +106,6 @@ void export_model(const fs::path& directory, const ModelExport& model, DType dty
   require_free_space(parent.empty() ? fs::path(".") : parent, bytes, "the model");
   DirectoryReplacement output(target, kExportedModel);
   output.fill([&] {
-    for (const auto& file : model.tokenizer_files)
-      copy_whole(file, output.path() / file.filename());
     for (const ModelFile& file : model.files) write_file(output.path() / file.name, file.bytes);
     write_file(output.path() / "config.json", exported_config(model, dtype));
     write_weights(output.path() / "model.safetensors", model.tensors, dtype);

@@ -18,8 +18,7 @@ struct ModelExport {
   ModelTensors& tensors;
   std::string source_config;  // the pretrained model's config.json as read
   std::string task_config;    // JSON object (Task::config_json): overrides and joins its keys
-  std::vector<std::filesystem::path> tokenizer_files;  // copied under their names
-  std::vector<ModelFile> files = {};                   // of the task's own
+  std::vector<ModelFile> files = {};  // the tokenizer's, and the task's own
 };
 
 // config.json: all keys of the source are kept, known or not, save the labels of another task;

@@ -157,15 +157,19 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     metrics["best_step"] = double(s.state.best_step);
     const std::string line = s.task->calibrate(*best_evaluation, metrics);
     if (!line.empty()) log(line);
+    s.directory->require_there();
     best_evaluation->write_files(s.directory->path());
   }
   wait_for_rank0(s);
+  if (s.leads()) s.directory->require_there();
+  std::vector<ModelFile> files = s.leads() ? s.task->model_files() : std::vector<ModelFile>();
+  for (const auto& [name, text] : s.tokenizer_files) files.push_back({name, text});
   with_model_tensors(s, WithMoments::no, [&](ModelTensors& tensors) {
     ScaledHeadTensors scaled(tensors, s.task->target_scale());
     const bool is_scaled = !s.task->target_scale().is_identity();
-    export_model(s.directory->model(), {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
-                                        s.model.config.source_json, s.task->config_json(),
-                                        s.model.tokenizer->files(), s.task->model_files()});
+    export_model(s.directory->model(),
+                 {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
+                  s.model.config.source_json, s.task->config_json(), std::move(files)});
   });
   if (!s.leads()) {
     s.comm.set_timeout(0);  // the baselines are rank 0's, however long they take
@@ -176,6 +180,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     add_baselines(s.task->baselines(), metrics);
     if (const std::string line = baseline_line(metrics); !line.empty()) log(line);
   }
+  s.directory->require_there();
   write_run_facts(s, sha256);
   if (const int64_t peak = s.engine->backend().device_memory().peak; peak > 0) {
     metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);

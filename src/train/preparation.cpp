@@ -118,7 +118,7 @@ void Preparation::look_at_output() {
   agree_on_errors(comm_, [&] {
     if (!s_.leads()) return;
     check_output(options.output, output_mode(options));
-    if (!options.junit.empty()) check_junit_output(options.junit);
+    if (!options.junit.empty()) check_junit_output(options.junit, options.output, is_name_of_run);
     if (!options.resume || output_state(options.output) != OutputState::run) return;
     s_.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
     if ((s_.finished = is_finished(*s_.directory))) {
@@ -188,6 +188,10 @@ void Preparation::open_source() {
   source_ = open_weights(s_.model.directory.weights, s_.model.config.architecture->base_prefix);
   if (!reads()) return;
   for (const fs::path& file : model_files(s_.model, *source_)) require_file(file, ExitCode::model);
+  if (!s_.leads()) return;
+  for (const fs::path& file : s_.model.tokenizer->files()) {
+    s_.tokenizer_files[file.filename().string()] = read_text_file(file, ExitCode::model);
+  }
 }
 
 void Preparation::open_data_files() {

@@ -61,7 +61,8 @@ struct Session {
   // ---- of rank 0 ----------------------------------------------------------------------------
   std::shared_ptr<Task> task;
   std::vector<Assertion> assertions;
-  std::string best_metric;  // empty without evaluation data
+  std::string best_metric;                             // empty without evaluation data
+  std::map<std::string, std::string> tokenizer_files;  // as read, by their names
   std::unique_ptr<RunDirectory> directory;
   std::unique_ptr<RunLog> log;
   double time_limit = 0;  // seconds since the process started; 0: none

@@ -38,9 +38,13 @@ SignalGuard::SignalGuard() : saved_(new Saved) {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;  // reads and writes in progress go on
   sigemptyset(&action.sa_mask);
+  sigset_t handled;  // a parent may have blocked them
+  sigemptyset(&handled);
   for (size_t i = 0; i < kHandled.size(); ++i) {
     ::sigaction(kHandled[i], &action, &saved_->actions[i]);
+    sigaddset(&handled, kHandled[i]);
   }
+  ::pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &action, &saved_->file_size);
   ::sigaction(SIGPIPE, &action, &saved_->pipe);

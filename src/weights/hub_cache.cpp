@@ -1,6 +1,9 @@
 // Finds a model's snapshot as huggingface_hub lays it down, and words what is missing.
 #include "weights/hub_cache.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -63,10 +66,17 @@ std::optional<std::string> variable(const std::string& name) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// "~" and "~/..." by $HOME, then $NAME and ${NAME} where they are set, as Python's expanduser and
+// As Python has it: without $HOME by the list of users.
+std::string home() {
+  if (auto given = variable("HOME")) return *given;
+  const passwd* const user = ::getpwuid(::getuid());
+  return user ? user->pw_dir : "~";
+}
+
+// "~" and "~/..." by home(), then $NAME and ${NAME} where they are set, as Python's expanduser and
 // expandvars have it.
 std::string expanded(std::string path) {
-  if (path == "~" || path.starts_with("~/")) path.replace(0, 1, variable("HOME").value_or("~"));
+  if (path == "~" || path.starts_with("~/")) path.replace(0, 1, home());
   std::string out;
   for (size_t at = 0; at < path.size();) {
     const size_t dollar = std::min(path.find('$', at), path.size());
@@ -156,8 +166,7 @@ fs::path hub_cache() {
   } else if (const auto older = variable("HUGGINGFACE_HUB_CACHE")) {
     cache = expanded(*older);
   } else {
-    const std::string caches =
-        variable("XDG_CACHE_HOME").value_or(concat(variable("HOME").value_or(""), "/.cache"));
+    const std::string caches = variable("XDG_CACHE_HOME").value_or(concat(home(), "/.cache"));
     cache = expanded(variable("HF_HOME").value_or(caches + "/huggingface")) + "/hub";
   }
   return fs::absolute(cache).lexically_normal();

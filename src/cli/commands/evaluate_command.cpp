@@ -99,7 +99,7 @@ void take_answer_options(const EvaluateOptions& o, TaskKind kind, TaskOptions& o
 
 std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   check_output(o);
-  if (!o.junit.empty()) check_junit_output(o.junit);
+  if (!o.junit.empty()) check_junit_output(o.junit, o.output, is_evaluation_file);
   auto subject = std::make_unique<Subject>();
   FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
@@ -193,7 +193,7 @@ void run(const EvaluateOptions& o, int& exit_code) {
   std::optional<DirectoryReplacement> files;
   auto writing = [&](const auto& work) { files ? files->fill(work) : work(); };
   if (!o.output.empty()) {
-    files.emplace(o.output, kEvaluation);
+    files.emplace(o.output, kEvaluation, o.overwrite);
     writing([&] { evaluation->open_files(files->path()); });
   }
   enable_progress(!o.no_progress);

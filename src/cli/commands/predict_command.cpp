@@ -67,13 +67,13 @@ class Stream {
 // A file, whole or not at all; standard output; or a device or pipe.
 class Output final : public PredictionOutput {
  public:
-  explicit Output(const std::string& path) {
+  Output(const std::string& path, bool overwrite) {
     if (path == "-") return;
     if (is_pipe(path)) {
       stream_.emplace(path);
     } else {
       remove_abandoned_files(path);
-      file_.emplace(path);
+      file_.emplace(path, overwrite ? AtomicFile::Existing::replace : AtomicFile::Existing::refuse);
     }
   }
   void write(std::string_view text) override {
@@ -209,8 +209,9 @@ void run(PredictOptions& o) {
   load_fine_tuned(model, o.inference, prediction->head(), prediction->max_length(), comm);
   BatchDispatcher dispatcher(*model.engine, *model.stages);
   DispatchedModel dispatched(dispatcher, model.micro_batch_tokens);
-  prediction->run(dispatched,
-                  [](const std::string& path) { return std::make_unique<Output>(path); });
+  prediction->run(dispatched, [&](const std::string& path) {
+    return std::make_unique<Output>(path, o.overwrite);
+  });
   dispatcher.done();
   end_inference(model);
   open_console(o.quiet);

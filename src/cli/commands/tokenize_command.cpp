@@ -65,6 +65,7 @@ class Command {
 
   void run() {
     if (options_.input == "-") {
+      std::ios::sync_with_stdio(false);  // with which an error would look like the end
       read(std::cin, "standard input");
     } else {
       require_readable(options_.input);

@@ -62,14 +62,22 @@ void require_address_space() {
                      int64_t(kMpiAddressSpaceMb));
 }
 
+std::optional<int64_t> number_above_zero(const Switch& given) {
+  const char* const words = given.value();
+  if (!words) return std::nullopt;
+  const auto number = parse_int(words);
+  if (number && *number > 0) return number;
+  // All have it: once the first has ended the launcher ends the others.
+  if (launched_rank().value_or(0) > 0) ::sleep(1);
+  throw usage_error(given.name, "=", words, " is no whole number above 0");
+}
+
 // Ends a process that waits for the others in vain, by a signal: until processes watch each other
 // (Liveness) nobody else would.
 class StartLimit {
  public:
-  explicit StartLimit(int launcher_rank) {
-    const char* const words = kStartLimitSwitch.value();
-    const auto given = parse_int(words ? words : "");
-    const int64_t seconds = given && *given > 0 ? std::min<int64_t>(*given, 1 << 20) : kSeconds;
+  StartLimit(int launcher_rank, std::optional<int64_t> given) {
+    const int64_t seconds = std::min<int64_t>(given.value_or(kSeconds), 1 << 20);
     const std::string line = concat("finetune: error: rank ", launcher_rank,
                                     ": the other processes have not been found within ", seconds,
                                     " s (FINETUNE_START_LIMIT)\n");
@@ -187,16 +195,17 @@ ParallelCommunicator::Parts whole_run(Topology topology, std::vector<std::string
 std::unique_ptr<Communicator> make_communicator() {
   if (!launched_in_parallel()) return make_solo_communicator();
   require_address_space();
+  const auto groups = number_above_zero(kHostsSwitch),
+             seconds = number_above_zero(kStartLimitSwitch);
+  const StartLimit limit(int(launched_rank().value_or(0)), seconds);
   start_mpi();
   int size = 0, launcher_rank = 0;
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &launcher_rank), "MPI_Comm_rank");
-  const StartLimit limit(launcher_rank);
   const auto everybody = gather_from_all(introduce(), size);
   std::vector<std::string> hosts;
   for (const Introduction& each : everybody) hosts.emplace_back(each.host);
-  const char* const words = kHostsSwitch.value();
-  if (const auto groups = parse_int(words ? words : ""); groups && *groups > 0) {
+  if (groups) {
     hosts = cut_hosts(std::move(hosts), int(std::min<int64_t>(*groups, size)));
   }
   Topology topology = number_processes(hosts, launcher_rank);

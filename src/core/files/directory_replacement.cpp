@@ -236,12 +236,16 @@ void recover_directory(const fs::path& path, const DirectoryKind& kind) try {
   // In a directory that cannot be listed nothing can be found, but it may be written to.
 }
 
-DirectoryReplacement::DirectoryReplacement(const fs::path& target, const DirectoryKind& kind)
+DirectoryReplacement::DirectoryReplacement(const fs::path& target, const DirectoryKind& kind,
+                                           bool overwrite)
     : target_(without_trailing_separator(target)), kind_(kind) {
   finetune::create_directories(parent_of(target_));
   recover_directory(target_, kind);
   if (is_there(target_)) {
     way_ = entry_names(target_).empty() ? Way::move_files : Way::exchange;
+  }
+  if (way_ == Way::exchange && !overwrite) {
+    throw usage_error(target_.string(), ": has come to be meanwhile; --overwrite replaces it");
   }
   make_directory();
 }

@@ -25,7 +25,10 @@ class DirectoryReplacement {
   // Makes the directory to write in; what killed writers of `target` have left is removed first. A
   // target that exists and is empty stays the directory it is, for it may be a mount point or have
   // an owner of its own: commit() moves the files into it. Error(model).
-  DirectoryReplacement(const std::filesystem::path& target, const DirectoryKind& kind);
+  // `overwrite` false: a target with files in it, which has come to be since it was looked at, is
+  // an Error(usage).
+  DirectoryReplacement(const std::filesystem::path& target, const DirectoryKind& kind,
+                       bool overwrite = true);
   ~DirectoryReplacement();  // without commit() nothing is left
   DirectoryReplacement(const DirectoryReplacement&) = delete;
   DirectoryReplacement& operator=(const DirectoryReplacement&) = delete;

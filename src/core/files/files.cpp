@@ -2,6 +2,7 @@
 #include "core/files/files.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -71,13 +72,17 @@ bool write_all(int descriptor, std::string_view bytes) {
   return true;
 }
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(fs::path path, Existing existing)
+    : path_(std::move(path)), existing_(existing) {
   for (int attempt = 0; attempt < kNameAttempts; ++attempt) {
     temporary_ = temporary_name(path_);
     descriptor_ = create_temporary(temporary_);
     if (descriptor_ < 0 && errno != EEXIST) fail(errno);
     if (descriptor_ < 0) continue;
-    if (stays_locked(descriptor_, temporary_)) return;
+    if (stays_locked(descriptor_, temporary_)) {
+      take_over_mode();
+      return;
+    }
     ::close(std::exchange(descriptor_, -1));
     ::unlink(temporary_.c_str());
   }
@@ -87,6 +92,20 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
   if (state_ != State::committed) ::unlink(temporary_.c_str());
+}
+
+// A file that others may not read, or that a group may write, stays so.
+void AtomicFile::take_over_mode() const {
+  struct stat old {};
+  if (::lstat(path_.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return;
+  mode_t mode = (old.st_mode & 0777) | S_IRUSR | S_IWUSR;
+  if (::fchown(descriptor_, uid_t(-1), old.st_gid) != 0) mode &= ~mode_t(S_IRWXG);
+  if (::fchmod(descriptor_, mode) == 0) return;
+  const int error = errno;  // some file systems have no rights
+  struct stat now {};
+  const bool gives_more =
+      ::fstat(descriptor_, &now) != 0 || (now.st_mode & ~mode & (S_IRWXG | S_IRWXO)) != 0;
+  if (gives_more) fail(error);
 }
 
 void AtomicFile::fail(int error) const {
@@ -114,9 +133,22 @@ void AtomicFile::complete() {
   state_ = State::complete;
 }
 
+// False where the file system cannot do so.
+bool AtomicFile::rename_to_nothing() const {
+  const char *from = temporary_.c_str(), *to = path_.c_str();
+  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) {
+    throw usage_error(path_.string(), ": has come to be meanwhile; --overwrite replaces it");
+  }
+  if (errno != EINVAL && errno != ENOSYS) fail(errno);
+  return false;
+}
+
 void AtomicFile::commit() {
   complete();
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  if (existing_ == Existing::replace || !rename_to_nothing()) {
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  }
   state_ = State::committed;
   sync_directory(directory_of(path_));
 }
@@ -148,8 +180,8 @@ int open_for_appending(const fs::path& path, bool fresh) {
   throw model_error(path.string(), ": cannot be written: ", why);
 }
 
-void write_file(const fs::path& path, std::string_view text) {
-  AtomicFile file(path);
+void write_file(const fs::path& path, std::string_view text, AtomicFile::Existing existing) {
+  AtomicFile file(path, existing);
   file.write(text);
   file.commit();
 }

@@ -22,7 +22,11 @@ bool write_all(int descriptor, std::string_view bytes);
 // `path`. Without commit nothing is left. Errors are Error(ExitCode::model) naming the file.
 class AtomicFile {
  public:
-  explicit AtomicFile(fs::path path);
+  enum class Existing { replace, refuse };
+
+  // Takes over the rights of a file that it replaces. `refuse`: what comes to be at `path`
+  // meanwhile stays; commit() throws Error(usage), which names --overwrite.
+  explicit AtomicFile(fs::path path, Existing existing = Existing::replace);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -41,8 +45,11 @@ class AtomicFile {
 
   [[noreturn]] void fail(int error) const;
   void flush_buffer();
+  void take_over_mode() const;
+  bool rename_to_nothing() const;
 
   fs::path path_;
+  Existing existing_;
   fs::path temporary_;
   int descriptor_ = -1;
   State state_ = State::open;
@@ -57,8 +64,10 @@ void remove_abandoned_files(const fs::path& path);
 // begins empty. Error(model): it is a symbolic link, which might lead anywhere, or not a file.
 int open_for_appending(const fs::path& path, bool fresh);
 
-void write_file(const fs::path& path, std::string_view text);  // through AtomicFile
-void create_directories(const fs::path& path);                 // Error(model) if it cannot
+// Through AtomicFile.
+void write_file(const fs::path& path, std::string_view text,
+                AtomicFile::Existing existing = AtomicFile::Existing::replace);
+void create_directories(const fs::path& path);   // Error(model) if it cannot
 void sync_directory(const fs::path& directory);  // best effort: some file systems refuse it
 // Throws Error(model) if the file system of `directory` has fewer than `bytes` free.
 void require_free_space(const fs::path& directory, uint64_t bytes, std::string_view what);

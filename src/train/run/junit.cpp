@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/text/markup.h"
@@ -21,8 +22,15 @@ fs::path folder_of(const fs::path& path) {
 
 }  // namespace
 
-void check_junit_output(const fs::path& path) {
+void check_junit_output(const fs::path& path, const fs::path& output,
+                        bool (*is_own)(std::string_view name)) {
   std::error_code error;
+  const fs::path place = fs::absolute(output.empty() ? fs::path(".") : output).lexically_normal();
+  const fs::path inside =
+      fs::absolute(path).lexically_normal().lexically_relative(without_trailing_separator(place));
+  if (!output.empty() && is_own(inside.begin()->string())) {
+    throw usage_error("--junit ", path.string(), ": is a name of --output's own; choose another");
+  }
   if (fs::is_symlink(fs::symlink_status(path, error))) {
     throw usage_error("--junit ", path.string(), ": is a symbolic link; name a file");
   }

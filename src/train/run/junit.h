@@ -4,14 +4,17 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "train/run/gates.h"
 
 namespace finetune {
 
 // To be called before anything slow. Error(usage): `path` exists and is no such file of ours, which
-// alone is replaced. Error(model): nothing can be written there.
-void check_junit_output(const std::filesystem::path& path);
+// alone is replaced, or a name in `output` (empty: there is none) of which is_own. Error(model):
+// nothing can be written there.
+void check_junit_output(const std::filesystem::path& path, const std::filesystem::path& output,
+                        bool (*is_own)(std::string_view name));
 
 // A suite with a test for each gate, and the metrics as its properties. Names: of the command,
 // "train", and what it was about.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -116,6 +117,10 @@ void check_appendable(const fs::path& path) {
 
 }  // namespace
 
+bool is_name_of_run(std::string_view name) {
+  return is_run_file(name) || name == "model" || name == "checkpoints";
+}
+
 std::string config_marker(std::string_view version) {
   return concat(kMarker.substr(2), version, ": the options of this run");
 }
@@ -174,7 +179,20 @@ RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(d
   }
 }
 
+void RunDirectory::require_there() const {
+  struct stat own {
+  }, named{};
+  if (::fstat(lock_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+      own.st_dev == named.st_dev && own.st_ino == named.st_ino) {
+    return;
+  }
+  throw model_error(path_.string(),
+                    ": is no longer the directory of this run: it was removed, renamed or replaced "
+                    "meanwhile; nothing more is written");
+}
+
 void RunDirectory::remove_checkpoints() const {
+  require_there();
   finetune::remove_checkpoints(checkpoints());
 }
 

@@ -19,6 +19,9 @@ OutputState output_state(const std::filesystem::path& directory);
 // Error(model): it is a file, or nothing can be written there.
 void check_output(const std::filesystem::path& directory, OutputMode mode);
 
+// Whether a run gives this name to a file or folder in its directory.
+bool is_name_of_run(std::string_view name);
+
 // First line of config.toml, without "# ": "finetune 0.1.0: the options of this run".
 std::string config_marker(std::string_view version);
 // Whether a text begins with it, of any version.
@@ -35,6 +38,10 @@ class RunDirectory {
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
+
+  // Before anything is written by its path: the directory may have been removed or renamed, and
+  // another run may be at work where it was. Error(model).
+  void require_there() const;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.toml"; }

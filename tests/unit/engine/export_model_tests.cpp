@@ -108,10 +108,12 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
   load_pretrained(table, *from, 0.02, 1, HeadPolicy::require, weights.data());
 
   ArenaTensors tensors(table, weights.data());
+  const std::string words = read_text_file(source / "vocab.txt"),
+                    settings = read_text_file(source / "tokenizer_config.json");
   ModelExport model{tensors,
                     config.source_json,
                     R"({"id2label": {"0": "a"}})",
-                    {source / "vocab.txt", source / "tokenizer_config.json"}};
+                    {{"vocab.txt", words}, {"tokenizer_config.json", settings}}};
   fs::path target = directory / "run" / "model";
   export_model(target, model);
   std::vector<std::string> expected{"config.json", "model.safetensors", "tokenizer_config.json",

@@ -1,0 +1,135 @@
+"""What lies around a command: signals that its parent has set, and files that others change meanwhile."""
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from fixtures import EVAL, MODEL, MODELS, TRAIN, write  # noqa: E402
+from harness import BINARY, fail, main, metrics_of, need, succeed  # noqa: E402
+
+ROWS = ["--train", TRAIN, "--label-column", "category", "--reinit-head", "--threads", 1, "--lr", "1e-3", "--batch-size", 4]
+WITHOUT_END = [*ROWS, "--max-steps", 10**6, "--save-every", 20]
+
+
+def started(*words, **options):
+    return subprocess.Popen([BINARY, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def wait_for(process, path, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not list(path.parent.glob(path.name)):
+        assert process.poll() is None and time.monotonic() < deadline, (path, process.communicate())
+        time.sleep(0.01)
+
+
+def ends_with(process, code, *words, stdin=None):
+    out, err = process.communicate(stdin, timeout=60)
+    assert process.returncode == code and all(word in err for word in words), (process.returncode, out, err)
+
+
+def test_a_run_whose_directory_is_renamed(directory):
+    """Another run may begin where it was: nothing of the first comes there."""
+    need(*MODELS)
+    out = directory / "run"
+    process = started("train", "--model", MODEL, *WITHOUT_END, "--output", out, "--quiet")
+    wait_for(process, out / "checkpoints" / "step-*.h5")
+    out.rename(directory / "elsewhere")
+    (out / "checkpoints").mkdir(parents=True)
+    write(out / "checkpoints" / "step-00000001.h5", "another's")
+    ends_with(process, 4, "is no longer the directory of this run")
+    assert [path.name for path in out.rglob("*")] == ["checkpoints", "step-00000001.h5"]
+    assert list((directory / "elsewhere" / "checkpoints").glob("step-*.h5"))
+
+
+def test_tokenizer_files_that_change_while_a_run_works(directory):
+    need(*MODELS)
+    model, out = directory / "model", directory / "run"
+    shutil.copytree(MODEL, model)
+    model.chmod(0o755)
+    before = (model / "vocab.txt").read_bytes()
+    process = started("train", "--model", model, *ROWS, "--max-steps", 400, "--save-every", 5, "--output", out, "--quiet")
+    wait_for(process, out / "checkpoints" / "step-*.h5")
+    (model / "vocab.txt").unlink()
+    write(model / "vocab.txt", "[PAD]\n")
+    ends_with(process, 0)
+    assert (out / "model" / "vocab.txt").read_bytes() == before
+
+
+def test_a_parent_that_ignores_the_end_of_children(directory):
+    need(*MODELS)
+    options = {"timeout": 100, "preexec_fn": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN), "capture_output": True}
+    out = directory / "run"
+    line = [BINARY, "train", "--model", MODEL, *ROWS, "--eval", TRAIN, "--max-steps", 2, "--output", out]
+    done = subprocess.run([*map(str, line)], **options)
+    assert done.returncode == 0, done
+    assert "baseline_ngram_accuracy" in metrics_of(out)
+    grid = write(directory / "grid.toml", f'model = "{MODEL}"\ntrain = "{TRAIN}"\neval = "{TRAIN}"\n'
+                 'label-column = "category"\nreinit-head = true\nthreads = 1\nmax-steps = 2\nlr = 1e-3\n[sweep]\nseed = [1, 2]\n')
+    done = subprocess.run([BINARY, "sweep", grid, "--output", directory / "sweep", "--jobs", "2"], **options)
+    assert done.returncode == 0, done
+
+
+def test_a_parent_that_has_blocked_signals(directory):
+    need(*MODELS)
+    process = started("train", "--model", MODEL, *WITHOUT_END, "--output", directory / "run", "--quiet",
+                      preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1}))
+    wait_for(process, directory / "run" / "checkpoints" / "step-*.h5")
+    process.send_signal(signal.SIGUSR1)
+    ends_with(process, 85)
+
+
+def test_outputs_that_come_to_be_meanwhile(directory):
+    need(*MODELS)
+    out = directory / "labels.csv"
+    process = started("predict", "--model", MODEL, "--input", "-", "--output", out, stdin=subprocess.PIPE)
+    process.stdin.write("one text\nanother text\n")
+    process.stdin.flush()
+    wait_for(process, directory / "labels.csv.tmp.*")
+    write(out, "precious")
+    ends_with(process, 2, "--overwrite replaces it", stdin="a third one\n")
+    assert out.read_text() == "precious" and os.listdir(directory) == ["labels.csv"]
+
+    data, metrics = directory / "data.csv", directory / "metrics"
+    os.mkfifo(data)
+    process = started("evaluate", "--model", MODEL, "--data", data, "--label-column", "category", "--output", metrics)
+    with open(data, "wb") as rows:
+        metrics.mkdir()
+        write(metrics / "metrics.json", "{}")
+        rows.write(EVAL.read_bytes())
+    ends_with(process, 2, "--overwrite replaces it")
+    assert (metrics / "metrics.json").read_text() == "{}"
+
+
+def test_rights_of_what_is_replaced(directory):
+    need(*MODELS)
+    data, out = write(directory / "a.txt", "one\n"), write(directory / "labels.csv", "")
+    for mode in (0o600, 0o640, 0o666):
+        out.chmod(mode)
+        succeed("predict", "--model", MODEL, "--input", data, "--output", out, "--overwrite")
+        assert stat.S_IMODE(out.stat().st_mode) == mode and out.stat().st_size > 0
+
+
+def test_standard_input_that_cannot_be_read(directory):
+    need(*MODELS)
+    for mode, place in ((os.O_RDONLY, directory), (os.O_WRONLY, "/dev/null")):
+        descriptor = os.open(place, mode)
+        done = subprocess.run([BINARY, "tokenize", "--model", MODEL, "-"], stdin=descriptor, capture_output=True, text=True)
+        os.close(descriptor)
+        assert done.returncode == 3 and "standard input: cannot be read" in done.stderr, done
+
+
+def test_a_junit_file_among_the_output(directory):
+    out = directory / "run"
+    for name in ("metrics.json", "model", "model/junit.xml", "checkpoints", "./log.txt"):
+        fail(2, "train", "--model", MODEL, *ROWS, "--output", out, "--assert", "eval_accuracy>0", "--eval", EVAL,
+             "--junit", f"{out}/{name}", words=["--junit", "choose another"])
+    fail(2, "evaluate", "--model", MODEL, "--data", EVAL, "--output", f"{out}/", "--assert", "eval_accuracy>0", "--junit",
+         out / "metrics.json", words=["--junit", "choose another"])
+
+
+main(globals())
