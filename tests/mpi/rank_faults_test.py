@@ -116,6 +116,18 @@ def test_a_process_that_stops_before_others_watch_it(directory):
     one_error(result, 5, "rank 0", "have not been found within 3 s")
 
 
+def test_a_process_that_stops_before_mpi_has_started(directory):
+    ranks = prepared(directory)
+    wrapper = directory / "run-stopped"
+    wrapper.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && kill -STOP $$\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    result = ranks.run(ranks.new_directory("stopped"), before=[wrapper], env={"FINETUNE_START_LIMIT": "3"})
+    one_error(result, 5, "rank 0", "have not been found within 3 s")
+    result = ranks.run(ranks.new_directory("0"), env={"FINETUNE_START_LIMIT": "0"})
+    assert result.code == 2, result
+    assert ranks.error_lines(result) == ["finetune: error: FINETUNE_START_LIMIT=0 is no whole number above 0"], result
+
+
 def limited(directory, kib):
     wrapper = directory / f"run-limit-{kib}"
     wrapper.write_text(f'#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && ulimit -v {kib}\nexec "$@"\n')

@@ -51,12 +51,18 @@ std::vector<T> gather_from_all(const T& mine, int size) {
 // Open MPI's start maps some 220 MiB. With less it crashes, or its processes wait forever.
 constexpr double kMpiAddressSpaceMb = 256;
 
+// What is wrong with one may be so with all: once the first has ended, the launcher ends the others.
+void let_first_speak() {
+  if (launched_rank().value_or(0) == 0) return;
+  unsigned left = 5;
+  while (left > 0) left = ::sleep(left);
+}
+
 void require_address_space() {
   const double left = address_space_left_mb();
   if (left >= kMpiAddressSpaceMb) return;
   const auto rank = launched_rank();
-  // All may have this limit: once the first has ended the launcher ends the others.
-  if (rank && *rank > 0) ::sleep(1);
+  let_first_speak();
   throw device_error(rank ? concat("rank ", *rank, ": ") : "", int64_t(std::max(left, 0.0)),
                      " MiB of address space are left (ulimit -v), MPI needs ",
                      int64_t(kMpiAddressSpaceMb));
@@ -67,8 +73,7 @@ std::optional<int64_t> number_above_zero(const Switch& given) {
   if (!words) return std::nullopt;
   const auto number = parse_int(words);
   if (number && *number > 0) return number;
-  // All have it: once the first has ended the launcher ends the others.
-  if (launched_rank().value_or(0) > 0) ::sleep(1);
+  let_first_speak();
   throw usage_error(given.name, "=", words, " is no whole number above 0");
 }
 
