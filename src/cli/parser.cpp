@@ -116,6 +116,16 @@ bool Subcommand::subcommand_is_given() const {
   return !app_->get_subcommands().empty();
 }
 
+std::string Subcommand::given() const {
+  std::string text = app_->get_name();
+  for (const CLI::Option* option : app_->get_options()) {
+    if (option->count() == 0) continue;
+    text += "\n" + option->get_name();
+    for (const std::string& word : option->results()) text.append(1, '\0').append(word);
+  }
+  return text;
+}
+
 Parser::Parser(const std::string& name, const std::string& description, const std::string& version)
     : app_(std::make_unique<CLI::App>(description, name)) {
   set_help_style(*app_);

@@ -66,6 +66,8 @@ class Subcommand {
   void callback(std::function<void()> run) const;
   // After parsing: one of its own subcommands was given.
   bool subcommand_is_given() const;
+  // After parsing: its name, and the options that were given with their words.
+  std::string given() const;
   // What cli/completion reads.
   const CLI::App& app() const { return *app_; }
 

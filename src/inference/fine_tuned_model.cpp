@@ -15,6 +15,7 @@
 #include "distributed/tensors/whole_tensors.h"
 #include "engine/pretrained.h"
 #include "inference/batch_dispatch.h"
+#include "inference/equal_processes.h"
 #include "tasks/registry.h"
 #include "weights/weights.h"
 
@@ -172,6 +173,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
   const LayoutGroups& groups = *model.groups;
   Communicator& comm = groups.world();
   comm.note("loading weights", -1);
+  require_equal_configs(comm, model.model.config);
   StageSplit split;
   agree_on_errors(comm,
                   [&] { split = split_of(options, model.model.config, loading, groups.layout()); });
@@ -193,6 +195,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
         open_weights(model.model.directory.weights, model.model.config.architecture->base_prefix);
     check_pretrained(whole, *source, HeadPolicy::require);
   });
+  require_equal_weight_files(groups, source.get());
   // As rank 0 dispatches them, whatever this process's processor is.
   model.micro_batch_tokens =
       evaluation_tokens(*backend, model.model.config,
@@ -229,6 +232,7 @@ void load(FineTuned& model, const InferenceOptions& options, Loading loading) {
     source.reset();
   });
   model.engine->share_weights(groups.data());
+  require_equal_weights(comm, groups.data(), *model.engine);
   // No micro-batch has more sequences than tokens: there is no need of room for them.
   model.engine->set_evaluation_sequences(std::min(options.batch_size, model.micro_batch_tokens));
   model.engine->reserve({}, {model.micro_batch_tokens, model.engine->evaluation_sequences()});

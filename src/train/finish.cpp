@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "comm/agreement.h"
+#include "core/error.h"
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/process_stats.h"
@@ -123,6 +124,13 @@ void wait_for_rank0(Session& s) {
   s.comm.set_timeout(comm_timeout_seconds(s.options));
 }
 
+// A mix that was asked for is not left out.
+void require_ngrams(const Baselines& found) {
+  if (found.ngram_failure.empty()) return;
+  throw device_error("--ngram-mix yes: the linear model failed: ", found.ngram_failure,
+                     "; --resume tries again, with --ngram-mix no without it");
+}
+
 }  // namespace
 
 bool weights_are_finite(Session& s) {
@@ -156,6 +164,7 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     for (const auto& metric : best_metrics) metrics.insert(metric);
     metrics["best_step"] = double(s.state.best_step);
     const std::string line = s.task->calibrate(*best_evaluation, metrics);
+    if (s.options.ngram_mix == "yes") require_ngrams(s.task->baselines());
     if (!line.empty()) log(line);
     s.directory->require_there();
     best_evaluation->write_files(s.directory->path());

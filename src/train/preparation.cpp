@@ -14,6 +14,7 @@
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "engine/scaled_head.h"
+#include "inference/equal_processes.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/layout/stages.h"
@@ -313,6 +314,7 @@ void Preparation::load() {
   });
   s_.engine->share_weights(replicas);
   require_equal_content(comm_, replicas, arrays_, *s_.engine);
+  require_equal_weight_files(*s_.groups, source_.get());
   if (s_.leads()) sum_inputs();
   source_.reset();  // its mapping is as large as the weights
   if (!s_.leads() && s_.shared_samples) s_.task.reset();

@@ -154,6 +154,45 @@ def test_other_options_are_named(directory):
     assert not (directory / "run").exists()
 
 
+def test_other_options_of_inference_are_named(directory):
+    prepared()
+    evaluate = ["evaluate", "--model", MODEL, "--data", EVAL, "--label-column", "category", "--threads", 1, "--quiet"]
+    predict = ["predict", "--model", MODEL, "--input", EVAL, "--threads", 1, "--quiet", "--output", "-"]
+    for first, second in ((evaluate, predict), (predict, evaluate), (evaluate, [*evaluate, "--precision", "fp32"])):
+        job = Job("-n", 1, BINARY, *first, ":", "-n", 1, BINARY, *second)
+        one_error(job.wait(20), 2, "rank 1", "other options", "rank 0")
+
+
+def test_other_models_of_inference_are_named(directory):
+    """A stale copy on one host: replicas, stages and tensor ranks."""
+    prepared()
+    for rank in (0, 1):
+        (directory / str(rank)).mkdir()
+        shutil.copytree(MODEL, directory / str(rank) / "model")
+    commands = (["evaluate", "--model", "model", "--data", EVAL, "--label-column", "category", "--threads", 1, "--quiet"],
+                ["predict", "--model", "model", "--input", "-", "--threads", 1, "--quiet", "--output", "-"])
+
+    def job(line, *layout):
+        own_directory = f'cd {directory}/$OMPI_COMM_WORLD_RANK && exec "$@"'
+        return Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line, *layout, hosts=2,
+                   stdin=subprocess.PIPE).wait(data=b"text\nRONA\n")
+    for layout in ((), ("--pp", 2), ("--tp", 2)):
+        for line in commands:
+            assert job(line, *layout).code == 0
+    weights, config = directory / "1/model/model.safetensors", directory / "1/model/config.json"
+    for path in (weights, config):
+        os.chmod(path, 0o644)
+    content = bytearray(weights.read_bytes())
+    content[-1000] ^= 1
+    weights.write_bytes(content)
+    for layout in ((), ("--pp", 2), ("--tp", 2)):
+        for line in commands:
+            one_error(job(line, *layout), 4, "--model", "rank 1", "other weights", "rank 0")
+    shutil.copyfile(MODEL / "model.safetensors", weights)
+    config.write_text(config.read_text() + " ")
+    one_error(job(commands[0]), 4, "--model", "rank 1", "another config.json", "rank 0")
+
+
 def test_other_data_and_weights_are_named(directory):
     """Hosts that read files of the same name but not of the same content."""
     prepared()
@@ -164,9 +203,9 @@ def test_other_data_and_weights_are_named(directory):
     line = ["train", "--model", "model", "--train", "train.csv", "--label-column", "category", "--max-steps", 2,
             "--quiet", "--output"]
 
-    def job(name):
+    def job(name, *layout):
         own_directory = f'cd {directory}/$OMPI_COMM_WORLD_RANK && exec "$@"'
-        return Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line, name, hosts=2).wait()
+        return Job("-n", 2, "sh", "-c", own_directory, "sh", BINARY, *line, name, *layout, hosts=2).wait()
     assert job("equal").code == 0
     data = directory / "1/train.csv"
     rows = data.read_text()
@@ -179,9 +218,10 @@ def test_other_data_and_weights_are_named(directory):
     content[-1000] ^= 1
     weights.write_bytes(content)
     one_error(job("weights"), 4, "--model", "rank 1", "other weights")
+    one_error(job("stages", "--pp", 2), 4, "--model", "rank 1", "other weights")
     data.unlink()
     one_error(job("absent"), 3, "rank 1", "train.csv")
-    for name in ("data", "weights", "absent"):
+    for name in ("data", "weights", "stages", "absent"):
         assert not (directory / "0" / name).exists()
 
 

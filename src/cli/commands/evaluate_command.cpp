@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "engine/export_model.h"
 #include "inference/batch_dispatch.h"
+#include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/baseline.h"
 #include "tasks/classification/rows/dataset.h"
@@ -170,11 +171,12 @@ Baselines baselines_of(const Subject& subject) {
   return found;
 }
 
-void run(const EvaluateOptions& o, int& exit_code) {
+void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   Communicator& comm = world();
   std::unique_ptr<Subject> subject;
+  agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
+  require_equal_processes(comm, given);
   agree_on_errors(comm, [&] {
-    layout_of(o.inference, comm.size());
     if (comm.rank() == 0) subject = open_subject(o);
   });
   InferenceOptions inference = o.inference;
@@ -255,7 +257,7 @@ void add_evaluate_command(Subcommand program, int& exit_code) {
       "  finetune evaluate --model runs/b/model --data dev-v2.0.json --output runs/b/test --json\n"
       "  finetune evaluate --model runs/a --data test.csv --assert \"eval_accuracy>=0.9\" --junit "
       "gates.xml");
-  command.callback([o, &exit_code] { run(*o, exit_code); });
+  command.callback([o, command, &exit_code] { run(*o, command.given(), exit_code); });
 }
 
 }  // namespace finetune

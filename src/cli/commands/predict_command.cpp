@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "data/input_file.h"
 #include "inference/batch_dispatch.h"
+#include "inference/equal_processes.h"
 #include "inference/logits_cache.h"
 #include "tasks/registry.h"
 
@@ -189,12 +190,13 @@ void check_model_survives(const PredictOptions& o, const fs::path& model_directo
   }
 }
 
-void run(PredictOptions& o) {
+void run(PredictOptions& o, std::string_view given) {
   Communicator& comm = world();
   FineTuned model;
   std::unique_ptr<Prediction> prediction;
+  agree_on_errors(comm, [&] { layout_of(o.inference, comm.size()); });
+  require_equal_processes(comm, given);
   agree_on_errors(comm, [&] {
-    layout_of(o.inference, comm.size());
     if (comm.rank() != 0) return;
     for (std::string* path : {&o.output, &o.n_best}) *path = destination(*path);
     check_paths(o);
@@ -278,7 +280,7 @@ void add_predict_command(Subcommand program, int&) {
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"
       "  echo 'RONA BRACKETS' | finetune predict --model runs/a/model --input - --output -\n"
       "  finetune predict --model runs/b/model --input questions.json --output answers.json");
-  command.callback([o] { run(*o); });
+  command.callback([o, command] { run(*o, command.given()); });
 }
 
 }  // namespace finetune

@@ -188,7 +188,8 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
   try {
     add_ngrams(data, *train, eval, model, out);
   } catch (const std::exception& failure) {  // bad_alloc too: a run does not end with it
-    out.lines.push_back(concat("warning: no n-gram baseline: ", failure.what()));
+    out.ngram_failure = failure.what();
+    out.lines.push_back(concat("warning: no n-gram baseline: ", out.ngram_failure));
   }
   return out;
 }

@@ -155,7 +155,7 @@ double predict_with_ngrams(const NgramJob& job) {
   const int workers = std::min(available_cores(), kMostWorkers);
   const std::array descriptors{train.number(), eval.number(), predictions.number(), model.number()};
   Child child({"finetune", kWord, concat(int(job.problem)), concat(job.outputs), concat(workers),
-               job.model ? "with-model" : "without-model"},
+               job.model ? "with-model" : "without-model", concat(::getpid())},
               std::span(descriptors).first(job.model ? 4 : 3));
   child.wait();
   return memory_told(predictions.number());
@@ -167,8 +167,9 @@ bool has_ngram_process() {
 
 int serve_ngram_process(int argc, char** argv) {
   can_begin = true;
-  if (argc != 6 || std::string_view(argv[1]) != kWord) return -1;
+  if (argc != 7 || std::string_view(argv[1]) != kWord) return -1;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (parse_int(argv[6]) != ::getppid()) return int(ExitCode::internal);  // it died before that
   for (const int number : kIgnored) ::signal(number, SIG_IGN);
   volunteer_to_be_killed();
   try {

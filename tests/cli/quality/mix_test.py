@@ -1,14 +1,18 @@
 """A model that is mixed with n-grams: trained, evaluated, predicted with, copied, damaged."""
 import csv
 import json
+import os
 import random
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, MODELS, QA_MODEL, SQUAD, evaluate, predict, rows_of
-from harness import fail, main, metrics_in, metrics_of, need, run, succeed
+from harness import BINARY, fail, main, metrics_in, metrics_of, need, run, succeed
 
 LABELS = ("fuel", "food", "rent", "travel")
 FIGURES = ("accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "ece", "brier")
@@ -159,8 +163,6 @@ def test_processes_and_resume_change_no_bit(directory):
     given[given.index("yes")] = "auto"
     succeed(*given, "--output", directory / "two", "--resume")
     if shutil.which("mpirun"):
-        from harness import BINARY
-        import subprocess
         given[given.index("auto")] = "yes"
         subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BINARY,
                         *map(str, given), "--output", str(directory / "mpi")], check=True, capture_output=True)
@@ -170,6 +172,53 @@ def test_processes_and_resume_change_no_bit(directory):
         for file in ("model/ngrams.bin", "model/config.json", "predictions.csv", "confusion.csv"):
             ours, theirs = (directory / run_ / file for run_ in ("one", name))
             assert ours.read_bytes() == theirs.read_bytes(), (name, file)
+
+
+def kill_linear_model(job):
+    """The first process of the training's that computes it."""
+    while job.poll() is None:
+        for task in Path(f"/proc/{job.pid}/task").glob("*/children"):
+            try:
+                for child in task.read_text().split():
+                    if b"ngram-baseline-process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                        os.kill(int(child), signal.SIGKILL)
+                        return
+            except OSError:
+                continue
+        time.sleep(0.001)
+
+
+def test_a_linear_model_that_was_killed(directory):
+    need(*MODELS)
+    given = [word for word in arguments(directory, 3000) if word != "--quiet"]
+    given = [*given, "--max-steps", 1, "--threads", 1, "--no-progress", "--output"]
+
+    def trained(*more):
+        job = subprocess.Popen([BINARY, *map(str, [*given, *more])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True)
+        kill_linear_model(job)
+        return job.communicate(timeout=120)[1], job.returncode
+    # The mix that --recipe auto would have made is left out with one warning.
+    log, code = trained(directory / "auto", "--recipe", "auto")
+    warnings = [line for line in log.splitlines() if "warning: no n-gram baseline" in line]
+    assert code == 0 and len(warnings) == 1 and "signal 9" in warnings[0], (code, log)
+    assert "no mix with n-grams: their linear model failed" in log, log
+    assert "baseline_ngram_accuracy" not in metrics_of(directory / "auto")
+    assert not (directory / "auto" / "model" / "ngrams.bin").exists()
+    # One that was asked for is not.
+    log, code = trained(directory / "yes", "--ngram-mix", "yes")
+    errors = [line for line in log.splitlines() if "finetune: error:" in line]
+    assert code == 5 and len(errors) == 1, (code, log)
+    assert "--ngram-mix yes" in errors[0] and "signal 9" in errors[0] and "--resume" in errors[0], log
+    assert not (directory / "yes" / "metrics.json").exists()
+    succeed(*given, directory / "yes", "--ngram-mix", "yes", "--resume")
+    assert "baseline_ngram_accuracy" in metrics_of(directory / "yes")
+
+
+def test_a_linear_model_without_its_training_ends_at_once(directory):
+    foreign = os.getppid()  # as if the parent had died before the child could ask for a signal
+    done = run("ngram-baseline-process", 0, 2, 1, "without-model", foreign)
+    assert done.code == 1 and done.out == done.err == "", done
 
 
 def test_when_there_is_a_mix(directory):
