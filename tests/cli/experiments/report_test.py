@@ -2,6 +2,7 @@
 import csv
 import json
 import math
+import os
 import random
 import re
 import shutil
@@ -275,6 +276,39 @@ def test_many_labels(directory):
     assert len(page.table("Confusion matrix of the 30 labels with the most errors")) == 30
     counts = [int(row[2]) for row in page.table("The most confused labels")]
     assert counts == sorted(counts, reverse=True)
+
+
+def altered(run, metrics=(), **files):
+    """`run` with other metrics, and files given by their names, which have _ in place of the dot."""
+    for name, text in files.items():
+        (run / name.replace("_", ".")).write_text(text)
+    (run / "metrics.json").write_text(json.dumps({**metrics_of(run), **dict(metrics)}))
+    return run
+
+
+def config_of(run, *changes):
+    text = (run / "config.toml").read_text()
+    for old, new in changes:
+        assert old in text, (old, text)
+        text = text.replace(old, new)
+    return text
+
+
+def test_data_that_is_a_pipe(directory):
+    """Nobody writes to a pipe that a run was once given by its name."""
+    need(DATA)
+    pipe = directory / "questions.json"
+    os.mkfifo(pipe)
+    run = labelled(directory / "a")
+    config = config_of(run, ('"classification"', '"qa"'), (str(EVAL), str(pipe)))
+    altered(run, {"eval_f1": 100}, config_toml=config, predictions_json='{"q": "a"}')
+    assert "questions.json: is a pipe, a file is needed" in succeed("report", run, "--output", "-", timeout=60).out
+    other = directory / "b"
+    shutil.copytree(run, other)
+    altered(other, {"eval_f1": 50}, config_toml=config_of(run, ("lr = 0.003", "lr = 0.002")))
+    assert "questions.json: is a pipe, a file is needed" in succeed("compare", run, other, "--metric", "eval_f1", timeout=60).out
+    altered(other, config_toml=config_of(other, (str(pipe), "/dev/stdin")))
+    assert "/dev/stdin: is a pipe, a file is needed" in succeed("report", other, "--output", "-", stdin="{}").out
 
 
 def test_where_it_writes(directory):
