@@ -14,7 +14,8 @@ bool is_special(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) ||  // controls
          code == 0x2028 || code == 0x2029 ||              // separators of lines and paragraphs
          code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
-         (code >= 0x2066 && code <= 0x2069);  // direction
+         (code >= 0x2066 && code <= 0x2069) ||  // direction
+         code == 0xFFFE || code == 0xFFFF;      // no characters: XML 1.0 forbids them
 }
 
 std::string hexadecimal(std::string_view prefix, uint32_t value, int digits) {

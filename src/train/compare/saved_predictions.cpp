@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/files/file_kind.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/classification/rows/row_labels.h"
 
@@ -86,6 +87,8 @@ SavedValues read_saved_values(const RunRecord& run) {
 SavedAnswers read_saved_answers(const RunRecord& run) {
   if (run.eval_files.empty()) throw data_error("the run does not say what it was evaluated on");
   const std::vector<InputFile> files(run.eval_files.begin(), run.eval_files.end());
+  // A pipe that a run was given by name has nobody at its other end any more.
+  for (const InputFile& file : files) require_file(file.name, ExitCode::data);
   const int64_t limit = parse_int(run.option("max-eval-samples")).value_or(0);
   SavedAnswers out;
   out.data = read_squad(files, limit, true);

@@ -7,11 +7,6 @@
 #include "core/text/utf8.h"
 
 namespace finetune {
-namespace {
-
-constexpr size_t kMostOptions = 1000;  // each is compared with all before it
-
-}  // namespace
 
 ConfigParser::ConfigParser(std::string_view text, const std::string& file, ExitCode code)
     : text_(text), file_(file), code_(code) {

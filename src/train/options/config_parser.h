@@ -10,6 +10,8 @@
 
 namespace finetune {
 
+constexpr size_t kMostOptions = 1000;  // of a table: more than there are
+
 // Reads a text from its beginning. Each function leaves the place behind what it has read; what is
 // wrong is Error(code) "file:line: ...".
 class ConfigParser {

@@ -9,6 +9,7 @@
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/json_cursor.h"
+#include "tasks/classification/rows/row_labels.h"
 #include "train/report/row_texts.h"
 #include "train/report/sections.h"
 #include "train/run/fingerprint.h"
@@ -30,7 +31,7 @@ std::optional<double> probability_in(JsonCursor& json, const std::string& answer
       if (key.raw == "text")
         text = text_of(json.string());
       else if (key.raw == "probability")
-        probability = parse_double(json.scalar()).value_or(0);
+        probability = finite_number(json.scalar()).value_or(0);
       else
         json.skip_value();
     });

@@ -2,6 +2,7 @@
 #include "train/report/charts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/text/text.h"
 
@@ -48,7 +49,11 @@ std::string line_style(size_t style) {
 Picture line_picture(const std::string& title, const std::string& x_name,
                      const std::vector<LineSeries>& series) {
   std::vector<double> xs, ys;
-  for (const LineSeries& one : series) {
+  std::vector<LineSeries> shown = series;
+  for (LineSeries& one : shown) {
+    std::erase_if(one.points, [](const auto& point) {
+      return !std::isfinite(point.first) || !std::isfinite(point.second);
+    });
     for (const auto& [x, y] : one.points) {
       xs.push_back(x);
       ys.push_back(y);
@@ -58,7 +63,7 @@ Picture line_picture(const std::string& title, const std::string& x_name,
   Canvas canvas;
   draw_axes(area, x_name, " ", canvas);
   Picture picture{title, "", "", kWidth, kHeight, ""};
-  for (const LineSeries& one : series) {
+  for (const LineSeries& one : shown) {
     if (one.points.empty()) continue;
     std::vector<std::pair<double, double>> places;
     for (const auto& [x, y] : one.points) places.emplace_back(area.x(x), area.y(y));

@@ -1,7 +1,9 @@
 // Curves over steps, from metrics.jsonl.
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "core/text/counted.h"
 #include "core/text/text.h"
 #include "train/report/charts.h"
 #include "train/report/sections.h"
@@ -13,6 +15,7 @@ namespace {
 constexpr size_t kMostPoints = 1600;    // of a picture, over all runs
 constexpr size_t kMostRunPoints = 200;  // of one run
 constexpr size_t kLeastRunPoints = 10;
+constexpr size_t kMostPictures = 100;
 
 using Points = std::vector<std::pair<double, double>>;
 using Curves = std::map<std::string, Points>;  // by metric
@@ -43,9 +46,9 @@ Points thinned(const Points& points, size_t most) {
   Points out;
   for (size_t begin = 0; begin < points.size(); begin += each) {
     const size_t end = std::min(points.size(), begin + each);
-    double sum = 0;
-    for (size_t i = begin; i < end; ++i) sum += points[i].second;
-    out.emplace_back(points[end - 1].first, sum / double(end - begin));
+    double mean = 0;  // a sum of large numbers has no place in a double
+    for (size_t i = begin; i < end; ++i) mean += points[i].second / double(end - begin);
+    out.emplace_back(points[end - 1].first, mean);
   }
   return out;
 }
@@ -83,10 +86,11 @@ std::string curve_html(const std::string& metric, const std::vector<Curves>& run
 std::string curves_html(const std::vector<RunRecord>& runs) {
   std::vector<Curves> curves;
   std::vector<std::string> metrics{"loss", "lr", "grad_norm"};
+  std::set<std::string> seen(metrics.begin(), metrics.end());
   for (const RunRecord& run : runs) {
     curves.push_back(read_curves(run));
     for (const auto& [name, points] : curves.back()) {
-      if (std::find(metrics.begin(), metrics.end(), name) == metrics.end()) metrics.push_back(name);
+      if (seen.insert(name).second) metrics.push_back(name);
     }
   }
   const std::vector<std::string> names = run_names(runs);
@@ -98,14 +102,23 @@ std::string curves_html(const std::vector<RunRecord>& runs) {
         line_style(r), "\"/></svg><bdi>", markup_escaped(names[r], 300), "</bdi></li>\n");
   }
   out += "</ul>\n<div class=\"figures\">\n";
-  bool any = false;
+  size_t drawn = 0, left_out = 0;
   for (const std::string& metric : metrics) {
-    const bool drawn = std::any_of(curves.begin(), curves.end(),
+    const bool known = std::any_of(curves.begin(), curves.end(),
                                    [&](const Curves& c) { return c.contains(metric); });
-    if (drawn) out += curve_html(metric, curves, names);
-    any = any || drawn;
+    if (!known) continue;
+    if (drawn == kMostPictures) {
+      ++left_out;
+      continue;
+    }
+    out += curve_html(metric, curves, names);
+    ++drawn;
   }
-  if (!any) out += "<p class=\"note\">The runs have no metrics.jsonl.</p>\n";
+  if (left_out > 0) {
+    out += concat("<p class=\"note\">", counted(left_out, "more metric"),
+                  left_out == 1 ? " is" : " are", " not drawn.</p>\n");
+  }
+  if (drawn == 0) out += "<p class=\"note\">The runs have no metrics.jsonl.</p>\n";
   return out + "</div>\n";
 }
 

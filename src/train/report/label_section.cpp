@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "data/labels.h"
 #include "tasks/classification/rows/dataset.h"
+#include "tasks/classification/rows/row_labels.h"
 #include "train/report/row_texts.h"
 #include "train/report/sections.h"
 
@@ -18,6 +20,7 @@ constexpr size_t kMostBars = 25;          // of a picture
 constexpr size_t kMostMatrixLabels = 30;  // of a confusion matrix
 constexpr size_t kMostTableRows = 1000;   // behind a picture
 constexpr size_t kMostLabelBytes = 200;
+constexpr size_t kMostRowPairs = 64;  // of one row: missed labels times extra ones
 
 struct ConfusedPair {
   int32_t truth = 0, predicted = 0;
@@ -92,7 +95,10 @@ class LabelReport {
       count_label(classes_, truth[0], predicted[0]);
     else
       count_labels(classes_, truth, predicted);
+    const bool counts_pairs = missed.size() * extra.size() <= kMostRowPairs;
+    rows_without_pairs_ += !counts_pairs;
     for (int32_t t : missed) {
+      if (!counts_pairs) break;
       for (int32_t p : extra) ++pairs_[uint64_t(t) << 32 | uint64_t(p)];
     }
     const bool wrong = !missed.empty() || !extra.empty();
@@ -106,7 +112,7 @@ class LabelReport {
     const std::string_view all = saved_.probability(i);
     double highest = 0;
     auto add = [&](std::string_view text, bool right) {
-      const auto probability = parse_double(text);
+      const auto probability = finite_number(text);
       if (!probability)
         throw data_error(saved_.table.where(saved_.table.rows()[i]), ": ", in_quotes(text),
                          " is no probability");
@@ -124,11 +130,9 @@ class LabelReport {
     const auto probabilities = split_labels(all, separator_);
     if (names.size() != probabilities.size())
       throw data_error("predictions.csv: labels and probabilities do not match");
-    for (size_t k = 0; k < names.size(); ++k) {
-      const bool right = std::any_of(truth.begin(), truth.end(),
-                                     [&](int32_t id) { return name(size_t(id)) == names[k]; });
-      add(probabilities[k], right);
-    }
+    std::unordered_set<std::string_view> right;
+    for (int32_t id : truth) right.insert(name(size_t(id)));
+    for (size_t k = 0; k < names.size(); ++k) add(probabilities[k], right.contains(names[k]));
     return highest;
   }
 
@@ -160,7 +164,14 @@ class LabelReport {
 
   std::string pairs_html() const {
     const std::vector<ConfusedPair> pairs = most_confused();
-    if (pairs.empty()) return "";
+    const std::string without = rows_without_pairs_ == 0
+                                    ? ""
+                                    : concat(" Without ", counted(rows_without_pairs_, "row"),
+                                             " of more than ", kMostRowPairs, " pairs.");
+    if (pairs.empty()) {
+      return without.empty() ? ""
+                             : concat("<p class=\"note\">No confused labels.", without, "</p>\n");
+    }
     const std::string title = "The most confused labels";
     HtmlTable table(title, {"true", "predicted", "rows", "share of the true label's rows"});
     std::vector<BarRow> bars;
@@ -178,8 +189,8 @@ class LabelReport {
       if (table.rows() == int64_t(kMostTableRows)) break;
     }
     Picture picture = bar_picture(title, bars, {{"rows"}, {"wrong"}, 0, false, 206});
-    picture.note =
-        concat("True label → predicted label, ", bars.size(), " of ", pairs.size(), " pairs.");
+    picture.note = concat("True label → predicted label, ", bars.size(), " of ", pairs.size(),
+                          " pairs.", without);
     return figure_html(picture, table);
   }
 
@@ -322,6 +333,7 @@ class LabelReport {
   std::vector<int32_t> rank_;  // of an id, in the order of names
   std::vector<ClassScores> classes_;
   std::unordered_map<uint64_t, int64_t> pairs_;  // truth << 32 | prediction, different ones
+  int64_t rows_without_pairs_ = 0;
   Calibration calibration_;
   std::vector<bool> is_wrong_;
   std::vector<WrongRow> wrong_;

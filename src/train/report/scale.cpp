@@ -43,7 +43,8 @@ Interval interval_of(std::span<const double> values) {
   if (out.low > out.high) return {};
   const double least = std::max(1e-9, 1e-6 * std::max(std::abs(out.low), std::abs(out.high)));
   if (out.high - out.low < least) {
-    const double margin = out.low == 0 ? 0.5 : 0.1 * std::abs(out.low);
+    // A tenth of the smallest numbers is 0.
+    const double margin = out.low == 0 ? 0.5 : std::max(1e-300, 0.1 * std::abs(out.low));
     return {out.low - margin, out.high + margin};
   }
   return out;
@@ -68,14 +69,15 @@ Interval rounded_outwards(Interval interval, int most) {
 
 int64_t EqualBins::of(double value) const {
   const double place = std::floor((value - low) / width + 1e-9);
-  return int64_t(std::clamp(place, 0.0, double(count - 1)));
+  return int64_t(std::min(std::max(0.0, place), double(count - 1)));  // of no number: 0
 }
 
 EqualBins round_bins(Interval interval, int most, bool whole) {
   double step = round_step(interval.high - interval.low, most - 1);
   if (whole) step = std::max(1.0, step);
   EqualBins bins{std::floor(interval.low / step + 1e-9) * step, step, 1};
-  bins.count = std::max<int64_t>(1, int64_t(std::ceil((interval.high - bins.low) / step - 1e-9)));
+  const double count = std::ceil((interval.high - bins.low) / step - 1e-9);
+  bins.count = int64_t(std::min(std::max(1.0, count), most + 1.0));
   // Whole numbers: the greatest one has a bin of its own kind, not the upper edge of the last.
   if (whole && bins.low + double(bins.count) * step <= interval.high) ++bins.count;
   return bins;

@@ -1,6 +1,7 @@
 // Numbers on an axis: ranges, round ticks, equal bins, and how a number is written.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,8 +23,9 @@ struct AxisScale {
   Interval domain;
   double from = 0, to = 1;
 
-  double operator()(double value) const {
-    return from + (value - domain.low) / (domain.high - domain.low) * (to - from);
+  double operator()(double value) const {  // clamped
+    const double within = std::clamp(value, domain.low, domain.high);
+    return from + (within - domain.low) / (domain.high - domain.low) * (to - from);
   }
 };
 

@@ -139,6 +139,7 @@ double noise_of_one_more(const Estimate& estimate) {
 }  // namespace
 
 bool Assertion::holds(double value) const {
+  if (!std::isfinite(value)) return false;  // shown as none, and none is no pass
   switch (comparison) {
     case Comparison::at_least:
       return value >= bound;

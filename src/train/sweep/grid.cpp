@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kMostRuns = 10000;
 constexpr size_t kLongestValue = 60, kLongestName = 200;  // bytes, in a run's name
-constexpr int64_t kTriesOfADraw = 1000;
+// Draws without a new value: where all are about as likely, the next one comes well before.
+constexpr size_t kLeastTries = 1000, kTriesOfAValue = 100;
 
 using Words = std::vector<std::string>;
 
@@ -94,8 +95,9 @@ void draw(const GridFile& file, GridAxis& axis) {
     }
   }
   std::set<std::vector<Words>> seen;
+  size_t tries = 0;
   for (uint32_t number = 0; int64_t(axis.points.size()) < count; ++number) {
-    if (int64_t(number) > count * kTriesOfADraw) {
+    if (++tries > kLeastTries + kTriesOfAValue * axis.points.size()) {
       throw at(file, first,
                concat("its range has only ", counted(axis.points.size(), "value"), " for ",
                       counted(count, "draw")));
@@ -110,7 +112,9 @@ void draw(const GridFile& file, GridAxis& axis) {
       point.push_back({drawn_value(option.name, *option.range, kind == OptionKind::whole_number,
                                    option.range->seed.value_or(file.draw_seed), number)});
     }
-    if (seen.insert(point).second) axis.points.push_back(std::move(point));
+    if (!seen.insert(point).second) continue;
+    axis.points.push_back(std::move(point));
+    tries = 0;
   }
 }
 

@@ -21,7 +21,7 @@ TEST_CASE("what a terminal would obey is written out") {
 
 TEST_CASE("what hides or reorders text is written out") {
   for (const char* mark : {"061c", "200e", "200f", "2028", "2029", "202a", "202b", "202c", "202d",
-                           "202e", "2066", "2067", "2068", "2069"}) {
+                           "202e", "2066", "2067", "2068", "2069", "fffe", "ffff"}) {
     const unsigned code = unsigned(std::stoul(mark, nullptr, 16));
     std::string text = code < 0x800
                            ? std::string{char(0xC0 | code >> 6), char(0x80 | (code & 63))}
@@ -31,7 +31,8 @@ TEST_CASE("what hides or reorders text is written out") {
     CHECK(printable(text) == concat("\\u", mark));
     CHECK(in_quotes(concat("a", text, "b")) == concat("'a\\u", mark, "b'"));
   }
-  for (const char* neighbour : {"\xE2\x80\xA7", "\xE2\x80\xAF", "\xE2\x81\xA5", "\xE2\x81\xAA"}) {
+  for (const char* neighbour :
+       {"\xE2\x80\xA7", "\xE2\x80\xAF", "\xE2\x81\xA5", "\xE2\x81\xAA", "\xEF\xBF\xBD"}) {
     CHECK(printable(neighbour) == neighbour);
   }
 }

@@ -48,6 +48,9 @@ TEST_CASE("every operator of --assert") {
   double nan = std::numeric_limits<double>::quiet_NaN();
   for (const char* text : {"a>=0", "a>0", "a<=0", "a<0", "a==0"}) {
     CHECK(!parse_assertion(text).holds(nan));
+    for (double sign : {1, -1}) {
+      CHECK(!parse_assertion(text).holds(sign * std::numeric_limits<double>::infinity()));
+    }
   }
 }
 
@@ -160,11 +163,12 @@ TEST_CASE("gates as JUnit") {
   const fs::path file = directory / "new/gates.xml";
   write_junit(file, xml);
   CHECK(read_text_file(file) == xml);
-  check_junit_output(file);  // our own is replaced
+  check_junit_output(file, "", nullptr);  // our own is replaced
   write_file(directory / "other.xml", "<testsuites>");
-  CHECK(contains(usage_message([&] { check_junit_output(directory / "other.xml"); }),
+  CHECK(contains(usage_message([&] { check_junit_output(directory / "other.xml", "", nullptr); }),
                  "no JUnit file"));
-  CHECK(contains(usage_message([&] { check_junit_output(directory.path()); }), "directory"));
+  CHECK(contains(usage_message([&] { check_junit_output(directory.path(), "", nullptr); }),
+                 "directory"));
 }
 
 TEST_CASE("the table") {

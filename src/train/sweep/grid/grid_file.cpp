@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "core/error.h"
 #include "core/files/files.h"
@@ -57,12 +59,12 @@ class GridParser {
     SweptOption option;
     option.line = in_.line();
     option.name = in_.parse_name_of_entry();
-    const auto same = [&](const SweptOption& other) { return other.name == option.name; };
-    const auto earlier = std::find_if(grid_.swept.begin(), grid_.swept.end(), same);
-    if (earlier != grid_.swept.end()) {
-      in_.fail("option ", in_quotes(option.name), " occurs twice (first in line ", earlier->line,
+    const auto [earlier, is_new] = lines_.emplace(option.name, option.line);
+    if (!is_new) {
+      in_.fail("option ", in_quotes(option.name), " occurs twice (first in line ", earlier->second,
                ")");
     }
+    if (lines_.size() > kMostOptions) in_.fail("more options than there are");
     if (option.name == "draws") {
       grid_.draws = count(option.name);
     } else if (option.name == "draw-seed") {
@@ -110,6 +112,7 @@ class GridParser {
     in_.take();
     SweptRange range;
     std::optional<double> least, most;
+    std::set<std::string> names;
     for (bool first = true;; first = false) {
       in_.skip_blanks();
       if (in_.peek() == '}') break;
@@ -117,6 +120,9 @@ class GridParser {
       if (!first) in_.take();
       in_.skip_blanks();
       const std::string name = in_.parse_name_of_entry();
+      if (!names.insert(name).second) {
+        in_.fail(option, ": ", in_quotes(name), " occurs twice in its range");
+      }
       if (name == "min")
         least = number(name);
       else if (name == "max")
@@ -171,6 +177,7 @@ class GridParser {
 
   ConfigParser in_;
   GridFile grid_;
+  std::map<std::string, int> lines_;  // of the names in [sweep]
 };
 
 Error at(const GridFile& grid, int line, const std::string& message) {

@@ -36,6 +36,8 @@ TEST_CASE("intervals of values") {
   CHECK(one.low < 5);
   CHECK(one.high > 5);
   CHECK(interval_of(std::vector{0.0}).low == -0.5);
+  const Interval least = interval_of(std::vector{5e-324, 5e-324});
+  CHECK(least.low < least.high);
   const Interval outer = rounded_outwards({0.26, 0.42}, 6);
   CHECK(outer.low <= 0.26);
   CHECK(outer.high >= 0.42);
@@ -65,6 +67,7 @@ TEST_CASE("every value has a bin that holds it") {
   CHECK(EqualBins{0, 0.1, 10}.of(0.3) == 3);  // 0.3 / 0.1 is less than 3 in binary
   CHECK(EqualBins{0, 0.1, 10}.of(1) == 9);
   CHECK(EqualBins{0, 0.1, 10}.of(-5) == 0);
+  CHECK(EqualBins{0, 0.1, 10}.of(std::numeric_limits<double>::quiet_NaN()) == 0);
 }
 
 TEST_CASE("numbers of a report") {

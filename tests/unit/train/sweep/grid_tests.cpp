@@ -185,6 +185,15 @@ TEST_CASE("what is wrong with a grid names its line, its value and what to do") 
   refuses(range("min = 0, max = 5000, draws = 50"), {"grid.toml:5", "below 1000"});
   refuses(kFixed + "[sweep]\nbatch-size = { min = 1, max = 3, draws = 4 }\n",
           {"grid.toml:5", "only 3 values for 4 draws"});
+  refuses(range("min = 1, min = 2, max = 3, draws = 3"), {"grid.toml:5", "'min' occurs twice"});
+  refuses(range("min = 1, max = 3, draws = 3, draws = 4"), {"'draws' occurs twice"});
+  for (const char* name : {"draws", "draw-seed"}) {
+    refuses(kFixed + concat("[sweep]\n", name, " = 2\n", name, " = 3\nlr = { min = 1, max = 2 }\n"),
+            {"grid.toml:6", "occurs twice (first in line 5)", name});
+  }
+  std::string many;
+  for (int i = 0; i < 1001; ++i) many += concat("option-", i, " = [1]\n");
+  refuses(kFixed + "[sweep]\n" + many, {"grid.toml:1005", "more options than there are"});
   refuses(kFixed + "[sweep]\nschedule = { min = 1, max = 3, draws = 2 }\n",
           {"grid.toml:5", "no number", "list"});
   refuses(kFixed + "[sweep]\ndraws = 3\nlr = [1e-4]\n", {"draws in [sweep]"});
