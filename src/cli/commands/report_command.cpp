@@ -34,7 +34,6 @@ struct ReportOptions {
 // Before anything slow. Only a report is replaced by one.
 void check_report_output(const ReportOptions& o) {
   if (o.output == "-") return;
-  if (o.output.empty()) throw usage_error("--output names no file");
   const fs::path path = o.output;
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(path, error))) {

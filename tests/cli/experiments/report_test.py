@@ -365,7 +365,7 @@ def test_where_it_writes(directory):
     assert out.read_text() == "mine"
     fail(2, "report", run, "--output", run / "metrics.json", "--overwrite", words=["metrics.json"])
     fail(2, "report", run, "--output", directory, words=["is a directory"])
-    fail(2, "report", run, "--output", "", words=["names no file"])
+    fail(2, "report", run, "--output", "", words=["--output: its value is empty"])
     (directory / "link").symlink_to(directory / "absent")
     fail(2, "report", run, "--output", directory / "link", "--overwrite", words=["symbolic link"])
     fail(4, "report", run, "--output", directory / "absent" / "r.html", words=["absent"])

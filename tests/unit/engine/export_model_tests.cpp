@@ -125,7 +125,7 @@ TEST_CASE("an exported model loads to the same bits; exporting again replaces it
   CHECK(std::memcmp(again.data(), weights.data(), weights.size() * sizeof(float)) == 0);
 
   write_file(target / "README.md", "mine");
-  model.tokenizer_files.pop_back();
+  model.files.pop_back();
   export_model(target, model);
   CHECK(names_in(target) ==
         std::vector<std::string>{"README.md", "config.json", "model.safetensors", "vocab.txt"});
@@ -141,13 +141,13 @@ TEST_CASE("an export that fails leaves the old model") {
   export_model(directory / "model", model);
   std::string before = read_text_file(directory / "model/model.safetensors");
   weights.assign(weights.size(), 2.0f);
-  model.tokenizer_files = {directory / "absent-vocab.txt"};
-  CHECK_THROWS_WITH_AS(export_model(directory / "model", model), doctest::Contains("absent-vocab"),
+  model.files = {{"no-such-folder/vocab.txt", ""}};
+  CHECK_THROWS_WITH_AS(export_model(directory / "model", model), doctest::Contains("vocab.txt"),
                        Error);
   CHECK(names_in(directory.path()) == std::vector<std::string>{"model"});
   CHECK((read_text_file(directory / "model/model.safetensors") == before));
   write_file(directory / "file", "x");
-  model.tokenizer_files.clear();
+  model.files.clear();
   CHECK_THROWS_AS(export_model(directory / "file" / "model", model), Error);
 }
 
