@@ -73,6 +73,13 @@ def test_json_lines(directory):
          words=["--stream", "is a file"])
 
 
+def test_json_lines_of_unnamed_columns(directory):
+    need(*MODELS)
+    rows = predict(write(directory / "unnamed.csv", "text,,,column_3\nfoo,b,c,d\n"), "--json-lines").out
+    row = dict(json.loads(rows, object_pairs_hook=list)[:4])
+    assert row == {"text": "foo", "column_2": "b", "column_3_": "c", "column_3": "d"}, rows
+
+
 def test_rows_are_answered_as_they_come(directory):
     need(*MODELS)
     texts = ["RONA BRACKETS", "PIZZA PIZZA"]
