@@ -113,6 +113,14 @@ def test_unknown_eval_label(directory):
     succeed(*train(directory, data, "--eval", evaluation, "--ignore-unknown-labels"))
 
 
+def test_nul_and_spaces_in_json_lines(directory):
+    row = '{"text":"alpha","label":"a"}\n'
+    for bad in ('{"text":"be\\u0000ta","label":"b"}\n', '{"text":"beta","label":"b\\u0000"}\n'):
+        refused(directory, 3, row + bad, ["train.jsonl:2", "NUL"], name="train.jsonl")
+    refused(directory, 3, '{"text":"alpha","text ":"x","label":"a"}\n', ["two columns are named 'text'"],
+            name="train.jsonl")
+
+
 def test_truncated_squad(directory):
     need("golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
     text = (GOLDEN / "trajectory-qa-train.json").read_text()[:5000]
