@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "core/text/text.h"
@@ -119,6 +120,19 @@ RowScan scan_element(std::string_view text, bool last, bool first, Member&& memb
   return text[at] == ']' ? close(std::move(scan)) : scan;
 }
 
+// As in CSV; a NUL in a text would be in files that are read again.
+void require_no_nul(std::string_view text, const JsonString& string) {
+  if (text.find('\0') == std::string_view::npos) return;
+  throw JsonFault{string.at, "a string with a NUL character (\\u0000)"};
+}
+
+// A key as the name of a column, without white space around it.
+std::string column_name(const JsonString& key) {
+  std::string name(trim(text_of(key)));
+  require_no_nul(name, key);
+  return name;
+}
+
 std::string_view value_of(JsonCursor& cursor, std::string& scratch, TextArena& arena) {
   char first = cursor.peek();
   if (first == '{' || first == '[') {
@@ -132,6 +146,7 @@ std::string_view value_of(JsonCursor& cursor, std::string& scratch, TextArena& a
   if (!string.escaped) return string.raw;
   scratch.clear();
   append_text(string, scratch);
+  require_no_nul(scratch, string);
   return arena.keep(scratch);
 }
 
@@ -147,10 +162,9 @@ class RowValues {
     std::string decoded;
     std::string_view name = key.raw;
     if (key.escaped) name = decoded = text_of(key);
+    name = trim(name);
     size_t column = next_;
-    if (column >= columns_.size() || columns_[column] != name) {
-      column = size_t(std::find(columns_.begin(), columns_.end(), name) - columns_.begin());
-    }
+    if (column >= columns_.size() || columns_[column] != name) column = find(name);
     if (column == columns_.size()) {
       cursor.skip_value();
       return;
@@ -176,12 +190,28 @@ class RowValues {
   }
 
  private:
+  // One by one at first: the keys of most rows are few, or in order but for some.
+  size_t find(std::string_view name) {
+    constexpr int kMostSearches = 32;
+    if (searches_ < kMostSearches) {
+      ++searches_;
+      return size_t(std::find(columns_.begin(), columns_.end(), name) - columns_.begin());
+    }
+    if (places_.empty()) {
+      for (size_t i = 0; i < columns_.size(); ++i) places_.emplace(columns_[i], i);
+    }
+    const auto found = places_.find(name);
+    return found == places_.end() ? columns_.size() : found->second;
+  }
+
   const std::vector<std::string>& columns_;
   Values& values_;
   TextArena& arena_;
   std::string scratch_;
   size_t next_ = 0;  // most rows keep the order of the first
   size_t seen_ = 0;
+  int searches_ = 0;
+  std::unordered_map<std::string_view, size_t> places_;
 };
 
 }  // namespace
@@ -197,7 +227,7 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
   keys.clear();
   return scan_object(text, last, [&](JsonCursor& cursor, const JsonString& key) {
-    keys.push_back(text_of(key));
+    keys.push_back(column_name(key));
     cursor.skip_value();
   });
 }
@@ -217,7 +247,7 @@ RowScan scan_json_element(std::string_view text, bool last, bool first,
 RowScan scan_json_element_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
   keys.clear();
   return scan_element(text, last, true, [&](JsonCursor& cursor, const JsonString& key) {
-    keys.push_back(text_of(key));
+    keys.push_back(column_name(key));
     cursor.skip_value();
   });
 }

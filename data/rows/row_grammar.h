@@ -31,7 +31,8 @@ RowScan scan_tsv(std::string_view text, bool last, Values& values);
 // The line is the one value, also if it is empty.
 RowScan scan_plain_text(std::string_view text, bool last, Values& values);
 // An object on one line; values in the order of `columns`. Strings are unescaped, numbers and
-// booleans as written, null is empty. Other keys are ignored; nested values of `columns` are bad.
+// booleans as written, null is empty. White space around keys is no part of them. Other keys are
+// ignored; nested values of `columns` are bad.
 RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::string>& columns,
                        Values& values, TextArena& arena);
 // An object of an array, over as many lines as it has, with the comma before it, or, if it is the

@@ -39,6 +39,14 @@ constexpr Form kForms[] = {
     {"\x89HDF\r\n\x1A\n"sv, "is an HDF5 file; write its table as CSV"},
 };
 constexpr std::string_view kGzip = "\x1F\x8B"sv, kZstd = "\x28\xB5\x2F\xFD"sv;
+// Zstandard's frames to skip, with which pzstd's files begin: any of 0x50 to 0x5F, then this.
+constexpr std::string_view kSkippableTail = "\x2A\x4D\x18"sv;
+
+bool may_be_skippable(std::string_view beginning) {
+  if (beginning.empty() || (static_cast<unsigned char>(beginning[0]) & 0xF0) != 0x50) return false;
+  const std::string_view tail = beginning.substr(1, kSkippableTail.size());
+  return kSkippableTail.starts_with(tail);
+}
 
 // A zip archive by the names of its first files.
 std::string_view advice_for_zip(std::string_view beginning) {
@@ -72,14 +80,16 @@ bool may_be_form(std::string_view beginning) {
   const auto goes_on = [&](std::string_view magic) {
     return beginning.size() < magic.size() && magic.starts_with(beginning);
   };
-  return goes_on(kGzip) || goes_on(kZstd) ||
+  const bool may_go_on = beginning.size() <= kSkippableTail.size() && may_be_skippable(beginning);
+  return goes_on(kGzip) || goes_on(kZstd) || may_go_on ||
          std::any_of(std::begin(kForms), std::end(kForms),
                      [&](const Form& form) { return goes_on(form.magic); });
 }
 
 Packing packing_of(std::string_view beginning) {
   if (beginning.starts_with(kGzip)) return Packing::gzip;
-  return beginning.starts_with(kZstd) ? Packing::zstd : Packing::none;
+  const bool skippable = beginning.size() > kSkippableTail.size() && may_be_skippable(beginning);
+  return skippable || beginning.starts_with(kZstd) ? Packing::zstd : Packing::none;
 }
 
 std::string advice_for_form(std::string_view beginning, const std::string& name) {

@@ -1,11 +1,13 @@
 // The object "finetune" in config.json: written by training, read as defaults.
 #include "tasks/classification/model_options.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "tasks/classification/calibration/held_out_logits.h"
 #include "tasks/classification/classification_task.h"
+#include "tasks/classification/rows/text_columns.h"
 
 namespace finetune {
 namespace {
@@ -14,6 +16,8 @@ using Json = nlohmann::ordered_json;
 using Stored = nlohmann::json;  // finds a key without looking at all others
 
 constexpr const char* kObject = "finetune";
+// Balanced weights are between the inverse of the labels and the rows of a file.
+constexpr float kLeastClassWeight = 1e-10f, kMostClassWeight = 1e10f;
 
 // The object `finetune` of a config.json, or an empty object.
 Stored stored_options(const BertConfig& config) {
@@ -52,7 +56,35 @@ LogitCalibration stored_calibration(const Stored& stored, const BertConfig& conf
     throw model_error("config.json: finetune.calibration.thresholds has ", out.thresholds.size(),
                       " values for ", config.labels.size(), " labels");
   }
+  for (float threshold : out.thresholds) {
+    if (threshold >= 0 && threshold <= 1) continue;
+    throw model_error("config.json: finetune.calibration.thresholds has ", threshold,
+                      ", which is not from 0 to 1");
+  }
   return out;
+}
+
+// Error(model) for names that no option can have given: options are not to blame for them.
+void take_columns(const Stored& stored, TaskOptions& options) {
+  options.text_columns = value_or(stored, "text_column", options.text_columns);
+  options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
+  options.label_column = value_or(stored, "label_column", options.label_column);
+  const std::string& label = options.label_column;
+  if (label.empty()) throw model_error("config.json: finetune.label_column is empty");
+  std::vector<std::string> texts = options.text_columns;
+  std::sort(texts.begin(), texts.end());
+  if (!texts.empty() && texts[0].empty()) {
+    throw model_error("config.json: finetune.text_column has an empty name");
+  }
+  const auto twice = std::adjacent_find(texts.begin(), texts.end());
+  if (twice != texts.end()) {
+    throw model_error("config.json: finetune.text_column has ", in_quotes(*twice), " twice");
+  }
+  if (label == options.text_pair_column ||
+      std::find(texts.begin(), texts.end(), label) != texts.end()) {
+    throw model_error("config.json: finetune.label_column is ", in_quotes(label),
+                      ", a text column too");
+  }
 }
 
 // Error(model) for what no option can have given.
@@ -147,22 +179,32 @@ std::vector<float> stored_class_weights(const BertConfig& config, int64_t classe
     throw model_error("config.json: finetune.class_weights has ", weights.size(), " values for ",
                       classes, " labels");
   }
+  for (float weight : weights) {
+    if (weight >= kLeastClassWeight && weight <= kMostClassWeight) continue;
+    throw model_error("config.json: finetune.class_weights has ", weight, ", which is not from ",
+                      kLeastClassWeight, " to ", kMostClassWeight);
+  }
   return weights;
 }
 
 TaskOptions classification_defaults(const BertConfig& config) {
   const Stored stored = stored_options(config);
   TaskOptions options;
-  options.text_columns = value_or(stored, "text_column", options.text_columns);
-  options.text_pair_column = value_or(stored, "text_pair_column", options.text_pair_column);
-  options.label_column = value_or(stored, "label_column", options.label_column);
-  const double max_length = value_or(stored, "max_length", double(options.max_length));
-  if (!(max_length >= 0 && max_length <= double(config.max_position_embeddings))) {
-    throw model_error("config.json: finetune.max_length is ", max_length, ", not from 0 to ",
-                      config.max_position_embeddings);
+  take_columns(stored, options);
+  if (stored.contains("max_length")) {
+    const auto length = value_or(stored, "max_length", 0.0);
+    const int64_t least = least_max_length(!options.text_pair_column.empty());
+    if (!(length >= double(least) && length <= double(config.max_length()))) {
+      throw model_error("config.json: finetune.max_length is ", length, ", not from ", least,
+                        " to ", config.max_length());
+    }
+    options.max_length = int64_t(length);
   }
-  options.max_length = int64_t(max_length);
   options.label_smoothing = value_or(stored, "label_smoothing", options.label_smoothing);
+  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {
+    throw model_error("config.json: finetune.label_smoothing is ", options.label_smoothing,
+                      ", not from 0 to below 1");
+  }
   // A model of others says its problem type alone; as Hugging Face, one output and no word means
   // regression.
   if (config.problem_type == name_of(ProblemType::multi_label)) {
@@ -173,8 +215,13 @@ TaskOptions classification_defaults(const BertConfig& config) {
   options.calibration = stored_calibration(stored, config);
   options.long_texts = stored_long_texts(stored);
   options.mix = stored_mix(stored);
-  if (options.mix && problem_type(options) != ProblemType::single_label) {
-    throw model_error("config.json: finetune.ngram_mix is for one label a row");
+  if (problem_type(options) != ProblemType::single_label) {
+    const char* misplaced = options.mix                    ? "ngram_mix"
+                            : options.label_smoothing != 0 ? "label_smoothing"
+                                                           : nullptr;
+    if (misplaced) {
+      throw model_error("config.json: finetune.", misplaced, " is for one label a row");
+    }
   }
   return options;
 }

@@ -1,5 +1,6 @@
 // finetune check: what is worth knowing of rows before training, and the baselines.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -74,6 +75,7 @@ const char* name_of_labels(const DataCheck& check) {
 std::string figure(const Metrics& metrics, const std::string& name, bool is_share) {
   const auto found = metrics.find(name);
   if (found == metrics.end()) return "-";
+  if (!std::isfinite(found->second)) return "none";
   return is_share ? concat(format_fixed(100 * found->second, 1), " %")
                   : format_measure(found->second);
 }

@@ -97,7 +97,8 @@ DataCheck check_data(const TaskOptions& options, const CheckedModel* model) {
   if (model) find_cut_texts(data, *model, out.findings);
   const bool learnable =
       std::none_of(out.findings.begin(), out.findings.end(), [](const Finding& finding) {
-        return finding.kind == "one-class" || finding.kind == "one-value";
+        return finding.kind == "one-class" || finding.kind == "one-value" ||
+               finding.kind == "large-numbers";
       });
   if (learnable) find_baselines(data, out);
   std::stable_sort(out.findings.begin(), out.findings.end(),

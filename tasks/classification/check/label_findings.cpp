@@ -1,6 +1,7 @@
 // Findings about labels: too few, too many, unknown, rare, or shifted.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -92,6 +93,22 @@ void find_constant_numbers(const CheckedData& data, Findings& out) {
        int64_t(labels.size())});
 }
 
+// Training and its models compute in single precision.
+void find_large_numbers(const CheckedData& data, Findings& out) {
+  constexpr double kMostNumber = std::numeric_limits<float>::max();
+  int64_t rows = 0;
+  for (const CheckedSide* side : {&data.train, &data.eval}) {
+    rows += std::count_if(side->labels.begin(), side->labels.end(), [](std::string_view label) {
+      return std::abs(*finite_number(label)) > kMostNumber;
+    });
+  }
+  if (rows == 0) return;
+  out.push_back({FindingLevel::error, "large-numbers",
+                 concat(counted(rows, "row has a number", "rows have numbers"),
+                        " beyond single precision (3.4e38): divide all numbers by a constant"),
+                 rows});
+}
+
 struct Moments {
   double mean = 0, variance = 0;
 };
@@ -130,7 +147,11 @@ void find_number_shift(const CheckedData& data, Findings& out) {
 
 void find_label_faults(const CheckedData& data, Findings& out) {
   const auto rows = int64_t(data.train.size());
-  if (data.problem == ProblemType::regression) return find_constant_numbers(data, out);
+  if (data.problem == ProblemType::regression) {
+    find_large_numbers(data, out);
+    find_constant_numbers(data, out);
+    return;
+  }
   const int64_t labels = data.labels.size();
   if (labels < (data.problem == ProblemType::single_label ? 2 : 1)) {
     out.push_back({FindingLevel::error, "one-class",

@@ -1,19 +1,33 @@
 // Predictions as JSON Lines: a row's own values and what was predicted, an object a line.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "core/error.h"
+#include "core/text/text.h"
 #include "tasks/classification/evaluation/predictions.h"
 
 namespace finetune {
 
+std::vector<std::string> json_columns(const std::vector<std::string>& columns) {
+  const std::unordered_set<std::string_view> taken(columns.begin(), columns.end());
+  std::vector<std::string> names = columns;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].empty()) continue;
+    names[i] = concat("column_", i + 1);
+    while (taken.contains(names[i])) names[i] += "_";
+  }
+  return names;
+}
+
 void append_json_row(const std::vector<std::string>& names, std::span<const std::string_view> row,
                      const PredictionFormat& format, const float* logits, std::string& out) {
-  nlohmann::ordered_json object;
+  // Not by operator[], which compares with every key before.
+  nlohmann::ordered_json::object_t members;
   size_t column = 0;
   const auto add = [&](auto&& value) {
     FINETUNE_CHECK(column < names.size());
-    object[names[column++]] = std::forward<decltype(value)>(value);
+    members.emplace_back(names[column++], std::forward<decltype(value)>(value));
   };
   // As the shortest number that reads back to the same float; JSON has none that is not finite.
   const auto number = [](float value) -> nlohmann::ordered_json {
@@ -51,6 +65,7 @@ void append_json_row(const std::vector<std::string>& names, std::span<const std:
   if (format.all_probabilities) {
     for (float probability : probabilities_of(format, logits)) add(number(probability));
   }
+  const nlohmann::ordered_json object(std::move(members));
   out += object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   out += '\n';
 }

@@ -75,7 +75,10 @@ void append_csv_row(const Values& values, std::string& out) {
 // Of every class, by softmax or, of several labels, by sigmoid.
 std::vector<float> probabilities_of(const PredictionFormat& format, const float* logits);
 
-// One object with its line end. names: of the row's own columns and of prediction_columns(). Own
+// An input's columns as an object's keys: unnamed ones are "column_2" by their place, from 1, with
+// "_" behind it where another column has that name.
+std::vector<std::string> json_columns(const std::vector<std::string>& columns);
+// One object with its line end. names: of json_columns() and of prediction_columns(). Own
 // values are strings, as they were read; several labels and their probabilities are arrays. A
 // number that is not finite is null.
 void append_json_row(const std::vector<std::string>& names, std::span<const std::string_view> row,

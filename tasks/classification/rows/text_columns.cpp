@@ -156,6 +156,10 @@ std::optional<std::string> empty_text_column(RowValues row, const TextColumns& c
   return std::nullopt;
 }
 
+int64_t least_max_length(bool pairs) {
+  return pairs ? kSpecialPair + 2 : kSpecialSingle + 1;
+}
+
 int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) {
   int64_t positions = config.max_length();
   if (pairs) require_pair_types(config, "--text-pair-column");
@@ -163,7 +167,7 @@ int64_t checked_max_length(int64_t asked, const BertConfig& config, bool pairs) 
   if (length > positions) {
     throw usage_error("--max-length ", length, " is beyond the model's ", positions, " positions");
   }
-  int64_t least = pairs ? kSpecialPair + 2 : kSpecialSingle + 1;
+  int64_t least = least_max_length(pairs);
   if (length < least) {
     throw usage_error("--max-length ", length, " leaves no room for text (at least ", least, ")");
   }

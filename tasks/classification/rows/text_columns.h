@@ -42,6 +42,9 @@ std::string_view joined_text(RowValues row, const TextColumns& columns, std::str
 std::optional<std::string> empty_text_column(RowValues row, const TextColumns& columns,
                                              const std::vector<std::string>& names);
 
+// Tokens that a text needs beside the special ones.
+int64_t least_max_length(bool pairs);
+
 // --max-length or, if 0, the task's default (128) cut to the model's positions. Error(usage) if it
 // is beyond the positions or leaves no room for text, Error(model) for pairs with a model of one
 // token type.

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, MODELS, TRAIN, evaluate, predict, rows_of, write
+from fixtures import EVAL, MODEL, MODELS, TRAIN, computing_seconds, evaluate, predict, rows_of, write
 from harness import BINARY, facts_of, fail, main, need, succeed
 
 
@@ -71,6 +71,25 @@ def test_json_lines(directory):
     fail(2, "predict", "--model", MODEL, "--input", data, "--output", directory / "x.json", words=[".jsonl"])
     fail(2, "predict", "--model", MODEL, "--input", data, "--output", out, "--overwrite", "--stream",
          words=["--stream", "is a file"])
+
+
+def test_json_lines_of_unnamed_columns(directory):
+    need(*MODELS)
+    rows = predict(write(directory / "unnamed.csv", "text,,,column_3\nfoo,b,c,d\n"), "--json-lines").out
+    row = dict(json.loads(rows, object_pairs_hook=list)[:4])
+    assert row == {"text": "foo", "column_2": "b", "column_3_": "c", "column_3": "d"}, rows
+
+
+def test_many_columns(directory):
+    """Time in proportion to the columns, written as JSON Lines and read in another order than the first row's."""
+    need(*MODELS)
+    row = {"text": "foo", **{f"c{i}": str(i) for i in range(60000)}}
+    reversed_row = dict(reversed(row.items()))
+    data = write(directory / "wide.jsonl", "".join(json.dumps(r) + "\n" for r in (row, reversed_row, reversed_row)))
+    start = computing_seconds()
+    out = [json.loads(line) for line in predict(data, "--json-lines").out.splitlines()]
+    assert computing_seconds() - start < 3
+    assert len(out) == 3 and all(list(o) == list(out[0]) and o["c59999"] == "59999" for o in out)
 
 
 def test_rows_are_answered_as_they_come(directory):

@@ -113,6 +113,36 @@ def test_unknown_eval_label(directory):
     succeed(*train(directory, data, "--eval", evaluation, "--ignore-unknown-labels"))
 
 
+def test_nul_and_spaces_in_json_lines(directory):
+    row = '{"text":"alpha","label":"a"}\n'
+    for bad in ('{"text":"be\\u0000ta","label":"b"}\n', '{"text":"beta","label":"b\\u0000"}\n'):
+        refused(directory, 3, row + bad, ["train.jsonl:2", "NUL"], name="train.jsonl")
+    refused(directory, 3, '{"text":"alpha","text ":"x","label":"a"}\n', ["two columns are named 'text'"],
+            name="train.jsonl")
+
+
+def with_stored(directory, **stored):
+    """A copy of the model whose config.json says so in the object `finetune`."""
+    shutil.rmtree(directory / "model", ignore_errors=True)
+    model = shutil.copytree(MODEL, directory / "model", copy_function=shutil.copyfile)
+    config = json.loads((model / "config.json").read_text())
+    write(model / "config.json", json.dumps({**config, "finetune": stored}))
+    return model
+
+
+def test_stored_options_that_no_option_gives(directory):
+    need("golden/tiny-bert-classification")
+    data = write(directory / "t.csv", GOOD)
+    for key, value in (("label_smoothing", 1), ("label_smoothing", -0.5), ("max_length", 2), ("label_column", ""),
+                       ("label_column", "text"), ("text_column", ["text", "text"]), ("class_weights", [0] * 24),
+                       ("class_weights", [1e38] * 24), ("calibration", {"thresholds": [2] * 24})):
+        model = with_stored(directory, **{"text_column": ["text"], key: value})
+        words = ["config.json", f"finetune.{key}"]
+        fail(4, "evaluate", "--model", model, "--data", data, "--ignore-unknown-labels", words=words)
+        if key != "class_weights":  # which are of the loss alone
+            fail(4, "predict", "--model", model, "--input", data, "--output", "-", words=words)
+
+
 def test_truncated_squad(directory):
     need("golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
     text = (GOLDEN / "trajectory-qa-train.json").read_text()[:5000]

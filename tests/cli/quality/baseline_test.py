@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, trained
+from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN, computing_seconds, trained
 from harness import BINARY, SAMPLES, fail, main, metrics_in, metrics_of, need, run, succeed
 
 ARGUMENTS = ["--model", MODEL, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--recipe", "hf"]
@@ -210,6 +210,15 @@ def test_check_finds_what_is_wrong(directory):
     fail(2, *plain, "note", words=["--fail-on", "error"])
 
 
+def test_check_of_long_labels(directory):
+    """Looks for a label in its text in time in proportion to both, also where all beginnings of it are there."""
+    half = 300000
+    long = write_rows(directory / "long.csv", [(f"{'a' * 2 * half} {i}", "a" * half + "bc"[i % 2]) for i in range(8)])
+    start = computing_seconds()
+    succeed("check", "--train", long, "--no-ngram-baseline")
+    assert computing_seconds() - start < 3
+
+
 def test_check_of_numbers_and_sets(directory):
     def findings(*arguments):
         found = json.loads(succeed("check", *arguments, "--json").out)["findings"]
@@ -238,6 +247,13 @@ def test_check_of_numbers_and_sets(directory):
     assert "too, 1 with the same label" in overlap, overlap
     constant = write_rows(directory / "constant.csv", [(f"thing {i}", 3) for i in range(50)])
     assert findings("--train", constant, "--regression")["one-value"]["level"] == "warning"
+    # Numbers that single precision does not hold.
+    large = ["--train", write_rows(directory / "large.csv", [(f"thing {i}", "1e308" if i % 2 else "-1e308") for i in range(50)]),
+             "--regression"]
+    assert findings(*large)["large-numbers"] == {
+        "level": "error", "kind": "large-numbers", "count": 50,
+        "text": "50 rows have numbers beyond single precision (3.4e38): divide all numbers by a constant"}
+    assert not any(word in succeed("check", *large).out for word in ("inf", "nan"))
     # The order of a row's labels says nothing.
     sets = write_rows(directory / "sets.csv", [("same text", "x|y" if i % 2 else "y|x") for i in range(20)]
                       + [(f"other {i}", "x") for i in range(100)])

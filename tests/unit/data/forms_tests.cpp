@@ -147,6 +147,15 @@ TEST_CASE_FIXTURE(RowsFixture, "gzip and zstd are read as they are") {
     CHECK(fault("a.csv", pack("")) == "a.csv: is empty");
   }
   CHECK(cells(read("a.csv", gzip(kRows) + std::string(600, '\0'))) == kCells);
+  for (const char first : {'\x50', '\x5F'}) {
+    const std::string skipped = first + "\x2A\x4D\x18\x03\0\0\0abc"s;
+    CHECK(cells(read("a.csv", skipped + zstd(kRows))) == kCells);
+    CHECK(cells(read("a.csv", skipped + skipped + zstd(kRows) + skipped)) == kCells);
+    CHECK(fault("a.csv", skipped.substr(0, 9)) ==
+          "a.csv: the packed file ends too early; is it cut short?");
+    CHECK(fault("a.csv", skipped) == "a.csv: is empty");
+  }
+  CHECK(cells(read("a.csv", "P*M,label\na,1\n")) == Cells{{"a", "1"}});
 }
 
 TEST_CASE_FIXTURE(RowsFixture, "what holds no text is told how to become text") {

@@ -78,6 +78,25 @@ TEST_CASE_FIXTURE(RowsFixture, "JSON Lines: escapes, other keys, blank lines") {
   CHECK(lines(table) == Lines{1, 3, 4});
 }
 
+TEST_CASE_FIXTURE(RowsFixture, "JSON Lines: white space around keys, any order of many keys") {
+  const Table spaced = read("a.jsonl", "{\" text\":\"a\",\"n\\t\":1}\n{\"n\":2,\"text \":\"b\"}\n");
+  CHECK(spaced.columns() == std::vector<std::string>{"text", "n"});
+  CHECK(cells(spaced) == Cells{{"a", "1"}, {"b", "2"}});
+  constexpr int kKeys = 100;
+  std::string forwards, backwards;
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string member = concat("\"c", i, "\":", i);
+    forwards += (i ? "," : "") + member;
+    backwards = member + (i ? "," : "") + backwards;
+  }
+  const std::string text = concat("{", forwards, "}\n{", backwards, ",\"other\":1}\n");
+  const Table many = read("many.jsonl", text);
+  CHECK(many.columns().size() == kKeys);
+  CHECK(cells(many)[0] == cells(many)[1]);
+  CHECK(fault("many.jsonl", concat(text, "{", backwards, ",\"c99\":1}\n")).find("'c99' occurs") !=
+        std::string::npos);
+}
+
 TEST_CASE_FIXTURE(RowsFixture, "plain text: row n is line n") {
   Table table = read("a.txt", "one, \"two\"\r\n\nthree\tx\nlast");
   CHECK(table.columns() == std::vector<std::string>{"text"});
@@ -154,6 +173,15 @@ TEST_CASE_FIXTURE(RowsFixture, "faults of JSON Lines") {
                "(byte 1 of the line)",
                hint));
   CHECK(fault("a.jsonl", "{\"a\":1,\"a\":2}\n") == "a.jsonl:1: two columns are named 'a'");
+  CHECK(fault("a.jsonl", "{\"a\":1,\"a \":2}\n") == "a.jsonl:1: two columns are named 'a'");
+  CHECK(second_line(R"({"text":"a"," n":1,"n":2})").find("key 'n' occurs twice") !=
+        std::string::npos);
+  CHECK(second_line(R"({"text":"a\u0000b","n":1})") ==
+        concat(
+            "a.jsonl:2: not a JSON object: a string with a NUL character (\\u0000) (byte 10 of the "
+            "line)",
+            hint));
+  CHECK(fault("a.jsonl", R"({"a\u0000":1})").find("NUL") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(RowsFixture, "a file that is missing, a directory, only a header") {

@@ -358,11 +358,11 @@ TEST_CASE("config.json takes the options to evaluate and predict") {
   Failure failure = failure_of(folder, [&] { classification_defaults(config); });
   CHECK(failure.code == ExitCode::model);
   CHECK(failure.message == "config.json: finetune.max_length has an unexpected type");
-  for (const char* length : {"-1", "513", "1e300", "-9223372036854775809"}) {
+  for (const char* length : {"-1", "2", "513", "1e300", "-9223372036854775809"}) {
     config.source_json = concat(R"({"finetune": {"max_length": )", length, "}}");
     failure = failure_of(folder, [&] { classification_defaults(config); });
     CHECK(failure.code == ExitCode::model);
-    CHECK(failure.message.ends_with(", not from 0 to 512"));
+    CHECK(failure.message.ends_with(", not from 3 to 512"));
   }
 }
 
