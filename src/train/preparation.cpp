@@ -14,7 +14,6 @@
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "engine/scaled_head.h"
-#include "inference/equal_processes.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/layout/stages.h"
@@ -189,10 +188,7 @@ void Preparation::open_source() {
   source_ = open_weights(s_.model.directory.weights, s_.model.config.architecture->base_prefix);
   if (!reads()) return;
   for (const fs::path& file : model_files(s_.model, *source_)) require_file(file, ExitCode::model);
-  if (!s_.leads()) return;
-  for (const fs::path& file : s_.model.tokenizer->files()) {
-    s_.tokenizer_files[file.filename().string()] = read_text_file(file, ExitCode::model);
-  }
+  if (s_.leads()) s_.tokenizer_files = contents_of(s_.model.tokenizer->files(), ExitCode::model);
 }
 
 void Preparation::open_data_files() {
@@ -313,8 +309,7 @@ void Preparation::load() {
     });
   });
   s_.engine->share_weights(replicas);
-  require_equal_content(comm_, replicas, arrays_, *s_.engine);
-  require_equal_weight_files(*s_.groups, source_.get());
+  require_equal_content(*s_.groups, arrays_, *s_.engine, source_.get());
   if (s_.leads()) sum_inputs();
   source_.reset();  // its mapping is as large as the weights
   if (!s_.leads() && s_.shared_samples) s_.task.reset();

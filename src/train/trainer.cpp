@@ -264,14 +264,12 @@ void Trainer::save() {
     total("runtime") = runtime_before_ + seconds_now() - started_;
     s_.log->sync();
     s_.wait_for_fingerprints();
-    s_.directory->require_there();
-    path = checkpoint_path(s_.directory->checkpoints(), state_.step);
+    path = checkpoint_path(s_.directory->own_checkpoints(), state_.step);
   }
   save_checkpoint(s_, path);
   saved_step_ = state_.step;
   if (!s_.leads()) return;
-  s_.directory->require_there();
-  prune_checkpoints(s_.directory->checkpoints(), state_.step,
+  prune_checkpoints(s_.directory->own_checkpoints(), state_.step,
                     s_.options.keep_checkpoints.value_or(kKeptDuringRun), state_.best_step);
 }
 

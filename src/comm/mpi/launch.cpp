@@ -51,7 +51,8 @@ std::vector<T> gather_from_all(const T& mine, int size) {
 // Open MPI's start maps some 220 MiB. With less it crashes, or its processes wait forever.
 constexpr double kMpiAddressSpaceMb = 256;
 
-// What is wrong with one may be so with all: once the first has ended, the launcher ends the others.
+// What is wrong with one may be so with all: once the first has ended, the launcher ends the
+// others.
 void let_first_speak() {
   if (launched_rank().value_or(0) == 0) return;
   unsigned left = 5;

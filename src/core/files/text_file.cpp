@@ -83,6 +83,12 @@ std::string read_text_input(const fs::path& path, ExitCode code) {
   return read_to_end(input.number(), path, 0, kMostPipedBytes, code);
 }
 
+std::map<std::string, std::string> contents_of(const std::vector<fs::path>& files, ExitCode code) {
+  std::map<std::string, std::string> texts;
+  for (const fs::path& file : files) texts[file.filename().string()] = read_text_file(file, code);
+  return texts;
+}
+
 std::string read_beginning(const fs::path& path, size_t most, ExitCode code) {
   if (kind_of(path, code) != FileKind::file) return "";
   const Descriptor file = open_file(path, code);

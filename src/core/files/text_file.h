@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 
@@ -12,8 +14,12 @@ namespace finetune {
 // or shorter at its end than when it was opened.
 std::string read_text_file(const std::filesystem::path& path, ExitCode code = ExitCode::data);
 
-// The same, or up to 64 MiB of what the shell connects, `<(...)` or the standard input. A named
-// pipe is refused: nobody may ever write to it.
+// Of each its text, by its name without directories.
+std::map<std::string, std::string> contents_of(const std::vector<std::filesystem::path>& files,
+                                               ExitCode code);
+
+// The same as read_text_file, or up to 64 MiB of what the shell connects, `<(...)` or the standard
+// input. A named pipe is refused: nobody may ever write to it.
 std::string read_text_input(const std::filesystem::path& path, ExitCode code);
 
 // The first bytes of a regular file; nothing of what is no such file. Error(code): what it holds

@@ -25,8 +25,9 @@ void require_equal_processes(Communicator& comm, const TrainOptions& options) {
 
 // One process of a host has read what the others share: they say nothing new, but their digests are
 // those of the same memory.
-void require_equal_content(Communicator& comm, Communicator& replicas, const TrainingArrays& arrays,
-                           Engine& engine) {
+void require_equal_content(const LayoutGroups& groups, const TrainingArrays& arrays, Engine& engine,
+                           const WeightSource* source) {
+  Communicator& comm = groups.world();
   if (comm.hosts() == 1) return;
   Sha256 samples;
   add(samples, arrays.samples.ids);
@@ -42,7 +43,8 @@ void require_equal_content(Communicator& comm, Communicator& replicas, const Tra
     refuse(comm, data_error("--train: ", comm.name(rank), " has read other samples than ",
                             comm.name(0), "; give all hosts the same files"));
   }
-  require_equal_weights(comm, replicas, engine);
+  require_equal_weights(comm, groups.data(), engine);
+  require_equal_weight_files(groups, source);
 }
 
 void require_equal_code_paths(Communicator& comm, Communicator& tensor_ranks,

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "distributed/layout/layout_groups.h"
 #include "engine/engine.h"
 #include "tasks/objective.h"
 #include "train/options/options.h"
+#include "weights/weights.h"
 
 namespace finetune {
 
@@ -16,9 +18,9 @@ namespace finetune {
 // of rank 0.
 void require_equal_processes(Communicator& comm, const TrainOptions& options);
 // Collective. The same of what the hosts have read: Error(data) for other samples, Error(model) for
-// other weights; `replicas` are those with this process's part of the model.
-void require_equal_content(Communicator& comm, Communicator& replicas, const TrainingArrays& arrays,
-                           Engine& engine);
+// other weights, by their memory and, where a process has a part of them, by the files of `source`.
+void require_equal_content(const LayoutGroups& groups, const TrainingArrays& arrays, Engine& engine,
+                           const WeightSource* source);
 
 // Collective. A line for the log if some compute with other instructions than rank 0 (`code_path`:
 // "CPU, AVX2, bf16"), else empty.

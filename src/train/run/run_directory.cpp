@@ -191,9 +191,13 @@ void RunDirectory::require_there() const {
                     "meanwhile; nothing more is written");
 }
 
-void RunDirectory::remove_checkpoints() const {
+fs::path RunDirectory::own_checkpoints() const {
   require_there();
-  finetune::remove_checkpoints(checkpoints());
+  return checkpoints();
+}
+
+void RunDirectory::remove_checkpoints() const {
+  finetune::remove_checkpoints(own_checkpoints());
 }
 
 RunDirectory::~RunDirectory() {

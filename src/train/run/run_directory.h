@@ -51,6 +51,8 @@ class RunDirectory {
   std::filesystem::path evaluations_table() const { return path_ / "evaluations.csv"; }
   std::filesystem::path metrics() const { return path_ / "metrics.json"; }  // written last
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  // To write there: where require_there() is content.
+  std::filesystem::path own_checkpoints() const;
   // Of a run that has ended; the folder too, if nothing else is in it. Error(model).
   void remove_checkpoints() const;
   std::filesystem::path layout() const { return path_ / "layout.json"; }

@@ -2,101 +2,21 @@
 import csv
 import json
 import math
-import os
 import random
 import re
 import shutil
 import struct
 import subprocess
 import sys
-from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, tagged_rows, write
 from harness import Skip, fail, facts_of, main, metrics_of, need, steps_of, succeed
+from report_pages import DATA, labelled, report, train
 
-DATA = "golden/trajectory-classification-train.csv"
 HOSTILE = ['<script>alert(1)</script>', '"><img src=http://example.invalid/x onerror=alert(1)>', "a&b'c", "\u202eevil\u200f",
            "tab\tand\x01bell\x07", "שלום עולם"]
-VOID = {"meta", "br", "img", "link"}
-
-
-class Page(HTMLParser):
-    """Elements, tables by caption, and whether tags are closed in their order."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.elements, self.tables, self.figures = [], [], {}, []
-        self.caption = self.rows = None
-        self.text_of = {}
-        self.feed(text)
-        self.close()
-        assert not self.open, f"not closed: {self.open}"
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-        if tag == "figure":
-            self.figures.append(Counter())
-        elif "figure" in self.open:
-            self.figures[-1][f"{self.open[-1]} {tag}"] += 1
-        if tag == "table":
-            self.rows, self.caption = [], ""
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
-        if tag == "table":
-            self.tables.setdefault(self.caption, []).append(self.rows)
-
-    def handle_data(self, data):
-        if not self.open:
-            return
-        if self.open[-1] == "caption":
-            self.caption += data
-        elif "table" in self.open and ("td" in self.open or "th" in self.open):
-            self.rows[-1][-1] += data
-
-    def table(self, caption, which=0):
-        return self.tables[caption][which][1:]
-
-
-def report(directory, *runs):
-    """The page of runs, and what holds of every page."""
-    out = directory / "page.html"
-    result = succeed("report", *runs, "--output", out, "--overwrite")
-    assert str(out) in result.out and len(result.out.splitlines()) == 1, result
-    data = out.read_bytes()
-    again = succeed("report", *runs, "--output", "-").out
-    assert again.encode() == data, "the same bytes for the same runs"
-    text = data.decode()
-    page = Page(text)
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\u200e\u200f]", text)
-    names = Counter(tag for tag, _ in page.elements)
-    assert not {"script", "img", "link", "iframe", "object", "embed", "base", "form"} & set(names), names
-    for tag, attributes in page.elements:
-        for name, value in attributes.items():
-            assert not name.startswith("on") and name not in ("src", "style", "xlink:href", "action"), (tag, name)
-            assert name != "href" or value.startswith("#"), (tag, value)
-    style = text[text.index("<style>"):text.index("</style>")]
-    assert "url(" not in style and "@import" not in style and "prefers-color-scheme: dark" in style
-    assert "default-src 'none'" in text
-    assert page.figures, "pictures"
-    for figure in page.figures:
-        assert figure["svg title"] == 1 and figure["svg desc"] == 1, figure
-        assert sum(count for name, count in figure.items() if name.endswith(" table")) == 1, figure
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    return page, text
 
 
 def near(shown, value):
@@ -122,16 +42,6 @@ def check_curves_and_facts(page, run):
 def predictions_of(run):
     with open(run / "predictions.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def train(out, *more, model=MODEL):
-    succeed("train", "--model", model, "--quiet", "--output", out, *more)
-    return out
-
-
-def labelled(out, *more):
-    return train(out, "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--max-steps", 45, "--eval-every",
-                 15, "--lr", "3e-3", *more)
 
 
 def test_labels(directory):
@@ -276,83 +186,6 @@ def test_many_labels(directory):
     assert len(page.table("Confusion matrix of the 30 labels with the most errors")) == 30
     counts = [int(row[2]) for row in page.table("The most confused labels")]
     assert counts == sorted(counts, reverse=True)
-
-
-def altered(run, metrics=(), **files):
-    """`run` with other metrics, and files given by their names, which have _ in place of the dot."""
-    for name, text in files.items():
-        (run / name.replace("_", ".")).write_text(text)
-    (run / "metrics.json").write_text(json.dumps({**metrics_of(run), **dict(metrics)}))
-    return run
-
-
-def config_of(run, *changes):
-    text = (run / "config.toml").read_text()
-    for old, new in changes:
-        assert old in text, (old, text)
-        text = text.replace(old, new)
-    return text
-
-
-def test_data_that_is_a_pipe(directory):
-    """Nobody writes to a pipe that a run was once given by its name."""
-    need(DATA)
-    pipe = directory / "questions.json"
-    os.mkfifo(pipe)
-    run = labelled(directory / "a")
-    config = config_of(run, ('"classification"', '"qa"'), (str(EVAL), str(pipe)))
-    altered(run, {"eval_f1": 100}, config_toml=config, predictions_json='{"q": "a"}')
-    assert "questions.json: is a pipe, a file is needed" in succeed("report", run, "--output", "-", timeout=60).out
-    other = directory / "b"
-    shutil.copytree(run, other)
-    altered(other, {"eval_f1": 50}, config_toml=config_of(run, ("lr = 0.003", "lr = 0.002")))
-    assert "questions.json: is a pipe, a file is needed" in succeed("compare", run, other, "--metric", "eval_f1", timeout=60).out
-    altered(other, config_toml=config_of(other, (str(pipe), "/dev/stdin")))
-    assert "/dev/stdin: is a pipe, a file is needed" in succeed("report", other, "--output", "-", stdin="{}").out
-
-
-def test_row_of_many_labels(directory):
-    need(DATA)
-    run = labelled(directory / "a")
-    count = 3000
-    row = [";".join(f"{kind}{i}" for i in range(count)) for kind in "ab"] + [";".join(["0.9"] * count)]
-    altered(run, {"eval_accuracy": 0}, config_toml=config_of(run, ("regression = false", 'regression = false\nmulti-label = ";"')),
-            predictions_csv=f"text,category,labels,probabilities\nt,{','.join(row)}\nt,a1,b1,0.9\n",
-            per_class_csv="label,precision,recall,f1,support\na0,1,1,1,1\n")
-    text = succeed("report", run, "--output", "-", timeout=60).out
-    page = Page(text)
-    assert page.table("The most confused labels") == [["a1", "b1", "1", "0.5"]], page.table("The most confused labels")
-    assert "Without 1 row of more than 64 pairs." in text
-
-
-def test_extreme_numbers(directory):
-    """No coordinate is without a number, and none is far outside the picture."""
-    need(DATA)
-    run = labelled(directory / "a")
-    log = run / "metrics.jsonl"
-    for text in ('{"step":5e-324,"loss":5e-324}\n' * 3, "".join(f'{{"step":{i},"loss":1.7e308}}\n' for i in range(1, 500)),
-                 '{"step":1,"loss":1.7e308}\n{"step":2,"loss":-1.7e308}\n'):
-        log.write_text(text)
-        page, _ = report(directory, run)
-        for tag, attributes in page.elements:
-            for name in {"x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "width", "height", "points"} & set(attributes):
-                for number in re.split("[ ,]", attributes[name]):
-                    assert number in ("100%",) or abs(float(number)) < 10_000, (tag, name, attributes[name])
-    log.unlink()
-    altered(run, {"eval_accuracy": 0.5}, predictions_csv="text,category,label,probability\nt,a,b,nan\nt,a,a,0.5\n")
-    assert "&#39;nan&#39; is no probability" in succeed("report", run, "--output", "-").out
-    values = config_of(run, ("regression = false", "regression = true"))
-    altered(run, {"eval_mse": 0}, config_toml=values, predictions_csv="text,category,label\n" + "t,5e-324,0\n" * 10)
-    assert not re.search(r'"-?(nan|inf)|[ ,]-?(nan|inf)[ ,"]', succeed("report", run, "--output", "-").out)
-
-
-def test_many_metrics(directory):
-    need(DATA)
-    run = labelled(directory / "a")
-    log = run / "metrics.jsonl"
-    log.write_text("".join(f'{{"step":1,"eval_{i}":1}}\n' for i in range(40_000)) + '{"step":1,"loss":1}\n')
-    page, text = report(directory, run)
-    assert page.table("Training loss") and "39901 more metrics are not drawn." in text and len(text.encode()) < 3_000_000
 
 
 def test_where_it_writes(directory):

@@ -3,7 +3,6 @@ import csv
 import json
 import math
 import os
-import resource
 import shutil
 import signal
 import statistics
@@ -296,15 +295,6 @@ def test_dry_run(directory):
     assert math.isclose(line["final_disk_mb"], 4 * each["final_disk_mb"]), line
     assert math.isclose(line["peak_disk_mb"], 2 * each["final_disk_mb"] + 2 * each["peak_disk_mb"]), line
     fail(2, "sweep", grid(directory, "[sweep]\nlrr = [1]\n"), "--output", out, "--dry-run", words=["'lrr'"])
-
-
-def test_range_of_one_value(directory):
-    """Said soon, however many draws are asked for."""
-    need(DATA)
-    began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    fail(2, "sweep", grid(directory, "[sweep]\nlr = { min = 1e-3, max = 1.0001e-3, draws = 10000 }\n"), "--output",
-         directory / "out", "--dry-run", words=["lr: its range has only 1 value for 10000 draws"])
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began < 1
 
 
 def test_dry_run_of_halving(directory):

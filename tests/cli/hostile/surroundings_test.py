@@ -1,4 +1,4 @@
-"""What lies around a command: signals that its parent has set, and files that others change meanwhile."""
+"""Signals that a command's parent has set, and files that others change while it works."""
 import os
 import shutil
 import signal
