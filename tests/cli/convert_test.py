@@ -90,7 +90,7 @@ def test_replaces_nothing_of_others(directory):
     refused(out, "home directory", env={"HOME": str(out)})
     refused(".", "working directory", cwd=out, around=directory)
     refused(directory, "holds 'out'", around=directory)
-    refused("", "names no directory", around=directory)
+    refused("", "--output: its value is empty", around=directory)
     (directory / "link").symlink_to("out")
     refused(directory / "link", "symbolic link")
     refused(f"{directory / 'link'}/", "symbolic link", around=directory)

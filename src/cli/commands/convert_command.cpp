@@ -198,7 +198,6 @@ void copy_ngrams(const std::string& config, const fs::path& from, const fs::path
 
 void convert(const ConvertOptions& options) {
   const fs::path output = options.output;
-  if (output.empty()) throw usage_error("--output names no directory");
   const ModelDirectory source = find_model(options.model);
   std::error_code absent;
   if (fs::equivalent(source.directory, output, absent)) {
