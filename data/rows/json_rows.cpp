@@ -72,9 +72,10 @@ RowScan scan_element(std::string_view text, bool last, bool first, Member&& memb
   const auto lines_to = [&](size_t end) {
     return uint32_t(std::count(text.begin(), text.begin() + ptrdiff_t(end), '\n'));
   };
-  const auto bad = [&](std::string problem) {
-    return RowScan{
-        .state = RowScan::State::bad, .problem = std::move(problem), .problem_line = lines_to(at)};
+  const auto bad = [&](std::string_view problem) {
+    return RowScan{.state = RowScan::State::bad,
+                   .problem = std::string(problem),
+                   .problem_line = lines_to(at)};
   };
   const auto at_end = [&] {
     return last ? bad("the array ends without ']'; is the file cut short?")
@@ -221,7 +222,8 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
   RowValues row(columns, values, arena);
   RowScan scan = scan_object(
       text, last, [&](JsonCursor& cursor, const JsonString& key) { row.take(cursor, key); });
-  return row.finish(std::move(scan), trim(text.substr(0, scan.size)).empty());
+  const bool is_blank = trim(text.substr(0, scan.size)).empty();
+  return row.finish(std::move(scan), is_blank);
 }
 
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
