@@ -189,8 +189,7 @@ int finish(Communicator& world, int code) {
 // What a command that ran out of memory can do about it.
 const char* memory_advice(const std::vector<std::string>& arguments) {
   const bool has_micro_batches =
-      !arguments.empty() && (arguments[0] == "train" || arguments[0] == "adapt" ||
-                             arguments[0] == "sweep" || arguments[0] == "bench");
+      !arguments.empty() && (has_runs(arguments[0]) || arguments[0] == "bench");
   return has_micro_batches ? "; a smaller --micro-batch-tokens needs less" : "";
 }
 

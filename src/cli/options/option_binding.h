@@ -39,13 +39,7 @@ class OptionBinder {
     Option option = command_.add_option(dashed(info), value, help_of(info));
     option.group(std::string(info.group)).take_last();
     if (info.name == "model") names_model(option);
-    if (info.choices.empty()) {
-      option.type_name(std::string(info.value));
-      option.check([info](std::string& given) { return fault_of_word(info, given); });
-      if (!value.empty()) option.default_str(value);
-      return;
-    }
-    option.type_name(std::string(info.choices));
+    option.type_name(std::string(info.choices.empty() ? info.value : info.choices));
     if (!value.empty()) option.default_str(value);
     option.check([info](std::string& given) { return fault_of_word(info, given); });
   }

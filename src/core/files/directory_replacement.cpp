@@ -302,18 +302,9 @@ bool DirectoryReplacement::is_locked() const {
 // A directory that others may not read, or that a group may write, stays so. False if it would
 // come to give more rights than before.
 bool DirectoryReplacement::take_over_mode() const {
-  struct stat old {
-  }, now{};
+  struct stat old {};
   if (way_ != Way::exchange || ::stat(target_.c_str(), &old) != 0) return true;
-  mode_t mode = (old.st_mode & 07777) | S_IRWXU;
-  // Whose group it is not gets no rights of that group.
-  if (::fchown(lock_, uid_t(-1), old.st_gid) != 0) mode &= ~mode_t(S_IRWXG | S_ISGID);
-  if (::fchmod(lock_, mode) == 0) return true;
-  const int error = errno;
-  const bool is_as_closed =
-      ::fstat(lock_, &now) == 0 && (now.st_mode & ~mode & (S_IRWXG | S_IRWXO)) == 0;
-  errno = error;
-  return is_as_closed;
+  return take_over_rights(lock_, old.st_gid, (old.st_mode & 07777) | S_IRWXU);
 }
 
 void DirectoryReplacement::commit() {

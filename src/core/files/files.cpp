@@ -94,18 +94,11 @@ AtomicFile::~AtomicFile() {
   if (state_ != State::committed) ::unlink(temporary_.c_str());
 }
 
-// A file that others may not read, or that a group may write, stays so.
 void AtomicFile::take_over_mode() const {
   struct stat old {};
   if (::lstat(path_.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return;
-  mode_t mode = (old.st_mode & 0777) | S_IRUSR | S_IWUSR;
-  if (::fchown(descriptor_, uid_t(-1), old.st_gid) != 0) mode &= ~mode_t(S_IRWXG);
-  if (::fchmod(descriptor_, mode) == 0) return;
-  const int error = errno;  // some file systems have no rights
-  struct stat now {};
-  const bool gives_more =
-      ::fstat(descriptor_, &now) != 0 || (now.st_mode & ~mode & (S_IRWXG | S_IRWXO)) != 0;
-  if (gives_more) fail(error);
+  const mode_t mode = (old.st_mode & 0777) | S_IRUSR | S_IWUSR;
+  if (!take_over_rights(descriptor_, old.st_gid, mode)) fail(errno);
 }
 
 void AtomicFile::fail(int error) const {

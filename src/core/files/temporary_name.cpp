@@ -1,7 +1,8 @@
-// Names of temporary files: made at random, and known again.
+// Names of temporary files, made at random and known again, and their rights.
 #include "core/files/temporary_name.h"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -64,6 +65,18 @@ std::string_view without_temporary_suffix(std::string_view name) {
   const std::string_view digits = name.substr(at + kTemporaryMark.size());
   const bool random = digits.size() == kRandomDigits && consists_of(digits, kHexDigits);
   return random || consists_of(digits, kDecimalDigits) ? name.substr(0, at) : name;
+}
+
+bool take_over_rights(int descriptor, gid_t group, mode_t mode) {
+  // Whose group it is not gets no rights of that group.
+  if (::fchown(descriptor, uid_t(-1), group) != 0) mode &= ~mode_t(S_IRWXG | S_ISGID);
+  if (::fchmod(descriptor, mode) == 0) return true;
+  const int error = errno;
+  struct stat now {};
+  const bool is_as_closed =
+      ::fstat(descriptor, &now) == 0 && (now.st_mode & ~mode & (S_IRWXG | S_IRWXO)) == 0;
+  errno = error;
+  return is_as_closed;
 }
 
 }  // namespace finetune

@@ -20,15 +20,18 @@ fs::path folder_of(const fs::path& path) {
   return fs::absolute(path).lexically_normal().parent_path();
 }
 
+// The first name on the way from `directory` to `path`; ".." if it is elsewhere.
+std::string name_inside(const fs::path& path, const fs::path& directory) {
+  const fs::path from = without_trailing_separator(fs::absolute(directory).lexically_normal());
+  return fs::absolute(path).lexically_normal().lexically_relative(from).begin()->string();
+}
+
 }  // namespace
 
 void check_junit_output(const fs::path& path, const fs::path& output,
                         bool (*is_own)(std::string_view name)) {
   std::error_code error;
-  const fs::path place = fs::absolute(output.empty() ? fs::path(".") : output).lexically_normal();
-  const fs::path inside =
-      fs::absolute(path).lexically_normal().lexically_relative(without_trailing_separator(place));
-  if (!output.empty() && is_own(inside.begin()->string())) {
+  if (!output.empty() && is_own(name_inside(path, output))) {
     throw usage_error("--junit ", path.string(), ": is a name of --output's own; choose another");
   }
   if (fs::is_symlink(fs::symlink_status(path, error))) {
