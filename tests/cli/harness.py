@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-SHARED = Path(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHARED_DEFAULT", "../shared"))
+# Absolute and without "..", as the program records paths: tests look for it in what a run has written.
+SHARED = Path(os.path.abspath(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHARED_DEFAULT", "../shared")))
 BINARY = os.path.abspath(os.environ.get("FINETUNE_BINARY", "build/finetune"))
 GOLDEN = SHARED / "golden"
 SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
