@@ -81,12 +81,9 @@ void adopt_recipe(TrainOptions& options, const std::vector<ConfigEntry>& kept,
 std::vector<std::string> adopt(TrainOptions& options, const std::vector<ConfigEntry>& kept) {
   std::vector<std::string> adopted;
   auto value = [&](std::string_view name) {
-    for (const ConfigEntry& entry : kept) {
-      if (entry.name != name || entry.values.empty()) continue;
-      adopted.emplace_back(name);
-      return entry.values[0];
-    }
-    return std::string();
+    std::string word = first_value(kept, name);
+    if (!word.empty()) adopted.emplace_back(name);
+    return word;
   };
   auto adopt_number = [&](std::optional<int64_t>& own, std::string_view name) {
     if (!own) own = parse_int(value(name));

@@ -44,6 +44,8 @@ SignalGuard::SignalGuard() : saved_(new Saved) {
     ::sigaction(kHandled[i], &action, &saved_->actions[i]);
     sigaddset(&handled, kHandled[i]);
   }
+  // A shell's background command: Ctrl-C is for the one in front.
+  if (saved_->actions[0].sa_handler == SIG_IGN) ::signal(SIGINT, SIG_IGN);
   ::pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &action, &saved_->file_size);

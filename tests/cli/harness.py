@@ -7,6 +7,7 @@ tests that take DEVICE run on a GPU; where there is none they are skipped.
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,8 @@ SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
 HAS_GPU = bool(os.environ.get("FINETUNE_HOST_CUDA_MODULE")) or os.path.exists("/dev/nvidiactl")
 ON_GPU = os.environ.get("FINETUNE_DEVICE") == "cuda"
 DEVICE = ["--device", "cuda"] if ON_GPU else []
+# Who runs the tests in the background may have it ignored, and the program leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if not ON_GPU:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # where a test does not name a device it means the CPU
 

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/files/files.h"
+#include "core/log.h"
 #include "tasks/classification/evaluation/predictions.h"
 
 namespace finetune {
@@ -30,6 +31,16 @@ std::vector<NamedNumbers> those_of(const std::vector<NamedNumbers>& lines, bool 
   std::copy_if(lines.begin(), lines.end(), std::back_inserter(out),
                [&](const NamedNumbers& line) { return is_step(line) == steps; });
   return out;
+}
+
+int64_t last_step(const std::vector<NamedNumbers>& lines) {
+  int64_t last = 0;
+  for (const NamedNumbers& line : lines) {
+    for (const auto& [name, value] : line) {
+      if (name == "step" && value > double(last) && value < 0x1p53) last = int64_t(value);
+    }
+  }
+  return last;
 }
 
 // Under the tags that Hugging Face's Trainer has: train/loss, eval/accuracy.
@@ -90,10 +101,15 @@ void MetricsTable::append(const NamedNumbers& row) {
 }
 
 RunLog::RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,
-               bool tensorboard)
+               int64_t log_every, bool tensorboard)
     : lines_(directory.metrics_log(), resume_step, evaluated_step) {
   const std::vector<NamedNumbers> kept = read_metrics_log(directory.metrics_log());
-  steps_.emplace(directory.metrics_table(), those_of(kept, true));
+  const std::vector<NamedNumbers> steps = those_of(kept, true);
+  if (const int64_t last = last_step(steps); resume_step - last >= log_every) {
+    log("warning: ", directory.metrics_log().string(), ": has no lines of the steps from ",
+        last + 1, " to ", resume_step, ": the curves have a gap there");
+  }
+  steps_.emplace(directory.metrics_table(), steps);
   evaluations_.emplace(directory.evaluations_table(), those_of(kept, false));
   if (tensorboard) events_.emplace(directory.path(), std::max<int64_t>(resume_step, 0) + 1);
 }

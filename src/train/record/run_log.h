@@ -38,9 +38,10 @@ class MetricsTable {
 // goes on they are made from it anew, so that a kill between two writes leaves no trace.
 class RunLog {
  public:
-  // The steps are those of MetricsLog.
+  // The steps are those of MetricsLog. Warns where lines that were written every `log_every` steps
+  // are gone.
   RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evaluated_step,
-         bool tensorboard = false);
+         int64_t log_every, bool tensorboard = false);
 
   void append_step(const NamedNumbers& numbers);
   void append_evaluation(const NamedNumbers& numbers);

@@ -115,6 +115,12 @@ void check_appendable(const fs::path& path) {
                     ", a file of the run itself is needed");
 }
 
+// Nothing is left to do for a run that has ended.
+bool is_only_read(const fs::path& directory, OutputMode mode) {
+  return mode == OutputMode::resume && path_exists(directory / "metrics.json", ExitCode::model) &&
+         output_state(directory) == OutputState::run;
+}
+
 }  // namespace
 
 bool is_name_of_run(std::string_view name) {
@@ -145,7 +151,7 @@ OutputState output_state(const fs::path& directory) {
 }
 
 void check_output(const fs::path& directory, OutputMode mode) {
-  check_writable(directory);
+  if (!is_only_read(directory, mode)) check_writable(directory);
   OutputState state = output_state(directory);
   if (state == OutputState::absent_or_empty) return;
   if (state == OutputState::other) {
@@ -173,6 +179,9 @@ RunDirectory::RunDirectory(const fs::path& directory, OutputMode mode) : path_(d
       remove_abandoned(directory);
     }
     for (const fs::path& file : {log(), metrics_log()}) check_appendable(file);
+    if (directory_exists(checkpoints(), ExitCode::model) && !is_only_read(directory, mode)) {
+      check_writable(checkpoints());
+    }
   } catch (...) {
     ::close(lock_);
     throw;

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, TRAIN, write  # noqa: E402
-from harness import BINARY, fail, main, metrics_of, need, succeed  # noqa: E402
+from harness import BINARY, Skip, fail, main, metrics_of, need, succeed  # noqa: E402
 
 ROWS = ["--train", TRAIN, "--label-column", "category", "--reinit-head", "--threads", 1, "--lr", "1e-3", "--batch-size", 4]
 WITHOUT_END = [*ROWS, "--max-steps", 10**6, "--save-every", 20]
@@ -81,6 +81,71 @@ def test_a_parent_that_has_blocked_signals(directory):
     wait_for(process, directory / "run" / "checkpoints" / "step-*.h5")
     process.send_signal(signal.SIGUSR1)
     ends_with(process, 85)
+
+
+def test_a_parent_that_ignores_interruptions(directory):
+    """As a shell does for a command in the background of a script: Ctrl-C is for the one in front."""
+    need(*MODELS)
+    process = started("train", "--model", MODEL, *WITHOUT_END, "--output", directory / "run", "--quiet",
+                      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    wait_for(process, directory / "run" / "checkpoints" / "step-*.h5")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGTERM)
+    ends_with(process, 85)
+
+
+def test_directories_that_may_not_be_written(directory):
+    """Of a run that has ended nothing is written; of another one it is said at once."""
+    need(*MODELS)
+    if os.geteuid():
+        raise Skip("not root, who can be another user")
+    directory.chmod(0o755)
+    out = directory / "run"
+    line = ["train", "--model", MODEL, *ROWS, "--max-steps", 4, "--save-every", 2, "--keep-checkpoints", 2, "--output", out]
+    succeed(*line, "--quiet")
+
+    def resumed():
+        return subprocess.run([BINARY, *map(str, line), "--resume"], user=65534, group=65534, extra_groups=[],
+                              capture_output=True, text=True, timeout=100)
+
+    if subprocess.run([BINARY, "--version"], user=65534, capture_output=True).returncode:
+        raise Skip("another user may not read the program")
+    done = resumed()
+    if "Permission denied" in done.stderr and str(MODEL) in done.stderr:
+        raise Skip("another user may not read the model")
+    assert done.returncode == 0 and "nothing to resume" in done.stderr, done
+    (out / "metrics.json").unlink()
+    done = resumed()
+    assert done.returncode == 4 and f"{out}: cannot be written" in done.stderr, done
+    for path in [out, *out.rglob("*")]:
+        if path.name != "checkpoints":
+            os.chown(path, 65534, 65534)
+    done = resumed()
+    assert done.returncode == 4 and f"{out}/checkpoints: cannot be written" in done.stderr, done
+    os.chown(out / "checkpoints", 65534, 65534)
+    assert resumed().returncode == 0
+
+
+def test_lines_of_metrics_that_are_gone(directory):
+    """The run goes on; that its curves have a gap is said."""
+    need(*MODELS)
+    out = directory / "run"
+    line = ["train", "--model", MODEL, *ROWS, "--max-steps", 6, "--save-every", 2, "--keep-checkpoints", 9, "--output", out,
+            "--log-every", 2]
+    succeed(*line)
+    log = (out / "metrics.jsonl").read_text().splitlines(keepends=True)
+    for left, told in ((log, None), (log[:1], "from 3 to 4"), ([], "from 1 to 4"), (None, "from 1 to 4")):
+        (out / "metrics.json").unlink()
+        (out / "checkpoints/step-00000006.h5").unlink()
+        if left is None:
+            (out / "metrics.jsonl").unlink()
+        else:
+            (out / "metrics.jsonl").write_text("".join(left))
+        said = succeed(*line, "--resume").err
+        assert ("has no lines of the steps " + told in said) if told else "has no lines" not in said, (left, said)
+        assert (out / "metrics.jsonl").read_text().count("\n") == (3 if left is log else 1 + len(left or []))
 
 
 def test_outputs_that_come_to_be_meanwhile(directory):

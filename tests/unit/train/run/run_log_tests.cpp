@@ -22,7 +22,7 @@ TEST_CASE("steps and evaluations are tables of their own") {
   const RunDirectory run(directory / "run", OutputMode::create);
   const fs::path steps = run.metrics_table(), evaluations = run.evaluations_table();
   {
-    RunLog log(run, -1, -1);
+    RunLog log(run, -1, -1, 1);
     CHECK(!fs::exists(steps));
     for (int step = 1; step <= 3; ++step) log.append_step(step_of(step));
     log.append_evaluation({{"step", 3}, {"eval_loss", 0.25}, {"eval_f1", std::nan("")}});
@@ -33,14 +33,14 @@ TEST_CASE("steps and evaluations are tables of their own") {
   // Killed after a line and before its row, or in the middle of one: the lines count.
   write_file(steps, "step,loss,lr\n1,0.5,5e-05\n2,1,");
   {
-    RunLog log(run, 3, 3);
+    RunLog log(run, 3, 3, 1);
     log.append_step(step_of(4));
   }
   CHECK(read_text_file(steps) == "step,loss,lr\n1,0.5,5e-05\n2,1,5e-05\n3,1.5,5e-05\n4,2,5e-05\n");
   CHECK(read_text_file(evaluations) == "step,eval_loss\n3,0.25\n");
   // An evaluation that is done again.
   {
-    RunLog log(run, 3, 2);
+    RunLog log(run, 3, 2, 1);
     CHECK(!fs::exists(evaluations));
     log.append_evaluation({{"step", 3}, {"eval_loss", 0.5}});
   }
