@@ -349,9 +349,9 @@ void Preparation::open_files() {
   s_.state.version = FINETUNE_VERSION;
   s_.state.code_path = code_path_;
   finetune::create_directories(s_.directory->checkpoints());
-  s_.log = std::make_unique<RunLog>(*s_.directory, found_ ? s_.state.step : -1,
-                                    evaluated_step(s_.state), options.log_every,
-                                    options.tensorboard);
+  s_.log =
+      std::make_unique<RunLog>(*s_.directory, found_ ? s_.state.step : -1, evaluated_step(s_.state),
+                               options.log_every, options.tensorboard);
   s_.startup_seconds = seconds_since_start() - began_;
 }
 

@@ -36,8 +36,9 @@ inline void multiply_panel(const uint16_t* left, int64_t left_tiles, int64_t row
     const TileLayout layout{left_tiles * kTileSize, kTileSize};
     for (int64_t row = 0; row < rows; row += kTileBlock) {
       const uint16_t* a = left + (row / kTileSide * left_tiles + part) * kTileSize;
-      block_product(rows - row, a, layout, right, depth, c + row * stride, stride, add || part > 0,
-                    share_of_next(right, depth, row / kTileBlock));
+      block_product<Passing::packed_rows>(rows - row, a, layout, right, depth, c + row * stride,
+                                          stride, add || part > 0,
+                                          share_of_next(right, depth, row / kTileBlock));
     }
   }
 }

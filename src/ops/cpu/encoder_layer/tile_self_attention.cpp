@@ -68,8 +68,8 @@ void multiply_lines(const uint16_t* a, const uint16_t* b, int64_t tiles, int64_t
     const uint16_t* left = a + part * kPanelTile;
     for (int64_t col = 0; col < cols; col += kTileBlock) {
       const uint16_t* right = b + (col / kTileBlock * tiles + part) * kPanelTile;
-      block_product(kTileBlock, left, kInPanel, right, depth, c + col, cols, part > 0,
-                    share_of_next(left, depth, col / kTileBlock));
+      block_product<Passing::panels>(kTileBlock, left, kInPanel, right, depth, c + col, cols,
+                                     part > 0, share_of_next(left, depth, col / kTileBlock));
     }
   }
 }

@@ -114,9 +114,10 @@ void add_products(const Block& block, const Left& left, int64_t l, const Right& 
                   int64_t depth, bool add, float* sums) {
   for (int64_t row = 0; row < block.rows; row += kBlockRows) {
     for (int64_t i = 0; i < block.panels; ++i) {
-      block_product(block.rows - row, left.block(block.row + row, l), left.layout(block.row + row),
-                    right.at(block.panel + i, r), depth, sums + row * block.width() + i * kPanel,
-                    block.width(), add);
+      block_product<Passing::panels>(block.rows - row, left.block(block.row + row, l),
+                                     left.layout(block.row + row), right.at(block.panel + i, r),
+                                     depth, sums + row * block.width() + i * kPanel, block.width(),
+                                     add);
     }
   }
 }
