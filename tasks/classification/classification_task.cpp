@@ -161,7 +161,7 @@ void ClassificationTask::take_loss_options(const TaskOptions& options) {
   options_.ngram_mix = options.ngram_mix;
   calibration_ = {};
   mix_.reset();
-  if (baselines_ && !baselines_->ngram_failure.empty()) baselines_.reset();  // another run's
+  if (ngrams_failed()) baselines_.reset();  // another run's
   class_weights_.clear();
   if (options.balanced_class_weights) {
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
@@ -185,10 +185,13 @@ ClassificationTask::TrainedNgrams::TrainedNgrams(const Descriptor& descriptor)
         return std::move(stored.model);
       }()) {}
 
+bool ClassificationTask::ngrams_failed() const {
+  return baselines_ && !baselines_->ngram_failure.empty();
+}
+
 Baselines ClassificationTask::baselines() {
   // What failed is not tried again: the warning would be lost, and the run's mix with it.
-  const bool has_failed = baselines_ && !baselines_->ngram_failure.empty();
-  const bool needs_model = options_.ngram_mix && !ngrams_ && !has_failed;
+  const bool needs_model = options_.ngram_mix && !ngrams_ && !ngrams_failed();
   if (baselines_ && !needs_model) return *baselines_;
   if (!options_.baselines || !data_.eval.texts || options_.train_files.empty()) return {};
   const TextRows* train = options_.ngram_baseline ? data_.train.texts.get() : nullptr;
@@ -249,9 +252,8 @@ std::vector<float> ClassificationTask::eval_margins(const ClassificationEvaluati
   }
   baselines();
   if (!ngrams_) {
-    why = baselines_ && !baselines_->ngram_failure.empty()
-              ? "no mix with n-grams: their linear model failed; "
-              : "no mix with n-grams: there is no linear model; ";
+    why = ngrams_failed() ? "no mix with n-grams: their linear model failed; "
+                          : "no mix with n-grams: there is no linear model; ";
     return {};
   }
   std::vector<float> margins;

@@ -65,6 +65,7 @@ class ClassificationTask final : public Task {
     NgramScorer scorer;
   };
 
+  bool ngrams_failed() const;
   // Of the evaluation samples; empty, and `why` says so, where there is nothing to mix with.
   std::vector<float> eval_margins(const ClassificationEvaluation& evaluation, std::string& why);
   TaskOptions options_;
