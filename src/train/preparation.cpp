@@ -121,7 +121,7 @@ void Preparation::look_at_output() {
     if (!options.junit.empty()) check_junit_output(options.junit, options.output, is_name_of_run);
     if (!options.resume || output_state(options.output) != OutputState::run) return;
     s_.directory = std::make_unique<RunDirectory>(options.output, OutputMode::resume);
-    if ((s_.finished = is_finished(*s_.directory))) {
+    if ((s_.finished = has_ended(options.output))) {
       s_.assertions = finished_assertions(*s_.directory, options);
       return;
     }

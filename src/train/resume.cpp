@@ -69,12 +69,10 @@ void adopt_recipe(TrainOptions& options, const std::vector<ConfigEntry>& kept,
     if (entry.name == "recipe" && entry.values != std::vector{options.recipe}) return;
   }
   for_each_recipe_option(options, [&](std::string_view name, auto& option) {
-    if (option) return;
-    for (const ConfigEntry& entry : kept) {
-      if (entry.name != name || entry.values.empty()) continue;
-      adopted.emplace_back(name);
-      option = number_in_word<std::remove_reference_t<decltype(*option)>>(entry.values[0]);
-    }
+    const std::string word = option ? "" : first_value(kept, name);
+    if (word.empty()) return;
+    adopted.emplace_back(name);
+    option = number_in_word<std::remove_reference_t<decltype(*option)>>(word);
   });
 }
 
@@ -170,10 +168,6 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
     state.totals.erase("evaluated");
   }
   return found;
-}
-
-bool is_finished(const RunDirectory& directory) {
-  return path_exists(directory.metrics(), ExitCode::model);
 }
 
 std::vector<Assertion> finished_assertions(const RunDirectory& directory,

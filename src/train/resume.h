@@ -34,9 +34,8 @@ std::vector<std::string> option_differences(TrainOptions options, const std::str
 // comes back without a best step, so that evaluation starts over, and the log says so.
 std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& directory);
 
-// A run that has its metrics has ended. Its options are compared with config.toml; the assertions
-// are those that its metrics can answer, else Error(usage).
-bool is_finished(const RunDirectory& directory);
+// Of a run that has ended: its options are compared with config.toml; the assertions are those that
+// its metrics can answer, else Error(usage).
 std::vector<Assertion> finished_assertions(const RunDirectory& directory,
                                            const TrainOptions& options);
 // The sums of what it was trained on, from run.json. Error(model) if they are not there.

@@ -41,11 +41,12 @@ SignalGuard::SignalGuard() : saved_(new Saved) {
   sigset_t handled;  // a parent may have blocked them
   sigemptyset(&handled);
   for (size_t i = 0; i < kHandled.size(); ++i) {
-    ::sigaction(kHandled[i], &action, &saved_->actions[i]);
+    ::sigaction(kHandled[i], nullptr, &saved_->actions[i]);
+    // A shell's background command: Ctrl-C is for the one in front.
+    const bool stays = kHandled[i] == SIGINT && saved_->actions[i].sa_handler == SIG_IGN;
+    if (!stays) ::sigaction(kHandled[i], &action, nullptr);
     sigaddset(&handled, kHandled[i]);
   }
-  // A shell's background command: Ctrl-C is for the one in front.
-  if (saved_->actions[0].sa_handler == SIG_IGN) ::signal(SIGINT, SIG_IGN);
   ::pthread_sigmask(SIG_UNBLOCK, &handled, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &action, &saved_->file_size);

@@ -130,7 +130,7 @@ std::vector<RunRecord> read_runs(const std::vector<std::string>& directories) {
         throw usage_error(directory.string(), ": is given twice");
       }
       seen.push_back(same);
-      if (path_exists(directory / "metrics.json", ExitCode::model))
+      if (has_ended(directory))
         runs.push_back(read_run(directory));
       else
         log(directory.string(), ": has not come to its end and is left out");

@@ -117,7 +117,7 @@ void check_appendable(const fs::path& path) {
 
 // Nothing is left to do for a run that has ended.
 bool is_only_read(const fs::path& directory, OutputMode mode) {
-  return mode == OutputMode::resume && path_exists(directory / "metrics.json", ExitCode::model) &&
+  return mode == OutputMode::resume && has_ended(directory) &&
          output_state(directory) == OutputState::run;
 }
 
@@ -148,6 +148,10 @@ OutputState output_state(const fs::path& directory) {
     if (!is_temporary(entry) || target_name(entry) != "config.toml") return OutputState::other;
   }
   return OutputState::absent_or_empty;
+}
+
+bool has_ended(const fs::path& directory) {
+  return path_exists(directory / "metrics.json", ExitCode::model);
 }
 
 void check_output(const fs::path& directory, OutputMode mode) {

@@ -16,8 +16,12 @@ OutputState output_state(const std::filesystem::path& directory);
 
 // Changes nothing: to be called before anything slow. Error(usage): the directory is not empty and
 // `mode` is create; it holds something other than a run and `mode` is overwrite or resume.
-// Error(model): it is a file, or nothing can be written there.
+// Error(model): it is a file, or nothing can be written there, unless a run that has ended is to be
+// resumed.
 void check_output(const std::filesystem::path& directory, OutputMode mode);
+
+// Whether the run in the directory has come to its end: it has its metrics. Error(model).
+bool has_ended(const std::filesystem::path& directory);
 
 // Whether a run gives this name to a file or folder in its directory.
 bool is_name_of_run(std::string_view name);

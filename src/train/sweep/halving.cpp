@@ -10,6 +10,7 @@
 #include "train/options/config_file.h"
 #include "train/run/gates.h"
 #include "train/run/metrics_files.h"
+#include "train/run/run_directory.h"
 #include "train/run/run_setup.h"
 
 namespace finetune {
@@ -83,7 +84,7 @@ std::optional<RungValue> value_at(const SweepRun& run, int64_t step) {
   if (!path_exists(directory / "config.toml", ExitCode::model)) return std::nullopt;
   RungValue best{best_metric_of(directory), 0, {}};
   const bool larger = larger_is_better(best.metric);
-  bool any = false, has_come = path_exists(directory / "metrics.json", ExitCode::model);
+  bool any = false, has_come = has_ended(directory);
   for (const NamedNumbers& line : read_metrics_log(directory / "metrics.jsonl")) {
     const std::map<std::string, double> entry(line.begin(), line.end());
     if (entry.contains("loss") || !entry.contains("step")) continue;

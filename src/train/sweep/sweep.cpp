@@ -8,7 +8,6 @@
 
 #include "comm/agreement.h"
 #include "core/failure.h"
-#include "core/files/files.h"
 #include "core/text/counted.h"
 #include "train/compare/comparison_output.h"
 #include "train/compare/noise.h"
@@ -82,7 +81,7 @@ void Sweep::find_finished() {
     for (size_t r = 0; r < marks.size(); ++r) {
       const std::filesystem::path directory = grid_.runs[r].options.output;
       const bool is_run = output_state(directory) == OutputState::run;
-      marks[r] = is_run && path_exists(directory / "metrics.json", ExitCode::model) ? 'x' : '-';
+      marks[r] = is_run && has_ended(directory) ? 'x' : '-';
     }
   });
   comm_.broadcast(marks.data(), marks.size(), 0);

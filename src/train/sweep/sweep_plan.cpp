@@ -46,8 +46,7 @@ std::string cost_key(const TrainOptions& options) {
 
 PlannedState state_of(const fs::path& directory) {
   if (output_state(directory) != OutputState::run) return PlannedState::fresh;
-  return path_exists(directory / "metrics.json", ExitCode::model) ? PlannedState::finished
-                                                                  : PlannedState::begun;
+  return has_ended(directory) ? PlannedState::finished : PlannedState::begun;
 }
 
 // Runs begin in order, each as soon as one of `jobs` has ended.

@@ -120,7 +120,7 @@ inline void block_product_of(const uint16_t* a, TileLayout layout, PanelTiles b,
   _tile_stored(3, lower + kTileSide, stride);
 }
 
-// The same, of which only so many rows are wanted; null: nothing is fetched.
+// The same, of which only so many rows are wanted; null: nothing is fetched from memory.
 template <Passing kPassing>
 inline void block_product(int64_t rows, const uint16_t* a, TileLayout layout, PanelTiles b,
                           int64_t depth, float* c, int64_t c_stride, bool add,
