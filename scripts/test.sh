@@ -31,6 +31,7 @@ if [ ${#suites[@]} -gt 0 ] || [ $# -eq 0 ]; then
   room=$(df --output=avail -BM /dev/shm 2> /dev/null | tail -n 1 | tr -dc 0-9) || true
   if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -ge 6000 ] && ! grep -q '^[^ ]* /dev/shm .*noexec' /proc/mounts; then
     TMPDIR=$(mktemp -d /dev/shm/test-suite.XXXXXX)
+    chmod 711 "$TMPDIR"  # a test runs the program as another user
     export TMPDIR
     trap 'rm -rf "$TMPDIR"' EXIT
   fi

@@ -102,6 +102,10 @@ def test_directories_that_may_not_be_written(directory):
     if os.geteuid():
         raise Skip("not root, who can be another user")
     directory.chmod(0o755)
+    for above in directory.parents:
+        if not above.stat().st_mode & stat.S_IXOTH:
+            raise Skip(f"another user may not enter {above}")
+    os.umask(0o022)
     out = directory / "run"
     line = ["train", "--model", MODEL, *ROWS, "--max-steps", 4, "--save-every", 2, "--keep-checkpoints", 2, "--output", out]
     succeed(*line, "--quiet")
