@@ -1,4 +1,5 @@
-"""evaluate and predict take memory that does not grow with the data."""
+"""evaluate and predict take memory that does not grow with the data; a stack that is too small is said."""
+import resource
 import subprocess
 
 from fixtures import MODEL, MODELS, QA_MODEL, predict, rows_of, squad, write
@@ -49,6 +50,19 @@ def test_memory_of_evaluate_does_not_grow(directory):
         peaks.append(peak_memory(["evaluate", "--model", QA_MODEL, "--data", data, "--max-length", 32, "--doc-stride",
                                   8, "--output", directory / f"qa-{count}"], directory))
     assert peaks[1] < peaks[0] + 18, peaks
+
+
+def test_stacks_of_little_size(directory):
+    need(*MODELS)
+    texts = write(directory / "texts.txt", "some words\n")
+    for kib, code in ((8192, 0), (256, 0), (255, 5), (64, 5)):
+        def limited(size=kib * 1024):
+            resource.setrlimit(resource.RLIMIT_STACK, (size, size))
+
+        done = subprocess.run([BINARY, "predict", "--model", MODEL, "--input", texts, "--output", "-"], capture_output=True,
+                              text=True, preexec_fn=limited, timeout=100)
+        assert done.returncode == code, (kib, done)
+        assert code == 0 or done.stderr.count("\n") == 1 and "stack" in done.stderr, done
 
 
 main(globals())
