@@ -40,7 +40,8 @@ status=0
 for command in "$@"; do
   echo "== $command"
   case $command in
-    train | resume | evaluate | predict | convert) test=(commands_test.py "test_$command") ;;
+    train) test=(commands_test.py test_train test_train_over_a_run) ;;
+    resume | evaluate | predict | convert) test=(commands_test.py "test_$command") ;;
     questions) test=(commands_test.py test_train_of_questions) ;;
     formats) test=(commands_test.py test_convert_from_other_formats) ;;
     checkpoints) test=(checkpoint_faults_test.py) ;;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/sha256.h"
 
 namespace finetune {
 namespace {
@@ -106,6 +107,16 @@ TrainingArrays arrays_in(const void* block) {
     place += aligned(array.size_bytes());
   });
   return arrays;
+}
+
+std::string digest_of(const TrainingArrays& arrays) {
+  Sha256 sum;
+  for_each_array(arrays, [&](const auto& array) {
+    const uint64_t bytes = array.size_bytes();
+    sum.update(&bytes, sizeof bytes);
+    sum.update(array.data(), bytes);
+  });
+  return sum.hex();
 }
 
 }  // namespace finetune

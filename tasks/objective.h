@@ -43,6 +43,8 @@ struct TrainingArrays {
 size_t block_bytes(const TrainingArrays& arrays);
 TrainingArrays copy_arrays(const TrainingArrays& arrays, void* block);
 TrainingArrays arrays_in(const void* block);
+// The sha256 of all arrays, hexadecimal.
+std::string digest_of(const TrainingArrays& arrays);
 
 class Objective {
  public:

@@ -1,7 +1,7 @@
-// Ends the program with a clear line where it could not run: on a processor without the instructions
-// that it is made of, or with too small a stack.
-// The least is x86-64-v3 (meson.build), which the compiler uses everywhere, also before main. This
-// file is compiled for any x86-64, calls nothing that is not, and comes before all of that.
+// Ends the program with a clear line where it could not run: on a processor without the
+// instructions that it is made of, or with too small a stack. The least is x86-64-v3 (meson.build),
+// which the compiler uses everywhere, also before main. This file is compiled for any x86-64, calls
+// nothing that is not, and comes before all of that.
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -14,6 +14,7 @@
 #include "distributed/rank0_values.h"
 #include "engine/pretrained.h"
 #include "engine/scaled_head.h"
+#include "inference/equal_processes.h"
 #include "tasks/registry.h"
 #include "train/checkpoint/checkpoint_transfer.h"
 #include "train/layout/stages.h"
@@ -104,11 +105,11 @@ class Preparation {
 void Preparation::check_options() {
   agree_on_errors(comm_, [&] {
     validate(s_.options);
-    if (!s_.options.time_limit.empty()) {
-      s_.time_limit = parse_duration(s_.options.time_limit, "--time-limit");
-    }
+    if (const std::string& limit = s_.options.time_limit; !limit.empty())
+      s_.time_limit = parse_duration(limit, "--time-limit");
     comm_.set_timeout(comm_timeout_seconds(s_.options));
     comm_.set_remedy("--resume continues from the newest whole checkpoint");
+    if (s_.options.threads) set_threads(int(*s_.options.threads));  // already of reading files
   });
   require_equal_processes(comm_, s_.options);
 }
@@ -165,7 +166,6 @@ void Preparation::choose_machine() {
   std::string unused_gpu;
   const std::string device = agreed_device(comm_, broadcast_from_rank0(comm_, wanted), unused_gpu);
   options.precision = agreed_precision(comm_, device, options.precision);
-  const std::string advice = binding_advice(comm_);
   const int threads = options.threads ? int(*options.threads) : cores_for_process(comm_);
   agree_on_errors(comm_, [&] {
     backend_ = make_backend(device, threads, options.precision, comm_.local_rank());
@@ -175,7 +175,7 @@ void Preparation::choose_machine() {
   if (options.precision == "bf16") {
     require_equal_code_paths(comm_, s_.groups->tensor(), code_path_);
   }
-  remarks_ = {unused_gpu, code_path_warning(comm_, code_path_), advice};
+  remarks_ = {unused_gpu, code_path_warning(comm_, code_path_), binding_advice(comm_)};
 }
 
 void Preparation::open_model_files() {
@@ -216,6 +216,7 @@ void Preparation::read() {
       throw;
     }
   });
+  require_equal_configs(comm_, s_.model.config);
 }
 
 void Preparation::read_data_and_model(int own_threads) {
@@ -236,8 +237,8 @@ void Preparation::read_data_and_model(int own_threads) {
   s_.task = inputs_.read(options, s_.data, s_.model, *source_, label_order_);
   if (!keeps_inputs_) inputs_.forget_task();
   if (s_.leads()) {
-    s_.assertions =
-        read_assertions(options, metrics_of_run(options, s_.groups->layout(), *s_.task));
+    s_.assertions = read_assertions(options, metrics_of_run(options, s_.groups->layout(), *s_.task,
+                                                            !backend_->uses_host_memory()));
     s_.best_metric = checked_best_metric(options, *s_.task);
   }
 }
@@ -359,12 +360,11 @@ void Preparation::run() {
   check_options();
   look_at_output();
   if (s_.finished) {
-    agree_on_errors(comm_, [&] {
+    return agree_on_errors(comm_, [&] {
       if (!s_.leads()) return;
       open_console(s_.options.quiet);
       compare_finished();
     });
-    return;
   }
   make_groups(s_);
   choose_machine();

@@ -161,11 +161,15 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
   try {
     verify_seal(checkpoint_path(directory.checkpoints(), state.best_step));
   } catch (const Error& error) {
+    if (error.code() == ExitCode::device) throw;
     log(error.what(), "; it was the best model so far: the search for the best starts over");
     state.best_step = -1;
     state.best_value = std::numeric_limits<double>::quiet_NaN();
     state.evaluations_without_improvement = 0;
-    state.totals.erase("evaluated");
+    // The evaluation of this step is done again; what earlier ones have found stays on record.
+    if (const auto last = state.totals.find("evaluated"); last != state.totals.end()) {
+      last->second = std::min(last->second, double(state.step - 1));
+    }
   }
   return found;
 }

@@ -97,10 +97,14 @@ bool contiguous(const StoredTensor& tensor) {
 
 std::optional<int64_t> element_count(const std::vector<int64_t>& shape) {
   int64_t count = 1;
+  bool is_empty = false;
   for (int64_t dimension : shape) {
-    if (dimension < 0 || __builtin_mul_overflow(count, dimension, &count)) return std::nullopt;
+    is_empty = is_empty || dimension == 0;
+    // Strides are products of dimensions, too, whose overflow a 0 would hide.
+    const int64_t factor = std::max<int64_t>(dimension, 1);
+    if (dimension < 0 || __builtin_mul_overflow(count, factor, &count)) return std::nullopt;
   }
-  return count;
+  return is_empty ? 0 : count;
 }
 
 size_t bytes_spanned(const StoredTensor& tensor) {

@@ -1,4 +1,4 @@
-"""evaluate and predict take memory that does not grow with the data; a stack that is too small is said."""
+"""Memory of evaluate and predict, which does not grow with the data; stacks that are too small."""
 import resource
 import subprocess
 

@@ -317,4 +317,17 @@ def test_options_of_the_other_task(directory):
     succeed("train", "--config", directory / "rows/config.toml", "--output", directory / "rows again", "--quiet")
 
 
+def test_columns_that_are_numbers(directory):
+    """Columns '1' and '1.0' are two, however equal the numbers are."""
+    data = directory / "train.csv"
+    data.write_text("text,1,1.0\n" + "".join(f"words {i},{'ab'[i % 2]},{'ba'[i % 3 > 0]}\n" for i in range(12)))
+    line = ["train", "--model", MODEL, "--train", data, "--reinit-head", "--max-steps", 4, "--save-every", 2,
+            "--keep-checkpoints", 9, "--lr", "1e-3", "--output", directory / "run"]
+    need(DATA)
+    succeed(*line, "--label-column", "1")
+    (directory / "run/metrics.json").unlink()
+    fail(2, *line, "--resume", "--label-column", "1.0", words=["label-column (1 there, 1.0 now)"])
+    succeed(*line, "--resume", "--label-column", "1", "--lr", "0.0010")
+
+
 main(globals())

@@ -45,8 +45,6 @@ def test_best_model_and_early_stopping(directory):
     expected = results_of(straight)
     metrics = metrics_of(straight)
     assert metrics["best_step"] < metrics["train_steps"] < 24, "the test wants an early stop and an earlier best"
-    digest = subprocess.run(["sha256sum", straight / "model/model.safetensors"], capture_output=True, text=True).stdout
-    assert digest.split()[0] != expected[0]
     # Killed after every line that appears in metrics.jsonl, at some distance.
     out = directory / "killed"
     for lines in range(1, 30, 4):
@@ -355,6 +353,8 @@ def test_best_checkpoint_gone(directory):
     assert "step-00000005.h5" in result.err and "starts over" in result.err, result
     assert facts_of(out)["weights_sha256"] == expected
     assert metrics_of(out)["best_step"] == 24
+    # Only the last one is done again: what was measured stays on record.
+    assert [step for step, is_training in results_of(out)[2] if not is_training] == [5, 10, 15, 20, 24]
 
 
 def test_options_that_choose_the_exported_step(directory):

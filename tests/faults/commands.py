@@ -42,12 +42,17 @@ def stopped_run(here):
     temporary.unlink()
 
 
+def earlier_run(here):
+    succeed(*train(3, "--keep-checkpoints", 9), "--quiet", cwd=here)
+
+
 def earlier_evaluation(here):
     succeed("evaluate", "--model", "../trained", "--data", "../train.csv", "--output", "out", "--quiet", cwd=here)
 
 
 def earlier_predictions(here):
     (here / "out.csv").write_text("earlier\n")
+    (here / "out.csv").chmod(0o600)
     (here / "nbest.json").write_text("earlier\n")
 
 
@@ -62,6 +67,7 @@ def convert_from(name):
 
 COMMANDS = {command.name: command for command in (
     Command("train", train(2, "--keep-checkpoints", 9), ("run",), again=("--resume",)),
+    Command("train over a run", train(2, "--keep-checkpoints", 9, "--overwrite"), ("run",), before=earlier_run),
     Command("resume", (*TWO_CHECKPOINTS, "--resume"), ("run",), before=stopped_run),
     # Its checkpoints go in the end.
     Command("train questions", train(2, "--tensorboard", data="../questions.json", evaluation="../questions.json"),

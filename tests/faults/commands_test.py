@@ -2,18 +2,22 @@
 
 What is left is compared with it file by file, and the command is done again. A sample; scripts/faults.sh takes all.
 """
+import shutil
+import signal
+
 from commands import CHANGES, COMMANDS
-from faults import MOST, WHOLE, Fault, each, need_module, walk
+from contents import contents
+from faults import MOST, WHOLE, Fault, Wrong, each, need_module, walk
 from harness import main, need
 from tiny import prepare
-from walk import Undisturbed
+from walk import Undisturbed, of_directory
 
 # Calls, how they fail, and how many of a sample.
 WALKS = (("write", "EIO", 1, 5), ("write,truncate,mkdir", "ENOSPC", 0, 4), ("write", "short", 1, 2),
          ("write", "torn", 1, 2), ("read", "EIO", 1, 4), ("read", "short", 1, 2), ("open", "EIO", 1, 5),
          ("open", "EMFILE", 1, 2), ("close", "EIO", 1, 3), ("sync", "EIO", 1, 3), ("rename", "EIO", 1, 2),
          ("rename", "ENOSPC", 1, 2), ("mmap", "ENOMEM", 1, 2), ("truncate", "ENOSPC", 1, 2), ("truncate", "EIO", 1, 2),
-         ("mkdir", "ENOSPC", 1, 2), ("unlink", "EIO", 1, 2), (CHANGES, "EIO", 0, 3), (CHANGES, "kill", 1, 5))
+         ("mkdir", "ENOSPC", 1, 2), ("unlink", "EIO", 1, 2), ("chmod", "EIO", 1, 2), (CHANGES, "EIO", 0, 3), (CHANGES, "kill", 1, 5))
 
 
 MOST_OF_ALL = {"short": 100, "torn": 100, "EMFILE": 60}  # spread over a whole walk, of others every call
@@ -41,6 +45,29 @@ def walk_over(directory, *names, share=1.0, walks=WALKS):
 
 def test_train(directory):
     walk_over(directory, "train")
+
+
+def test_train_over_a_run(directory):
+    """Killed while it removes the earlier run: what has ended has its model, and what has none goes on or begins anew."""
+    need_module()
+    prepare(directory)
+    undisturbed = Undisturbed(directory, COMMANDS["train over a run"])
+
+    def examine(fault):
+        here = undisturbed.new_directory(str(fault))
+        assert undisturbed.run(here, fault).code == -signal.SIGKILL
+        found = contents(here, ("run",))
+        if "run/metrics.json" in found:
+            models = [of_directory(of, "run/model") for of in (found, undisturbed.earlier, undisturbed.expected)]
+            if models[0] not in models[1:]:
+                raise Wrong("damaged file", f"a run that has ended is without its model: {sorted(models[0])}")
+        undisturbed.do_again(here)
+        shutil.rmtree(here)
+        return "killed"
+    fault = Fault("unlink,sync,rename", f"{directory}/", "kill")
+    count = undisturbed.count(fault.calls)
+    walk(examine, each(fault, count, MOST if WHOLE else 6), "train over a run", count)
+    undisturbed.inputs_are_as_before()
 
 
 def test_resume(directory):

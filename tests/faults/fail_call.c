@@ -384,3 +384,7 @@ int rmdir(const char* path) {
 int remove(const char* path) {
   EFFECT(on_path(UNLINK, "remove", AT_FDCWD, path), NEXT(remove)(path));
 }
+
+int fchmod(int descriptor, mode_t mode) {
+  EFFECT(on_descriptor(CHMOD, "fchmod", descriptor), NEXT(fchmod)(descriptor, mode));
+}

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 static const char* const kFamilies[FAMILIES] = {"open",   "read", "write",    "close", "sync",
-                                                "rename", "mmap", "truncate", "mkdir", "unlink"};
+                                                "rename", "mmap", "truncate", "mkdir", "unlink",
+                                                "chmod"};
 
 static const char* const kKinds[] = {"", "", "short", "lost", "flip", "kill", "stop", "torn"};
 

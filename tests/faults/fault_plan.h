@@ -3,7 +3,20 @@
 
 #include <stdbool.h>
 
-enum family { OPEN, READ, WRITE, CLOSE, SYNC, RENAME, MMAP, TRUNCATE, MKDIR, UNLINK, FAMILIES };
+enum family {
+  OPEN,
+  READ,
+  WRITE,
+  CLOSE,
+  SYNC,
+  RENAME,
+  MMAP,
+  TRUNCATE,
+  MKDIR,
+  UNLINK,
+  CHMOD,
+  FAMILIES
+};
 
 // What is done to one call.
 enum fault { NONE, ERROR, SHORT, LOST, FLIP, KILL, STOP, TORN };

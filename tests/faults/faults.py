@@ -22,7 +22,7 @@ FAMILIES = {"open": ("open", "creat", "fopen", "memfd_create"), "read": ("read",
             "write": ("write", "pwrite", "fflush", "sendfile", "copy_file_range"), "close": ("close", "fclose"),
             "sync": ("fsync", "fdatasync"), "rename": ("rename",), "mmap": ("mmap",),
             "truncate": ("ftruncate", "truncate", "fallocate", "posix_fallocate"), "mkdir": ("mkdir",),
-            "unlink": ("unlink", "rmdir", "remove")}
+            "unlink": ("unlink", "rmdir", "remove"), "chmod": ("fchmod",)}
 
 
 class Wrong(Exception):

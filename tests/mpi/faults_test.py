@@ -1,4 +1,5 @@
 """When something fails on several processes: one line, one exit code, and nothing left."""
+import json
 import os
 import random
 import shutil
@@ -219,9 +220,15 @@ def test_other_data_and_weights_are_named(directory):
     weights.write_bytes(content)
     one_error(job("weights"), 4, "--model", "rank 1", "other weights")
     one_error(job("stages", "--pp", 2), 4, "--model", "rank 1", "other weights")
+    shutil.copyfile(MODEL / "model.safetensors", weights)
+    config = directory / "1/model/config.json"
+    os.chmod(config, 0o644)
+    values = json.loads(config.read_text())
+    config.write_text(json.dumps({**values, "layer_norm_eps": 1e-5}))  # the same shapes, another function
+    one_error(job("config"), 4, "--model", "rank 1", "another config.json")
     data.unlink()
     one_error(job("absent"), 3, "rank 1", "train.csv")
-    for name in ("data", "weights", "stages", "absent"):
+    for name in ("data", "weights", "stages", "config", "absent"):
         assert not (directory / "0" / name).exists()
 
 

@@ -79,12 +79,12 @@ AtomicFile::AtomicFile(fs::path path, Existing existing)
     descriptor_ = create_temporary(temporary_);
     if (descriptor_ < 0 && errno != EEXIST) fail(errno);
     if (descriptor_ < 0) continue;
-    if (stays_locked(descriptor_, temporary_)) {
-      take_over_mode();
-      return;
-    }
+    const bool is_ours = stays_locked(descriptor_, temporary_);
+    if (is_ours && take_over_mode()) return;
+    const int error = errno;
     ::close(std::exchange(descriptor_, -1));
     ::unlink(temporary_.c_str());
+    if (is_ours) fail(error);
   }
   fail(EEXIST);
 }
@@ -94,11 +94,11 @@ AtomicFile::~AtomicFile() {
   if (state_ != State::committed) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::take_over_mode() const {
+bool AtomicFile::take_over_mode() const {
   struct stat old {};
-  if (::lstat(path_.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return;
+  if (::lstat(path_.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return true;
   const mode_t mode = (old.st_mode & 0777) | S_IRUSR | S_IWUSR;
-  if (!take_over_rights(descriptor_, old.st_gid, mode)) fail(errno);
+  return take_over_rights(descriptor_, old.st_gid, mode);
 }
 
 void AtomicFile::fail(int error) const {

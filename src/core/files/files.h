@@ -45,7 +45,7 @@ class AtomicFile {
 
   [[noreturn]] void fail(int error) const;
   void flush_buffer();
-  void take_over_mode() const;
+  bool take_over_mode() const;  // of the file that is replaced; false: errno says why not
   bool rename_to_nothing() const;
 
   fs::path path_;

@@ -60,6 +60,7 @@ std::optional<FoundCheckpoint> newest_valid_checkpoint(const fs::path& directory
       log(file->path.string(), ": is the checkpoint of step ", found.state.step,
           " under another name; refused");
     } catch (const Error& error) {
+      if (error.code() == ExitCode::device) throw;  // memory or threads: says nothing of the file
       log(error.what(), "; refused");
     }
   }

@@ -10,6 +10,7 @@
 #include "tasks/registry.h"
 #include "train/options/config_parser.h"
 #include "train/options/foreign_names.h"
+#include "train/options/option_words.h"
 
 namespace finetune {
 namespace {
@@ -64,16 +65,19 @@ const ConfigEntry* find_entry(const std::vector<ConfigEntry>& entries, std::stri
   return nullptr;
 }
 
-bool same_value(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  auto x = parse_double(a), y = parse_double(b);
-  return x && y && *x == *y;
+bool same_number(const std::string& a, const std::string& b) {
+  const auto x = parse_double(a), y = parse_double(b);
+  return a == b || (x && y && *x == *y);
 }
 
+// Columns '1' and '1.0' are two.
 bool same_entry(const ConfigEntry* a, const ConfigEntry* b) {
   if (!a || !b) return a == b;
+  const OptionKind kind = kind_of_option(a->name);
+  const bool is_number = kind == OptionKind::number || kind == OptionKind::whole_number;
+  if (!is_number) return a->values == b->values;
   return std::equal(a->values.begin(), a->values.end(), b->values.begin(), b->values.end(),
-                    same_value);
+                    same_number);
 }
 
 std::string shown(const ConfigEntry* entry) {

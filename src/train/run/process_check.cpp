@@ -3,22 +3,12 @@
 
 #include "comm/agreement.h"
 #include "core/error.h"
-#include "core/sha256.h"
 #include "core/text/counted.h"
 #include "core/threads/parallel.h"
 #include "inference/equal_processes.h"
 #include "train/options/option_transfer.h"
 
 namespace finetune {
-namespace {
-
-template <typename T>
-void add(Sha256& sum, std::span<const T> values) {
-  sum.update(values.data(), values.size_bytes());
-}
-
-}  // namespace
-
 void require_equal_processes(Communicator& comm, const TrainOptions& options) {
   if (comm.size() > 1) require_equal_processes(comm, options_to_text(options));
 }
@@ -29,17 +19,7 @@ void require_equal_content(const LayoutGroups& groups, const TrainingArrays& arr
                            const WeightSource* source) {
   Communicator& comm = groups.world();
   if (comm.hosts() == 1) return;
-  Sha256 samples;
-  add(samples, arrays.samples.ids);
-  add(samples, arrays.samples.offsets);
-  add(samples, arrays.samples.second);
-  add(samples, arrays.labels);
-  add(samples, arrays.ends);
-  add(samples, arrays.targets);
-  add(samples, arrays.set_offsets);
-  add(samples, arrays.set_ids);
-  add(samples, arrays.class_weights);
-  if (int rank = first_different(told_by_all(comm, samples.hex())); rank >= 0) {
+  if (int rank = first_different(told_by_all(comm, digest_of(arrays))); rank >= 0) {
     refuse(comm, data_error("--train: ", comm.name(rank), " has read other samples than ",
                             comm.name(0), "; give all hosts the same files"));
   }

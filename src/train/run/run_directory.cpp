@@ -95,6 +95,10 @@ void remove_abandoned(const fs::path& directory) {
 }
 
 void remove_run(const fs::path& directory) {
+  // First: with it gone the run has not ended, whatever of it is left when this one dies.
+  const fs::path end = directory / "metrics.json";
+  if (!is_link_free_directory(end)) remove_file(end);
+  sync_directory(directory);
   remove_abandoned(directory);
   remove_checkpoints(directory / "checkpoints");
   remove_model(directory / "model");

@@ -109,12 +109,17 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
 }
 
 std::vector<std::string> metrics_of_run(const TrainOptions& options, const Layout& layout,
-                                        const Task& task) {
+                                        const Task& task, bool on_gpu) {
   std::vector<std::string> names = run_metric_names();
   auto add = [&](const std::vector<std::string>& more) {
     names.insert(names.end(), more.begin(), more.end());
   };
   add(layout_metric_names(layout));
+  if (on_gpu) {
+    names.emplace_back("device_peak_memory_mb");
+    // NCCL may add gradients then, and does not say what it sends.
+    if (options.no_deterministic) std::erase(names, "dp_bytes");
+  }
   if (!task.eval_set()) return names;
   add(task.metric_names());
   const std::vector<std::string> fitted = task.calibration_metric_names();

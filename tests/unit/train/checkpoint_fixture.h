@@ -27,10 +27,14 @@ inline BertConfig tiny_config() {
 
 // Arenas of a tiny model, filled with every kind of bit pattern; gaps are zero as in a run.
 struct Sample {
-  ParameterTable table{tiny_config(), Head{HeadKind::sequence, 3}};
+  ParameterTable table;
   std::vector<float> weights, m, v;
 
-  explicit Sample(uint32_t seed) : weights(size_t(table.size())), m(weights), v(weights) {
+  explicit Sample(uint32_t seed, const BertConfig& config = tiny_config())
+      : table(config, Head{HeadKind::sequence, 3}),
+        weights(size_t(table.size())),
+        m(weights),
+        v(weights) {
     fill(weights, seed, 1);
     fill(m, seed, 2);
     fill(v, seed, 3);

@@ -1,12 +1,16 @@
 // A folder of checkpoints: which one counts, which go, and what writers that fail leave.
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "../contains.h"
 #include "../shared.h"
 #include "checkpoint_fixture.h"
+#include "core/threads/parallel.h"
 #include "temporary_directory.h"
 #include "train/checkpoint/checkpoint_store.h"
 
@@ -40,6 +44,38 @@ TEST_CASE("the newest whole checkpoint is found behind damaged ones") {
   CHECK(newest_valid_checkpoint(directory.path())->file.step == 10);
   write_bytes(files[0].path, "");
   CHECK(!newest_valid_checkpoint(directory.path()));
+}
+
+// Where more cores than blocks have threads already, none are lacking.
+TEST_CASE("a lack of threads is none of the checkpoints' faults" *
+          doctest::skip(available_cores() > 8)) {
+  TemporaryDirectory directory;
+  BertConfig config = tiny_config();
+  config.vocab_size = 100000;  // 18 MiB, a block of the seal each
+  Sample sample(1, config);
+  write_checkpoint(checkpoint_path(directory.path(), 10), sample_state(10), sample.table,
+                   sample.arenas());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    set_threads(16);
+    // Stacks for two or three of them.
+    std::ifstream status("/proc/self/statm");
+    rlim_t pages = 0;
+    status >> pages;
+    const rlim_t bytes = pages * rlim_t(::getpagesize()) + (rlim_t(24) << 20);
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      newest_valid_checkpoint(directory.path());
+    } catch (const Error& error) {
+      ::_exit(int(error.code()));
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == int(ExitCode::device));
 }
 
 TEST_CASE("pruning keeps the newest and the best, and strangers' files") {

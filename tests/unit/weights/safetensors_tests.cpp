@@ -6,6 +6,7 @@
 #include "../contains.h"
 #include "core/sha256.h"
 #include "unit/weights/weights_test.h"
+#include "weights/stored_tensor.h"
 
 using namespace finetune;
 using namespace finetune::test;
@@ -52,6 +53,13 @@ TEST_CASE("no dimensions and empty dimensions are allowed") {
   auto source = open_weights(directory / "a.safetensors");
   CHECK(values_of(*source, *source->find("s")) == std::vector<float>{1});
   CHECK(values_of(*source, *source->find("e")).empty());
+}
+
+TEST_CASE("an empty dimension hides none that are too large") {
+  CHECK(element_count({0, 7, 3}) == 0);
+  CHECK(element_count({4, 0}) == 0);
+  CHECK(!element_count({0, int64_t{1} << 62, int64_t{1} << 62}));
+  CHECK(!element_count({0, -1}));
 }
 
 TEST_CASE("every type is converted, whatever its alignment") {
