@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "core/error.h"
+
 namespace finetune {
 namespace {
 
@@ -24,7 +26,11 @@ TargetScale scale_of(std::span<const double> numbers) {
   const double mean = sum / count;
   for (double number : numbers) squares += (number - mean) * (number - mean);
   const double deviation = std::sqrt(squares / count);
-  if (!std::isfinite(deviation) || std::abs(mean) > kMostScale || deviation > kMostScale) return {};
+  if (!std::isfinite(deviation) || std::abs(mean) > kMostScale || deviation > kMostScale) {
+    throw data_error(
+        "--regression: the numbers to learn are beyond 1e30, where a model of 32-bit "
+        "floats has no room; divide them by a power of ten");
+  }
   TargetScale out;
   out.mean = double(float(mean));
   if (deviation >= kLeastScale) out.scale = nearest_power_of_two(deviation);

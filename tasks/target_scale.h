@@ -17,7 +17,8 @@ struct TargetScale {
 };
 
 // The mean of these, and the power of two nearest to their standard deviation. The identity for
-// numbers that are all equal but for their mean's being 0, and where a float could not hold them.
+// numbers that are all equal but for their mean's being 0. Error(data) where a float could not hold
+// them.
 TargetScale scale_of(std::span<const double> numbers);
 
 }  // namespace finetune

@@ -33,6 +33,11 @@ RowScan scan_object(std::string_view text, bool last, Member&& member) {
   JsonCursor cursor(line);
   try {
     if (cursor.at_end()) return scan;
+    if (trim(line) == "{") {
+      cursor.fail(
+          "an object over several lines; one line holds one (jq -c . writes them so), or "
+          "the file an array of them");
+    }
     if (cursor.peek() == '[') cursor.fail("an array; JSON Lines hold one object on each line");
     cursor.object([&](const JsonString& key) { member(cursor, key); });
     if (!cursor.at_end()) cursor.fail("text after the object; one object on each line is expected");
@@ -134,10 +139,24 @@ std::string column_name(const JsonString& key) {
   return name;
 }
 
-std::string_view value_of(JsonCursor& cursor, std::string& scratch, TextArena& arena) {
-  char first = cursor.peek();
-  if (first == '{' || first == '[') {
-    cursor.fail("a nested value; strings, numbers, true, false and null can be columns");
+bool is_nested(JsonCursor& cursor) {
+  const char first = cursor.peek();
+  return first == '{' || first == '[';
+}
+
+// A column of the first row's, unless what it has there is nested.
+void add_column(JsonCursor& cursor, const JsonString& key, std::vector<std::string>& columns) {
+  if (!is_nested(cursor)) columns.push_back(column_name(key));
+  cursor.skip_value();
+}
+
+std::string_view value_of(JsonCursor& cursor, std::string_view name, std::string& scratch,
+                          TextArena& arena) {
+  const char first = cursor.peek();
+  if (is_nested(cursor)) {
+    cursor.fail(concat("key ", in_quotes(name),
+                       " has a nested value; strings, numbers, true, false and null can be "
+                       "columns: leave the key out"));
   }
   if (first != '"') {
     std::string_view written = cursor.scalar();
@@ -171,7 +190,7 @@ class RowValues {
       return;
     }
     if (values_[column].data()) cursor.fail(concat("key ", in_quotes(name), " occurs twice"));
-    values_[column] = value_of(cursor, scratch_, arena_);
+    values_[column] = value_of(cursor, name, scratch_, arena_);
     next_ = column + 1;
     ++seen_;
   }
@@ -229,8 +248,7 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
   keys.clear();
   return scan_object(text, last, [&](JsonCursor& cursor, const JsonString& key) {
-    keys.push_back(column_name(key));
-    cursor.skip_value();
+    add_column(cursor, key, keys);
   });
 }
 
@@ -249,8 +267,7 @@ RowScan scan_json_element(std::string_view text, bool last, bool first,
 RowScan scan_json_element_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
   keys.clear();
   return scan_element(text, last, true, [&](JsonCursor& cursor, const JsonString& key) {
-    keys.push_back(column_name(key));
-    cursor.skip_value();
+    add_column(cursor, key, keys);
   });
 }
 

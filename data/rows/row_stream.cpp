@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/printable.h"
+#include "data/source/byte_source.h"
 
 namespace finetune {
 namespace {
@@ -63,7 +64,12 @@ void RowStream::find_format(const fs::path& path) {
     format_ = format_of_first_line();
   } else {
     format_ = detect_row_format(path, window_.bytes());
-    if (format_ == RowFormat::tsv && given.delimiter != '\0') format_ = RowFormat::csv;
+    const bool has_no_suffix = unpacked_name(path).extension().empty();
+    if (format_ == RowFormat::plain_text && has_no_suffix && !given.stdin_columns.empty()) {
+      format_ = format_of_first_line();
+    }
+    const bool is_text = format_ == RowFormat::tsv || format_ == RowFormat::plain_text;
+    if (is_text && given.delimiter != '\0') format_ = RowFormat::csv;
   }
 }
 
@@ -76,6 +82,7 @@ RowFormat RowStream::format_of_first_line() {
   }
   const std::string_view line = window_.bytes().substr(0, end);
   if (line.empty()) return RowFormat::plain_text;
+  if (line.size() == 5 && line.starts_with("sep=")) return RowFormat::csv;  // Excel's, no text
   const auto has_all = [&](const std::vector<std::string>& names) {
     const std::vector<std::string>& asked = options_.rows.stdin_columns;
     return std::all_of(asked.begin(), asked.end(), [&](const std::string& name) {

@@ -15,8 +15,10 @@
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
 #include "data/input_file.h"
+#include "data/source/byte_source.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/hub_cache.h"
+#include "weights/model_directory.h"
 
 namespace finetune {
 namespace {
@@ -45,7 +47,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
                                      int64_t thread_count, Clock clock) {
   check_threads(clock, thread_count);
   TokenizerBenchResult result{model, input};
-  const InputFile file = in_memory(std::filesystem::path(input), kSecondsForWriter);
+  const InputFile file = as_text(in_memory(std::filesystem::path(input), kSecondsForWriter));
   const std::string text = read_text_file(file.content);
   std::vector<std::string_view> lines;
   for (std::string_view line : split(text, '\n')) {
@@ -55,7 +57,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
     result.bytes += int64_t(line.size());
   }
   if (lines.empty()) throw data_error(input, ": holds no text");
-  const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(existing_model_path(model));
+  const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(existing_model_directory(model));
   set_threads(thread_count > 0 ? int(thread_count) : available_cores());
   result.threads = threads();
   result.lines = int64_t(lines.size());

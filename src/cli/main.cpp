@@ -63,13 +63,16 @@ bool is_for_all(const std::string& command) {
   return false;
 }
 
-// A file must not become the standard output or error of a caller that has closed them, and a
-// reader that goes away must not stop a run. A limit on the size of files is a write error. Who
-// started us may ignore the end of children, of which we would then hear nothing.
-void prepare_standard_streams() {
-  int descriptor = 0;
-  while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
-  if (descriptor > 2) ::close(descriptor);
+// A file must not become the standard output or error of a caller that has closed them. To read
+// closed input, and to write results to closed output, stays an error; a run has its results in
+// files. A reader that goes away must not stop a run. A limit on the size of files is a write
+// error. Who started us may ignore the end of children, of which we would then hear nothing.
+void prepare_standard_streams(bool has_results_in_files) {
+  const int instead[] = {O_WRONLY, has_results_in_files ? O_RDWR : O_RDONLY, O_RDWR};
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    const bool is_closed = ::fcntl(descriptor, F_GETFD) < 0;
+    if (is_closed && ::open("/dev/null", instead[descriptor]) < 0) break;  // the lowest is taken
+  }
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL);
@@ -217,8 +220,9 @@ int run_and_report(std::vector<std::string> arguments, Communicator& world) {
 int main(int argc, char** argv) {
   if (const int status = finetune::serve_ngram_process(argc, argv); status >= 0) return status;
   terminate_of_library = std::set_terminate(end_without_memory);
-  prepare_standard_streams();
-  if (argc > 1 && has_runs(argv[1])) finetune::signals_of_runs();
+  const bool is_for_runs = argc > 1 && has_runs(argv[1]);
+  prepare_standard_streams(is_for_runs);
+  if (is_for_runs) finetune::signals_of_runs();
   try {
     finetune::Communicator& world = finetune::world();
     std::vector<std::string> arguments = normalized_arguments(argc, argv);

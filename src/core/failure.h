@@ -9,7 +9,7 @@
 namespace finetune {
 
 // Error(device) where memory or threads ran out, with `advice` behind it ("; a smaller ..."), an
-// Error as it is, Error(internal) for all else.
+// Error as it is, Error(model) of the file system's, Error(internal) for all else.
 Error error_of(const std::exception& failure, std::string_view advice = "");
 
 }  // namespace finetune

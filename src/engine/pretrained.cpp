@@ -58,12 +58,7 @@ void check_tensor(const WeightSource& source, const Parameter& parameter, std::s
                       shape_text(info.shape), ", needed is ", shape_text(parameter.whole_shape),
                       advice);
   }
-  bool floating = info.dtype == DType::f32 || info.dtype == DType::f16 ||
-                  info.dtype == DType::bf16 || info.dtype == DType::f64;
-  if (!floating) {
-    throw model_error(file_of(source), ": tensor ", in_quotes(info.stored_name, 200), " holds ",
-                      name_of(info.dtype), ", weights are floating-point numbers");
-  }
+  require_floating(source, info);
 }
 
 std::string head_module(const ParameterTable& table) {

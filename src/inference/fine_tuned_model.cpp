@@ -80,6 +80,10 @@ FineTuned open_fine_tuned(const InferenceOptions& options) {
   if (options.max_length) out.options.max_length = *options.max_length;
   LongTexts& long_texts = out.options.long_texts;
   if (options.long_text) long_texts.in_windows = *options.long_text == kWindowsWord;
+  if (!long_texts.in_windows && (options.window_stride || options.max_windows)) {
+    throw usage_error(options.window_stride ? "--window-stride" : "--max-windows",
+                      " is for --long-text windows; ", options.model, " cuts long texts");
+  }
   if (options.window_stride) long_texts.stride = *options.window_stride;
   if (options.max_windows) long_texts.most_windows = *options.max_windows;
   if (options.no_calibration) out.options.calibration = {};

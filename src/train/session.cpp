@@ -68,6 +68,11 @@ void Session::wait_for_fingerprints() {
   check(model_fingerprint.get(), state.model_sha256, "--model");
 }
 
+Error diverged(int64_t step, const std::string& what) {
+  return Error(ExitCode::diverged, concat("diverged at step ", step, ": ", what,
+                                          "; a smaller --lr or a longer --warmup-ratio may help"));
+}
+
 std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
                                               const std::function<bool(double)>& poll) {
   BatchDispatcher dispatcher =
@@ -84,7 +89,13 @@ std::unique_ptr<Evaluation> Session::evaluate(Metrics& metrics,
   const SampleSet& set = *task->eval_set();
   const int64_t tokens = evaluation_tokens(engine->backend(), model.config, micro_batch_tokens,
                                            engine->part().tensor_shards);
-  const bool whole = dispatcher.evaluate(set, *evaluation, tokens, poll);
+  bool whole = false;
+  try {
+    whole = dispatcher.evaluate(set, *evaluation, tokens, poll);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::diverged) throw diverged(state.step, error.what());
+    throw;
+  }
   dispatcher.done();
   if (!whole) return nullptr;
   metrics = evaluation->metrics();

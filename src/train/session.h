@@ -87,6 +87,9 @@ struct Session {
   std::unique_ptr<Evaluation> evaluate(Metrics& metrics, const std::function<bool(double)>& poll);
 };
 
+// NaN or infinity, found at this step.
+Error diverged(int64_t step, const std::string& what);
+
 // To the log, on rank 0: the model, how it was loaded, the data, where and in what pieces it is
 // computed, the schedule, and `warnings` that are not empty.
 void describe_session(const Session& session, const std::vector<std::string>& loaded,

@@ -24,11 +24,6 @@
 namespace finetune {
 namespace {
 
-Error diverged(int64_t step, const std::string& what) {
-  return Error(ExitCode::diverged, concat("diverged at step ", step, ": ", what,
-                                          "; a smaller --lr or a longer --warmup-ratio may help"));
-}
-
 // The loop, from a prepared session to its end. Every process runs it; what only rank 0 can know
 // (metrics, the clock, the files) it tells the others at fixed places (Verdict), and requests to
 // stop travel with the step's own sums: all processes take the same turns.
@@ -332,7 +327,8 @@ TrainOutcome Trainer::run() {
   while (code == 0 && state_.step < total_steps() && !stop_early_) {
     if (s_.comm.size() == 1 && (code = stop_request()) != 0) break;
     code = step();
-    // What is due after the last step is done whatever is asked for: the run is over then.
+    // What is due after the last step is begun whatever is asked for: the run is over then. A
+    // request during its evaluation still ends that.
     const bool last = is_last(state_.step);
     if (code != 0 && !last) break;
     if (s_.has_eval && due(state_.step, s_.options.eval_every)) {
@@ -391,6 +387,10 @@ TrainOutcome run_training(const TrainOptions& options, Communicator& comm, RunIn
     }
   } else if (session->leads()) {
     log(session->directory->path().string(), ": the run is finished; nothing to resume");
+    if (!directory_exists(session->directory->model(), ExitCode::model)) {
+      log("warning: ", session->directory->model().string(),
+          " is gone; --overwrite trains the model again");
+    }
     outcome = finished_outcome(*session);
   }
   comm.broadcast(&outcome.code, sizeof outcome.code, 0);

@@ -113,11 +113,23 @@ std::vector<fs::path> find_tokenizer_files(const fs::path& directory) {
   return found;
 }
 
+namespace {
+
+fs::path of_run_or_itself(const fs::path& path) {
+  const bool is_run = !find_config(path) && have_directory(path / "model");
+  return is_run ? path / "model" : path;
+}
+
+}  // namespace
+
+fs::path existing_model_directory(const std::string& given) {
+  return of_run_or_itself(existing_model_path(given));
+}
+
 ModelDirectory find_model(const fs::path& path, bool need_weights) {
   ModelDirectory model;
   if (have_directory(path)) {
-    bool is_run = !find_config(path) && have_directory(path / "model");
-    model.directory = is_run ? path / "model" : path;
+    model.directory = of_run_or_itself(path);
   } else {
     if (path_exists(path, ExitCode::model)) {
       const std::string advice = advice_on_file(path);

@@ -125,6 +125,14 @@ void StoredWeights::copy(const StoredTensor& tensor, float* out) const {
   copy_as_float(tensor, out);
 }
 
+void require_floating(const WeightSource& source, const WeightInfo& info) {
+  constexpr DType kFloating[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
+  if (std::find(std::begin(kFloating), std::end(kFloating), info.dtype) != std::end(kFloating))
+    return;
+  throw model_error(source.path().string(), ": tensor ", in_quotes(info.stored_name, 200),
+                    " holds ", name_of(info.dtype), ", weights are floating-point numbers");
+}
+
 const WeightInfo& checked_tensor(const WeightSource& source, std::string_view name,
                                  const std::vector<int64_t>& shape) {
   const WeightInfo* info = source.find(name);
@@ -137,6 +145,7 @@ const WeightInfo& checked_tensor(const WeightSource& source, std::string_view na
                       " has shape ", shape_text(info->shape), ", the config asks for ",
                       shape_text(shape));
   }
+  require_floating(source, *info);
   return *info;
 }
 

@@ -64,7 +64,10 @@ std::unique_ptr<WeightSource> open_weights(const std::filesystem::path& path,
 // HDF5 files, such as a run's checkpoints, and for files that are not HDF5.
 bool is_keras_file(const std::filesystem::path& path);
 
-// The tensor of that canonical name. Error(model) if it is missing or has another shape.
+// Error(model) where a weight holds whole numbers.
+void require_floating(const WeightSource& source, const WeightInfo& info);
+// The tensor of that canonical name. Error(model) if it is missing, has another shape or no
+// floating-point numbers.
 const WeightInfo& checked_tensor(const WeightSource& source, std::string_view name,
                                  const std::vector<int64_t>& shape);
 // Reads it into `out`. Error(model) if it holds NaN or Inf, too.

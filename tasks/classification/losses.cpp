@@ -11,9 +11,9 @@ double cross_entropy_loss(std::span<const float> logits, int32_t label,
   double highest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float logit : logits) sum += std::exp(double(logit) - highest);
-  double log_sum = highest + std::log(sum);
-  auto weighted = [&](size_t c) {
-    return (weights.empty() ? 1.0 : double(weights[c])) * (log_sum - double(logits[c]));
+  const double log_sum = std::log(sum);
+  auto weighted = [&](size_t c) {  // the difference first: huge logits would swallow the sum
+    return (weights.empty() ? 1.0 : double(weights[c])) * (highest - double(logits[c]) + log_sum);
   };
   double loss = (1 - smoothing) * weighted(size_t(label));
   if (smoothing == 0) return loss;

@@ -124,6 +124,26 @@ def test_a_pipe_that_nobody_writes_to(directory):
     assert not (directory / "run").exists()
 
 
+def test_closed_streams(directory):
+    """What cannot be read or printed is an error; a run has its results in files (options_test.py)."""
+    need(DATA)
+    rows = directory / "rows.csv"
+    rows.write_text("text\nwords\n")
+    lines = {"predict --input rows.csv --output - >&-": (4, "standard output"),
+             "predict --input rows.csv --output - --quiet 3>&1 >&-": (4, "standard output"),
+             "inspect >&-": (4, "standard output"),
+             "predict --input - --output out.csv <&-": (3, "standard input"),
+             "predict --input rows.csv --output out.csv --quiet <&- >&- 2>&-": (0, "")}
+    for line, (code, word) in lines.items():
+        name, rest = line.split(" ", 1)
+        model = f"'{MODEL}'" if name == "inspect" else f"--model '{MODEL}'"
+        done = subprocess.run(f"'{BINARY}' {name} {model} {rest}", shell=True, capture_output=True, text=True, cwd=directory)
+        assert done.returncode == code and word in done.stderr, (line, done)
+        assert (directory / "out.csv").exists() == (code == 0)
+    done = subprocess.run(f"'{BINARY}' --version >&-", shell=True, capture_output=True, text=True)
+    assert done.returncode == 4, done
+
+
 def test_weights_are_no_pipe(directory):
     need(DATA)
     model = directory / "model"

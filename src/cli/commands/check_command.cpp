@@ -96,7 +96,7 @@ std::string baseline_table(const DataCheck& check) {
     if (!name.starts_with(kPrefix)) continue;
     const std::string metric = name.substr(kPrefix.size());
     const bool is_share = !is_regression && metric != "mcc";
-    out += concat(padded(metric, 16), padded(figure(check.baselines, name, is_share), 12),
+    out += concat(padded(metric, 16), padded(figure(check.baselines, name, is_share), 11), " ",
                   figure(check.baselines, "baseline_ngram_" + metric, is_share), "\n");
   }
   return out;

@@ -77,7 +77,7 @@ class Model {
     labels_ = classifier ? outputs_of(config, *classifier) : 0;
     ParameterTable table(config, Head{HeadKind::sequence, classifier ? labels_ : 1});
     for (const Parameter& parameter : table.parameters()) {
-      if (!parameter.head || source.find(parameter.name)) add(parameter.name, parameter.shape);
+      if (!parameter.head || has_some_of(parameter.name)) add(parameter.name, parameter.shape);
     }
     if (answers) {
       const int64_t outputs = outputs_of(config, *answers);
@@ -108,6 +108,12 @@ class Model {
   int64_t labels() const { return labels_; }  // 0: no classifier
 
  private:
+  // Of a module that may be missing: with one of its tensors all are wanted.
+  bool has_some_of(const std::string& name) const {
+    const std::string module = name.substr(0, name.rfind('.'));
+    return source_.find(module + ".weight") || source_.find(module + ".bias");
+  }
+
   // A head's rows, as its shape says: (rows, hidden).
   int64_t outputs_of(const BertConfig& config, const WeightInfo& head) const {
     const std::vector<int64_t>& shape = head.shape;

@@ -1,5 +1,6 @@
 // finetune score: official SQuAD scores of a file of predictions.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -58,6 +59,9 @@ void score(const ScoreOptions& options) {
   if (!version_2 && !options.no_answer.empty()) {
     throw usage_error("--na-prob applies to version 2; ", options.data,
                       " has no unanswerable questions (--squad-version 2 scores it so)");
+  }
+  if (!std::isfinite(options.no_answer_threshold)) {
+    throw usage_error("--na-prob-threshold must be a finite number");
   }
   const PredictionFile predictions = read_predictions(options.predictions, data);
   SquadPredictions scored;

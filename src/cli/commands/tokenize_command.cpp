@@ -21,9 +21,11 @@
 #include "core/files/files.h"
 #include "core/text/json_fault.h"
 #include "core/text/text.h"
+#include "data/source/byte_source.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/hub_cache.h"
+#include "weights/model_directory.h"
 
 namespace finetune {
 namespace {
@@ -61,7 +63,7 @@ struct Part {
 class Command {
  public:
   explicit Command(const TokenizeOptions& options)
-      : options_(options), tokenizer_(Tokenizer::load(existing_model_path(options.model))) {}
+      : options_(options), tokenizer_(Tokenizer::load(existing_model_directory(options.model))) {}
 
   void run() {
     if (options_.input == "-") {
@@ -69,7 +71,9 @@ class Command {
       read(std::cin, "standard input");
     } else {
       require_readable(options_.input);
-      std::ifstream file(options_.input, std::ios::binary);
+      const InputFile given(options_.input);
+      const InputFile text = is_pipe(options_.input) ? given : as_text(given);
+      std::ifstream file(text.content, std::ios::binary);
       if (!file) throw data_error(options_.input, ": ", std::strerror(errno));
       read(file, options_.input);
     }

@@ -15,7 +15,7 @@ namespace finetune {
 struct DirectoryKind {
   std::string_view name;                       // in messages: "an evaluation"
   bool (*is_own_file)(std::string_view name);  // every name that a writer may give to a file
-  std::string_view last_file;                  // where it is, the others are
+  std::string_view last_file;                  // moved last: where it is, the others are
   // Has finetune written a directory that holds files of these names and no others?
   bool (*is_ours)(const std::filesystem::path& directory);
 };

@@ -1,5 +1,5 @@
 // A file that has just been written is read back before it counts: no status tells of a write that
-// a library, a file system or a disk has lost.
+// a library or a file system has lost. (What a disk loses later the seal tells.)
 #pragma once
 
 #include <cstdint>

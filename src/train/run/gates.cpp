@@ -190,6 +190,9 @@ std::vector<Assertion> baseline_assertions(
     const double noise = noise_of_one_more(estimate);
     const bool larger = larger_is_better(tolerance.metric);
     const double bound = larger ? estimate.mean - worse - noise : estimate.mean + worse + noise;
+    if (!std::isfinite(bound)) {
+      throw usage_error("--tolerance ", in_quotes(text), ": the baselines' values give no bound");
+    }
     // 88.3 - 0.3 is not quite 88 in binary: a value on the bound must pass.
     const double slack = 1e-12 * std::max(std::abs(estimate.mean), worse);
     const char* sign = larger ? " - " : " + ";

@@ -57,7 +57,7 @@ class RunDirectory {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   // To write there: where require_there() is content.
   std::filesystem::path own_checkpoints() const;
-  // Of a run that has ended; the folder too, if nothing else is in it. Error(model).
+  // Of a run that has ended or is given up; the folder too, if nothing else is in it. Error(model).
   void remove_checkpoints() const;
   std::filesystem::path layout() const { return path_ / "layout.json"; }
   std::filesystem::path model() const { return path_ / "model"; }

@@ -1,4 +1,4 @@
-// Opens HDF5 files for reading under one lock, and words HDF5's errors.
+// Handles, errors and the one lock of the HDF5 library, which writes checkpoints.
 #include "weights/hdf5/hdf5_file.h"
 
 namespace finetune {

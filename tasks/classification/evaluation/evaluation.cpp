@@ -8,6 +8,7 @@
 #include "core/files/files.h"
 #include "core/text/text.h"
 #include "tasks/classification/mix/ngram_mix.h"
+#include "tasks/finite_outputs.h"
 
 namespace finetune {
 
@@ -102,6 +103,7 @@ void ClassificationEvaluation::add(const PackedBatch& batch, const float* logits
 
 void ClassificationEvaluation::place(uint32_t sample, const float* logits) {
   const int64_t outputs = data_.outputs();
+  require_finite_row({logits, size_t(outputs)}, sample);
   const ClassificationSide& eval = data_.eval;
   switch (data_.problem) {
     case ProblemType::single_label:

@@ -11,6 +11,7 @@
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
+#include "tasks/finite_outputs.h"
 
 namespace finetune {
 namespace {
@@ -269,6 +270,7 @@ void ClassificationFileEvaluation::add(const PackedBatch& batch, const float* lo
 
 void ClassificationFileEvaluation::score(const Waiting& row, const float* logits,
                                          std::string& prediction) {
+  require_finite_row({logits, size_t(data_.outputs())}, scored_);
   switch (data_.problem) {
     case ProblemType::single_label: {
       if (mix_) {

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "tasks/classification/ngrams/baselines.h"
+#include "tasks/finite_outputs.h"
 
 namespace finetune {
 namespace {
@@ -96,7 +97,9 @@ std::string ClassificationPredictor::format(std::span<const RowValues> rows,
   }
   std::string out;
   const float* row_logits = logits.data();
+  int64_t place = texts_.rows - int64_t(rows.size());
   for (RowValues row : rows) {
+    require_finite_row({row_logits, size_t(outputs_)}, place++);
     if (format_.min_probability) {
       const ScoredLabel best = top_label(row_logits, outputs_, format_.calibration.temperature);
       unsure_ += !is_sure(best.probability, *format_.min_probability);

@@ -10,6 +10,11 @@
 #include "tasks/classification/losses.h"
 
 namespace finetune {
+namespace {
+
+constexpr int64_t kMostMatrixClasses = 1000;
+
+}  // namespace
 
 ClassificationTally::ClassificationTally(const ClassificationData& data,
                                          std::span<const float> weights, double smoothing)
@@ -95,12 +100,30 @@ std::vector<ClassScores> ClassificationTally::class_scores() const {
              : multi_label_scores(counts_, whole_sets_, samples_).classes;
 }
 
+// A line for each pair that occurs: of many labels a matrix would be nearly all zeros.
+void ClassificationTally::write_pairs(AtomicFile& file) const {
+  const auto classes = uint64_t(data_.classes());
+  std::vector<std::pair<uint64_t, int64_t>> pairs(confusion_.begin(), confusion_.end());
+  std::sort(pairs.begin(), pairs.end());
+  std::string out;
+  append_csv_row(std::vector<std::string>{"true_label", "label", "rows"}, out);
+  for (const auto& [pair, count] : pairs) {
+    append_csv_row(
+        std::vector<std::string>{data_.class_name(int64_t(pair / classes)),
+                                 data_.class_name(int64_t(pair % classes)), concat(count)},
+        out);
+  }
+  file.write(out);
+}
+
 void ClassificationTally::write_confusion(const std::filesystem::path& path) const {
   AtomicFile file(path);
   std::string out;
   int64_t classes = data_.classes();
   std::vector<std::string> row;
-  if (data_.problem == ProblemType::single_label) {
+  if (data_.problem == ProblemType::single_label && classes > kMostMatrixClasses) {
+    write_pairs(file);
+  } else if (data_.problem == ProblemType::single_label) {
     row = {"true_label"};
     for (int64_t c = 0; c < classes; ++c) row.push_back(data_.class_name(c));
     append_csv_row(row, out);

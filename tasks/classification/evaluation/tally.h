@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/files/files.h"
 #include "tasks/classification/evaluation/metrics.h"
 #include "tasks/classification/rows/dataset.h"
 #include "tasks/task.h"
@@ -38,6 +39,7 @@ class ClassificationTally {
  private:
   std::vector<ClassScores> class_scores() const;
   void write_confusion(const std::filesystem::path& path) const;
+  void write_pairs(AtomicFile& file) const;
   void write_per_class(const std::filesystem::path& path) const;
 
   const ClassificationData& data_;

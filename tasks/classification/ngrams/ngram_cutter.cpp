@@ -30,6 +30,7 @@ void NgramCutter::cut(std::string_view text, Ngrams& out) {
   out.words.clear();
   out.characters.clear();
   characters_.clear();
+  text = text.substr(0, kMostNgramBytes);
   const char* const end = text.data() + text.size();
   for (const char* at = text.data(); at < end;) {
     const utf8::Decoded decoded = utf8::decode(at, end);

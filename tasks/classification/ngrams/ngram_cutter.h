@@ -15,6 +15,9 @@ struct Ngrams {
 };
 
 constexpr size_t kLongestCharacterNgram = 5;
+// Of a longer text the first bytes: what is beyond is no word of a transaction's, and takes 60
+// bytes of memory each.
+constexpr size_t kMostNgramBytes = size_t{1} << 20;
 
 // Into memory that calls reuse. An n-gram is there as often as it occurs. One of words and one of
 // characters have other hashes, if they are the same text, too.

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
+#include "tasks/classification/rows/label_column.h"
 
 namespace finetune {
 namespace {
@@ -29,7 +30,10 @@ std::optional<std::string> row_fault(RowValues values, const std::vector<std::st
   if (empty) return concat("column ", in_quotes(*empty), " is empty");
   if (problem == ProblemType::regression && !finite_number(values[label])) {
     return concat("column ", in_quotes(options.label_column), " is ", in_quotes(values[label]),
-                  ", not a finite number");
+                  is_amount(values[label])
+                      ? ", an amount; numbers have a decimal point, no currency and nothing "
+                        "between thousands: -18.72"
+                      : ", not a finite number");
   }
   return std::nullopt;
 }

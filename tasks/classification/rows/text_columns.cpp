@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
+#include "data/source/byte_source.h"
 #include "tasks/classification/rows/text_windows.h"
 #include "tasks/pair_types.h"
 #include "tokenizer/encoding.h"
@@ -68,6 +69,14 @@ void encode_piece(const Tokenizer& tokenizer, std::span<const RowValues> rows,
   }
 }
 
+// A model keeps its text columns by their names.
+void require_name(const std::vector<std::string>& columns, size_t column,
+                  const std::filesystem::path& file) {
+  if (!columns[column].empty()) return;
+  throw data_error(file.string(), ": column ", column + 1,
+                   " has the text and no name; name it in the header");
+}
+
 // A list was cut at its commas before anybody knew the columns, whose names may have commas too.
 std::vector<std::string> named_columns(const std::vector<std::string>& words,
                                        const std::vector<std::string>& columns) {
@@ -82,11 +91,49 @@ std::vector<std::string> named_columns(const std::vector<std::string>& words,
       joined += "," + words[end++];
       if (is_column(joined)) name = joined;
     }
-    if (!is_column(name)) end = i + 1;
+    if (!is_column(name)) {  // as files' names are: without white space around them
+      name = std::string(trim(name));
+      end = i + 1;
+    }
     names.push_back(std::move(name));
     i = end;
   }
   return names;
+}
+
+// Banks write lines about the account before the header.
+std::optional<int64_t> later_line_with(std::string_view name, const std::filesystem::path& file) {
+  constexpr size_t kMostBytes = 1 << 16;
+  std::error_code error;
+  if (name.empty() || !std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  const std::string text = beginning_of_text(file, kMostBytes);
+  int64_t number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++number;
+    const size_t at = line.find(name);
+    if (number == 1 || at == std::string_view::npos) continue;
+    const auto is_border = [&](size_t place) {
+      constexpr std::string_view kBorders = "\"',;|\t\r";
+      return place >= line.size() || kBorders.find(line[place]) != std::string_view::npos;
+    };
+    if ((at == 0 || is_border(at - 1)) && is_border(at + name.size())) return number;
+  }
+  return std::nullopt;
+}
+
+std::string advice(const std::vector<std::string>& columns, std::string_view name,
+                   const std::filesystem::path& file, std::string_view option) {
+  if (columns.size() == 1 && columns[0].find_first_of(",;|\t^~") != std::string::npos) {
+    return "; if that is several, --delimiter names what is between them";
+  }
+  if (columns.size() == 1 && ends_with_ignoring_case(file.string(), ".txt")) {
+    return "; a .txt has a text a line: if it is a table, --delimiter says so";
+  }
+  if (const auto line = later_line_with(name, file)) {
+    return concat("; line ", *line, " has it: if that is the header, tail -n +", *line,
+                  " leaves out what is before it");
+  }
+  return concat("; choose one with ", option);
 }
 
 }  // namespace
@@ -95,12 +142,8 @@ size_t find_column(const std::vector<std::string>& columns, std::string_view nam
                    const std::filesystem::path& file, std::string_view option) {
   auto found = std::find(columns.begin(), columns.end(), name);
   if (found != columns.end()) return size_t(found - columns.begin());
-  const bool is_joined =
-      columns.size() == 1 && columns[0].find_first_of(",;|\t^~") != std::string::npos;
   throw data_error(file.string(), ": no column ", in_quotes(name), " (", listed(columns),
-                   is_joined ? "; if that is several, --delimiter names what is between them"
-                             : concat("; choose one with ", option),
-                   ")");
+                   advice(columns, name, file, option), ")");
 }
 
 TextColumns find_text_columns(const std::vector<std::string>& columns,
@@ -113,7 +156,12 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
     if (name == options.label_column) {
       throw usage_error("--text-column ", in_quotes(name), " is the label column too");
     }
-    found.text.push_back(find_column(columns, name, file, "--text-column"));
+    const size_t column = find_column(columns, name, file, "--text-column");
+    if (std::find(found.text.begin(), found.text.end(), column) != found.text.end()) {
+      throw usage_error("--text-column ", in_quotes(name), " is given twice");
+    }
+    require_name(columns, column, file);
+    found.text.push_back(column);
   }
   if (options.text_pair_column == options.label_column) {
     throw usage_error("--text-pair-column ", in_quotes(options.label_column),
@@ -127,7 +175,10 @@ TextColumns find_text_columns(const std::vector<std::string>& columns,
     if (columns[i] == "text") return {{i}, found.pair};
     candidates.push_back(i);
   }
-  if (candidates.size() == 1) return {candidates, found.pair};
+  if (candidates.size() == 1) {
+    require_name(columns, candidates[0], file);
+    return {candidates, found.pair};
+  }
   if (candidates.empty()) {
     throw data_error(
         file.string(), ": no column is left for the text (", listed(columns), "; the label is ",

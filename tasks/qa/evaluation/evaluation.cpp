@@ -1,10 +1,10 @@
 // Answers and scores questions from logits of their windows.
 #include "tasks/qa/evaluation/evaluation.h"
 
-#include <cmath>
 #include <limits>
 
 #include "core/error.h"
+#include "tasks/finite_outputs.h"
 
 namespace finetune {
 namespace {
@@ -43,14 +43,8 @@ void AnswerFiles::commit() {
 WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
                              const float* logits, const AnswerOptions& options) {
   const int64_t length = windows.set.samples.length(w);
-  for (int64_t i = 0; i < 2 * length; ++i) {
-    if (!std::isfinite(logits[i])) {
-      throw Error(ExitCode::diverged,
-                  concat("the model's outputs for question ",
-                         in_quotes(data.questions[windows.question[size_t(w)]].id),
-                         " are not finite: its weights have diverged or are damaged"));
-    }
-  }
+  require_finite({logits, size_t(2 * length)},
+                 concat("question ", in_quotes(data.questions[windows.question[size_t(w)]].id)));
   const int64_t token = windows.token_index(data, w);
   return reduce_window(logits, length, windows.set.samples.second[size_t(w)],
                        windows.context_length(w), windows.token_begins.data() + token,

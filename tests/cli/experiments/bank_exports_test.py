@@ -54,6 +54,43 @@ def test_standard_input_with_a_header(directory):
     assert len(rows_of(predict("-", stdin="no text here, alas\nPIZZA\n").out)) == 3  # no such column: texts
 
 
+def test_headers_that_are_elsewhere(directory):
+    """Excel's first line, no suffix, a .txt with columns, lines about the account before the header."""
+    need(*MODELS)
+    lines = "id;text\n1;hello there\n2;PIZZA\n"
+    expected = predict(write(directory / "rows.csv", lines)).out
+    assert predict("-", stdin="sep=;\n" + lines).out == expected
+    assert predict(write(directory / "rows.txt", lines), "--delimiter", "semicolon").out == expected
+    assert len(rows_of(predict(directory / "rows.txt").out)) == 4  # a text a line
+    one = write(directory / "one", "text\nhello there\n")
+    assert rows_of(predict(one).out)[0] == ["text", "label", "probability"]
+    line = ["predict", "--model", MODEL, "--output", "-", "--text-column", "Zweck", "--input"]
+    account = write(directory / "account.csv", "Konto;DE01\n\nDatum;\"Zweck\";Betrag\n1;a;2\n")
+    fail(3, *line, account, words=["no column 'Zweck'", "line 3 has it", "tail -n +3"])
+    fail(3, *line, write(directory / "b.csv", "Konto;DE01\nDatum;Verwendungszweck\n"), words=["--text-column"])
+    train = ["train", "--model", MODEL, "--label-column", "label", "--max-steps", 1, "--output", directory / "run"]
+    data = write(directory / "train.csv", "text,label\na,x\nb,y\n")
+    fail(2, *train, "--train", data, "--text-column", "text,text", words=["'text' is given twice"])
+    fail(3, *train, "--train", write(directory / "unnamed.csv", ",label\na,x\nb,y\n"), words=["column 1", "no name"])
+    fail(3, *train, "--train", directory / "rows.txt", words=["there is only 'text'", "--delimiter"])
+    amounts = write(directory / "amounts.csv", "text,label\na,1.5\nb,\"-18,72\"\n")
+    fail(3, *train, "--train", amounts, "--regression", "--reinit-head", words=["'-18,72', an amount", "decimal point"])
+    succeed(*train, "--train", data, "--text-column", " text ", "--reinit-head", "--quiet")
+    fail(2, "predict", "--model", MODEL, "--input", data, "--output", directory / "o.csv.gz", words=["not packed"])
+    fail(2, "predict", "--model", MODEL, "--input", data, "--output", "-", "--window-stride", 8, words=["--long-text"])
+
+
+def test_nested_values_are_no_columns(directory):
+    need(*MODELS)
+    rows = write(directory / "rows.jsonl", '{"id":1,"text":"hello there","tags":["a",{"b":2}]}\n{"id":2,"text":"PIZZA"}\n')
+    expected = predict(write(directory / "rows.csv", "id,text\n1,hello there\n2,PIZZA\n")).out
+    assert predict(rows).out == expected
+    fail(3, "predict", "--model", MODEL, "--output", "-", "--input",
+         write(directory / "bad.jsonl", '{"id":1,"text":"a"}\n{"id":{"n":1},"text":"b"}\n'), words=[":2:", "key 'id'"])
+    fail(3, "predict", "--model", MODEL, "--output", "-", "--input",
+         write(directory / "pretty.json", '{\n  "text": "a"\n}\n'), words=["over several lines", "jq -c"])
+
+
 def test_json_lines(directory):
     need(*MODELS)
     line = ("--top-k", 2, "--all-probabilities")

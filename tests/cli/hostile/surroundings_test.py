@@ -1,4 +1,5 @@
 """Signals that a command's parent has set, and files that others change while it works."""
+import csv
 import os
 import shutil
 import signal
@@ -130,6 +131,25 @@ def test_directories_that_may_not_be_written(directory):
     assert done.returncode == 4 and f"{out}/checkpoints: cannot be written" in done.stderr, done
     os.chown(out / "checkpoints", 65534, 65534)
     assert resumed().returncode == 0
+
+
+def test_damaged_runs_of_a_sweep(directory):
+    """Of runs that had ended: they are reported, and the others go on."""
+    need(*MODELS)
+    grid = write(directory / "grid.toml", f'model = "{MODEL}"\ntrain = "{TRAIN}"\neval = "{TRAIN}"\nlr = 1e-3\n'
+                 'label-column = "category"\nreinit-head = true\nthreads = 1\nmax-steps = 2\n[sweep]\nseed = [1, 2, 3]\n')
+    out = directory / "sweep"
+    line = [BINARY, "sweep", grid, "--output", out]
+    succeed(*line[1:])
+    shutil.rmtree(out / "seed=3")
+    for damage in ("", "{}", '{"eval_accuracy": 0.'):
+        write(out / "seed=2/metrics.json", damage)
+        done = subprocess.run([*line, "--json"], capture_output=True, text=True, timeout=100)
+        assert done.returncode == 4 and "seed=2/metrics.json" in done.stderr, done
+        with open(out / "sweep.csv", newline="", encoding="utf-8") as table:
+            rows = list(csv.DictReader(table))
+        assert [row["status"] for row in rows] == ["finished", "failed", "finished"], rows
+        assert rows[0]["eval_accuracy"] and rows[2]["eval_accuracy"] and not rows[1]["eval_accuracy"], rows
 
 
 def test_lines_of_metrics_that_are_gone(directory):
