@@ -72,7 +72,16 @@ TaskKind task_of_data(const InputFile& file) {
   return task ? task->kind : TaskKind::classification;
 }
 
-void require_form_of(TaskKind model, const InputFile& file) {
+void require_form_of(TaskKind model, const InputFile& file,
+                     const std::vector<std::string>& text_columns) {
+  // Rows for a model of texts and labels may have these columns, too.
+  const auto is_of_questions = [](const std::string& name) {
+    return name == "question" || name == "context";
+  };
+  if (!text_columns.empty() &&
+      std::all_of(text_columns.begin(), text_columns.end(), is_of_questions)) {
+    return;
+  }
   const TaskTraits* form = task_of_form(file);
   if (!form || form->kind == model) return;
   throw data_error(file.name.string(), ": holds ", form->data, ", but the model was trained for ",

@@ -30,7 +30,9 @@ bool is_foreign_option(std::string_view option, TaskKind kind);
 const TaskTraits* task_of_form(const InputFile& file);
 // What the first data file is for: its form's task, else classification.
 TaskKind task_of_data(const InputFile& file);
-// Error(data) if the file has the form of another task than the model's.
-void require_form_of(TaskKind model, const InputFile& file);
+// Error(data) if the file has the form of another task than the model's; `text_columns`: of a model
+// of rows, whose columns may be called as a question's are.
+void require_form_of(TaskKind model, const InputFile& file,
+                     const std::vector<std::string>& text_columns = {});
 
 }  // namespace finetune

@@ -134,7 +134,8 @@ std::unique_ptr<Prediction> make_label_prediction(const PredictionRequest& reque
   if (!request.n_best.empty()) {
     throw usage_error("--nbest is for question answering; this is a classification model");
   }
-  require_form_of(TaskKind::classification, std::filesystem::path(request.input));
+  require_form_of(TaskKind::classification, std::filesystem::path(request.input),
+                  options.text_columns);
   const std::string suffix = std::filesystem::path(request.output).extension();
   if (suffix == ".tsv" || suffix == ".json" || suffix == ".gz" || suffix == ".zst") {
     throw usage_error(

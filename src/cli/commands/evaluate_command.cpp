@@ -104,7 +104,7 @@ std::unique_ptr<Subject> open_subject(const EvaluateOptions& o) {
   auto subject = std::make_unique<Subject>();
   FineTuned& model = subject->model;
   model = open_fine_tuned(o.inference);
-  require_form_of(model.kind, fs::path(o.data[0]));
+  require_form_of(model.kind, fs::path(o.data[0]), model.options.text_columns);
   if (o.ignore_unknown_labels) {
     require_option_of(model.kind, "ignore-unknown-labels", o.inference.model);
   }

@@ -9,6 +9,7 @@
 #include "comm/host/futex.h"
 #include "comm/host/shared_memory.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 namespace finetune {
 namespace {
@@ -154,9 +155,9 @@ std::shared_ptr<void> HostGroup::allocate(size_t bytes) {
   const auto attempt = [](Mapped& outcome, auto action) {
     try {
       action();
-    } catch (const Error& error) {
+    } catch (const std::exception& failure) {
       outcome.failed = 1;
-      std::strncpy(outcome.message, error.what(), sizeof outcome.message - 1);
+      std::strncpy(outcome.message, error_of(failure).what(), sizeof outcome.message - 1);
     }
   };
   Mapped made{};
