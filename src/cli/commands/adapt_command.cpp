@@ -75,7 +75,8 @@ class AdaptBinder {
 };
 
 void run(const TrainOptions& options, int& exit_code) {
-  if (options.model.empty()) throw usage_error("--model is required: a model directory, or an id in the Hugging Face cache");
+  if (options.model.empty())
+    throw usage_error("--model is required: a model directory, or an id in the Hugging Face cache");
   if (options.train.empty()) throw usage_error("--text is required: one or more files of texts");
   if (options.task != name_of(TaskKind::mlm)) {
     throw usage_error("--task ", options.task,

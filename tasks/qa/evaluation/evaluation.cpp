@@ -1,6 +1,7 @@
 // Answers and scores questions from logits of their windows.
 #include "tasks/qa/evaluation/evaluation.h"
 
+#include <cmath>
 #include <limits>
 
 #include "core/error.h"
