@@ -17,9 +17,8 @@ bool all_finite(std::span<const float> outputs) {
 
 void require_finite(std::span<const float> outputs, std::string_view of) {
   if (all_finite(outputs)) return;
-  throw Error(ExitCode::diverged, concat("the model's outputs for ", of,
-                                         " are not finite: its weights have diverged or are "
-                                         "damaged"));
+  throw Error(ExitCode::diverged, concat("the model's outputs are not finite, first those for ", of,
+                                         ": its weights have diverged or are damaged"));
 }
 
 void require_finite_row(std::span<const float> outputs, int64_t row) {

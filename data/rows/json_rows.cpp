@@ -139,24 +139,13 @@ std::string column_name(const JsonString& key) {
   return name;
 }
 
-bool is_nested(JsonCursor& cursor) {
-  const char first = cursor.peek();
-  return first == '{' || first == '[';
-}
-
-// A column of the first row's, unless what it has there is nested.
-void add_column(JsonCursor& cursor, const JsonString& key, std::vector<std::string>& columns) {
-  if (!is_nested(cursor)) columns.push_back(column_name(key));
-  cursor.skip_value();
-}
-
 std::string_view value_of(JsonCursor& cursor, std::string_view name, std::string& scratch,
                           TextArena& arena) {
   const char first = cursor.peek();
-  if (is_nested(cursor)) {
+  if (first == '{' || first == '[') {
     cursor.fail(concat("key ", in_quotes(name),
                        " has a nested value; strings, numbers, true, false and null can be "
-                       "columns: leave the key out"));
+                       "columns: leave the key out (jq -c 'del(.KEY)')"));
   }
   if (first != '"') {
     std::string_view written = cursor.scalar();
@@ -248,7 +237,8 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
   keys.clear();
   return scan_object(text, last, [&](JsonCursor& cursor, const JsonString& key) {
-    add_column(cursor, key, keys);
+    keys.push_back(column_name(key));
+    cursor.skip_value();
   });
 }
 
@@ -267,7 +257,8 @@ RowScan scan_json_element(std::string_view text, bool last, bool first,
 RowScan scan_json_element_keys(std::string_view text, bool last, std::vector<std::string>& keys) {
   keys.clear();
   return scan_element(text, last, true, [&](JsonCursor& cursor, const JsonString& key) {
-    add_column(cursor, key, keys);
+    keys.push_back(column_name(key));
+    cursor.skip_value();
   });
 }
 

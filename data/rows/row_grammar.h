@@ -40,8 +40,7 @@ RowScan scan_json_line(std::string_view text, bool last, const std::vector<std::
 RowScan scan_json_element(std::string_view text, bool last, bool first,
                           const std::vector<std::string>& columns, Values& values,
                           TextArena& arena);
-// The keys of the object on the line that can be columns: of nested values none. None on a blank
-// line.
+// The keys of the object on the line, or none on a blank line.
 RowScan scan_json_keys(std::string_view text, bool last, std::vector<std::string>& keys);
 // The keys of an array's first object, or none of an empty one.
 RowScan scan_json_element_keys(std::string_view text, bool last, std::vector<std::string>& keys);

@@ -21,6 +21,10 @@ namespace {
 constexpr size_t kMostRowBytes = 64 << 20;
 constexpr std::string_view kSkipHint = "; --skip-bad-rows drops such rows";
 
+bool may_delimit(char c) {
+  return c == '\t' || (std::ispunct(static_cast<unsigned char>(c)) && c != '"');
+}
+
 }  // namespace
 
 std::string listed_columns(const std::vector<std::string>& columns) {
@@ -65,24 +69,29 @@ void RowStream::find_format(const fs::path& path) {
   } else {
     format_ = detect_row_format(path, window_.bytes());
     const bool has_no_suffix = unpacked_name(path).extension().empty();
-    if (format_ == RowFormat::plain_text && has_no_suffix && !given.stdin_columns.empty()) {
-      format_ = format_of_first_line();
+    if (format_ == RowFormat::plain_text && has_no_suffix && given.stdin_columns.size() == 1 &&
+        trim(first_line()) == given.stdin_columns[0]) {
+      format_ = RowFormat::csv;  // of one column, which the first rows do not tell from texts
     }
     const bool is_text = format_ == RowFormat::tsv || format_ == RowFormat::plain_text;
     if (is_text && given.delimiter != '\0') format_ = RowFormat::csv;
   }
 }
 
-// What standard input is by its first line alone: whoever types the lines waits for answers.
-RowFormat RowStream::format_of_first_line() {
+std::string_view RowStream::first_line() {
   size_t end;
   while ((end = window_.bytes().find_first_of("\r\n")) == std::string_view::npos &&
          !window_.last() && window_.bytes().size() <= kMostRowBytes) {
     window_.more();
   }
-  const std::string_view line = window_.bytes().substr(0, end);
+  return window_.bytes().substr(0, end);
+}
+
+// What standard input is by its first line alone: whoever types the lines waits for answers.
+RowFormat RowStream::format_of_first_line() {
+  const std::string_view line = first_line();
   if (line.empty()) return RowFormat::plain_text;
-  if (line.size() == 5 && line.starts_with("sep=")) return RowFormat::csv;  // Excel's, no text
+  if (line.size() == 5 && line.starts_with("sep=") && may_delimit(line[4])) return RowFormat::csv;
   const auto has_all = [&](const std::vector<std::string>& names) {
     const std::vector<std::string>& asked = options_.rows.stdin_columns;
     return std::all_of(asked.begin(), asked.end(), [&](const std::string& name) {
@@ -112,10 +121,7 @@ char RowStream::take_delimiter_line() {
   const char delimiter = text[mark.size()];
   const std::string_view rest = text.substr(mark.size() + 1);
   const size_t end = rest.starts_with("\r\n") ? 2 : rest[0] == '\n' || rest[0] == '\r' ? 1 : 0;
-  const bool is_delimiter =
-      delimiter == '\t' ||
-      (std::ispunct(static_cast<unsigned char>(delimiter)) && delimiter != '"');
-  if (end == 0 || !is_delimiter) return '\0';
+  if (end == 0 || !may_delimit(delimiter)) return '\0';
   window_.drop(mark.size() + 1 + end);
   ++next_line_;
   return delimiter;

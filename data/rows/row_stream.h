@@ -56,6 +56,7 @@ class RowStream {
 
  private:
   void find_format(const fs::path& path);
+  std::string_view first_line();
   RowFormat format_of_first_line();
   void find_delimiter();
   char take_delimiter_line();

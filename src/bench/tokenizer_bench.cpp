@@ -57,7 +57,7 @@ TokenizerBenchResult bench_tokenizer(const std::string& model, const std::string
     result.bytes += int64_t(line.size());
   }
   if (lines.empty()) throw data_error(input, ": holds no text");
-  const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(existing_model_directory(model));
+  const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(existing_tokenizer_directory(model));
   set_threads(thread_count > 0 ? int(thread_count) : available_cores());
   result.threads = threads();
   result.lines = int64_t(lines.size());

@@ -64,11 +64,11 @@ bool is_for_all(const std::string& command) {
 }
 
 // A file must not become the standard output or error of a caller that has closed them. To read
-// closed input, and to write results to closed output, stays an error; a run has its results in
-// files. A reader that goes away must not stop a run. A limit on the size of files is a write
-// error. Who started us may ignore the end of children, of which we would then hear nothing.
-void prepare_standard_streams(bool has_results_in_files) {
-  const int instead[] = {O_WRONLY, has_results_in_files ? O_RDWR : O_RDONLY, O_RDWR};
+// closed input stays an error, and so does closed output where nothing but it has the results. A
+// reader that goes away must not stop a run. A limit on the size of files is a write error. Who
+// started us may ignore the end of children, of which we would then hear nothing.
+void prepare_standard_streams(bool may_lose_output) {
+  const int instead[] = {O_WRONLY, may_lose_output ? O_RDWR : O_RDONLY, O_RDWR};
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     const bool is_closed = ::fcntl(descriptor, F_GETFD) < 0;
     if (is_closed && ::open("/dev/null", instead[descriptor]) < 0) break;  // the lowest is taken
@@ -81,6 +81,12 @@ void prepare_standard_streams(bool has_results_in_files) {
 // Of what is trained: a signal that comes while the processes find each other counts, too.
 bool has_runs(std::string_view command) {
   return command == "train" || command == "adapt" || command == "sweep";
+}
+
+// Files or the exit code say what these print.
+bool has_results_elsewhere(std::string_view command) {
+  return has_runs(command) || command == "evaluate" || command == "convert" ||
+         command == "report" || command == "check";
 }
 
 std::terminate_handler terminate_of_library = nullptr;
@@ -220,9 +226,9 @@ int run_and_report(std::vector<std::string> arguments, Communicator& world) {
 int main(int argc, char** argv) {
   if (const int status = finetune::serve_ngram_process(argc, argv); status >= 0) return status;
   terminate_of_library = std::set_terminate(end_without_memory);
-  const bool is_for_runs = argc > 1 && has_runs(argv[1]);
-  prepare_standard_streams(is_for_runs);
-  if (is_for_runs) finetune::signals_of_runs();
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  prepare_standard_streams(has_results_elsewhere(command));
+  if (has_runs(command)) finetune::signals_of_runs();
   try {
     finetune::Communicator& world = finetune::world();
     std::vector<std::string> arguments = normalized_arguments(argc, argv);

@@ -122,8 +122,9 @@ fs::path of_run_or_itself(const fs::path& path) {
 
 }  // namespace
 
-fs::path existing_model_directory(const std::string& given) {
-  return of_run_or_itself(existing_model_path(given));
+fs::path existing_tokenizer_directory(const std::string& given) {
+  const fs::path path = existing_model_path(given);
+  return find_tokenizer_files(path).empty() ? of_run_or_itself(path) : path;
 }
 
 ModelDirectory find_model(const fs::path& path, bool need_weights) {

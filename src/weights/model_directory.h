@@ -19,9 +19,9 @@ struct ModelDirectory {
 // the config is looked for.
 ModelDirectory find_model(const std::filesystem::path& path, bool need_weights = true);
 
-// The directory of `given`, a path or an id of the hub's cache: of a run its model/. Error(model)
-// if it is not there.
-std::filesystem::path existing_model_directory(const std::string& given);
+// Where the tokenizer of `given` is, a path or an id of the hub's cache: of a run its model/.
+// Error(model) if it is not there.
+std::filesystem::path existing_tokenizer_directory(const std::string& given);
 
 // The parts of it. The weights that open_weights takes of a directory, if there are any:
 // Error(model) if there are several TF1 checkpoints and none is bert_model.ckpt.

@@ -137,10 +137,9 @@ std::unique_ptr<Prediction> make_label_prediction(const PredictionRequest& reque
   require_form_of(TaskKind::classification, std::filesystem::path(request.input),
                   options.text_columns);
   const std::string suffix = std::filesystem::path(request.output).extension();
-  if (suffix == ".tsv" || suffix == ".json" || suffix == ".gz" || suffix == ".zst") {
-    throw usage_error(
-        "--output ", request.output,
-        ": labels are written as CSV or JSON Lines, not packed; name it .csv or .jsonl");
+  if (suffix == ".tsv" || suffix == ".json") {
+    throw usage_error("--output ", request.output,
+                      ": labels are written as CSV or JSON Lines; name it .csv or .jsonl");
   }
   return std::make_unique<LabelPrediction>(request, options, model);
 }

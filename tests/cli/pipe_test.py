@@ -133,13 +133,15 @@ def test_closed_streams(directory):
              "predict --input rows.csv --output - --quiet 3>&1 >&-": (4, "standard output"),
              "inspect >&-": (4, "standard output"),
              "predict --input - --output out.csv <&-": (3, "standard input"),
-             "predict --input rows.csv --output out.csv --quiet <&- >&- 2>&-": (0, "")}
+             "predict --input rows.csv --output out.csv --quiet <&- >&- 2>&-": (0, ""),
+             "convert --output copy >&-": (0, "")}
     for line, (code, word) in lines.items():
         name, rest = line.split(" ", 1)
         model = f"'{MODEL}'" if name == "inspect" else f"--model '{MODEL}'"
         done = subprocess.run(f"'{BINARY}' {name} {model} {rest}", shell=True, capture_output=True, text=True, cwd=directory)
         assert done.returncode == code and word in done.stderr, (line, done)
         assert (directory / "out.csv").exists() == (code == 0)
+    assert (directory / "copy/config.json").exists()
     done = subprocess.run(f"'{BINARY}' --version >&-", shell=True, capture_output=True, text=True)
     assert done.returncode == 4, done
 

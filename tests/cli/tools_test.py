@@ -1,4 +1,5 @@
 """score, tokenize, inspect and convert."""
+import gzip
 import hashlib
 import json
 import shutil
@@ -45,6 +46,9 @@ def test_score_bad_inputs(directory):
     fail(3, "score", "--data", data, "--predictions", write(directory / "l.json", "[1]"), words=["l.json"])
     fail(3, "score", "--data", predictions, "--predictions", predictions, words=["p.json"])
     fail(2, "score", "--data", data, "--predictions", predictions, "--na-prob", predictions, words=["--na-prob"])
+    for threshold in ("nan", "inf"):
+        fail(2, "score", "--data", data, "--predictions", predictions, "--na-prob-threshold", threshold,
+             words=["--na-prob-threshold"])
 
 
 def test_tokenize(directory):
@@ -70,6 +74,15 @@ def test_tokenize(directory):
     windows = succeed("tokenize", "--model", vocabulary, "--jsonl", "--max-length", 8, "--doc-stride", 1,
                       stdin='{"question":"who ?","context":"a b c d e"}\n').out.splitlines()
     assert len(windows) == 2 and json.loads(windows[0])["offsets"][:4] == [None] * 4, windows
+    text = directory / "text.txt.gz"
+    text.write_bytes(gzip.compress(b"a b c\nend\n"))
+    packed = succeed("tokenize", "--model", vocabulary, text).out
+    assert packed == succeed("tokenize", "--model", vocabulary, stdin="a b c\nend\n").out
+    (directory / "run").mkdir()
+    shutil.copytree(vocabulary, directory / "run/model")
+    assert succeed("tokenize", "--model", directory / "run", text).out == packed
+    (vocabulary / "model").mkdir()  # its own files come first
+    assert succeed("tokenize", "--model", vocabulary, text).out == packed
     fail(3, "tokenize", "--model", vocabulary, directory / "no.txt", words=["no.txt"])
     fail(3, "tokenize", "--model", vocabulary, directory, words=["directory"])
     fail(3, "tokenize", "--model", vocabulary, "--jsonl", stdin="{}", words=[":1:"])

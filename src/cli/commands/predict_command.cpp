@@ -167,7 +167,17 @@ std::string destination(const std::string& path) {
   return found;
 }
 
+void require_unpacked_name(const std::string& path) {
+  for (const char* packed : {".gz", ".zst", ".bz2", ".xz"}) {
+    if (!ends_with_ignoring_case(path, packed)) continue;
+    throw usage_error(path, ": outputs are not packed; name it without ", packed,
+                      ", or send --output - through a packer");
+  }
+}
+
 void check_paths(const PredictOptions& o) {
+  require_unpacked_name(o.output);
+  require_unpacked_name(o.n_best);
   for (const std::string& path : {o.output, o.n_best}) {
     if (path.empty() || is_pipe(path) || !path_exists(path, ExitCode::model)) continue;
     if (directory_exists(path, ExitCode::model))

@@ -63,7 +63,8 @@ struct Part {
 class Command {
  public:
   explicit Command(const TokenizeOptions& options)
-      : options_(options), tokenizer_(Tokenizer::load(existing_model_directory(options.model))) {}
+      : options_(options),
+        tokenizer_(Tokenizer::load(existing_tokenizer_directory(options.model))) {}
 
   void run() {
     if (options_.input == "-") {

@@ -191,7 +191,8 @@ std::vector<Assertion> baseline_assertions(
     const bool larger = larger_is_better(tolerance.metric);
     const double bound = larger ? estimate.mean - worse - noise : estimate.mean + worse + noise;
     if (!std::isfinite(bound)) {
-      throw usage_error("--tolerance ", in_quotes(text), ": the baselines' values give no bound");
+      throw usage_error("--tolerance ", in_quotes(text), ": the baselines' values of ",
+                        tolerance.metric, " are too large for a bound; give --baseline others");
     }
     // 88.3 - 0.3 is not quite 88 in binary: a value on the bound must pass.
     const double slack = 1e-12 * std::max(std::abs(estimate.mean), worse);

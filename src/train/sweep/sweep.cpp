@@ -80,8 +80,12 @@ void Sweep::find_finished() {
     if (comm_.rank() > 0) return;
     for (size_t r = 0; r < marks.size(); ++r) {
       const std::filesystem::path directory = grid_.runs[r].options.output;
-      const bool is_run = output_state(directory) == OutputState::run;
-      marks[r] = is_run && has_ended(directory) ? 'x' : '-';
+      try {
+        const bool is_run = output_state(directory) == OutputState::run;
+        marks[r] = is_run && has_ended(directory) ? 'x' : '-';
+      } catch (const Error&) {
+        marks[r] = '-';  // its own turn says what is wrong
+      }
     }
   });
   comm_.broadcast(marks.data(), marks.size(), 0);
@@ -123,6 +127,9 @@ void Sweep::take(size_t run, RunReport report) {
     if (taken.kept && taken.status == RunStatus::failed && is_of_other_inputs) {
       // Its data or model are others now: the table would be of two kinds.
       throw Error(taken.code, concat(grid_.runs[run].options.output, ": ", taken.error));
+    }
+    if (taken.kept && taken.status == RunStatus::failed) {
+      reports_[run].error += "; without its directory the run is done again";
     }
     if (taken.status == RunStatus::failed && taken.code == ExitCode::diverged) {
       reports_[run].diverged_with = divergence_key(grid_.runs[run], inputs_);

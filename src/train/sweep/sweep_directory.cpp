@@ -51,13 +51,19 @@ void check_directory(const fs::path& directory) {
                     ": is not empty and not a sweep's directory; choose another");
 }
 
+// Of a damaged config.toml none: the run's own turn says what is wrong with it.
+std::vector<std::string> differences_of(const SweepRun& run, const fs::path& config) try {
+  if (output_state(run.options.output) != OutputState::run) return {};
+  return option_differences(run.options, read_text_file(config, ExitCode::model), config.string());
+} catch (const Error& error) {
+  if (error.code() == ExitCode::model) return {};
+  throw;
+}
+
 void compare_runs(const Grid& grid) {
   for (const SweepRun& run : grid.runs) {
-    const fs::path directory = run.options.output;
-    if (output_state(directory) != OutputState::run) continue;
-    const fs::path config = directory / "config.toml";
-    const auto differences =
-        option_differences(run.options, read_text_file(config, ExitCode::model), config.string());
+    const fs::path config = fs::path(run.options.output) / "config.toml";
+    const std::vector<std::string> differences = differences_of(run, config);
     if (differences.empty()) continue;
     throw usage_error(grid.file, ": options differ from those of ", config.string(), ": ",
                       join(differences, ", "), "; give the sweep's own, or another --output");

@@ -2,6 +2,7 @@
 #include "tasks/classification/rows/text_columns.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "core/error.h"
 #include "core/text/text.h"
@@ -101,24 +102,35 @@ std::vector<std::string> named_columns(const std::vector<std::string>& words,
   return names;
 }
 
-// Banks write lines about the account before the header.
-std::optional<int64_t> later_line_with(std::string_view name, const std::filesystem::path& file) {
+bool names_column(std::string_view line, std::string_view name) {
+  constexpr std::string_view kBorders = "\"',;|\t\r";
+  const auto is_border = [&](size_t place) {
+    return place >= line.size() || kBorders.find(line[place]) != std::string_view::npos;
+  };
+  for (size_t at = line.find(name); at != std::string_view::npos; at = line.find(name, at + 1)) {
+    if ((at == 0 || is_border(at - 1)) && is_border(at + name.size())) return true;
+  }
+  return false;
+}
+
+// Banks write lines about the account before the header. Empty where none of the first lines has
+// the name.
+std::string advice_on_later_line(std::string_view name, const std::filesystem::path& file) {
   constexpr size_t kMostBytes = 1 << 16;
   std::error_code error;
-  if (name.empty() || !std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  if (name.empty() || !std::filesystem::is_regular_file(file, error)) return "";
   const std::string text = beginning_of_text(file, kMostBytes);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || text[first] == '{' || text[first] == '[') return "";  // JSON
   int64_t number = 0;
   for (std::string_view line : split(text, '\n')) {
-    ++number;
-    const size_t at = line.find(name);
-    if (number == 1 || at == std::string_view::npos) continue;
-    const auto is_border = [&](size_t place) {
-      constexpr std::string_view kBorders = "\"',;|\t\r";
-      return place >= line.size() || kBorders.find(line[place]) != std::string_view::npos;
-    };
-    if ((at == 0 || is_border(at - 1)) && is_border(at + name.size())) return number;
+    if (++number == 1 || !names_column(line, name)) continue;
+    std::string as_stored(text.size(), '\0');
+    std::ifstream(file, std::ios::binary).read(as_stored.data(), std::streamsize(text.size()));
+    return concat("; line ", number, " has it: if that is the header, leave out what is before it",
+                  as_stored == text ? concat(" (tail -n +", number, ")") : std::string());
   }
-  return std::nullopt;
+  return "";
 }
 
 std::string advice(const std::vector<std::string>& columns, std::string_view name,
@@ -129,11 +141,8 @@ std::string advice(const std::vector<std::string>& columns, std::string_view nam
   if (columns.size() == 1 && ends_with_ignoring_case(file.string(), ".txt")) {
     return "; a .txt has a text a line: if it is a table, --delimiter says so";
   }
-  if (const auto line = later_line_with(name, file)) {
-    return concat("; line ", *line, " has it: if that is the header, tail -n +", *line,
-                  " leaves out what is before it");
-  }
-  return concat("; choose one with ", option);
+  const std::string later = advice_on_later_line(name, file);
+  return later.empty() ? concat("; choose one with ", option) : later;
 }
 
 }  // namespace

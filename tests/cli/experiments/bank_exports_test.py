@@ -66,8 +66,17 @@ def test_headers_that_are_elsewhere(directory):
     assert rows_of(predict(one).out)[0] == ["text", "label", "probability"]
     line = ["predict", "--model", MODEL, "--output", "-", "--text-column", "Zweck", "--input"]
     account = write(directory / "account.csv", "Konto;DE01\n\nDatum;\"Zweck\";Betrag\n1;a;2\n")
-    fail(3, *line, account, words=["no column 'Zweck'", "line 3 has it", "tail -n +3"])
-    fail(3, *line, write(directory / "b.csv", "Konto;DE01\nDatum;Verwendungszweck\n"), words=["--text-column"])
+    fail(3, *line, account, words=["no column 'Zweck'", "line 3 has it", "(tail -n +3)"])
+    for name, data in (("c.csv.gz", gzip.compress(account.read_bytes())), ("d.csv", account.read_text().encode("utf-16"))):
+        said = fail(3, *line, write(directory / name, data), words=["line 3 has it"])
+        assert "tail" not in said, said  # it would not be that line, or cut a character
+    account.write_text("Konto;DE01\nDatum;Zweckgebunden;Zweck\n1;a;2\n")
+    fail(3, *line, account, words=["line 2 has it"])
+    rows = write(directory / "c.jsonl", '{"id":1}\n{"Zweck":"a"}\n')  # rows are no headers
+    for other in (write(directory / "b.csv", "Konto;DE01\nDatum;Verwendungszweck\n"), rows):
+        fail(3, *line, other, words=["no column 'Zweck'", "choose one with --text-column"])
+    assert len(rows_of(predict("-", stdin="sep=a\nhello\n").out)) == 3  # no delimiter: texts
+    assert len(rows_of(predict(write(directory / "note", "Hello, text\nfoo\n")).out)) == 3
     train = ["train", "--model", MODEL, "--label-column", "label", "--max-steps", 1, "--output", directory / "run"]
     data = write(directory / "train.csv", "text,label\na,x\nb,y\n")
     fail(2, *train, "--train", data, "--text-column", "text,text", words=["'text' is given twice"])
@@ -82,11 +91,11 @@ def test_headers_that_are_elsewhere(directory):
 
 def test_nested_values_are_no_columns(directory):
     need(*MODELS)
-    rows = write(directory / "rows.jsonl", '{"id":1,"text":"hello there","tags":["a",{"b":2}]}\n{"id":2,"text":"PIZZA"}\n')
-    expected = predict(write(directory / "rows.csv", "id,text\n1,hello there\n2,PIZZA\n")).out
-    assert predict(rows).out == expected
-    fail(3, "predict", "--model", MODEL, "--output", "-", "--input",
-         write(directory / "bad.jsonl", '{"id":1,"text":"a"}\n{"id":{"n":1},"text":"b"}\n'), words=[":2:", "key 'id'"])
+    for name, data in (("a", '{"id":1,"text":"a"}\n{"id":{"n":1},"text":"b"}\n'), ("b", '{"text":"a"}\n{"text":["b"]}\n'),
+                       ("c", '{"text":["a"],"id":1}\n{"text":"b","id":2}\n')):
+        key = "'id'" if name == "a" else "'text'"
+        fail(3, "predict", "--model", MODEL, "--output", "-", "--input", write(directory / f"{name}.jsonl", data),
+             words=[f"{name}.jsonl:{1 if name == 'c' else 2}:", f"key {key} has a nested value", "jq -c"])
     fail(3, "predict", "--model", MODEL, "--output", "-", "--input",
          write(directory / "pretty.json", '{\n  "text": "a"\n}\n'), words=["over several lines", "jq -c"])
 

@@ -142,13 +142,16 @@ def test_damaged_runs_of_a_sweep(directory):
     line = [BINARY, "sweep", grid, "--output", out]
     succeed(*line[1:])
     shutil.rmtree(out / "seed=3")
-    for damage in ("", "{}", '{"eval_accuracy": 0.'):
+    for damage in ("", "{}", '{"eval_accuracy": 0.', "of config.toml"):
+        if damage == "of config.toml":
+            write(out / "seed=2/config.toml", (out / "seed=2/config.toml").read_text() + "seed = 2\nseed = 2\n")
         write(out / "seed=2/metrics.json", damage)
         done = subprocess.run([*line, "--json"], capture_output=True, text=True, timeout=100)
-        assert done.returncode == 4 and "seed=2/metrics.json" in done.stderr, done
+        assert done.returncode == 4 and "seed=2/" in done.stderr, done
         with open(out / "sweep.csv", newline="", encoding="utf-8") as table:
             rows = list(csv.DictReader(table))
         assert [row["status"] for row in rows] == ["finished", "failed", "finished"], rows
+        assert "without its directory" in done.stderr, done
         assert rows[0]["eval_accuracy"] and rows[2]["eval_accuracy"] and not rows[1]["eval_accuracy"], rows
 
 

@@ -71,6 +71,22 @@ TEST_CASE("single-label scores are those of scikit-learn") {
         "e,0,0,0,0,0,0\nf,0,0,0,0,0,0\n");
 }
 
+TEST_CASE("of many labels confusion.csv has the pairs that occur") {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1001; ++i) names.push_back(concat("label ", 1000 + i));
+  ClassificationData data;
+  data.labels = LabelMap(names);
+  ClassificationTally tally(data, {}, 0);
+  for (const auto& [truth, predicted] : {std::pair{7, 7}, {1000, 3}, {7, 7}, {0, 1000}}) {
+    tally.add_label(truth, predicted, 0.5);
+  }
+  TemporaryDirectory folder;
+  tally.write_files(folder.path());
+  CHECK(folder.read("confusion.csv") ==
+        "true_label,label,rows\nlabel 1000,label 2000,1\nlabel 1007,label 1007,2\n"
+        "label 2000,label 1003,1\n");
+}
+
 TEST_CASE("labels unknown to the model are classes that are never predicted") {
   // The model knows 0..5; 6 and 7 are two unknown names.
   std::vector<int32_t> truth{6, 1, 2, 2, 1, 0, 7, 0};
@@ -162,6 +178,8 @@ TEST_CASE("regression edge cases") {
 
 TEST_CASE("host losses stay finite for large logits") {
   std::vector<float> logits{1000, -1000, 0};
+  const std::vector<float> huge(24, 1e30f);  // equal ones
+  CHECK(cross_entropy_loss(huge, 3, {}, 0) == doctest::Approx(std::log(24.0)));
   CHECK(cross_entropy_loss(logits, 1, {}, 0) == 2000);
   CHECK(binary_cross_entropy_loss(logits, std::vector<int32_t>{1}) ==
         doctest::Approx((1000 + 1000 + std::log(2.0)) / 3));

@@ -36,6 +36,15 @@ TEST_CASE("n-grams are words, pairs of words, and two to five characters of a wo
   CHECK(ngrams_of(" \t ").characters.empty());
 }
 
+TEST_CASE("of a very long text the first MiB has n-grams") {
+  std::string text;
+  while (text.size() < kMostNgramBytes) text += "ab \xC3\xB6 ";  // 6 bytes: cut in a character
+  const Ngrams whole = ngrams_of(text + "cd ef"),
+               first = ngrams_of(text.substr(0, kMostNgramBytes));
+  CHECK(whole.words == first.words);
+  CHECK(whole.characters == first.characters);
+}
+
 TEST_CASE("n-grams do not tell upper from lower case, but words from characters") {
   CHECK(ngrams_of("STRASSE Ö").characters == ngrams_of("strasse ö").characters);
   CHECK(ngrams_of("ab").words != ngrams_of("ba").words);

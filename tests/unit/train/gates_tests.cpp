@@ -100,6 +100,13 @@ TEST_CASE("against a baseline, in the direction of each metric") {
                    "METRIC=NUMBER"));
   }
   usage_message([&] { baseline_assertions({directory / "absent.json"}, {"a=1"}, larger); });
+  write_file(directory / "high.json", R"({"eval_loss": 1e308})");
+  write_file(directory / "low.json", R"({"eval_loss": -1e308})");
+  CHECK(contains(usage_message([&] {
+                   baseline_assertions({directory / "high.json", directory / "low.json"},
+                                       {"eval_loss=0"}, larger);
+                 }),
+                 "eval_loss are too large"));
   write_file(directory / "bad.json", "[1]");
   CHECK(contains(
       usage_message([&] { baseline_assertions({directory / "bad.json"}, {"a=1"}, larger); }),
