@@ -4,11 +4,12 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/text/text.h"
 
 namespace finetune {
 namespace {
 
-constexpr double kLeastScale = 1e-30, kMostScale = 1e30;
+constexpr double kLeastScale = 1e-30;
 
 double nearest_power_of_two(double value) {
   int exponent = 0;
@@ -26,7 +27,7 @@ TargetScale scale_of(std::span<const double> numbers) {
   const double mean = sum / count;
   for (double number : numbers) squares += (number - mean) * (number - mean);
   const double deviation = std::sqrt(squares / count);
-  if (!std::isfinite(deviation) || std::abs(mean) > kMostScale || deviation > kMostScale) {
+  if (!std::isfinite(deviation) || std::abs(mean) > kMostNumber || deviation > kMostNumber) {
     throw data_error(
         "--regression: the numbers to learn are beyond 1e30, where a model of 32-bit "
         "floats has no room; divide them by a power of ten");
@@ -35,6 +36,16 @@ TargetScale scale_of(std::span<const double> numbers) {
   out.mean = double(float(mean));
   if (deviation >= kLeastScale) out.scale = nearest_power_of_two(deviation);
   return out;
+}
+
+std::string coarse_numbers(double mean, double deviation) {
+  constexpr double kLeastSteps = 1000;  // in a standard deviation
+  const auto nearest = float(std::abs(mean));
+  const double step = double(std::nextafter(nearest, HUGE_VALF)) - double(nearest);
+  if (!std::isfinite(step) || deviation == 0 || deviation >= kLeastSteps * step) return "";
+  return concat("the numbers lie ", format_measure(deviation), " (standard deviation) about ",
+                format_measure(mean), ", where the model's 32-bit outputs are ",
+                format_measure(step), " apart: subtract a constant from all of them");
 }
 
 }  // namespace finetune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 namespace finetune {
 
@@ -20,5 +21,10 @@ struct TargetScale {
 // numbers that are all equal but for their mean's being 0. Error(data) where a float could not hold
 // them.
 TargetScale scale_of(std::span<const double> numbers);
+// Numbers beyond this are none that scale_of() takes.
+constexpr double kMostNumber = 1e30;
+// What is wrong with numbers of this mean and deviation: 32-bit floats, which the exported model's
+// outputs are, lie too far apart there. Empty: nothing.
+std::string coarse_numbers(double mean, double deviation);
 
 }  // namespace finetune

@@ -14,6 +14,7 @@
 #include "tasks/classification/model_options.h"
 #include "tasks/classification/rows/cut_texts.h"
 #include "tasks/objective.h"
+#include "tasks/target_scale.h"
 
 namespace finetune {
 namespace {
@@ -85,6 +86,8 @@ std::vector<std::string> describe_data(const ClassificationData& data, const Tas
   if (!data.target_scale.is_identity()) {
     lines.push_back(concat("targets are learnt as (number - ", data.target_scale.mean, ") / ",
                            data.target_scale.scale, "; metrics and the model give numbers"));
+    const std::string fault = coarse_numbers(data.target_scale.mean, data.target_scale.scale);
+    if (!fault.empty()) lines.push_back("warning: " + fault);
   }
   if (trains && data.keeps_head) {
     lines.push_back(

@@ -1,7 +1,6 @@
 // Findings about labels: too few, too many, unknown, rare, or shifted.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -10,6 +9,7 @@
 #include "tasks/classification/check/findings.h"
 #include "tasks/classification/rows/label_column.h"
 #include "tasks/classification/rows/row_labels.h"
+#include "tasks/target_scale.h"
 
 namespace finetune {
 namespace {
@@ -95,7 +95,6 @@ void find_constant_numbers(const CheckedData& data, Findings& out) {
 
 // Training and its models compute in single precision.
 void find_large_numbers(const CheckedData& data, Findings& out) {
-  constexpr double kMostNumber = std::numeric_limits<float>::max();
   int64_t rows = 0;
   for (const CheckedSide* side : {&data.train, &data.eval}) {
     rows += std::count_if(side->labels.begin(), side->labels.end(), [](std::string_view label) {
@@ -105,7 +104,7 @@ void find_large_numbers(const CheckedData& data, Findings& out) {
   if (rows == 0) return;
   out.push_back({FindingLevel::error, "large-numbers",
                  concat(counted(rows, "row has a number", "rows have numbers"),
-                        " beyond single precision (3.4e38): divide all numbers by a constant"),
+                        " beyond 1e30, of which training takes none: divide all by a constant"),
                  rows});
 }
 
@@ -122,6 +121,13 @@ Moments moments_of(const CheckedSide& side) {
     out.variance += d * d / rows;
   }
   return out;
+}
+
+void find_coarse_numbers(const CheckedData& data, Findings& out) {
+  const Moments train = moments_of(data.train);
+  const std::string fault = coarse_numbers(train.mean, std::sqrt(train.variance));
+  if (fault.empty()) return;
+  out.push_back({FindingLevel::warning, "coarse-numbers", fault, int64_t(data.train.size())});
 }
 
 // By Welch's test, and only where the shift is a part of how far numbers lie apart.
@@ -149,6 +155,7 @@ void find_label_faults(const CheckedData& data, Findings& out) {
   const auto rows = int64_t(data.train.size());
   if (data.problem == ProblemType::regression) {
     find_large_numbers(data, out);
+    find_coarse_numbers(data, out);
     find_constant_numbers(data, out);
     return;
   }

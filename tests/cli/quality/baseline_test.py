@@ -252,7 +252,11 @@ def test_check_of_numbers_and_sets(directory):
              "--regression"]
     assert findings(*large)["large-numbers"] == {
         "level": "error", "kind": "large-numbers", "count": 50,
-        "text": "50 rows have numbers beyond single precision (3.4e38): divide all numbers by a constant"}
+        "text": "50 rows have numbers beyond 1e30, of which training takes none: divide all by a constant"}
+    seconds = write_rows(directory / "seconds.csv", [(f"thing {i}", 1700000000 + i) for i in range(50)])
+    assert "128.0000 apart" in findings("--train", seconds, "--regression")["coarse-numbers"]["text"]
+    assert "coarse-numbers" not in findings("--train", write_rows(directory / "days.csv", [(f"thing {i}", 20000 + i) for i in
+                                                                                          range(50)]), "--regression")
     assert not any(word in succeed("check", *large).out for word in ("inf", "nan"))
     # The order of a row's labels says nothing.
     sets = write_rows(directory / "sets.csv", [("same text", "x|y" if i % 2 else "y|x") for i in range(20)]
