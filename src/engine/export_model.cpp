@@ -103,7 +103,7 @@ void export_model(const fs::path& directory, const ModelExport& model, DType dty
   if (!parent.empty()) finetune::create_directories(parent);
   uint64_t bytes = uint64_t(model.tensors.table().count()) * size_of(dtype) + (1 << 20);
   for (const ModelFile& file : model.files) bytes += file.bytes.size();
-  require_free_space(parent.empty() ? fs::path(".") : parent, bytes, "the model");
+  require_free_space(parent_of(target), bytes, "the model");
   DirectoryReplacement output(target, kExportedModel);
   output.fill([&] {
     for (const ModelFile& file : model.files) write_file(output.path() / file.name, file.bytes);

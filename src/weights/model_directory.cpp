@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files/file_kind.h"
+#include "core/files/files.h"
 #include "core/files/text_file.h"
 #include "weights/hub_cache.h"
 
@@ -141,7 +142,7 @@ ModelDirectory find_model(const fs::path& path, bool need_weights) {
     } else {
       throw absent_model(path);
     }
-    model.directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+    model.directory = parent_of(path);
   }
   std::optional<fs::path> config = find_config(model.directory);
   if (!config) {

@@ -25,7 +25,7 @@ static const struct {
 } kErrors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EFBIG", EFBIG},
                {"EINTR", EINTR},   {"EACCES", EACCES}, {"EPERM", EPERM},   {"EROFS", EROFS},
                {"ENOENT", ENOENT}, {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"EBADF", EBADF},
-               {"EEXIST", EEXIST}, {"ESTALE", ESTALE}};
+               {"EEXIST", EEXIST}, {"ESTALE", ESTALE}, {"EINVAL", EINVAL}};
 
 static struct {
   bool active;

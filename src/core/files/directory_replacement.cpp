@@ -148,10 +148,6 @@ void recover_inside(const fs::path& target, const DirectoryKind& kind) {
   }
 }
 
-fs::path parent_of(const fs::path& path) {
-  return path.parent_path().empty() ? fs::path(".") : path.parent_path();
-}
-
 void move(const fs::path& from, const fs::path& to, const fs::path& named) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw write_failure(named, errno);
 }

@@ -25,10 +25,6 @@ std::string reason(int error) {
   return std::strerror(error);
 }
 
-fs::path directory_of(const fs::path& file) {
-  return file.parent_path().empty() ? fs::path(".") : file.parent_path();
-}
-
 // Nobody else can have opened or linked to what O_EXCL and O_NOFOLLOW have made.
 int create_temporary(const fs::path& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -62,6 +58,10 @@ bool is_own_file(int descriptor) {
 }
 
 }  // namespace
+
+fs::path parent_of(const fs::path& path) {
+  return path.parent_path().empty() ? fs::path(".") : path.parent_path();
+}
 
 bool write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -126,15 +126,19 @@ void AtomicFile::complete() {
   state_ = State::complete;
 }
 
-// False where the file system cannot do so.
+// False where the file system can do so in no way.
 bool AtomicFile::rename_to_nothing() const {
   const char *from = temporary_.c_str(), *to = path_.c_str();
   if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return true;
-  if (errno == EEXIST) {
-    throw usage_error(path_.string(), ": has come to be meanwhile; --overwrite replaces it");
+  if (errno == EINVAL || errno == ENOSYS) {  // NFS: but it has links, which replace nothing
+    if (::link(from, to) == 0) {
+      ::unlink(from);
+      return true;
+    }
+    if (errno != EEXIST) return false;
   }
-  if (errno != EINVAL && errno != ENOSYS) fail(errno);
-  return false;
+  if (errno != EEXIST) fail(errno);
+  throw usage_error(path_.string(), ": has come to be meanwhile; --overwrite replaces it");
 }
 
 void AtomicFile::commit() {
@@ -143,12 +147,12 @@ void AtomicFile::commit() {
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
   }
   state_ = State::committed;
-  sync_directory(directory_of(path_));
+  sync_directory(parent_of(path_));
 }
 
 void remove_abandoned_files(const fs::path& path) {
   std::error_code error;
-  for (fs::directory_iterator it(directory_of(path), error), end; !error && it != end;
+  for (fs::directory_iterator it(parent_of(path), error), end; !error && it != end;
        it.increment(error)) {
     if (!is_temporary_of(it->path().filename().string(), path)) continue;
     const Descriptor file(::open(it->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

@@ -67,6 +67,8 @@ int open_for_appending(const fs::path& path, bool fresh);
 // Through AtomicFile.
 void write_file(const fs::path& path, std::string_view text,
                 AtomicFile::Existing existing = AtomicFile::Existing::replace);
+// The directory that `path` lies in, "." for a name alone.
+fs::path parent_of(const fs::path& path);
 void create_directories(const fs::path& path);   // Error(model) if it cannot
 void sync_directory(const fs::path& directory);  // best effort: some file systems refuse it
 // Throws Error(model) if the file system of `directory` has fewer than `bytes` free.

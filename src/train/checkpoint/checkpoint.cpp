@@ -221,7 +221,7 @@ void write_checkpoint(const fs::path& path, const CheckpointState& state,
 }
 
 void write_checkpoint(const fs::path& path, const CheckpointState& state, ModelTensors& tensors) {
-  fs::path directory = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  const fs::path directory = parent_of(path);
   uint64_t bytes = size_estimate(state, tensors.table());
   fs::path temporary = path;
   try {

@@ -119,8 +119,7 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Weig
                        const WeightRows& rows, DType dtype) {
   uint64_t bytes = header_of(tensors, order_of(tensors), dtype).size();
   for (const WeightShape& tensor : tensors) bytes += count_of(tensor) * size_of(dtype);
-  std::filesystem::path directory = path.parent_path();
-  require_free_space(directory.empty() ? "." : directory, bytes, path.filename().string());
+  require_free_space(parent_of(path), bytes, path.filename().string());
   AtomicFile file(path);
   stream(tensors, rows, dtype, [&](const void* data, size_t size) { file.write(data, size); });
   file.commit();

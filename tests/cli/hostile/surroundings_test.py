@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "faults"))
+from faults import MODULE, Fault  # noqa: E402
 from fixtures import EVAL, MODEL, MODELS, TRAIN, write  # noqa: E402
 from harness import BINARY, Skip, fail, main, metrics_of, need, succeed  # noqa: E402
 
@@ -177,14 +179,28 @@ def test_lines_of_metrics_that_are_gone(directory):
 
 def test_outputs_that_come_to_be_meanwhile(directory):
     need(*MODELS)
-    out = directory / "labels.csv"
-    process = started("predict", "--model", MODEL, "--input", "-", "--output", out, stdin=subprocess.PIPE)
-    process.stdin.write("one text\nanother text\n")
-    process.stdin.flush()
-    wait_for(process, directory / "labels.csv.tmp.*")
-    write(out, "precious")
-    ends_with(process, 2, "--overwrite replaces it", stdin="a third one\n")
-    assert out.read_text() == "precious" and os.listdir(directory) == ["labels.csv"]
+    # The second is a file system that renames only so that something is replaced.
+    for kind in ("", "EINVAL"):
+        folder = directory / f"with {kind}"
+        folder.mkdir()
+        out = folder / "labels.csv"
+        env = {**os.environ, **(Fault("rename", str(folder), kind, nth=1).environment(directory / "calls") if kind else {})}
+        if kind and not os.path.exists(MODULE):
+            continue
+        for precious in (True, False):
+            process = started("predict", "--model", MODEL, "--input", "-", "--output", out, stdin=subprocess.PIPE, env=env)
+            process.stdin.write("one text\nanother text\n")
+            process.stdin.flush()
+            wait_for(process, folder / "labels.csv.tmp.*")
+            if precious:
+                write(out, "precious")
+                ends_with(process, 2, "--overwrite replaces it", stdin="a third one\n")
+                assert out.read_text() == "precious"
+                out.unlink()
+            else:
+                ends_with(process, 0, "predicted 3 rows", stdin="a third one\n")
+                assert out.read_text().count("\n") == 4
+            assert os.listdir(folder) == ([] if precious else ["labels.csv"])
 
     data, metrics = directory / "data.csv", directory / "metrics"
     os.mkfifo(data)
