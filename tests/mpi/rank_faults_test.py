@@ -30,14 +30,16 @@ class Ranks(Undisturbed):
         super().__init__(root, Command(f"train, 2 ranks, {hosts} hosts", LINE, ("run",), again=("--resume",)))
 
     def run(self, here, fault=None, more=(), before=(), env=()):
-        environment = {"TMPDIR": "/tmp", **dict(env), **(fault.environment(f"{here}.calls") if fault else {})}
-        job = Job("-n", 2, *before, BINARY, *self.command.line, *more, cwd=here, env=environment, hosts=self.hosts)
-        try:
-            result = job.wait(LIMIT)
-            nothing_left(here / "run")
-        except AssertionError as error:
-            raise Wrong("hang", str(error)) from None
-        return result
+        # One mpirun removes the folder in which another one is about to make its own; paths of sockets are short.
+        with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as scratch:
+            environment = {"TMPDIR": scratch, **dict(env), **(fault.environment(f"{here}.calls") if fault else {})}
+            job = Job("-n", 2, *before, BINARY, *self.command.line, *more, cwd=here, env=environment, hosts=self.hosts)
+            try:
+                result = job.wait(LIMIT)
+                nothing_left(here / "run")
+            except AssertionError as error:
+                raise Wrong("hang", str(error)) from None
+            return result
 
     def error_lines(self, result):
         return [line for line in result.err.splitlines() if "finetune: error:" in line]
