@@ -56,6 +56,10 @@ bool multiplies_bf16_fast(std::string_view device) {
   return device == "cuda" || cpu_multiplies_bf16_fast();
 }
 
+bool may_be_on_gpu(std::string_view device) {
+  return device == "cuda" || (device == "auto" && gpu_may_be_present());
+}
+
 std::string resolved_device(std::string_view device, std::string* unused) {
   if (unused) unused->clear();
   if (device != "auto") return std::string(device);

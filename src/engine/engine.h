@@ -22,6 +22,9 @@ namespace finetune {
 // "cpu" or "cuda", of --device auto|cpu|cuda: auto is the GPU where this program can use one.
 // `unused`, if not null, says why a GPU that seems to be there is not chosen, else it is empty.
 std::string resolved_device(std::string_view device, std::string* unused = nullptr);
+// Whether it can become "cuda". Loads and starts nothing: for who forks, since a GPU that a process
+// has used is of no use to its children.
+bool may_be_on_gpu(std::string_view device);
 
 // Of a resolved --device, --threads (0: all cores) and --precision auto|fp32|bf16, where auto is
 // bf16 if the device multiplies it fast. Processes of a host take its GPUs in turn, by

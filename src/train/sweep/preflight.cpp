@@ -77,9 +77,9 @@ void read_and_check(const Grid& grid, const std::vector<size_t>& runs, int proce
       require_options_of(task->kind(), run.options);
       lowest_trained_layer(run.options, open.model.config);
       checked_best_metric(run.options, *task);
-      const bool on_gpu = resolved_device(wanted_device(run.options)) == "cuda";
-      read_assertions(run.options, metrics_of_run(run.options, layout_of(run.options, processes),
-                                                  *task, on_gpu));
+      read_assertions(run.options,
+                      metrics_of_run(run.options, layout_of(run.options, processes), *task,
+                                     may_be_on_gpu(wanted_device(run.options))));
     } catch (const Error& error) {
       throw Error(error.code(), concat(grid.file, ": run ", run.name, ": ", error.what()));
     }

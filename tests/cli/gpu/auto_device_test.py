@@ -1,6 +1,10 @@
 """--device auto, on the CUDA module whose kernels run on the host: a GPU where one can be used."""
 import json
+import os
 import shutil
+import subprocess
+import time
+from pathlib import Path
 
 from cuda_on_host import HOST_MODULE, program_with_module
 import harness
@@ -101,7 +105,15 @@ no-ngram-baseline = true
 [sweep]
 seed = [1, 2]
 ''')
-    succeed("sweep", grid, "--output", directory / "sweep", "--jobs", 2, env={**HERE, "HOST_CUDA_DEVICES": "2"})
+    process = subprocess.Popen([harness.BINARY, "sweep", grid, "--output", directory / "sweep", "--jobs", "2"],
+                               env={**os.environ, **HERE, "HOST_CUDA_DEVICES": "2"}, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
+    # A GPU that has been started before a fork is of no use behind it: who forks loads no module.
+    maps = Path(f"/proc/{process.pid}/maps")
+    while process.poll() is None:
+        assert "finetune_cuda" not in maps.read_text()
+        time.sleep(0.01)
+    assert process.returncode == 0, process.stderr.read()
     found = {facts_of(run.parent)["code_path"] for run in (directory / "sweep").rglob("run.json")}
     assert found == {"CUDA, kernels on the host, bf16", "CUDA, kernels on the host again, bf16"}, found
 
