@@ -17,7 +17,6 @@
 #include "data/input_file.h"
 #include "data/source/byte_source.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/hub_cache.h"
 #include "weights/model_directory.h"
 
 namespace finetune {

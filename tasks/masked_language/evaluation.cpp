@@ -11,7 +11,7 @@ namespace finetune {
 void MaskedEvaluation::add(const PackedBatch& batch, const float* scores) {
   for (size_t i = 0; i < batch.scored.size(); ++i) {
     const float loss = scores[2 * i], rank = scores[2 * i + 1];
-    if (!std::isfinite(loss)) require_finite({&loss, 1}, "a hidden word");
+    if (!std::isfinite(loss)) throw not_finite("a hidden word");
     loss_ += double(loss);
     first_ += rank < 1;
     among_five_ += rank < 5;

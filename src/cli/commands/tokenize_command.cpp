@@ -24,7 +24,6 @@
 #include "data/source/byte_source.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/tokenizer.h"
-#include "weights/hub_cache.h"
 #include "weights/model_directory.h"
 
 namespace finetune {

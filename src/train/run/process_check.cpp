@@ -9,6 +9,7 @@
 #include "train/options/option_transfer.h"
 
 namespace finetune {
+
 void require_equal_processes(Communicator& comm, const TrainOptions& options) {
   if (comm.size() > 1) require_equal_processes(comm, options_to_text(options));
 }

@@ -123,12 +123,11 @@ void Sweep::take(size_t run, RunReport report) {
   if (taken.status == RunStatus::interrupted && stop_ == ExitCode::done) stop_ = taken.code;
   agree_on_errors(comm_, [&] {
     if (comm_.rank() > 0 || taken.status == RunStatus::waiting) return;
-    const bool is_of_other_inputs = taken.code == ExitCode::usage || taken.code == ExitCode::data;
-    if (taken.kept && taken.status == RunStatus::failed && is_of_other_inputs) {
-      // Its data or model are others now: the table would be of two kinds.
-      throw Error(taken.code, concat(grid_.runs[run].options.output, ": ", taken.error));
-    }
     if (taken.kept && taken.status == RunStatus::failed) {
+      if (taken.code == ExitCode::usage || taken.code == ExitCode::data) {
+        // Its data or model are others now: the table would be of two kinds.
+        throw Error(taken.code, concat(grid_.runs[run].options.output, ": ", taken.error));
+      }
       reports_[run].error += "; without its directory the run is done again";
     }
     if (taken.status == RunStatus::failed && taken.code == ExitCode::diverged) {

@@ -103,7 +103,7 @@ void ClassificationEvaluation::add(const PackedBatch& batch, const float* logits
 
 void ClassificationEvaluation::place(uint32_t sample, const float* logits) {
   const int64_t outputs = data_.outputs();
-  require_finite_row({logits, size_t(outputs)}, sample);
+  if (!all_finite({logits, size_t(outputs)})) throw not_finite(concat("row ", sample + 1));
   const ClassificationSide& eval = data_.eval;
   switch (data_.problem) {
     case ProblemType::single_label:

@@ -270,7 +270,7 @@ void ClassificationFileEvaluation::add(const PackedBatch& batch, const float* lo
 
 void ClassificationFileEvaluation::score(const Waiting& row, const float* logits,
                                          std::string& prediction) {
-  require_finite_row({logits, size_t(data_.outputs())}, scored_);
+  if (!all_finite({logits, size_t(data_.outputs())})) throw not_finite(concat("row ", scored_ + 1));
   switch (data_.problem) {
     case ProblemType::single_label: {
       if (mix_) {

@@ -97,9 +97,10 @@ std::string ClassificationPredictor::format(std::span<const RowValues> rows,
   }
   std::string out;
   const float* row_logits = logits.data();
-  int64_t place = texts_.rows - int64_t(rows.size());
+  int64_t number = texts_.rows - int64_t(rows.size());
   for (RowValues row : rows) {
-    require_finite_row({row_logits, size_t(outputs_)}, place++);
+    ++number;
+    if (!all_finite({row_logits, size_t(outputs_)})) throw not_finite(concat("row ", number));
     if (format_.min_probability) {
       const ScoredLabel best = top_label(row_logits, outputs_, format_.calibration.temperature);
       unsure_ += !is_sure(best.probability, *format_.min_probability);

@@ -44,8 +44,10 @@ void AnswerFiles::commit() {
 WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
                              const float* logits, const AnswerOptions& options) {
   const int64_t length = windows.set.samples.length(w);
-  require_finite({logits, size_t(2 * length)},
-                 concat("question ", in_quotes(data.questions[windows.question[size_t(w)]].id)));
+  if (!all_finite({logits, size_t(2 * length)})) {
+    throw not_finite(
+        concat("question ", in_quotes(data.questions[windows.question[size_t(w)]].id)));
+  }
   const int64_t token = windows.token_index(data, w);
   return reduce_window(logits, length, windows.set.samples.second[size_t(w)],
                        windows.context_length(w), windows.token_begins.data() + token,
