@@ -103,7 +103,7 @@ def prepare(folder, options):
     (folder / "bin").mkdir()
     (folder / "bin" / "finetune").symlink_to(options.program.resolve())
     (folder / "bank").mkdir()
-    (folder / "bank" / "minilm-l6-h384-uncased").symlink_to(options.model.resolve())  # fetch_model.sh finds it there
+    (folder / "bank" / "all-minilm-l6-v2").symlink_to(options.model.resolve())  # fetch_model.sh finds it there
 
 
 def main():

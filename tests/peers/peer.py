@@ -115,7 +115,7 @@ def random_model(directory, labels=None, problem=None, seed=0, **shape):
 
 def minilm():
     """The small pretrained BERT that scripts/fetch_model.sh fetches, if it is there."""
-    for place in (os.environ.get("FINETUNE_MINILM"), ROOT / ".cache/minilm-l6-h384-uncased"):
+    for place in (os.environ.get("FINETUNE_MINILM"), ROOT / ".cache/all-minilm-l6-v2"):
         if place and (Path(place) / "model.safetensors").exists():
             return Path(place)
     raise Skip("MiniLM is absent (scripts/fetch_model.sh, or FINETUNE_MINILM)")
