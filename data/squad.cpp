@@ -4,16 +4,14 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files/files.h"
-#include "core/text/counted.h"
+#include "data/answer_place.h"
 #include "data/json_cursor.h"
 #include "data/source/byte_source.h"
 
@@ -28,28 +26,18 @@ struct WrittenAnswer {
   bool has_start = false;
 };
 
-struct WrittenQuestion {
-  std::string id, question;
-  bool has_id = false, has_question = false, has_answers = false, is_impossible = false;
-  std::vector<WrittenAnswer> answers;
+// Where a question comes from.
+struct Origin {
+  size_t file = 0;     // of the files read so far
+  int64_t number = 0;  // among the file's questions, from 1
 };
 
-// Byte offset of code point `index`, or npos past the end.
-size_t byte_of_code_point(std::string_view text, int64_t index) {
-  size_t i = 0;
-  for (; text.size() - i >= 8; i += 8) {
-    uint64_t word;
-    std::memcpy(&word, text.data() + i, 8);
-    int continuations = std::popcount(word >> 7 & ~(word >> 6) & 0x0101010101010101u);
-    if (index < 8 - continuations) break;
-    index -= 8 - continuations;
-  }
-  for (; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
-    if (index-- == 0) return i;
-  }
-  return std::string_view::npos;
-}
+struct WrittenQuestion {
+  std::string id, question;
+  bool has_id = false, has_question = false, has_answers = false;
+  std::optional<bool> is_impossible;
+  std::vector<WrittenAnswer> answers;
+};
 
 int64_t line_of(std::string_view text, size_t at) {
   return 1 + std::count(text.begin(), text.begin() + ptrdiff_t(std::min(at, text.size())), '\n');
@@ -64,26 +52,18 @@ class SquadReader {
   void read(const InputFile& given) {
     const InputFile input = as_text(in_memory(given));
     file_ = input.name.string();
+    files_.push_back(file_);
+    questions_before_ = data_.questions.size();
     const MappedFile file(input.content);
     file.read_intact([&] { read_text(file.text()); });
   }
 
   bool full() const { return limit_ > 0 && int64_t(data_.questions.size()) >= limit_; }
 
-  SquadData finish() {
-    if (need_answers_ && 2 * data_.misplaced_answers > with_answers_) {
-      throw data_error(file_, ": ", data_.misplaced_answers, " of ",
-                       counted(with_answers_, "answer"),
-                       data_.misplaced_answers == 1 ? " is not at its" : " are not at their",
-                       " answer_start, the first for question ", in_quotes(first_misplaced_),
-                       "; answer_start counts Unicode code points from the context's beginning");
-    }
-    return std::move(data_);
-  }
+  SquadData finish() { return std::move(data_); }
 
  private:
   void read_text(const std::string_view whole) {
-    const size_t before = data_.questions.size();
     std::string_view text = whole;
     check_text(text);
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -97,7 +77,7 @@ class SquadReader {
       throw data_error(file_, ":", line_of(text, fault.at), ": not SQuAD JSON: ", fault.what,
                        " (byte ", fault.at + (whole.size() - text.size()) + 1, ")");
     }
-    if (data_.questions.size() == before && !full())
+    if (data_.questions.size() == questions_before_ && !full())
       throw data_error(file_, ": holds no questions");
   }
 
@@ -169,8 +149,9 @@ class SquadReader {
 
   void question_member(JsonCursor& cursor, std::string_view key, WrittenQuestion& out) {
     if (key == "id") {
-      out.id = cursor.peek() == '"' ? text_of(cursor.string()) : std::string(cursor.scalar());
-      out.has_id = true;
+      const bool is_string = cursor.peek() == '"';
+      out.id = is_string ? text_of(cursor.string()) : std::string(cursor.scalar());
+      out.has_id = is_string || out.id != "null";
     } else if (key == "question") {
       out.question = text_of(cursor.string());
       out.has_question = true;
@@ -248,42 +229,74 @@ class SquadReader {
     auto missing = [&](std::string_view key) {
       return data_error(file_, ": ", name_of(written), ": key '", key, "' is missing");
     };
-    if (!written.has_id) throw missing("id");
     if (!written.has_question) throw missing("question");
-    if (!written.has_answers && !written.is_impossible && need_answers_) throw missing("answers");
-    if (!ids_.insert(written.id).second) {
-      throw data_error(file_, ": question ", in_quotes(written.id),
-                       " occurs twice; ids are unique");
-    }
+    const bool says_impossible = written.is_impossible.value_or(false);
+    if (!written.has_answers && !says_impossible && need_answers_) throw missing("answers");
+    if (!written.has_id) written.id = concat("q-", data_.questions.size() + 1);
+    check_is_new(written);
     SquadQuestion question;
     question.context = context_index;
-    // As the official scripts have it: no answers, no answer; the flag decides only without them.
-    question.is_impossible = written.has_answers ? written.answers.empty() : written.is_impossible;
     for (WrittenAnswer& answer : written.answers) {
       if (!answer.has_start && need_answers_) throw missing("answer_start");
-      size_t at = answer.has_start && answer.start >= 0 ? byte_of_code_point(context, answer.start)
-                                                        : std::string_view::npos;
-      bool placed = at != std::string_view::npos && !answer.text.empty() &&
-                    context.substr(at).starts_with(answer.text);
-      if (!placed && answer.has_start && question.answers.empty()) {
-        if (data_.misplaced_answers++ == 0) first_misplaced_ = written.id;
-      }
-      question.answers.push_back({std::move(answer.text), placed ? int64_t(at) : -1});
+      if (is_blank(answer.text)) continue;  // {"text": "", "answer_start": -1} is no answer
+      const AnswerPlace place = place_at(context, answer.text, answer.has_start ? answer.start : -1)
+                                    .value_or(AnswerPlace());
+      question.answers.push_back({std::move(answer.text), place.begin, place.end});
     }
-    with_answers_ += !question.answers.empty();
+    // As the official scripts have it: no answers, no answer; the flag decides only without them.
+    question.is_impossible = written.has_answers ? question.answers.empty() : says_impossible;
+    question.contradicts_flag =
+        written.is_impossible && *written.is_impossible != question.is_impossible;
+    find_target(question, context);
     data_.has_unanswerable |= question.is_impossible;
     question.id = std::move(written.id);
     question.question = std::move(written.question);
     data_.questions.push_back(std::move(question));
   }
 
+  void check_is_new(const WrittenQuestion& written) {
+    const Origin origin{files_.size() - 1, int64_t(data_.questions.size() - questions_before_) + 1};
+    const auto [known, is_new] = origins_.try_emplace(written.id, origin);
+    if (is_new) return;
+    const Origin& first = known->second;
+    throw data_error(file_, ": question ", origin.number,
+                     written.has_id ? " has" : ", which has no id, would have", " the id ",
+                     in_quotes(written.id), " of question ", first.number,
+                     first.file == origin.file ? "" : concat(" of ", files_[first.file]),
+                     "; give each question an id of its own, or leave out all ids");
+  }
+
+  // The first answer that is at its answer_start, else the first whose text occurs only once.
+  static void find_target(SquadQuestion& question, std::string_view context) {
+    std::vector<SquadAnswer>& answers = question.answers;
+    if (answers.empty()) return;
+    const auto placed = std::find_if(answers.begin(), answers.end(), [](const SquadAnswer& answer) {
+      return answer.start_byte >= 0;
+    });
+    if (placed != answers.end()) {
+      question.target = int32_t(placed - answers.begin());
+      question.found = question.target == 0 ? TargetFound::first_answer : TargetFound::later_answer;
+      return;
+    }
+    question.found = TargetFound::nowhere;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const std::optional<AnswerPlace> place = only_place(context, answers[i].text);
+      if (!place) continue;
+      answers[i].start_byte = place->begin;
+      answers[i].end_byte = place->end;
+      question.target = int32_t(i);
+      question.found = TargetFound::only_place;
+      return;
+    }
+  }
+
   int64_t limit_;
   bool need_answers_;
   std::string file_;
   SquadData data_;
-  int64_t with_answers_ = 0;
-  std::string first_misplaced_;
-  std::unordered_set<std::string> ids_;
+  std::vector<std::string> files_;
+  size_t questions_before_ = 0;                      // in the files before this one
+  std::unordered_map<std::string, Origin> origins_;  // of ids
   std::unordered_map<std::string, uint32_t> contexts_;
 };
 

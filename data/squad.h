@@ -13,27 +13,44 @@ namespace finetune {
 
 struct SquadAnswer {
   std::string text;
-  int64_t start_byte = -1;  // of the context; -1 where the text is not at answer_start
+  int64_t start_byte = -1;  // of the context; -1: its place is unknown
+  int64_t end_byte = -1;
+};
+
+// How the answer that training takes was found.
+enum class TargetFound {
+  none,          // the question has no answer
+  first_answer,  // at its answer_start
+  later_answer,  // at its answer_start; the answers before it are not
+  only_place,    // no answer is at its answer_start, but the text of this one occurs only once
+  nowhere,       // there are answers, but none of them has a known place
 };
 
 struct SquadQuestion {
-  std::string id;
+  std::string id;  // of one without an id "q-N", its number in the data, from 1
   std::string question;
-  uint32_t context = 0;        // index into SquadData::contexts
-  bool is_impossible = false;  // "answers" is empty; where that key is absent: the file's flag
-  std::vector<SquadAnswer> answers;  // may be empty
+  uint32_t context = 0;           // index into SquadData::contexts
+  bool is_impossible = false;     // "answers" is empty; where that key is absent: the file's flag
+  bool contradicts_flag = false;  // the file's flag says the opposite of the answers
+  std::vector<SquadAnswer> answers;  // may be empty; never a blank text
+  TargetFound found = TargetFound::none;
+  int32_t target = -1;  // the answer whose place is learnt, or -1
+
+  const SquadAnswer* target_answer() const {
+    return target < 0 ? nullptr : &answers[size_t(target)];
+  }
 };
 
 struct SquadData {
   std::vector<std::string> contexts;
   std::vector<SquadQuestion> questions;
   bool has_unanswerable = false;  // version 2 rules apply
-  int64_t misplaced_answers = 0;  // first answers whose text is not at answer_start
+  int64_t left_out = 0;           // questions that training cannot take: their answer is nowhere
 };
 
+// Reads the questions of all files; `limit` > 0 keeps the first `limit` of them.
 // Error(data) with file and question id (or byte offset) for malformed JSON, missing keys, repeated
-// ids or no question at all. `limit` > 0 keeps the first so many questions. With `need_answers` a
-// question without "answers" and more than half misplaced first answers are errors.
+// ids or no question at all. With `need_answers` a question without "answers" is an error, too.
 SquadData read_squad(const std::vector<InputFile>& files, int64_t limit, bool need_answers);
 // True if the file begins like a SQuAD file: an object with an array "data", or a row or an array
 // of rows with "context" and "question". False for a pipe. Error(data) if the file is missing.

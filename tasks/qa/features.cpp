@@ -117,8 +117,8 @@ void write_windows(const SquadData& data, const SpecialTokens& special,
   for (size_t i = 0; i < part.splits.size(); ++i) {
     const int64_t q = first_question + int64_t(i);
     const SquadQuestion& question = data.questions[size_t(q)];
-    const SquadAnswer* answer = question.answers.empty() ? nullptr : &question.answers.front();
-    if (answer && answer->start_byte < 0) answer = nullptr;
+    const SquadAnswer* answer = question.target_answer();
+    const bool is_unknown = question.found == TargetFound::nowhere;
     const int64_t context = out.context_tokens[out.slot[question.context]];
     const int32_t* question_ids = part.tokens.ids.data() + (i ? part.token_ends[i - 1] : 0);
     out.first_window[size_t(q - out.begin)] = window;
@@ -131,16 +131,17 @@ void write_windows(const SquadData& data, const SpecialTokens& special,
       id += int64_t(buffer.size());
       Positions positions;
       if (answer) {
-        positions = find_answer(out, context + range.begin, count, answer->start_byte,
-                                answer->start_byte + int64_t(answer->text.size()));
+        positions =
+            find_answer(out, context + range.begin, count, answer->start_byte, answer->end_byte);
       }
       const size_t w = size_t(window++);
       out.set.samples.offsets[w + 1] = id;
       out.set.samples.second[w] = second;
       out.question[w] = uint32_t(q);
       out.first_token[w] = uint32_t(range.begin);
-      out.starts[w] = positions.start < 0 ? 0 : int32_t(second + positions.start);
-      out.ends[w] = positions.start < 0 ? 0 : int32_t(second + positions.end);
+      const int32_t elsewhere = is_unknown ? QaWindows::kUnknown : 0;
+      out.starts[w] = positions.start < 0 ? elsewhere : int32_t(second + positions.start);
+      out.ends[w] = positions.start < 0 ? elsewhere : int32_t(second + positions.end);
     }
   }
 }

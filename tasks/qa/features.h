@@ -30,8 +30,9 @@ struct QaWindows {
   std::vector<uint32_t> question;     // (windows) index into SquadData::questions
   std::vector<uint32_t> first_token;  // (windows) number of its first token in the context
   std::vector<int64_t> first_window;  // (questions + 1)
-  std::vector<int32_t> starts;        // (windows) first answer's positions, (0, 0) if there is
-  std::vector<int32_t> ends;          //   none or it is not wholly inside
+  std::vector<int32_t> starts;        // (windows) positions of the question's target answer; (0, 0)
+  std::vector<int32_t> ends;          //   if there is none or it is not wholly inside, kUnknown
+                                      //   if the question has answers, but none with a place
 
   // Contexts, each tokenized once: context c (an index into SquadData::contexts) owns tokens
   // [context_tokens[slot[c]], context_tokens[slot[c]+1]); offsets are bytes of the context.
@@ -43,6 +44,7 @@ struct QaWindows {
   int64_t split_questions = 0;  // contexts that needed more than one window
   int64_t reduced_strides = 0;  // long questions whose windows overlap by less
   static constexpr uint32_t kNoSlot = UINT32_MAX;
+  static constexpr int32_t kUnknown = -1;
 
   int64_t windows() const { return set.samples.size(); }
   // Frees what only answers need: training has no use for it.

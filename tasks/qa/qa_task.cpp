@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/text/counted.h"
 #include "data/hold_out.h"
 #include "tasks/objective.h"
 #include "tasks/qa/evaluation/summary.h"
@@ -31,9 +32,30 @@ SquadData take_contexts(SquadData& from, const std::vector<uint32_t>& chosen) {
     SquadQuestion& taken = out.questions.back();
     taken.context = uint32_t(place[taken.context]);
     out.has_unanswerable |= taken.is_impossible;
-    out.misplaced_answers += !taken.answers.empty() && taken.answers[0].start_byte < 0;
   }
   return out;
+}
+
+// Training takes no question whose answers have no known place. Error(data) where these are most:
+// then answer_start counts something else, and the texts are not those of the contexts.
+void leave_out_unplaced(SquadData& data, const std::string& file) {
+  int64_t with_answers = 0;
+  std::string first;
+  for (const SquadQuestion& question : data.questions) {
+    with_answers += !question.answers.empty();
+    if (question.found != TargetFound::nowhere) continue;
+    if (data.left_out++ == 0) first = question.id;
+  }
+  if (data.left_out == 0) return;
+  if (2 * data.left_out > with_answers) {
+    throw data_error(
+        file, ": the answers of ", data.left_out, " of ", counted(with_answers, "question"),
+        " are not at their answer_start, and their texts do not occur exactly once in "
+        "the context; the first is question ",
+        in_quotes(first), "; answer_start counts Unicode code points from the context's beginning");
+  }
+  std::erase_if(data.questions,
+                [](const SquadQuestion& q) { return q.found == TargetFound::nowhere; });
 }
 
 void keep_first(SquadData& data, int64_t limit) {
@@ -86,7 +108,7 @@ class QaTask : public Task {
   std::string best_metric() const override { return "eval_f1"; }
   bool larger_is_better(const std::string& metric) const override { return metric != "eval_loss"; }
   std::vector<std::string> metric_names() const override {
-    return qa_metric_names(answer_options_.squad_version);
+    return qa_metric_names(answer_options_.squad_version, has_known_places(eval_data_));
   }
 
   bool keeps_head() const override { return true; }
@@ -109,6 +131,7 @@ class QaTask : public Task {
       const bool split = options.eval_files.empty() && options.eval_fraction > 0;
       train_data_ = read_squad(options.train_files, split ? 0 : options.max_train_samples, true);
       if (split) hold_out_contexts(options);
+      leave_out_unplaced(train_data_, options.train_files[0].name.string());
       if (!has_answers(train_data_)) {
         throw data_error(options.train_files[0].name.string(),
                          ": no training question has an answer; nothing can be learnt from it");

@@ -1,6 +1,7 @@
 // Answers and scores questions from logits of their windows.
 #include "tasks/qa/evaluation/evaluation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -54,7 +55,18 @@ WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, in
                        windows.token_ends.data() + token, options);
 }
 
-double window_loss(const QaWindows& windows, int64_t w, const float* logits) {
+void MeanLoss::add(std::optional<double> window) {
+  if (!window) return;
+  sum_ += *window;
+  ++windows_;
+}
+
+void MeanLoss::write(Metrics& metrics) const {
+  if (windows_ > 0) metrics["eval_loss"] = sum_ / double(windows_);
+}
+
+std::optional<double> window_loss(const QaWindows& windows, int64_t w, const float* logits) {
+  if (windows.starts[size_t(w)] == QaWindows::kUnknown) return std::nullopt;
   const int64_t length = windows.set.samples.length(w);
   return (negative_log_likelihood(logits, length, windows.starts[size_t(w)]) +
           negative_log_likelihood(logits + 1, length, windows.ends[size_t(w)])) /
@@ -119,9 +131,9 @@ Metrics QaEvaluation::metrics() {
   QuestionScores scores(options_.squad_version);
   for (int64_t q = 0; q < windows_.end; ++q) scores.add(data_.questions[size_t(q)], answer(q));
   Metrics out = scores.metrics();
-  double loss = 0;
-  for (double window : losses_) loss += window;
-  out["eval_loss"] = loss / double(losses_.size());
+  MeanLoss loss;
+  for (const std::optional<double>& window : losses_) loss.add(window);
+  loss.write(out);
   return out;
 }
 
@@ -138,8 +150,14 @@ void QaEvaluation::write_files(const std::filesystem::path& directory) {
   files.commit();
 }
 
-std::vector<std::string> qa_metric_names(int squad_version) {
-  std::vector<std::string> names = {"eval_exact_match", "eval_f1", "eval_loss"};
+bool has_known_places(const SquadData& data) {
+  return std::any_of(data.questions.begin(), data.questions.end(),
+                     [](const SquadQuestion& q) { return q.found != TargetFound::nowhere; });
+}
+
+std::vector<std::string> qa_metric_names(int squad_version, bool has_loss) {
+  std::vector<std::string> names = {"eval_exact_match", "eval_f1"};
+  if (has_loss) names.emplace_back("eval_loss");
   if (squad_version == 2) {
     for (const char* name :
          {"eval_total", "eval_has_answer_exact_match", "eval_has_answer_f1",

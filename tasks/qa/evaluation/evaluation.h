@@ -49,8 +49,19 @@ class AnswerFiles {
 // logits that are not finite.
 WindowAnswers window_answers(const SquadData& data, const QaWindows& windows, int64_t w,
                              const float* logits, const AnswerOptions& options);
-// The training loss of window w.
-double window_loss(const QaWindows& windows, int64_t w, const float* logits);
+// The training loss of window w, or nothing if the place of its question's answer is unknown.
+std::optional<double> window_loss(const QaWindows& windows, int64_t w, const float* logits);
+
+// The mean of window losses.
+class MeanLoss {
+ public:
+  void add(std::optional<double> window);
+  void write(Metrics& metrics) const;  // "eval_loss", unless no window has a loss
+
+ private:
+  double sum_ = 0;
+  int64_t windows_ = 0;
+};
 
 void write_answer(const std::string& id, const QuestionAnswer& answer,
                   const AnswerWriters& writers);
@@ -75,7 +86,7 @@ class QaEvaluation : public Evaluation {
   QaEvaluation(const SquadData& data, const QaWindows& windows, const AnswerOptions& options);
 
   void add(const PackedBatch& batch, const float* logits) override;
-  // eval_loss is the mean over the windows of their training loss.
+  // eval_loss is the mean training loss over the windows that have one.
   Metrics metrics() override;
   void write_files(const std::filesystem::path& directory) override;
 
@@ -90,11 +101,13 @@ class QaEvaluation : public Evaluation {
   const QaWindows& windows_;
   AnswerOptions options_;
   int64_t added_ = 0;
-  std::vector<WindowAnswers> answers_;  // (windows)
-  std::vector<double> losses_;          // (windows)
+  std::vector<WindowAnswers> answers_;         // (windows)
+  std::vector<std::optional<double>> losses_;  // (windows)
 };
 
-// What metrics() of version 1 or 2 can give.
-std::vector<std::string> qa_metric_names(int squad_version);
+// Whether any question has a loss: one without an answer, or with an answer whose place is known.
+bool has_known_places(const SquadData& data);
+// The metrics that metrics() of version 1 or 2 can give.
+std::vector<std::string> qa_metric_names(int squad_version, bool has_loss = true);
 
 }  // namespace finetune

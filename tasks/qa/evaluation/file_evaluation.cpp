@@ -58,7 +58,7 @@ void QaFileEvaluation::add(const PackedBatch& batch, const float* logits) {
     FINETUNE_CHECK(batch.offsets[size_t(b) + 1] - batch.offsets[size_t(b)] ==
                    piece.set.samples.length(w));
     open_.push_back(window_answers(data_, piece, w, window, answer_options_));
-    if (with_references_) loss_ += window_loss(piece, w, window);
+    if (with_references_) loss_.add(window_loss(piece, w, window));
     const int64_t question = piece.question[size_t(w)];
     ++window_;
     if (piece.first_window[size_t(question - piece.begin) + 1] == window_) answer(question);
@@ -82,7 +82,7 @@ Metrics QaFileEvaluation::metrics() {
   FINETUNE_CHECK(read_ == questions() && pieces_.empty());
   if (!with_references_) return {};
   Metrics out = scores_.metrics();
-  out["eval_loss"] = loss_ / double(added_);
+  loss_.write(out);
   return out;
 }
 

@@ -28,7 +28,7 @@ class QaFileEvaluation final : public FileEvaluation {
   Head head() const override { return {HeadKind::token, 2}; }
   int64_t max_length() const override { return window_options_.max_length; }
   std::vector<std::string> metric_names() const override {
-    return qa_metric_names(answer_options_.squad_version);
+    return qa_metric_names(answer_options_.squad_version, has_known_places(data_));
   }
   std::vector<std::string> describe() const override;
   std::vector<std::string> describe_samples() const override;
@@ -58,7 +58,7 @@ class QaFileEvaluation final : public FileEvaluation {
   int64_t window_ = 0;               // the first such of pieces_.front()
   int64_t added_ = 0;                // windows of all pieces
   std::vector<WindowAnswers> open_;  // of the question under way
-  double loss_ = 0;
+  MeanLoss loss_;
   QuestionScores scores_;
   AnswerWriters writers_;
   std::optional<AnswerFiles> files_;

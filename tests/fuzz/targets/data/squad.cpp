@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "data/answer_place.h"
 #include "fuzz/target.h"
 
 namespace finetune::fuzz {
@@ -19,10 +20,17 @@ void check_questions(const SquadData& data) {
     require(question.answers.empty() || !question.is_impossible, "an answer to what has none");
     for (const SquadAnswer& answer : question.answers) {
       if (answer.start_byte < 0) continue;
-      require(uint64_t(answer.start_byte) <= context.size() &&
-                  context.substr(size_t(answer.start_byte)).starts_with(answer.text),
+      const std::optional<AnswerPlace> place = only_place(
+          context.substr(size_t(answer.start_byte), size_t(answer.end_byte - answer.start_byte)),
+          answer.text);
+      require(answer.start_byte < answer.end_byte && uint64_t(answer.end_byte) <= context.size() &&
+                  place.has_value(),
               "answer ", in_quotes(answer.text), " is not at its place");
     }
+    require(question.answers.empty() == (question.found == TargetFound::none) &&
+                (question.found <= TargetFound::only_place) ==
+                    (question.answers.empty() || question.target_answer()->start_byte >= 0),
+            "the target of question ", in_quotes(question.id), " has no place");
   }
 }
 

@@ -39,8 +39,14 @@ SquadData one_question(std::string question, std::string context, std::string an
                        int64_t start = -1) {
   SquadData data;
   data.contexts = {std::move(context)};
-  data.questions.push_back({"id", std::move(question), 0, false, {}});
-  if (start >= 0) data.questions[0].answers = {{std::move(answer), start}};
+  SquadQuestion& only = data.questions.emplace_back();
+  only.id = "id";
+  only.question = std::move(question);
+  if (start < 0) return data;
+  const auto end = start + int64_t(answer.size());
+  only.answers = {{std::move(answer), start, end}};
+  only.found = TargetFound::first_answer;
+  only.target = 0;
   return data;
 }
 
@@ -66,6 +72,22 @@ void check_cover(const QaWindows& windows, int64_t context_length, int64_t max_l
     reached = first + windows.context_length(w);
   }
   CHECK(reached == context_length);
+}
+
+TEST_CASE("the target answer gives the positions; an unknown place gives none") {
+  SquadData data = one_question("ab", "c d e", "c", 0);
+  SquadQuestion& question = data.questions[0];
+  question.answers.push_back({"d e", 2, 5});
+  question.found = TargetFound::later_answer;
+  question.target = 1;
+  QaWindows windows = windows_of(data, 16, 4);
+  CHECK(windows.starts == std::vector<int32_t>{5});
+  CHECK(windows.ends == std::vector<int32_t>{6});
+  question.found = TargetFound::nowhere;
+  question.target = -1;
+  windows = windows_of(data, 16, 4);
+  CHECK(windows.starts == std::vector<int32_t>{QaWindows::kUnknown});
+  CHECK(windows.ends == std::vector<int32_t>{QaWindows::kUnknown});
 }
 
 TEST_CASE("a question and its windows") {
@@ -133,8 +155,13 @@ TEST_CASE("a part of the questions has the windows that it has in the whole") {
   for (int c = 0; c < 7; ++c)
     data.contexts.push_back(repeated(std::string(1, char('a' + c)), 30 + c));
   for (int q = 0; q < 50; ++q) {
-    data.questions.push_back(
-        {std::to_string(q), repeated("q", q % 9), uint32_t(q * 3 % 7), false, {{"a", q % 20}}});
+    SquadQuestion& question = data.questions.emplace_back();
+    question.id = std::to_string(q);
+    question.question = repeated("q", q % 9);
+    question.context = uint32_t(q * 3 % 7);
+    question.answers = {{"a", q % 20, q % 20 + 1}};
+    question.found = TargetFound::first_answer;
+    question.target = 0;
   }
   const QaWindows all = windows_of(data, 24, 5);
   const QaWindows part = make_windows(data, 13, 40, CharacterTokenizer(), {24, 5});
