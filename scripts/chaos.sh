@@ -40,7 +40,7 @@ if [ -z "$model" ]; then  # four layers, for four stages
   model=$work/model
   PYTHONPATH=tests/mpi/stages python3 -c 'import sys, pathlib, deeper_model
 deeper_model.deeper_model(*map(pathlib.Path, sys.argv[1:]))' \
-    "$model" "${FINETUNE_SHARED:-../shared}/golden/tiny-bert-classification"
+    "$model" tests/golden/tiny-bert-classification
 fi
 
 counts=(1 2 3 4 8)

@@ -8,7 +8,6 @@ export CUDA_VISIBLE_DEVICES=  # on the CPU, whatever is there
 cd "$(dirname "$0")/.."
 other=${1:?usage: scripts/compare_bits.sh COMMIT [BUILD_DIRECTORY]}
 build=${2:-build}
-shared=$(realpath "${FINETUNE_SHARED:-../shared}")
 ours=$(realpath "$build/finetune")
 
 work=$(mktemp -d)
@@ -27,7 +26,7 @@ else
   theirs=$work/build/finetune
 fi
 
-golden=$shared/golden
+golden=tests/golden
 classification=(--model "$golden/tiny-bert-classification" --train "$golden/trajectory-classification-train.csv"
   --eval "$golden/trajectory-classification-eval.csv" --label-column category --lr 3e-3 --dropout 0.1
   --max-train-samples 150 --max-eval-samples 100)

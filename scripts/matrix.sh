@@ -6,5 +6,5 @@
 #   scripts/matrix.sh [BUILD_DIRECTORY [PART/PARTS]]      2/4: the second quarter of the lines
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export FINETUNE_BINARY=${1:-build}/finetune FINETUNE_SHARED_DEFAULT=${FINETUNE_SHARED:-../shared}
+export FINETUNE_BINARY=${1:-build}/finetune
 exec python3 tests/mpi/matrix.py ${2:+"$2"}

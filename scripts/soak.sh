@@ -18,5 +18,5 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-export FINETUNE_BINARY=$binary FINETUNE_SHARED_DEFAULT=${FINETUNE_SHARED_DEFAULT:-../shared}
+export FINETUNE_BINARY=$binary
 exec python3 tests/soak/soak.py ${arguments[@]+"${arguments[@]}"}

@@ -37,7 +37,6 @@ if [ -z "${FINETUNE_BINARY:-}" ]; then
   meson compile -C build finetune
 fi
 export FINETUNE_BINARY=${FINETUNE_BINARY:-$PWD/build/finetune}
-export FINETUNE_SHARED=${FINETUNE_SHARED:-$PWD/../shared}
 
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then

@@ -13,7 +13,7 @@ grep -m1 'model name' /proc/cpuinfo | cut -d: -f2-
 for column in category gl_category amount; do
   kind=(--ignore-unknown-labels)
   if [ "$column" = amount ]; then kind=(--regression); fi
-  "$program" train --model "$shared/golden/tiny-bert-classification" --reinit-head --max-steps 5 --quiet \
+  "$program" train --model "tests/golden/tiny-bert-classification" --reinit-head --max-steps 5 --quiet \
     --train "$shared/data/toronto/dev.csv" --eval "$shared/data/toronto/train.csv" --text-column text \
     --label-column "$column" "${kind[@]}" --output "$work/$column" > /dev/null
   TIMEFORMAT='%R s, %U s of the processor'

@@ -5,7 +5,8 @@
 # (python's packages will do) and python3, and a glibc that is as new as this one's.
 #   scripts/gpu/gpu_bundle.sh [BUILD] OUT_DIR
 #   OUT_DIR/run.sh scripts/gpu/gpu_check.sh         there; run.sh alone says more
-# BUILD (default: build) is whole. Data that the folder ../shared, or $FINETUNE_SHARED, lacks is left out and named.
+# BUILD (default: build) is whole. Test data is in tests/golden and BUILD; what is large is in ../shared, or
+# $FINETUNE_SHARED, and is left out and named if it is absent.
 # XZ_OPT=-0 is quick and large.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -77,7 +78,7 @@ awk '$2 == "=>" && $3 ~ "^/" {print $1, $3}' "$stage/libraries" | sort -u -k 1,1
   esac
 done
 
-tar -c --exclude=__pycache__ --exclude=tests/unit --exclude=tests/peers \
+tar -c --exclude=__pycache__ --exclude=tests/unit --exclude=tests/peers --exclude=tests/golden \
   scripts tests docs/benchmarks.md data/samples | tar -x -C "$bundle"
 {
   echo "version: $("$build/finetune" --version)"
@@ -94,9 +95,12 @@ for name in golden/tiny-bert-{classification,qa} golden/forward-{classification,
   case $name in
     *classification-train.json | *qa-train.csv | *qa-eval.csv) continue ;;
   esac
-  if [ -e "$shared/$name" ]; then
+  for folder in tests tests/golden "$build/tests" "$shared" ''; do
+    if [ -e "$folder/$name" ]; then break; fi
+  done
+  if [ -n "$folder" ]; then
     mkdir -p "$stage/shared/$(dirname "$name")"
-    cp -rL "$shared/$name" "$stage/shared/$name"
+    cp -rL "$folder/$name" "$stage/shared/$name"
   else
     echo "gpu_bundle: $shared/$name is absent: left out" >&2
   fi

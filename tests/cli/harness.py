@@ -17,11 +17,34 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-# Absolute and without "..", as the program records paths: tests look for it in what a run has written.
-SHARED = Path(os.path.abspath(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHARED_DEFAULT", "../shared")))
+PROJECT = Path(__file__).resolve().parents[2]
 BINARY = os.path.abspath(os.environ.get("FINETUNE_BINARY", "build/finetune"))
-GOLDEN = SHARED / "golden"
-SAMPLES = Path(__file__).resolve().parents[2] / "data" / "samples"
+# Absolute and without "..", as the program records paths: tests look for it in what a run has written.
+SHARED = Path(os.path.abspath(os.environ.get("FINETUNE_SHARED") or PROJECT.parent / "shared"))
+SAMPLES = PROJECT / "data" / "samples"
+
+
+def shared_path(name):
+    """Where test data such as "golden/tiny-bert-qa" or "tokenizers/bert-base-cased" lies.
+
+    What is small is in tests/golden, and model formats and broken models are in the program's build folder; what is
+    large is in $FINETUNE_SHARED, or in the folder `shared` beside the project. Returns the first that exists, or else
+    the path in `shared`.
+    """
+    for folder in (PROJECT / "tests", PROJECT / "tests/golden", Path(BINARY).parent / "tests"):
+        if (folder / name).exists():
+            return folder / name
+    return SHARED / name
+
+
+class GoldenFolder:
+    """GOLDEN / "tiny-bert-qa" is the path of golden/tiny-bert-qa, in whichever folder has it."""
+
+    def __truediv__(self, name):
+        return shared_path(f"golden/{name}")
+
+
+GOLDEN = GoldenFolder()
 
 
 # Kernels on the host (gpu/cuda_test.py) are a GPU too.
@@ -40,8 +63,8 @@ class Skip(Exception):
 
 def need(*names):
     for name in names:
-        if not (SHARED / name).exists():
-            raise Skip(f"{SHARED / name} is absent")
+        if not shared_path(name).exists():
+            raise Skip(f"{shared_path(name)} is absent")
 
 
 class Result:

@@ -5,7 +5,7 @@ import json
 import shutil
 
 from fixtures import EVAL, MODEL, MODELS, TRAIN, predict, squad, trained, write
-from harness import GOLDEN, SHARED, fail, main, metrics_of, need, succeed
+from harness import GOLDEN, SHARED, fail, main, metrics_of, need, shared_path, succeed
 
 
 def test_official_scores_to_the_last_digit(directory):
@@ -58,7 +58,7 @@ def test_tokenize(directory):
     vocabulary = directory / "vocabulary"  # tokenizer files only
     vocabulary.mkdir()
     for name in ("vocab.txt", "tokenizer_config.json", "tokenizer.json"):
-        source = SHARED / "tokenizers/bert-base-uncased" / name
+        source = shared_path("tokenizers/bert-base-uncased") / name
         if source.exists():
             shutil.copy(source, vocabulary)
     found = [json.loads(l) for l in succeed("tokenize", "--model", vocabulary, "--jsonl", inputs).out.splitlines()]

@@ -6,7 +6,7 @@ import shutil
 
 from blank_model import blank_model
 from fixtures import squad
-from harness import SHARED, succeed
+from harness import GOLDEN, succeed
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] paid cash card rent tram tea who what".split()
 CONFIG = {"model_type": "bert", "max_position_embeddings": 24, "type_vocab_size": 2, "hidden_act": "gelu",
@@ -59,6 +59,6 @@ def prepare(root):
 
 def copy_format(root, name):
     """A golden model of another format, to have it below `root`."""
-    shutil.copytree(SHARED / "golden/formats" / name, root / name)
+    shutil.copytree(GOLDEN / "formats" / name, root / name)
     for path in (root / name).iterdir():
         path.chmod(0o644)

@@ -4,11 +4,10 @@
 usage: make_seeds.py OUT [HDF5_SEEDS]
 
 OUT/TARGET/NAME are the inputs of each target, OUT/dictionaries/TARGET.dict its words. HDF5_SEEDS is the program of
-that name (a build's tests/fuzz/hdf5_seeds), without which the targets keras_hdf5 and checkpoint have none. Files of
-the folder `shared` ($FINETUNE_SHARED) are taken too where it is there, as far as they are small.
+that name (a build's tests/fuzz/hdf5_seeds), without which the targets keras_hdf5 and checkpoint have none. Small real
+files of tests/golden are inputs, too.
 """
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from seeds import models, options, texts, weights
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED = Path(os.environ.get("FINETUNE_SHARED") or os.environ.get("FINETUNE_SHARED_DEFAULT", ROOT / ".." / "shared"))
+GOLDEN = ROOT / "tests/golden"
 SEPARATOR = b"\n--8<--\n"
 LARGEST = 64 << 10
 
@@ -50,12 +49,11 @@ class Corpora:
             (folder / f"{target}.dict").write_text("".join(lines))
 
 
-def add_shared(corpora):
-    """Real files, of which the large ones are left out or cut."""
-    for path in sorted([*SHARED.glob("golden/*/*/config.json"), *SHARED.glob("tokenizers/*/config.json"),
-                        *SHARED.glob("weights/*/*config.json")]):
+def add_golden(corpora):
+    """Real files; large ones are left out or cut."""
+    for path in sorted([*GOLDEN.glob("*/config.json"), *GOLDEN.glob("*/*/*config.json")]):
         corpora.add("config_json", f"{path.parent.name}-{path.name}", path.read_bytes())
-    for path in sorted(SHARED.glob("tokenizers/*/tokenizer.json")):
+    for path in sorted(GOLDEN.glob("tokenizers/*/tokenizer.json")):
         whole = json.loads(path.read_text())
         vocabulary = whole.get("model", {}).get("vocab")
         if isinstance(vocabulary, dict):
@@ -64,11 +62,11 @@ def add_shared(corpora):
             config = path.with_name("tokenizer_config.json")
             corpora.add("tokenizer_json", path.parent.name, json.dumps(whole),
                         config.read_bytes() if config.exists() else b"", "a text")
-    for path in sorted([*SHARED.glob("golden/formats/*/*.index"), *SHARED.glob("weights/*/*.index")]):
+    for path in sorted(GOLDEN.glob("weights/*/*.index")):
         corpora.add("tensorflow_checkpoint", f"{path.parent.name}-{path.name}", path.read_bytes(), b"")
-    for path in sorted(SHARED.glob("golden/formats/*/*.index.json")):
+    for path in sorted(GOLDEN.glob("hostile/*/*.index.json")):
         corpora.add("shard_index", path.parent.name, path.read_bytes(), b"", b"")
-    for path in sorted(SHARED.glob("hostile/*/tf_model.h5")):
+    for path in sorted(GOLDEN.glob("hostile/*/tf_model.h5")):
         corpora.add("keras_hdf5", path.parent.name, path.read_bytes())
 
 
@@ -84,8 +82,7 @@ def main():
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.argv[2], *folders], check=True)
-    if SHARED.is_dir():
-        add_shared(corpora)
+    add_golden(corpora)
 
 
 main()

@@ -4,7 +4,7 @@ It loads without a warning and holds the numbers of its source in the type asked
 import torch
 from peer import load
 
-from harness import GOLDEN, SHARED, main, need, succeed
+from harness import GOLDEN, main, need, shared_path, succeed
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 ROUNDED = {"safetensors-f16": torch.float16, "safetensors-bf16": torch.bfloat16}  # formats that hold less
@@ -59,7 +59,7 @@ def test_answers(directory):
 def test_published_checkpoints(directory):
     for name in ("camphr_tiny_ner_bert", "keras_bert_tf_ckpt"):
         need(f"weights/{name}")
-        succeed("convert", "--model", SHARED / "weights" / name, "--output", directory / name)
+        succeed("convert", "--model", shared_path(f"weights/{name}"), "--output", directory / name)
         load(directory / name)
 
 

@@ -11,7 +11,7 @@ import sys
 import transformers
 from peer import ROOT, SAMPLES
 
-from harness import BINARY, SHARED, Skip, main, need
+from harness import BINARY, Skip, main, need, shared_path
 
 VOCABULARIES = ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "bert-base-multilingual-cased",
                 "bert-base-multilingual-uncased", "kcbert-base"]
@@ -20,7 +20,7 @@ VOCABULARIES = ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "be
 def compare(vocabulary, *arguments):
     need(f"tokenizers/{vocabulary}/tokenizer.json")
     done = subprocess.run([sys.executable, ROOT / "tests/peers/compare_tokenizer.py", "--binary", BINARY, "--tokenizer",
-                           SHARED / "tokenizers" / vocabulary, *map(str, arguments)],
+                           shared_path(f"tokenizers/{vocabulary}"), *map(str, arguments)],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     total = done.stdout.splitlines()[-1]

@@ -9,8 +9,8 @@ namespace {
 // Each test case that lacks its data is one skip, however often it looks for it.
 struct SkipCounter : doctest::IReporter {
   explicit SkipCounter(const doctest::ContextOptions&) {}
-  void test_case_start(const doctest::TestCaseData&) override {
-    finetune::test::skip_is_printed = false;
+  void test_case_start(const doctest::TestCaseData& test_case) override {
+    finetune::test::begin_test_case(test_case.m_name);
   }
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}

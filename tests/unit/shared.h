@@ -1,33 +1,25 @@
-// Where the test data lies: $FINETUNE_SHARED, else the folder `shared` beside the project.
+// Where test data lies: the small in tests/golden, the large in a folder `shared`.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
 namespace finetune::test {
 
-inline std::filesystem::path shared_path(const std::string& name) {
-  const char* root = std::getenv("FINETUNE_SHARED");
-  if (!root) root = std::getenv("FINETUNE_SHARED_DEFAULT");  // tests/meson.build
-  return std::filesystem::path(root ? root : "../shared") / name;
-}
+// Returns the first of these that exists, or else the last:
+//   tests/NAME and tests/golden/NAME in the source tree, tests/NAME in the build folder (formats
+//   and broken models), $FINETUNE_SHARED/NAME, which is ../shared/NAME beside the source tree if
+//   the variable is not set.
+// `name` is a path such as "golden/forward-qa.safetensors" or "tokenizers/bert-base-cased".
+std::filesystem::path shared_path(const std::string& name);
 
-// Whether the test case that runs has said so already; main.cpp resets it at each one's start.
-inline bool skip_is_printed = false;
-
-// Prints the line that scripts/count_tests.py counts as a skip, once for a test case.
-inline void skip(const std::string& reason) {
-  if (!skip_is_printed) std::printf("SKIPPED: %s\n", reason.c_str());
-  skip_is_printed = true;
-}
+// Counts the running test case as skipped, once, and prints the reason.
+void skip(const std::string& reason);
 
 // True if `name` is there; else the test case counts as skipped.
-inline bool have_shared(const std::string& name) {
-  if (std::filesystem::exists(shared_path(name))) return true;
-  skip(shared_path(name).string() + " is absent");
-  return false;
-}
+bool have_shared(const std::string& name);
+
+// main.cpp calls this when a test case starts.
+void begin_test_case(const char* name);
 
 }  // namespace finetune::test

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import GOLDEN, SHARED, fail, main, need, run, steps_of, succeed
+from harness import GOLDEN, fail, main, need, run, shared_path, steps_of, succeed
 
 SEAL = 512
 
@@ -21,7 +21,7 @@ def seal(path, body):
 
 def test_model_whose_values_lie_in_another_file(directory):
     need("hostile/external-passwd-u8")
-    model = SHARED / "hostile/external-passwd-u8"
+    model = shared_path("hostile/external-passwd-u8")
     for line in (("convert", "--model", model, "--output", directory / "out"), ("inspect", model / "tf_model.h5"),
                  ("predict", "--model", model, "--input", GOLDEN / "trajectory-classification-eval.csv", "--output",
                   directory / "predictions.csv")):
@@ -33,7 +33,7 @@ def test_model_whose_values_lie_in_another_file(directory):
 
 def test_model_with_damaged_dense_links(directory):
     need("hostile/h5-dense-links")
-    model = SHARED / "hostile/h5-dense-links"
+    model = shared_path("hostile/h5-dense-links")
     for perturb in ("", "42"):
         for line in (("inspect", model / "tf_model.h5"), ("convert", "--model", model, "--output", directory / "out")):
             fail(4, *line, words=["tf_model.h5", "checksum"], env={"MALLOC_PERTURB_": perturb})

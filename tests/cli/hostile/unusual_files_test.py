@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import BINARY, GOLDEN, SHARED, fail, main, need, run, succeed
+from harness import BINARY, GOLDEN, fail, main, need, run, shared_path, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 QUESTIONS = GOLDEN / "tiny-bert-qa"
@@ -114,7 +114,7 @@ def test_evaluation_data_that_vanish_during_a_run(directory):
 
 def test_names_of_shards(directory):
     need("hostile/long-shard-name")
-    hostile = SHARED / "hostile/long-shard-name"
+    hostile = shared_path("hostile/long-shard-name")
     refused(4, "inspect", hostile, words=["model.safetensors.index.json", "bytes, which no shard has"])
     refused(4, "convert", "--model", hostile, "--output", directory / "out", words=["which no shard has"])
     assert not (directory / "out").exists()
