@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/files/files.h"
@@ -24,12 +26,37 @@ OutputMode output_mode(const TrainOptions& options) {
 
 namespace {
 
-// "5: 'a', 'b', 'c', …"
+constexpr size_t kMostNamedLabels = 5;
+
+// "5 labels: 'a', 'b', …"
 std::string some_of(const std::vector<std::string>& labels) {
-  if (labels.empty()) return "none";
   std::vector<std::string> quoted;
   for (const std::string& label : labels) quoted.push_back(in_quotes(label));
-  return concat(labels.size(), ": ", join_some(quoted, 3));
+  return concat(counted(labels.size(), "label"), ": ", join_some(quoted, kMostNamedLabels));
+}
+
+// Those of `labels` that `others` lacks, in their order.
+std::vector<std::string> lacking(const std::vector<std::string>& labels,
+                                 const std::vector<std::string>& others) {
+  const std::unordered_set<std::string_view> known(others.begin(), others.end());
+  std::vector<std::string> out;
+  std::copy_if(labels.begin(), labels.end(), std::back_inserter(out),
+               [&](const std::string& label) { return !known.contains(label); });
+  return out;
+}
+
+// Why the head of the model is not kept.
+std::string difference_of_heads(const std::vector<std::string>& head,
+                                const std::vector<std::string>& data) {
+  if (data.empty()) return concat("it has ", some_of(head), "; the data's are numbers");
+  const std::vector<std::string> unknown = lacking(data, head), unused = lacking(head, data);
+  if (unknown.empty()) {
+    return "it knows the data's labels, but was trained for another number of labels a row";
+  }
+  if (head.empty()) return concat("it has none; the data has ", some_of(unknown));
+  return concat(
+      "the data has ", some_of(unknown), ", which it lacks",
+      unused.empty() ? "" : concat("; it has ", some_of(unused), ", which the data lacks"));
 }
 
 }  // namespace
@@ -101,9 +128,9 @@ std::unique_ptr<Task> read_task(const TrainOptions& options, const DataFiles& da
   auto task = traits_of(kind).make(
       of_task, {*model.tokenizer, model.config, has_head && !options.reinit_head});
   if (has_head && !options.reinit_head && !task->keeps_head()) {
-    throw model_error(source.path().string(), ": the model has a head for other labels (",
-                      some_of(model.config.labels), "; the data's are ", some_of(task->labels()),
-                      "); --reinit-head starts a new one");
+    throw model_error(source.path().string(), ": the model has a head for other labels: ",
+                      difference_of_heads(model.config.labels, task->labels()),
+                      "; --reinit-head starts a new one");
   }
   return task;
 }
