@@ -10,6 +10,7 @@
 #include "tasks/classification/rows/label_column.h"
 
 using namespace finetune;
+using finetune::test::contains;
 
 namespace {
 

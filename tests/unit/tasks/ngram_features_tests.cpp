@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "ngram_golden.h"
 #include "tasks/classification/ngrams/vectorizer.h"
