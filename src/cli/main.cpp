@@ -145,26 +145,6 @@ std::string exit_codes() {
 namespace finetune {
 namespace {
 
-void add_commands(Subcommand program, int& exit_code) {
-  add_train_command(program, exit_code);
-  add_adapt_command(program, exit_code);
-  add_sweep_command(program, exit_code);
-  add_evaluate_command(program, exit_code);
-  add_predict_command(program, exit_code);
-  add_tokenize_command(program, exit_code);
-  add_inspect_command(program, exit_code);
-  add_convert_command(program, exit_code);
-  add_check_command(program, exit_code);
-  add_compare_command(program, exit_code);
-  add_report_command(program, exit_code);
-  add_score_command(program, exit_code);
-  add_bench_command(program, exit_code);
-  add_plan_command(program, exit_code);
-  add_doctor_command(program, exit_code);
-  add_completion_command(program, exit_code);
-  add_help_command(program, exit_code);
-}
-
 // `help COMMAND` in the words of the option.
 std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments[0] != "help") return arguments;
@@ -182,6 +162,7 @@ int run(std::vector<std::string> arguments, Communicator& world) {
   add_commands(parser.root(), exit_code);
   parser.root().footer(kExamples + exit_codes());
   arguments = with_help_as_option(std::move(arguments));
+  if (arguments.empty()) write_standard_output(parser.overview());
   parser.check_names(arguments);
   const auto text = parser.parse(with_config_file(std::move(arguments), world));
   if (text && world.rank() == 0) write_standard_output(*text);

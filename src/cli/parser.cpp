@@ -140,6 +140,10 @@ Subcommand Parser::root() const {
   return Subcommand(app_.get());
 }
 
+std::string Parser::overview() const {
+  return finetune::overview(*app_);
+}
+
 void Parser::check_names(const std::vector<std::string>& arguments) const {
   finetune::check_names(*app_, arguments);
 }

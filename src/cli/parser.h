@@ -85,6 +85,8 @@ class Parser {
   // Once the subcommands are added. Runs what `arguments` say (callbacks throw what they like), or
   // returns the text that they ask for with --help or --version. Error(usage) in our words.
   std::optional<std::string> parse(std::vector<std::string> arguments);
+  // The commands with a line each: fits a terminal of 80 columns and 24 rows.
+  std::string overview() const;
   // Error(usage) for a command or an option that does not exist, before anything is parsed.
   void check_names(const std::vector<std::string>& arguments) const;
 

@@ -6,8 +6,9 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/line_to_type.h"
 #include "core/error.h"
-#include "train/options/foreign_names.h"
+#include "train/options/foreign/foreign_names.h"
 
 namespace finetune {
 namespace {
@@ -81,25 +82,79 @@ Error unknown_command(const CLI::App& app, const std::string& name) {
       ")");
 }
 
-Error unknown_option(const CLI::App& app, const std::string& name) {
-  if (name.starts_with("--")) {
-    auto has = [&](std::string_view own) {
-      return app.get_option_no_throw(concat("--", own)) != nullptr;
-    };
-    if (const auto hint = foreign_option_hint(name.substr(2), has)) return usage_error(*hint);
+Error unknown_program_command(const CLI::App& app, const std::string& name) {
+  if (const auto hint = foreign_command_hint(name)) return usage_error(*hint);
+  if (const auto line = line_for_path(name)) {
+    return usage_error("unknown command ", in_quotes(name), "; type: ", *line);
   }
+  return unknown_command(app, name);
+}
+
+// Options whose names have the given one as one of their words: "stride" has --doc-stride.
+std::vector<std::string> options_with_word(const std::vector<std::string>& names,
+                                           const std::string& word) {
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    const std::string bounded = concat("-", name, "-");
+    if (bounded.find(concat("-", word, "-")) != std::string::npos) found.push_back("--" + name);
+  }
+  return found;
+}
+
+// "did you mean --epochs?", or where all options are listed. `name` is without dashes.
+std::string options_near(const CLI::App& app, const std::string& name) {
+  constexpr size_t kMost = 3;
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional()) names.push_back(option->get_name());
+    if (!option->get_lnames().empty()) names.push_back(option->get_lnames().front());
   }
-  auto nearest = closest_match(name, names);
-  return usage_error(
-      "unknown option ", in_quotes(name), " (",
-      nearest ? concat("did you mean ", *nearest, "?") : concat(help_of(app), " lists them"), ")");
+  for (const std::string& own : names) {
+    if (folded_name(own) == folded_name(name)) return concat("did you mean --", own, "?");
+  }
+  if (name.size() > 1) {
+    if (const auto nearest = closest_match(name, names)) {
+      return concat("did you mean --", *nearest, "?");
+    }
+    const auto with_word = options_with_word(names, name);
+    if (!with_word.empty() && with_word.size() <= kMost) {
+      return concat("did you mean ", join(with_word, " or "), "?");
+    }
+  }
+  return concat(help_of(app), " lists them");
+}
+
+Error unknown_option(const CLI::App& app, const std::string& name, const std::string& value) {
+  const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  auto has = [&](std::string_view own) {
+    return app.get_option_no_throw(concat("--", own)) != nullptr;
+  };
+  if (const auto hint = foreign_option_hint(app.get_name(), bare, value, has)) {
+    return usage_error(*hint);
+  }
+  return usage_error("unknown option ", in_quotes(name), " (", options_near(app, bare), ")");
+}
+
+// The program has no such option, but a command may.
+Error option_before_command(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!command->get_option_no_throw(name)) continue;
+    return usage_error(name, ": the command comes first: finetune ", command->get_name(), " ", name,
+                       " ...");
+  }
+  return unknown_option(app, name, "");
 }
 
 bool is_flag(const CLI::Option& option) {
   return option.get_expected_max() == 0;
+}
+
+// Words that the command takes without an option.
+size_t most_arguments(const CLI::App& command) {
+  size_t most = 0;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) most += size_t(option->get_expected_max());
+  }
+  return most;
 }
 
 bool is_name_of(const CLI::App& command, const std::string& argument) {
@@ -127,34 +182,69 @@ void let_last_value_count(CLI::App& app) {
   }
 }
 
-void check_names(const CLI::App& app, const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    throw usage_error("a command is needed: ", join(command_names(app), ", "), " (", help_of(app),
-                      " explains them)");
+std::string overview(const CLI::App& app) {
+  constexpr size_t kColumn = 12;
+  std::string text = concat(app.get_description(), "\nUsage: finetune COMMAND [OPTIONS]\n\n");
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string& name = command->get_name();
+    const std::string gap(kColumn - std::min(name.size(), kColumn - 1), ' ');
+    text += concat("  ", name, gap, command->get_description(), "\n");
   }
+  return text + "\nfinetune COMMAND --help shows a command's options, and examples.\n";
+}
+
+void check_names(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) throw usage_error("a command is needed, such as finetune train");
   if (is_option(arguments[0])) {
-    if (app.get_option_no_throw(arguments[0])) return;
-    throw unknown_option(app, arguments[0]);
+    const std::string name = arguments[0].substr(0, arguments[0].find('='));
+    if (app.get_option_no_throw(name)) return;
+    throw option_before_command(app, name);
   }
   const CLI::App* command = find_command(app, arguments[0]);
-  if (!command) throw unknown_command(app, arguments[0]);
+  if (!command) throw unknown_program_command(app, arguments[0]);
+  GivenWords given{arguments[0], {}, {}, {}};
   for (size_t i = 1; i < arguments.size(); ++i) {
     if (arguments[i] == "--") return;
     if (!is_option(arguments[i])) {
-      if (const CLI::App* inner = find_command(*command, arguments[i])) command = inner;
+      if (const CLI::App* inner = find_command(*command, arguments[i])) {
+        command = inner;
+      } else {
+        given.loose.push_back(arguments[i]);
+      }
       continue;
     }
-    size_t equals = arguments[i].find('=');
-    std::string name = arguments[i].substr(0, equals);
+    const size_t equals = arguments[i].find('=');
+    const std::string name = arguments[i].substr(0, equals);
+    const bool has_next = i + 1 < arguments.size();
     const CLI::Option* option = command->get_option_no_throw(name);
-    if (!option) throw unknown_option(*command, name);
+    if (!option) {
+      const std::string next = has_next && !is_option(arguments[i + 1]) ? arguments[i + 1] : "";
+      const bool attached = equals != std::string::npos;
+      throw unknown_option(*command, name, attached ? arguments[i].substr(equals + 1) : next);
+    }
+    given.names.push_back(option->get_name());
+    given.options.push_back(arguments[i]);
     if (is_flag(*option)) continue;
     if (equals + 1 == arguments[i].size()) throw usage_error(name, ": its value is empty");
-    if (equals != std::string::npos || option->get_expected_min() == 0) continue;
-    // What else looks like an option is the value.
-    if (++i < arguments.size() && is_option(arguments[i]) && is_name_of(*command, arguments[i])) {
-      throw usage_error(name, ": its value is missing before ", arguments[i]);
+    int most = option->get_expected_max();
+    if (equals != std::string::npos) --most;
+    if (equals == std::string::npos && option->get_expected_min() > 0) {
+      if (!has_next) continue;
+      --most;
+      given.options.push_back(arguments[++i]);
+      // What else looks like an option is the value.
+      if (is_option(arguments[i]) && is_name_of(*command, arguments[i])) {
+        throw usage_error(name, ": its value is missing before ", arguments[i]);
+      }
     }
+    for (; most > 0 && i + 1 < arguments.size() && !is_option(arguments[i + 1]); --most) {
+      given.options.push_back(arguments[++i]);
+    }
+  }
+  if (given.loose.size() <= most_arguments(*command)) return;
+  if (!command_names(*command).empty()) throw unknown_command(*command, given.loose.front());
+  if (const auto line = line_to_type(given)) {
+    throw usage_error("unexpected argument ", in_quotes(given.loose.front()), "; type: ", *line);
   }
 }
 

@@ -19,7 +19,12 @@ void set_help_style(CLI::App& app);
 // counts.
 void let_last_value_count(CLI::App& app);
 
-// Error(usage) for a command or an option that does not exist; names the nearest one.
+// The commands with a line each, for a call without arguments.
+std::string overview(const CLI::App& app);
+
+// Error(usage) for a command or an option that does not exist, which names ours where another
+// program's was meant, else the nearest one; for words without their options, with the line to
+// type.
 void check_names(const CLI::App& app, const std::vector<std::string>& arguments);
 
 // What a failed parse was about, in our words.

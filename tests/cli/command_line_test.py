@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from fixtures import EVAL, MODEL, MODELS, predict, write
-from harness import BINARY, fail, main, need, succeed
+from harness import BINARY, fail, main, need, run, succeed
 
 COMMANDS = ("train", "sweep", "evaluate", "predict", "bench", "tokenize", "inspect", "convert", "score", "plan", "doctor", "compare",
             "completion")
@@ -31,10 +31,16 @@ def test_help_of_every_command(directory):
 
 
 def test_mistakes_on_the_command_line(directory):
-    fail(2, words=["train", "--help"])
+    alone = run()
+    lines = alone.out.splitlines()
+    assert alone.code == 2 and alone.err == "finetune: error: a command is needed, such as finetune train\n", alone
+    assert len(lines) <= 22 and max(map(len, lines)) <= 80, "more than a terminal of 80 x 24 shows"
+    assert all(re.search(f"^  {command} ", alone.out, re.M) for command in COMMANDS), alone.out
     fail(2, "trian", words=["'trian'", "did you mean train?"])
     fail(2, "frobnicate", words=["predict"])
     fail(2, "--verson", words=["--version"])
+    fail(2, "--model", "m", words=["--model: the command comes first: finetune train --model"])
+    fail(2, "bench", "stepp", words=["did you mean step?"])
     fail(2, "predict", "--modl", "x", words=["'--modl'", "did you mean --model?"])
     fail(2, "predict", "--xyzzy=1", words=["'--xyzzy'", "finetune predict --help"])
     fail(2, "evaluate", "-k", "3", words=["'-k'"])
@@ -51,6 +57,17 @@ def test_mistakes_on_the_command_line(directory):
     fail(2, "train", "--lr", "fast", words=["--lr", "'fast'"])
     fail(2, "convert", "--model", "a", "--output", "b", "--dtype", "f64", words=["'f64'"])
     fail(4, "predict", "--model", "a\nb", "--input", "b", "--output", "c", words=["a\\nb"])
+
+
+def test_words_without_their_options(directory):
+    """Answered with the complete line to type."""
+    data = write(directory / "new rows.csv", "text\nPIZZA\n")
+    fail(2, "predict", MODEL, data, "--top-k", "3", words=[
+        "unexpected argument", f"type: finetune predict --model {MODEL} --input '{data}' --output - --top-k 3"])
+    fail(2, "check", data, words=[f"type: finetune check --train '{data}'"])
+    fail(2, "train", data, words=[f"type: finetune train --model MODEL --train '{data}' --output DIR"])
+    fail(2, "predict", "HOME DEPOT", words=["type: echo 'HOME DEPOT' | finetune predict --model MODEL --input - --output -"])
+    fail(2, data, words=["unknown command", f"type: finetune train --model MODEL --train '{data}'"])
 
 
 def test_values_that_are_empty_or_missing(directory):

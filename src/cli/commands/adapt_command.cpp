@@ -90,8 +90,8 @@ void run(const TrainOptions& options, int& exit_code) {
 }  // namespace
 
 void add_adapt_command(Subcommand program, int& exit_code) {
-  const Subcommand command = program.add_subcommand(
-      "adapt", "Continue pretraining on texts without labels, by masked language modelling");
+  const Subcommand command =
+      program.add_subcommand("adapt", "Continue pretraining on texts without labels");
   auto options = std::make_shared<TrainOptions>();
   auto config = std::make_shared<std::string>();
   options->task = name_of(TaskKind::mlm);

@@ -201,7 +201,7 @@ ExitCode check(const CheckOptions& given) {
 
 void add_check_command(Subcommand program, int& exit_code) {
   const Subcommand command = program.add_subcommand(
-      "check", "Examine data before training: baselines, and what would spoil the result");
+      "check", "Examine data before training: baselines, and what would mislead");
   auto o = std::make_shared<CheckOptions>();
   OptionBinder bind(command);
   for_each_option(o->train, [&](OptionInfo info, auto& value) {

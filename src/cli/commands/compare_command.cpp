@@ -46,7 +46,7 @@ void compare(const CompareOptions& o) {
 
 void add_compare_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
-      "compare", "Compare finished runs: mean, spread, and whether they differ by more than noise");
+      "compare", "Compare finished runs: mean, spread, and what is more than noise");
   auto o = std::make_shared<CompareOptions>();
   command.add_option("runs", o->directories, "directories of runs, or directories that hold runs")
       .required()

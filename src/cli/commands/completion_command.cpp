@@ -28,7 +28,7 @@ std::string script_for(const std::string& shell, const CommandEntry& program) {
 
 void add_completion_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
-      "completion", "Print the script with which a shell completes commands and options");
+      "completion", "Print the script that completes commands and options in a shell");
   auto shell = std::make_shared<std::string>();
   one_of(command.add_option("shell", *shell, "whose completion is printed").required(),
          {"bash", "zsh", "fish"});

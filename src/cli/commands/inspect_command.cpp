@@ -217,7 +217,7 @@ void add_inspect_command(Subcommand program, int&) {
   };
   auto options = std::make_shared<Options>();
   const Subcommand command = program.add_subcommand(
-      "inspect", "Show what a weight file, a checkpoint, a model or a run's directory holds");
+      "inspect", "Show what a weight file, a checkpoint, a model or a run holds");
   command
       .add_option(
           "path", options->path,

@@ -293,8 +293,8 @@ std::string text_of(const RunPlan& plan) {
 }  // namespace
 
 void add_plan_command(Subcommand program, int&) {
-  const Subcommand command = program.add_subcommand(
-      "plan", "Forecast memory, disk and time of a training run, without running it");
+  const Subcommand command =
+      program.add_subcommand("plan", "Forecast memory, disk and time of a training run");
   auto options = std::make_shared<PlanOptions>();
   OptionBinder bind(command);
   for_each_option(options->train, bind);

@@ -92,8 +92,8 @@ void score(const ScoreOptions& options) {
 
 void add_score_command(Subcommand program, int& exit_code) {
   auto options = std::make_shared<ScoreOptions>();
-  const Subcommand command = program.add_subcommand(
-      "score", "Compute the official SQuAD scores (exact match and F1) of a file of predictions");
+  const Subcommand command =
+      program.add_subcommand("score", "Compute the official SQuAD scores of a file of predictions");
   command.add_option("--data", options->data, "SQuAD file with the reference answers")
       .required()
       .type_name("FILE");

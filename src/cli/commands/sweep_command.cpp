@@ -114,8 +114,8 @@ void sweep(const SweepCommand& o, int& exit_code) {
 }  // namespace
 
 void add_sweep_command(Subcommand program, int& exit_code) {
-  const Subcommand command = program.add_subcommand(
-      "sweep", "Run train over a grid of options, and compare the results in a table");
+  const Subcommand command =
+      program.add_subcommand("sweep", "Run train over a grid of options, and compare the results");
   auto o = std::make_shared<SweepCommand>();
   command.add_option("grid", o->grid, "TOML file: train's options, and [sweep] with those to vary")
       .required()

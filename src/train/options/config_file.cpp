@@ -9,7 +9,7 @@
 #include "core/text/printable.h"
 #include "tasks/registry.h"
 #include "train/options/config_parser.h"
-#include "train/options/foreign_names.h"
+#include "train/options/foreign/foreign_names.h"
 #include "train/options/option_words.h"
 
 namespace finetune {
@@ -107,7 +107,8 @@ void check_config_names(const std::vector<ConfigEntry>& entries,
     auto has = [&](std::string_view own) {
       return std::find(known.begin(), known.end(), own) != known.end();
     };
-    if (const auto hint = foreign_option_hint(entry.name, has)) {
+    const std::string value = entry.values.empty() ? "" : entry.values.front();
+    if (const auto hint = foreign_option_hint("train", entry.name, value, has)) {
       throw usage_error(file_name, ":", entry.line, ": ", *hint);
     }
     auto near = closest_match(entry.name, known);

@@ -32,7 +32,7 @@ OPTIONS_OF_TRAIN = {
     "save_steps": "--save-every", "save_strategy": "--save-every", "eval_steps": "--eval-every",
     "eval_strategy": "--eval-every", "evaluation_strategy": "--eval-every", "logging_steps": "--log-every",
     "save_total_limit": "--keep-checkpoints", "metric_for_best_model": "--best-metric",
-    "early_stopping_patience": "--early-stopping", "report_to": "--tensorboard", "fp16": "--precision bf16",
+    "early_stopping_patience": "--early-stopping", "fp16": "--precision bf16",
     "bf16": "--precision bf16", "no_cuda": "--device cpu", "use_cpu": "--device cpu",
     "gradient_checkpointing": "--recompute", "ddp_timeout": "--comm-timeout", "ignore_mismatched_sizes": "--reinit-head",
     "text_column_name": "--text-column", "label_column_name": "--label-column", "task_name": "--task",
@@ -48,6 +48,8 @@ def test_option_names_of_hugging_face(directory):
         assert f"{own.split()[0]} " in succeeded, f"{own} is no option of train"
     for name in ("do_train", "load_best_model_at_end", "dataloader_num_workers"):
         fail(2, "train", f"--{name}", words=[f"--{name} is not needed here: "])
+    fail(2, "train", "--report_to", "tensorboard", words=["--report_to is --tensorboard here"])
+    fail(2, "train", "--report_to", "wandb", words=["--report_to is not available: ", "metrics.jsonl"])
     fail(2, "evaluate", "--test_file", "x", words=["--test_file is --data here"])
     fail(2, "predict", "--test_file", "x", words=["--test_file is --input here"])
     fail(2, "predict", "--per_device_eval_batch_size", "8", words=["is --batch-size here"])

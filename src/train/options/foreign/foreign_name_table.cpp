@@ -1,0 +1,384 @@
+// The table of other programs' names. tests/unit/cli holds every answer to the options that there
+// are.
+#include "train/options/foreign/foreign_names.h"
+
+namespace finetune {
+namespace {
+
+constexpr ForeignName kOptions[] = {
+    // The model.
+    {"model m path", "inspect", "", "is not needed here: type finetune inspect MODEL"},
+    {"model_name_or_path pretrained_model_name_or_path model_name model_path model_dir model_id "
+     "model_file base_model pretrained pretrained_model checkpoint ckpt weights hf_model_id "
+     "init_from model_load_path pretrained_vectors m",
+     "", "model", ""},
+    {"tokenizer tokenizer_name tokenizer_path vocab vocab_file config_name do_lower_case lowercase "
+     "uncased use_fast_tokenizer model_type architecture",
+     "train adapt evaluate predict plan check tokenize convert", "",
+     "is not needed here: the directory of --model has config.json and the tokenizer's files"},
+    {"trust_remote_code local_files_only offline", "train adapt evaluate predict plan", "",
+     "is not needed here: no code of a model is run, and nothing is fetched"},
+    {"cache_dir hf_home", "train adapt evaluate predict plan convert inspect", "",
+     "is not an option here: the variable HF_HUB_CACHE names the directory of the cache"},
+    {"push_to_hub hub_model_id hub_token use_auth_token token username repo_id",
+     "train adapt convert", "",
+     "is not available: nothing is sent; upload the directory of the model with: hf upload"},
+    {"revision model_revision", "train adapt evaluate predict plan", "",
+     "is not available: give --model the directory of that snapshot in the Hugging Face cache"},
+    {"ignore_mismatched_sizes new_head reset_head reinit_classifier", "", "reinit-head", ""},
+
+    // Data files.
+    {"text texts query sentence sentences prompt p", "predict", "",
+     "is not an option here: type echo 'TEXT' | finetune predict --model MODEL --input - "
+     "--output -"},
+    {"train train_file train_data train_path training_file training_data text_file data dataset "
+     "dataset_name input input_file input_data data_file data_path corpus file files f i d",
+     "adapt", "text", ""},
+    {"train_file train_data train_path train_csv training_file training_data train_dataset "
+     "train_data_file training_set training_dataset data dataset dataset_name data_path data_file "
+     "data_files data_dir input input_file input_data input_files file files csv corpus i d f",
+     "train plan check", "train", ""},
+    {"validation_file validation validation_data validation_set validation_dataset valid "
+     "valid_file valid_data valid_path val val_file val_data val_path dev dev_file dev_data "
+     "dev_path eval_file eval_data eval_dataset eval_set eval_path eval_data_file "
+     "autotune_validation",
+     "train adapt plan check", "eval", ""},
+    {"test test_file test_data test_set test_path test_dataset", "train adapt plan check", "eval",
+     " (finetune evaluate --data measures on rows that training does not see)"},
+    {"test test_file test_data test_set test_path test_dataset eval eval_file eval_data eval_set "
+     "eval_dataset validation validation_file validation_data validation_set valid valid_file val "
+     "val_file val_data dev dev_file dev_data dataset dataset_name data_file data_path data_dir "
+     "input input_file input_data file files predict_file gold i d f",
+     "evaluate", "data", ""},
+    {"text texts", "evaluate", "text-column", ""},
+    {"test test_file test_data test_set test_path data data_file data_path dataset dataset_name "
+     "input_file input_data input_path inputs infile eval eval_file eval_data dev dev_file file "
+     "files csv predict_file i d f",
+     "predict", "input", ""},
+    {"train train_file", "predict", "", "is not needed here: finetune train is what reads it"},
+    {"stdin", "predict", "input", " -"},
+    {"dataset dataset_file data_file gold reference references truth ground_truth test test_file "
+     "eval input i d",
+     "score", "data", ""},
+    {"prediction prediction_file predictions_file pred preds pred_file answers p", "score",
+     "predictions", ""},
+    {"na_prob_file", "score", "na-prob", ""},
+    {"na_prob_thresh", "score", "na-prob-threshold", ""},
+    {"input input_file data file files text texts train f i d", "tokenize", "",
+     "is not needed here: type finetune tokenize --model MODEL FILE"},
+    {"config grid file input space search_space params c f i", "sweep", "",
+     "is not needed here: type finetune sweep GRID --output DIR"},
+    {"run runs dir input model data path i d", "compare", "",
+     "is not needed here: type finetune compare RUN RUN"},
+    {"run runs dir input model data path i d", "report", "",
+     "is not needed here: type finetune report RUN --output FILE"},
+    {"input data file dataset run", "inspect", "",
+     "is not needed here: type finetune inspect PATH"},
+    {"input input_file input_dir from src source i", "convert", "model", ""},
+    {"config_file config_path cfg yaml yaml_file json_file c", "", "config", ""},
+
+    // What is held out.
+    {"validation_split validation_size validation_fraction validation_ratio val_split val_size "
+     "val_fraction val_ratio valid_split valid_size valid_fraction eval_size eval_ratio "
+     "eval_percent test_size test_split test_fraction test_ratio dev_size dev_split dev_ratio "
+     "dev_fraction holdout hold_out holdout_fraction split split_ratio split_size split_fraction "
+     "split_probabilities",
+     "train adapt plan check", "eval-fraction", ""},
+    {"eval_split", "adapt", "eval-fraction", ""},
+    {"train_size train_fraction train_split train_ratio", "train adapt plan check", "",
+     "is not an option here: --eval-fraction names the share that is held out"},
+    {"stratify stratified", "train plan check", "",
+     "is not needed here: --eval-fraction holds out its share of each label"},
+    {"group groups group_column group_col group_by", "train plan check", "eval-group", ""},
+    {"kfold k_fold k_folds cv folds n_folds n_splits cross_validation", "train plan check", "",
+     "is not available: finetune sweep repeats a run with several seeds"},
+    {"max_samples num_samples limit nrows n_rows max_rows subset sample", "train adapt plan",
+     "max-train-samples", ""},
+    {"max_predict_samples max_test_samples max_samples num_samples limit nrows n_rows max_rows", "",
+     "max-eval-samples", ""},
+
+    // Columns, and how rows are read.
+    {"text_column_name text_column_names text_columns text_col text_field text_key sentence_column "
+     "sentence1_key input_column input_col feature features feature_column x_col x text",
+     "", "text-column", ""},
+    {"text_pair text_pair_col text_b text_column_b sentence2_key second_text", "",
+     "text-pair-column", ""},
+    {"label_column_name label_columns label label_col label_field label_key labels_column labels "
+     "target target_column target_col class class_column class_col category category_column y_col "
+     "y output_column",
+     "", "label-column", ""},
+    {"multilabel multi_label_classification multilabel_separator label_separator label_sep",
+     "train plan check", "multi-label", ""},
+    {"num_labels num_classes n_labels n_classes label_list label_names label2id id2label",
+     "train plan check evaluate predict", "",
+     "is not needed here: the labels are those of the data or of the model"},
+    {"task_name task_type objective", "", "task", ""},
+    {"problem_type", "train plan check", "",
+     "is not an option here: --regression learns numbers, --multi-label several labels a row"},
+    {"sep separator delim csv_sep csv_delimiter field_separator", "", "delimiter", ""},
+    {"charset file_encoding", "", "encoding", ""},
+    {"skip_bad_lines on_bad_lines error_bad_lines ignore_errors skip_errors dropna skip_empty", "",
+     "skip-bad-rows", ""},
+    {"header no_header has_header", "train adapt plan check evaluate predict", "",
+     "is not needed here: --text-column names a column of the header"},
+    {"output_format output_type out_format", "predict", "json-lines",
+     " (or an --output that ends in .jsonl)"},
+    {"format", "predict", "json-lines", " (of --input: --input-format)"},
+    {"input_type data_format file_format", "predict", "input-format", ""},
+    {"format data_format input_format file_format file_type", "train adapt plan check evaluate", "",
+     "is not needed here: the file's name and content tell its form"},
+    {"format output_format", "compare", "", "is --csv, --markdown or --json here"},
+    {"format output_format", "score inspect", "json", ""},
+    {"format output_format to", "convert", "",
+     "is not needed here: the output is a Hugging Face directory with model.safetensors"},
+    {"jsonl jsonlines ndjson json", "predict", "json-lines", ""},
+    {"json_output output_json as_json", "", "json", ""},
+    {"json_lines json", "tokenize", "jsonl", ""},
+    {"max_seq_length max_sequence_length max_seq_len max_len maxlen seq_length seq_len "
+     "sequence_length max_tokens max_token_length block_size context_length ctx_size cutoff_len "
+     "truncation_length",
+     "", "max-length", ""},
+    {"truncation truncate", "train evaluate predict plan", "long-text", " cut"},
+    {"sliding_window", "train evaluate predict plan", "long-text", " windows"},
+    {"stride overlap", "train evaluate predict plan", "",
+     "is not an option here: --doc-stride is for questions, --window-stride for --long-text "
+     "windows"},
+    {"padding pad_to_max_length group_by_length dynamic_padding",
+     "train adapt evaluate predict plan", "", "is not needed here: no batch is padded"},
+    {"line_by_line", "", "text", " (a text a line is how files are read)"},
+    {"mlm_probability masked_lm_prob mask_prob", "", "mask-probability", ""},
+    {"wwm whole_word_mask", "adapt", "",
+     "is not needed here: whole words are masked, unless --no-whole-words is given"},
+    {"dedup deduplicate drop_duplicates unique", "", "distinct", ""},
+
+    // How it is trained.
+    {"num_train_epochs num_epochs n_epochs nb_epochs max_epochs train_epochs n_iter e", "",
+     "epochs", ""},
+    {"learning_rate learn_rate lr_rate body_learning_rate alpha eta base_lr max_lr", "", "lr", ""},
+    {"head_learning_rate encoder_lr", "train plan", "layer-lr-decay",
+     " (the head has the rate of --lr)"},
+    {"steps max_iter max_iters num_iterations iterations max_update total_steps num_steps "
+     "train_steps num_train_steps num_training_steps",
+     "", "max-steps", ""},
+    {"batch per_device_train_batch_size per_gpu_train_batch_size train_batch_size "
+     "global_batch_size minibatch mini_batch_size bs b",
+     "", "batch-size", ""},
+    {"gradient_accumulation_steps gradient_accumulation accumulate_grad_batches grad_accum "
+     "update_freq",
+     "", "batch-size", " (of an update, over all processes)"},
+    {"per_device_eval_batch_size eval_batch_size micro_batch_size per_device_batch_size",
+     "train adapt plan", "micro-batch-tokens", " (for training and evaluation)"},
+    {"per_device_eval_batch_size eval_batch_size", "", "batch-size", ""},
+    {"auto_find_batch_size", "train adapt plan", "",
+     "is not needed here: the memory for a step does not grow with --batch-size"},
+    {"optim optimizer optimiser optim_args solver", "train adapt plan", "",
+     "is not available: AdamW is the only optimizer (--weight-decay, --adam-beta1, --adam-beta2, "
+     "--adam-epsilon)"},
+    {"lr_scheduler_type lr_scheduler lr_schedule scheduler lr_decay scheduler_type", "", "schedule",
+     ""},
+    {"warmup warmup_proportion warmup_fraction", "", "warmup-ratio", ""},
+    {"num_warmup_steps warmup_updates warmup_iters", "", "warmup-steps", ""},
+    {"label_smoothing_factor smoothing", "", "label-smoothing", ""},
+    {"wd l2 l2_reg l2_regularization", "", "weight-decay", ""},
+    {"clip clip_norm grad_clip grad_norm clip_grad gradient_clip gradient_clipping "
+     "gradient_clip_val",
+     "", "max-grad-norm", ""},
+    {"hidden_dropout_prob attention_probs_dropout_prob classifier_dropout dropout_rate "
+     "dropout_prob",
+     "", "dropout", ""},
+    {"adam_eps eps epsilon", "", "adam-epsilon", ""},
+    {"beta1", "", "adam-beta1", ""},
+    {"beta2", "", "adam-beta2", ""},
+    {"class_weight balanced balance pos_weight weight loss_weights sample_weight "
+     "use_class_weights",
+     "", "class-weights", ""},
+    {"loss loss_fn loss_type loss_function criterion focal_loss", "train plan", "",
+     "is not available: the loss is cross-entropy, or with --regression the squared error"},
+    {"random_state random_seed manual_seed data_seed rng_seed", "", "seed", ""},
+    {"shuffle", "train adapt plan", "",
+     "is not needed here: rows are shuffled, unless --no-shuffle is given"},
+    {"freeze_layers freeze_encoder freeze_base freeze_bert freeze_embeddings frozen "
+     "num_frozen_layers frozen_layers unfreeze_layers",
+     "", "freeze", ""},
+    {"llrd layerwise_lr_decay layer_wise_lr_decay lr_layer_decay", "", "layer-lr-decay", ""},
+    {"lora lora_r lora_rank lora_alpha lora_dropout lora_target lora_target_modules lora_modules "
+     "use_lora qlora use_qlora peft use_peft peft_type target_modules adapter adapters "
+     "finetuning_type",
+     "train adapt sweep plan", "",
+     "is not available: there is no LoRA here; all weights are trained (train --freeze N leaves "
+     "the lowest layers as they are)"},
+    {"lora lora_path peft adapter adapters", "evaluate predict convert", "",
+     "is not available: there is no LoRA here; merge the adapter into its model first (PEFT: "
+     "merge_and_unload)"},
+    {"load_in_8bit load_in_4bit quantization quantize quantization_bit int8 int4 8bit 4bit",
+     "train adapt evaluate predict plan convert", "",
+     "is not available: weights are not quantized"},
+    {"lr_finder find_lr lr_find hyperopt autotune optuna n_trials", "train", "",
+     "is not an option here: finetune sweep tries several values of an option"},
+    {"word_ngrams ngrams min_count dim ws neg bucket minn maxn", "train", "",
+     "is not an option here: it is not a setting of BERT (--ngram-mix adds a linear model on "
+     "n-grams)"},
+
+    // Evaluations, checkpoints, output.
+    {"eval_strategy evaluation_strategy evaluate_during_training val_check_interval", "",
+     "eval-every", " N"},
+    {"eval_steps eval_frequency evaluate_during_training_steps eval_interval valid_freq", "",
+     "eval-every", ""},
+    {"save_strategy save_model_every_epoch", "", "save-every", " N"},
+    {"save_steps save_interval save_freq checkpoint_every checkpointing_steps", "", "save-every",
+     ""},
+    {"save_total_limit max_checkpoints keep_last_n", "", "keep-checkpoints", ""},
+    {"logging_steps log_interval log_steps log_every_n_steps print_every logging_first_step", "",
+     "log-every", ""},
+    {"logging_strategy", "", "log-every", " N"},
+    {"metric_for_best_model metric eval_metric monitor best_model_metric early_stopping_metric "
+     "validation_metric scoring",
+     "train adapt plan", "best-metric", ""},
+    {"metrics scoring average", "evaluate", "",
+     "is not needed here: all metrics are printed (--assert holds one to a bound)"},
+    {"early_stopping_patience patience early_stop n_iter_no_change early_stopping_rounds "
+     "use_early_stopping",
+     "", "early-stopping", ""},
+    {"load_best_model_at_end save_best_only save_best_model", "train adapt plan", "",
+     "is not needed here: the best model by --best-metric is the one exported"},
+    {"greater_is_better", "train adapt plan", "",
+     "is not needed here: the metric of --best-metric says which way is better"},
+    {"resume_from_checkpoint resume_from resume_training continue continue_from "
+     "model_resume_path auto_resume",
+     "", "resume", ""},
+    {"overwrite_output_dir overwrite_output overwrite_existing force replace clobber f", "",
+     "overwrite", ""},
+    {"o out out_dir out_file outdir outfile output_dir output_directory output_path output_file "
+     "output_predictions output_predict_file output_model_dir save_dir save_to save_path save "
+     "dest destination checkpoint_dir results_dir result_dir run_dir project_name project_dir "
+     "experiment_name",
+     "", "output", ""},
+    {"o out output out_file outfile output_file output_path save save_to",
+     "check compare score inspect tokenize plan doctor completion", "",
+     "is not an option here: the result goes to standard output; > FILE keeps it"},
+    {"report_to=tensorboard use_tensorboard tensorboard_dir logging_dir log_dir", "", "tensorboard",
+     ""},
+    {"report_to=none", "train adapt plan sweep", "", "is not needed here: nothing is sent"},
+    {"report_to wandb use_wandb wandb_project wandb_entity mlflow use_mlflow comet neptune "
+     "trackio tracker with_tracking",
+     "train adapt plan", "",
+     "is not available: curves are in metrics.jsonl of --output, and --tensorboard writes them for "
+     "TensorBoard"},
+    {"run_name name", "train adapt plan", "",
+     "is not needed here: the directory of --output is the run's name"},
+    {"verbose v log_level verbosity debug logging_level",
+     "train adapt sweep evaluate predict plan check", "",
+     "is not needed here: the log goes to standard error"},
+    {"v", "", "version", ""},
+    {"silent q no_verbose", "", "quiet", ""},
+    {"disable_tqdm no_tqdm no_progress_bar disable_progress_bar hide_progress", "", "no-progress",
+     ""},
+    {"progress progress_bar show_progress", "train adapt evaluate plan", "",
+     "is not needed here: a terminal shows it, unless --no-progress is given"},
+    {"do_train", "", "", "is not needed here: there are finetune train, evaluate and predict"},
+    {"do_eval", "", "", "is not needed here: train evaluates where it has --eval"},
+    {"do_predict", "", "", "is not needed here: there is finetune predict"},
+    {"dry_run", "train adapt", "", "is not an option here: finetune plan forecasts a run"},
+    {"yes y assume_yes", "train adapt evaluate predict convert report", "",
+     "is not needed here: nothing asks; --overwrite replaces what is there"},
+
+    // The machine.
+    {"half fp16 float16", "convert", "dtype", " f16"},
+    {"bf16 bfloat16", "convert", "dtype", " bf16"},
+    {"fp32 float32 full", "convert", "dtype", " f32"},
+    {"precision torch_dtype outtype type quantize", "convert", "dtype", ""},
+    {"fp16 bf16 half float16 bfloat16 amp use_amp autocast fp16_full_eval bf16_full_eval", "",
+     "precision", " bf16"},
+    {"fp32 float32 no_fp16", "", "precision", " fp32"},
+    {"mixed_precision dtype torch_dtype compute_dtype", "", "precision", ""},
+    {"no_cuda use_cpu cpu cpu_only no_gpu", "", "device", " cpu"},
+    {"gpus n_gpu num_gpus nproc_per_node nproc num_nodes nnodes n_procs np world_size num_workers",
+     "train adapt evaluate predict sweep", "",
+     "is not an option here: type mpirun -n N finetune, N being the number of processes"},
+    {"num_processes nproc_per_node nproc np n_procs", "plan", "processes", ""},
+    {"gpu cuda use_cuda use_gpu gpu_id gpu_ids device_id device_ids accelerator g", "", "device",
+     " cuda"},
+    {"gpu cuda use_cuda use_gpu gpu_id device cpu no_cuda", "adapt", "",
+     "is not available: adapt works on the CPU"},
+    {"n_jobs num_jobs j workers parallel", "sweep", "jobs", ""},
+    {"n_jobs num_threads n_threads nthreads thread cores n_cores num_cores cpus n_cpus num_proc "
+     "preprocessing_num_workers process_count t j",
+     "", "threads", ""},
+    {"dataloader_num_workers use_multiprocessing", "train adapt evaluate predict plan", "",
+     "is not needed here: data are read by all --threads"},
+    {"gradient_checkpointing activation_checkpointing checkpoint_activations", "", "recompute", ""},
+    {"deepspeed zero zero_stage fsdp sharded_ddp", "", "shard-optimizer", ""},
+    {"ddp_timeout timeout nccl_timeout dist_timeout", "", "comm-timeout", ""},
+    {"max_time max_train_time max_train_seconds max_hours autotune_duration", "", "time-limit", ""},
+    {"tensor_parallel tensor_parallel_size tp_size model_parallel_size", "", "tp", ""},
+    {"pipeline_parallel pipeline_parallel_size pp_size", "", "pp", ""},
+    {"local_rank rank node_rank master_addr master_port", "train adapt sweep evaluate predict", "",
+     "is not needed here: mpirun says it"},
+    {"deterministic full_determinism", "train adapt plan evaluate predict", "",
+     "is not needed here: equal options give equal results"},
+    {"compile torch_compile jit xla", "train adapt evaluate predict", "", "is not needed here"},
+
+    // Answers.
+    {"threshold min_confidence confidence confidence_threshold prob_threshold min_prob min_score "
+     "score_threshold th",
+     "evaluate predict", "min-probability", ""},
+    {"threshold thresholds optimize_threshold", "train plan", "tune-thresholds",
+     " (of a model with several labels; predict --min-probability for one label)"},
+    {"topk k top n_predictions", "", "top-k", ""},
+    {"probabilities probability proba probas probs predict_proba predict_prob return_probs "
+     "return_all_scores output_probabilities scores",
+     "", "all-probabilities", ""},
+    {"n_best_size nbest nbest_size", "", "n-best", ""},
+    {"n_best n_best_size nbest_file", "predict", "nbest", " FILE"},
+    {"null_score_diff_threshold", "", "null-threshold", ""},
+    {"max_answer_len", "", "max-answer-length", ""},
+    {"version_2_with_negative squad_v2", "", "squad-version", " 2"},
+    {"tolerances max_drop", "train evaluate", "tolerance", ""},
+    {"fail_under min_accuracy assert_metric", "train evaluate", "assert", ""},
+};
+
+constexpr ForeignName kCommands[] = {
+    {"fit finetune fine_tune finetuning tune learn training run supervised experiment "
+     "text_classification autotrain trainer sft",
+     "", "train", ""},
+    {"pretrain pretraining mlm run_mlm skipgram cbow lm", "", "adapt", ""},
+    {"test eval validate validation metrics test_label measure", "", "evaluate", ""},
+    {"infer inference classify label tag apply transform predict_proba predict_prob predictions "
+     "generate answer pipe batch_predict",
+     "", "predict", ""},
+    {"hyperopt hyperparameter_search grid_search gridsearch search hpo autotune optuna", "",
+     "sweep", ""},
+    {"export export_model save convert_model to_safetensors", "", "convert", ""},
+    {"info show describe cat summary ls list dump", "", "inspect", ""},
+    {"debug debug_data lint stats explore analyze analyse data", "", "check", ""},
+    {"visualize plot html dashboard", "", "report", ""},
+    {"diff leaderboard benchmark_runs", "", "compare", ""},
+    {"benchmark perf profile speed", "", "bench", ""},
+    {"estimate forecast memory dry_run", "", "plan", ""},
+    {"env environment diagnose status", "", "doctor", ""},
+    {"tokenise encode", "", "tokenize", ""},
+    {"resume continue", "", "train", " --resume --output DIR"},
+    {"merge merge_lora lora quantize quantise prune distill", "", "",
+     "is not available: all weights are trained, in float32 or bfloat16"},
+    {"serve server api deploy", "", "",
+     "is not available: finetune predict --input - --output - --stream answers rows as they come"},
+    {"download pull fetch login", "", "",
+     "is not available: nothing is fetched; the command hf download fills the Hugging Face cache, "
+     "from which --model takes ids"},
+    {"init init_config config", "", "",
+     "is not available: the options are the configuration; a run keeps its own in config.toml, and "
+     "finetune train --config reads it"},
+    {"version", "", "", "is --version here"},
+};
+
+}  // namespace
+
+std::span<const ForeignName> foreign_option_names() {
+  return kOptions;
+}
+
+std::span<const ForeignName> foreign_command_names() {
+  return kCommands;
+}
+
+}  // namespace finetune

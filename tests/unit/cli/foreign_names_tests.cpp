@@ -1,0 +1,156 @@
+// Every answer to another program's name is held to the options that the commands have.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/command.h"
+#include "cli/completion/command_table.h"
+#include "contains.h"
+#include "core/text/text.h"
+#include "train/options/foreign/foreign_names.h"
+
+using namespace finetune;
+using namespace finetune::test;
+
+namespace {
+
+std::vector<CommandEntry> commands() {
+  static int exit_code = 0;
+  Parser parser("finetune", "", "1");
+  add_commands(parser.root(), exit_code);
+  return all_commands(describe(parser.root()));
+}
+
+const CommandEntry* find(const std::vector<CommandEntry>& all, std::string_view name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const CommandEntry& c) { return c.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool has_option(const CommandEntry& command, std::string_view option) {
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [&](const OptionEntry& o) { return o.name == option; });
+}
+
+// Options that an answer names, each of the command that the answer named last.
+std::vector<std::string> wrong_options(const std::vector<CommandEntry>& all,
+                                       const CommandEntry& command, const std::string& answer) {
+  std::vector<std::string> wrong;
+  const CommandEntry* at = &command;
+  for (std::string_view word : split(answer, ' ')) {
+    while (!word.empty() && std::string_view("(),;:").find(word.back()) != std::string_view::npos)
+      word.remove_suffix(1);
+    while (!word.empty() && word.front() == '(') word.remove_prefix(1);
+    if (const CommandEntry* named = find(all, word)) at = named;
+    if (word.starts_with("--") && word != "--version" && !has_option(*at, word)) {
+      wrong.push_back(concat(command.name, ": ", answer));
+    }
+  }
+  return wrong;
+}
+
+std::string hint(std::string_view command, std::string_view name, std::string_view value = "") {
+  static const std::vector<CommandEntry> all = commands();
+  const CommandEntry* entry = find(all, command);
+  REQUIRE(entry);
+  return foreign_option_hint(
+             command, name, value,
+             [&](std::string_view own) { return has_option(*entry, concat("--", own)); })
+      .value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("every answer names options that its command has") {
+  const auto all = commands();
+  REQUIRE(all.size() > 17);
+  size_t answers = 0;
+  for (const CommandEntry& command : all) {
+    auto has = [&](std::string_view own) { return has_option(command, concat("--", own)); };
+    for (const ForeignName& row : foreign_option_names()) {
+      for (std::string_view name : split(row.names, ' ')) {
+        const size_t equals = name.find('=');
+        const std::string_view value =
+            equals == std::string_view::npos ? "" : name.substr(equals + 1);
+        const auto answer = foreign_option_hint(command.name, name.substr(0, equals), value, has);
+        if (!answer) continue;
+        ++answers;
+        const std::string own_words = answer->substr(answer->find(' ') + 1);
+        CHECK(join(wrong_options(all, command, own_words), "\n") == "");
+      }
+    }
+  }
+  CHECK(answers > 2000);
+}
+
+TEST_CASE("rows of the table that can never answer do not exist") {
+  const auto all = commands();
+  for (const ForeignName& row : foreign_option_names()) {
+    CAPTURE(row.names);
+    const bool for_some = std::any_of(all.begin(), all.end(), [&](const CommandEntry& command) {
+      return row.own.empty() || row.own == "version" || has_option(command, concat("--", row.own));
+    });
+    CHECK(for_some);
+    if (row.commands.empty()) continue;
+    for (std::string_view name : split(row.commands, ' ')) {
+      CAPTURE(name);
+      const CommandEntry* command = find(all, name);
+      REQUIRE(command);
+      CHECK((row.own.empty() || has_option(*command, concat("--", row.own))));
+    }
+  }
+  for (const ForeignName& row : foreign_command_names()) {
+    CAPTURE(row.names);
+    CHECK((row.own.empty() || find(all, row.own)));
+    for (std::string_view name : split(row.names, ' ')) CHECK_FALSE(find(all, name));
+  }
+}
+
+TEST_CASE("names of Trainer, simpletransformers, fastText, spaCy and others") {
+  CHECK(hint("train", "per_device_train_batch_size") ==
+        "--per_device_train_batch_size is --batch-size here");
+  CHECK(hint("train", "label") == "--label is --label-column here");
+  CHECK(hint("train", "text") == "--text is --text-column here");
+  CHECK(hint("train", "batch") == "--batch is --batch-size here");
+  CHECK(hint("train", "steps") == "--steps is --max-steps here");
+  CHECK(hint("train", "cpu") == "--cpu is --device cpu here");
+  CHECK(hint("train", "gpu") == "--gpu is --device cuda here");
+  CHECK(hint("train", "o") == "-o is --output here");
+  for (const char* name : {"eval-size", "test_size", "val-split", "validation_split"}) {
+    CHECK(contains(hint("train", name), "is --eval-fraction here"));
+  }
+  CHECK(hint("train", "validation") == "--validation is --eval here");
+  CHECK(hint("train", "patience") == "--patience is --early-stopping here");
+  CHECK(hint("train", "paths.train").empty());  // --train itself is the command line's to find
+  CHECK(contains(hint("train", "training.max_epochs"), "is --epochs here"));
+  CHECK(contains(hint("train", "wordNgrams"), "is not an option here"));
+  CHECK(contains(hint("train", "trainBatchSize"), "is --batch-size here"));
+  CHECK(contains(hint("train", "optim"), "AdamW is the only optimizer"));
+  CHECK(contains(hint("train", "lora"), "is not available: there is no LoRA here; all weights"));
+  CHECK(contains(hint("train", "report_to", "wandb"), "metrics.jsonl"));
+  CHECK(contains(hint("train", "report_to"), "metrics.jsonl"));
+  CHECK(hint("train", "report_to", "tensorboard") == "--report_to is --tensorboard here");
+  CHECK(hint("convert", "half") == "--half is --dtype f16 here");
+  CHECK(hint("predict", "half") == "--half is --precision bf16 here");
+  CHECK(hint("predict", "threshold") == "--threshold is --min-probability here");
+  CHECK(contains(hint("predict", "format"), "is --json-lines (of --input: --input-format) here"));
+  // The file, which each command calls otherwise.
+  CHECK(hint("train", "data") == "--data is --train here");
+  CHECK(hint("check", "input") == "--input is --train here");
+  CHECK(hint("adapt", "train") == "--train is --text here");
+  CHECK(hint("evaluate", "input") == "--input is --data here");
+  CHECK(hint("evaluate", "eval") == "--eval is --data here");
+  CHECK(hint("predict", "data") == "--data is --input here");
+  CHECK(hint("score", "input") == "--input is --data here");
+  CHECK(contains(hint("tokenize", "input"), "finetune tokenize --model MODEL FILE"));
+}
+
+TEST_CASE("commands of other programs") {
+  CHECK(foreign_command_hint("export") == "'export' is finetune convert here");
+  CHECK(foreign_command_hint("fit") == "'fit' is finetune train here");
+  CHECK(foreign_command_hint("finetune") == "'finetune' is finetune train here");
+  CHECK(foreign_command_hint("test") == "'test' is finetune evaluate here");
+  CHECK(foreign_command_hint("predict-prob") == "'predict-prob' is finetune predict here");
+  CHECK(foreign_command_hint("frobnicate") == std::nullopt);
+}
