@@ -20,7 +20,7 @@ inline constexpr std::array kExitCodes{
     ExitCodeEntry{ExitCode::model, "model or output"},
     ExitCodeEntry{ExitCode::device, "device or memory"},
     ExitCodeEntry{ExitCode::diverged, "diverged"},
-    ExitCodeEntry{ExitCode::assertion, "a gate failed"},
+    ExitCodeEntry{ExitCode::assertion, "a gate or a warning"},
     ExitCodeEntry{ExitCode::time_limit, "time limit"},
     ExitCodeEntry{ExitCode::checkpointed, "checkpointed on a signal"},
     ExitCodeEntry{ExitCode::interrupted, "interrupted"},

@@ -154,19 +154,46 @@ std::vector<std::string> with_help_as_option(std::vector<std::string> arguments)
   return arguments;
 }
 
+// Rank 0 tells the warnings that other processes alone have had. Returns whether any process was
+// warned. Collective.
+bool share_warnings(Communicator& world) {
+  uint8_t warned = !logged_warnings().empty();
+  if (world.size() == 1) return warned;
+  if (world.rank() > 0) world.set_timeout(0);  // rank 0 may still be at work
+  const std::string own = join(logged_warnings(), "\n");
+  const auto all = world.gather({reinterpret_cast<const uint8_t*>(own.data()), size_t(own.size())});
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const std::string text(all[rank].begin(), all[rank].end());
+    for (std::string_view line : split(text, '\n')) {
+      if (!line.empty()) warn(line);
+    }
+  }
+  warned = !logged_warnings().empty();
+  world.broadcast(&warned, sizeof warned, 0);
+  return warned;
+}
+
 // The command line, from its words to the exit code.
 int run(std::vector<std::string> arguments, Communicator& world) {
   Parser parser("finetune", "Fine-tunes BERT for text classification and question answering.",
                 FINETUNE_VERSION);
   int exit_code = 0;
+  bool fails_on_warning = false;
   add_commands(parser.root(), exit_code);
+  parser.add_flag_to_commands("--fail-on-warning", fails_on_warning,
+                              "exit with code 7 if there was a warning; the work is done all the "
+                              "same");
   parser.root().footer(kExamples + exit_codes());
   arguments = with_help_as_option(std::move(arguments));
   if (arguments.empty()) write_standard_output(parser.overview());
   parser.check_names(arguments);
+  const bool is_shared = !arguments.empty() && is_for_all(arguments[0]);
   const auto text = parser.parse(with_config_file(std::move(arguments), world));
   if (text && world.rank() == 0) write_standard_output(*text);
   flush_standard_output();
+  open_console(true);  // warnings of a command that has no log
+  const bool warned = is_shared ? share_warnings(world) : !logged_warnings().empty();
+  if (fails_on_warning && warned && exit_code == 0) exit_code = int(ExitCode::assertion);
   return exit_code;
 }
 

@@ -144,6 +144,31 @@ std::string Parser::overview() const {
   return finetune::overview(*app_);
 }
 
+namespace {
+
+std::string output_group(const CLI::App& command) {
+  for (const char* name : {"--json", "--quiet", "--overwrite"}) {
+    if (const CLI::Option* option = command.get_option_no_throw(name)) return option->get_group();
+  }
+  return "OPTIONS";
+}
+
+void add_flag_below(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    add_flag_below(*command, name, value, help);
+    if (!command->get_subcommands([](CLI::App*) { return true; }).empty()) continue;
+    if (command->get_name() == "completion" || command->get_name() == "help") continue;
+    command->add_flag(name, value, help)->group(output_group(*command));
+  }
+}
+
+}  // namespace
+
+void Parser::add_flag_to_commands(const std::string& name, bool& value,
+                                  const std::string& help) const {
+  add_flag_below(*app_, name, value, help);
+}
+
 void Parser::check_names(const std::vector<std::string>& arguments) const {
   finetune::check_names(*app_, arguments);
 }

@@ -82,6 +82,9 @@ class Parser {
   ~Parser();
 
   Subcommand root() const;
+  // Adds a flag to every command that has options of its own, in the group of its --json or
+  // --quiet. Call it after the commands are added.
+  void add_flag_to_commands(const std::string& name, bool& value, const std::string& help) const;
   // Once the subcommands are added. Runs what `arguments` say (callbacks throw what they like), or
   // returns the text that they ask for with --help or --version. Error(usage) in our words.
   std::optional<std::string> parse(std::vector<std::string> arguments);

@@ -22,6 +22,8 @@ namespace finetune {
 namespace {
 
 constexpr size_t kLongestLine = 4000;
+constexpr size_t kMostWarnings = 10000;  // that are remembered
+constexpr std::string_view kWarning = "warning:", kWarningTitle = "warning: ";
 constexpr double kTerminalInterval = 0.1, kPlainInterval = 5;  // seconds
 
 struct State {
@@ -34,6 +36,8 @@ struct State {
   double next_file_progress = 0;
   std::vector<std::string> held_console;
   std::vector<std::string> held_file;
+  std::vector<std::string> warnings;  // without their title
+  bool collects_warnings = false;     // CollectedWarnings
   int file = -1;
   std::filesystem::path file_path;
   std::string unwritten;  // what the file has not got yet: tried again with each line
@@ -51,7 +55,6 @@ void put(std::string_view text) {
 }
 
 std::string with_color(std::string_view line) {
-  constexpr std::string_view kWarning = "warning:";
   if (!line.starts_with(kWarning) || !has_colors()) return std::string(line);
   return concat("\033[33m", kWarning, "\033[0m", line.substr(kWarning.size()));
 }
@@ -90,6 +93,13 @@ void to_file(State& s, std::string_view line) {
     s.held_file.push_back(stamped);
 }
 
+// False: it was there.
+bool remember_warning(State& s, std::string text) {
+  if (std::find(s.warnings.begin(), s.warnings.end(), text) != s.warnings.end()) return false;
+  if (s.warnings.size() < kMostWarnings) s.warnings.push_back(std::move(text));
+  return true;
+}
+
 }  // namespace
 
 void log_to_file(std::string_view text) {
@@ -103,15 +113,43 @@ void log_line(std::string_view text) {
   const std::string line = printable_message(text, kLongestLine);
   State& s = state();
   std::lock_guard lock(s.mutex);
+  const bool is_warning = line.starts_with(kWarningTitle);
+  if (is_warning && !remember_warning(s, line.substr(kWarningTitle.size()))) return;
   if (s.muted) return;
   to_file(s, line);
-  if (s.quiet) return;
+  if (is_warning ? s.collects_warnings : s.quiet) return;
   if (!s.console_open) {
     s.held_console.push_back(line);
     return;
   }
   erase_terminal_line();
   put(concat(with_color(line), "\n"));
+}
+
+void count_warning(std::string_view text) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  remember_warning(s, printable_message(text, kLongestLine));
+}
+
+std::vector<std::string> logged_warnings() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  return s.warnings;
+}
+
+CollectedWarnings::CollectedWarnings() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.collects_warnings = true;
+  outer_ = std::exchange(s.warnings, {});
+}
+
+CollectedWarnings::~CollectedWarnings() {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.collects_warnings = false;
+  s.warnings = std::move(outer_);
 }
 
 void mute_log() {
@@ -125,8 +163,8 @@ void open_console(bool quiet) {
   std::lock_guard lock(s.mutex);
   s.console_open = true;
   s.quiet = quiet;
-  if (!quiet) {
-    for (const auto& line : s.held_console) put(concat(with_color(line), "\n"));
+  for (const std::string& line : s.held_console) {
+    if (!quiet || line.starts_with(kWarningTitle)) put(concat(with_color(line), "\n"));
   }
   s.held_console.clear();
 }
@@ -156,6 +194,9 @@ void close_log_file() {
 void discard_held_lines() {
   State& s = state();
   std::lock_guard lock(s.mutex);
+  for (const std::string& line : s.held_console) {
+    if (line.starts_with(kWarningTitle)) std::erase(s.warnings, line.substr(kWarningTitle.size()));
+  }
   s.held_file.clear();
   s.held_console.clear();
 }

@@ -106,9 +106,9 @@ ModelFiles open_model(const std::string& path) {
                       files.directory.config.filename().string(), "): they do not belong together");
   }
   if (files.tokenizer->vocabulary_size() < files.config.vocab_size - kPaddedRows) {
-    log("warning: ", files.directory.directory.string(), ": the vocabulary has ",
-        files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",
-        files.config.vocab_size, " rows; do they belong together?");
+    warn(files.directory.directory.string(), ": the vocabulary has ",
+         files.tokenizer->vocabulary_size(), " tokens, the model's embedding ",
+         files.config.vocab_size, " rows; do they belong together?");
   }
   return files;
 }

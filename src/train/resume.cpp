@@ -162,7 +162,7 @@ std::optional<FoundCheckpoint> checkpoint_to_continue(const RunDirectory& direct
     verify_seal(checkpoint_path(directory.checkpoints(), state.best_step));
   } catch (const Error& error) {
     if (error.code() == ExitCode::device) throw;
-    log(error.what(), "; it was the best model so far: the search for the best starts over");
+    warn(error.what(), "; it was the best model so far: the search for the best starts over");
     state.best_step = -1;
     state.best_value = std::numeric_limits<double>::quiet_NaN();
     state.evaluations_without_improvement = 0;
@@ -230,8 +230,8 @@ void describe_continuation(const fs::path* checkpoint, const CheckpointState& st
   if (!checkpoint) return log("--resume: no checkpoint yet, starting from the beginning");
   log("continuing from ", checkpoint->string(), ", step ", state.step);
   if (state.code_path.empty() || state.code_path == code_path) return;
-  log("warning: --resume: the run was computed with ", printable(state.code_path, 100),
-      " so far, now with ", code_path, ": the result is not that of an undisturbed run");
+  warn("--resume: the run was computed with ", printable(state.code_path, 100),
+       " so far, now with ", code_path, ": the result is not that of an undisturbed run");
 }
 
 }  // namespace finetune

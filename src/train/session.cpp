@@ -113,7 +113,7 @@ void describe_layout(const Session& s) {
       s.step->order());
   const LayoutRun run = layout_run(s);
   for (const auto& line : layout_lines({run, host_names(s.comm)})) log(line);
-  for (const auto& line : layout_warnings(run)) log("warning: ", line);
+  for (const auto& line : layout_warnings(run)) warn(line);
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ void describe_session(const Session& s, const std::vector<std::string>& loaded,
   }
   for (const auto& line : loaded) log(line);
   for (const auto& line : s.task->describe()) log(line);
-  for (const auto& line : repeated_data(s.data)) log("warning: ", line);
+  for (const auto& line : repeated_data(s.data)) warn(line);
   log("computing on ", s.engine->backend().description(), ", ", describe_micro_batches(s.options));
   const int64_t shards = *s.options.virtual_shards;
   if (!s.has_parts()) {

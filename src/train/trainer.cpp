@@ -388,8 +388,7 @@ TrainOutcome run_training(const TrainOptions& options, Communicator& comm, RunIn
   } else if (session->leads()) {
     log(session->directory->path().string(), ": the run is finished; nothing to resume");
     if (!directory_exists(session->directory->model(), ExitCode::model)) {
-      log("warning: ", session->directory->model().string(),
-          " is gone; --overwrite trains the model again");
+      warn(session->directory->model().string(), " is gone; --overwrite trains the model again");
     }
     outcome = finished_outcome(*session);
   }

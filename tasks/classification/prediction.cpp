@@ -118,11 +118,10 @@ void LabelPrediction::run(PredictionModel& model, const OpenOutput& open) {
         predictor_.unsure() == 1 ? " is " : " are ", kUnsure, ": below --min-probability");
   }
   if (predictor_.empty() > 0) {
-    log("warning: ", counted(predictor_.empty(), "text is empty", "texts are empty"));
+    warn(counted(predictor_.empty(), "text is empty", "texts are empty"));
   }
   if (reader_.skipped_rows() > 0) {
-    log("warning: ", counted(reader_.skipped_rows(), "unusable row was", "unusable rows were"),
-        " dropped");
+    warn(counted(reader_.skipped_rows(), "unusable row was", "unusable rows were"), " dropped");
   }
 }
 

@@ -109,8 +109,7 @@ class Undisturbed:
             other = set()  # a checkpoint that could not be read: it says so, and goes on from before
         if other:
             raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {result.err}")
-        told = [line for line in self.error_lines(result) if not line.startswith("warning: ")]
-        if "finetune: error" in result.err or (told and not self.clean.err):
+        if "finetune: error" in result.err or (self.error_lines(result) and not without_warnings(self.clean.err)):
             raise Wrong("unclear message", f"exit 0: {result!r}")
         of_model = (lambda line: True) if not has_no_baseline(found, result) else is_of_model
         if list(filter(of_model, printed(result.out))) != list(filter(of_model, printed(self.clean.out))):
@@ -121,9 +120,9 @@ class Undisturbed:
             told_clearly(result, self.error_lines(result), failed)
 
     def error_lines(self, result):
-        """All but the log, where there is one."""
-        lines = result.err.splitlines()
-        return lines[-1:] if self.clean.err and result.err.count("finetune: error") == 1 else lines
+        """All but warnings and the log, where there is one."""
+        lines = without_warnings(result.err)
+        return lines[-1:] if without_warnings(self.clean.err) and result.err.count("finetune: error") == 1 else lines
 
     def is_old_or_new(self, found):
         """Each file is that of the earlier command or of this one; a directory is all of one of them."""
@@ -166,6 +165,10 @@ class Undisturbed:
         assert not other, f"inputs have changed: {other}"
         left = list((self.root / "tmp").iterdir())
         assert not left, left
+
+
+def without_warnings(text):
+    return [line for line in text.splitlines() if not line.startswith("warning: ")]
 
 
 def has_no_baseline(found, result):

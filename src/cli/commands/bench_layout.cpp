@@ -9,7 +9,9 @@
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "cli/world.h"
+#include "core/log.h"
 #include "tasks/registry.h"
+#include "train/run/layout_table.h"
 
 namespace finetune {
 namespace {
@@ -64,6 +66,7 @@ void add_bench_layout(Subcommand bench) {
   layout.callback([options] {
     const LayoutBenchResult result = bench_layout(options->bench, world());
     if (world().rank() > 0) return;
+    for (const std::string& line : layout_warnings(result.run)) count_warning(line);
     write_standard_output(options->json ? to_json(result).dump(2) + "\n" : to_text(result));
   });
 }

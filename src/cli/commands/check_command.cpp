@@ -192,6 +192,9 @@ ExitCode check(const CheckOptions& given) {
   }
   const DataCheck result = check_data(options, model ? &*model : nullptr);
   open_console(o.quiet);
+  for (const Finding& finding : result.findings) {
+    if (finding.level <= FindingLevel::warning) count_warning(finding.text);
+  }
   write_standard_output(o.json ? json_of(result) : text_of(result));
   const bool fails = !given.fail_on.empty() && has_as_serious(result, given.fail_on);
   return fails ? ExitCode::assertion : ExitCode::done;

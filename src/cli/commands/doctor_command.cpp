@@ -13,6 +13,7 @@
 #include "cli/options/option_binding.h"
 #include "cli/world.h"
 #include "comm/communicator.h"
+#include "core/log.h"
 #include "core/switches.h"
 #include "core/text/text.h"
 #include "core/threads/parallel.h"
@@ -75,7 +76,10 @@ void tell_layout(const std::string& shape, const LayoutRun& run) {
   for (const std::string& row : place_lines({run, host_names(world())}, kMostShownRanks)) {
     text += row + "\n";
   }
-  for (const std::string& warning : layout_warnings(run)) text += "warning: " + warning + "\n";
+  for (const std::string& warning : layout_warnings(run)) {
+    count_warning(warning);
+    text += "warning: " + warning + "\n";
+  }
   std::fputs(text.c_str(), stdout);
 }
 

@@ -10,10 +10,12 @@
 #include "cli/standard_output.h"
 #include "cli/usage.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text/counted.h"
 #include "train/options/duration.h"
 #include "train/plan/layout_report.h"
 #include "train/plan/plan.h"
+#include "train/run/layout_table.h"
 #include "train/run/metrics_files.h"
 
 namespace finetune {
@@ -319,6 +321,7 @@ void add_plan_command(Subcommand program, int&) {
                           *options->formula.world, " exclude each other");
       }
       const LayoutPlan layout = plan_layout(options->train, options->formula);
+      for (const std::string& line : layout_warnings(layout.chosen.run)) count_warning(line);
       write_standard_output(options->train.json ? layout_plan_json(layout) : layout_text(layout));
       return;
     }

@@ -284,7 +284,7 @@ void add_predict_command(Subcommand program, int&) {
       .type_name("FILE")
       .group("Output");
   command.add_flag("--overwrite", o->overwrite, "replace existing files").group("Output");
-  command.add_flag("--quiet", o->quiet, "no log on standard error").group("Output");
+  command.add_flag("--quiet", o->quiet, "no log on standard error, only warnings").group("Output");
   command.footer(
       "Examples:\n"
       "  finetune predict --model runs/a/model --input new.csv --output labels.csv\n"

@@ -73,17 +73,17 @@ void score(const ScoreOptions& options) {
   const auto metrics = squad_scores(data, scored, version_2 ? 2 : 1);
   open_console(false);
   if (predictions.missing > 0) {
-    log("warning: ", options.predictions, " has no prediction for ", predictions.missing, " of ",
-        counted(data.questions.size(), "question"), predictions.missing == 1 ? "; it " : "; they ",
-        version_2 ? concat(predictions.missing == 1 ? "is" : "are",
-                           " left out, as in the official script of version 2")
-                  : concat(predictions.missing == 1 ? "counts" : "count",
-                           " as wrong, as in the official script"));
+    warn(options.predictions, " has no prediction for ", predictions.missing, " of ",
+         counted(data.questions.size(), "question"), predictions.missing == 1 ? "; it " : "; they ",
+         version_2 ? concat(predictions.missing == 1 ? "is" : "are",
+                            " left out, as in the official script of version 2")
+                   : concat(predictions.missing == 1 ? "counts" : "count",
+                            " as wrong, as in the official script"));
   }
   if (predictions.unknown > 0) {
-    log("warning: ", options.predictions, ": ",
-        counted(predictions.unknown, "id is not a question", "ids are not questions"), " of ",
-        options.data, predictions.unknown == 1 ? " and is ignored" : " and are ignored");
+    warn(options.predictions, ": ",
+         counted(predictions.unknown, "id is not a question", "ids are not questions"), " of ",
+         options.data, predictions.unknown == 1 ? " and is ignored" : " and are ignored");
   }
   print(metrics, options.json);
 }

@@ -1,6 +1,7 @@
 // finetune sweep: all runs of a grid, one table at the end.
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/standard_output.h"
@@ -99,7 +100,12 @@ void sweep(const SweepCommand& o, int& exit_code) {
             report.kept ? ", there already" : concat(", ", format_fixed(report.seconds, 1), " s")));
   };
   auto told = [&](const std::string& line) { say(o, line); };
-  const SweepResult result = run_sweep(grid, o.settings, world(), {ended, told});
+  std::set<std::string> warnings;  // many runs have the same one: the first of them says it
+  auto warned = [&](size_t run, const std::string& text) {
+    open_console(true);
+    if (warnings.insert(text).second) warn(grid.runs[run].name, ": ", text);
+  };
+  const SweepResult result = run_sweep(grid, o.settings, world(), {ended, told, warned});
   exit_code = int(result.code);
   if (world().rank() > 0) return;
   if (!result.others.empty()) {
@@ -135,7 +141,7 @@ void add_sweep_command(Subcommand program, int& exit_code) {
                2, 1024);
   command.add_flag("--dry-run", o->dry_run, "the list of runs, with time and disk; runs nothing");
   command.add_flag("--json", o->json, "one JSON object a run, one line each, then the summary");
-  command.add_flag("--quiet", o->quiet, "no line a run on standard error");
+  command.add_flag("--quiet", o->quiet, "no line for each run on standard error, only warnings");
   command.footer(kSweepExamples);
   command.callback([o, &exit_code] { sweep(*o, exit_code); });
 }

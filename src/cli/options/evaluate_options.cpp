@@ -80,7 +80,7 @@ void bind_evaluate_options(Subcommand command, EvaluateOptions& o) {
       .group("Output");
   command.add_flag("--json", o.json, "print model, options and metrics as one JSON object")
       .group("Output");
-  command.add_flag("--quiet", o.quiet, "no log on standard error").group("Output");
+  command.add_flag("--quiet", o.quiet, "no log on standard error, only warnings").group("Output");
   command.add_flag("--no-progress", o.no_progress, "no progress line").group("Output");
 }
 

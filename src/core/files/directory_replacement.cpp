@@ -329,8 +329,8 @@ void DirectoryReplacement::exchange_and_put_away() {
   else
     put_away(old.number(), place, target_, kind_);
   if (is_there(place)) {
-    log("warning: ", place.string(), ": what ", target_.string(),
-        " was before cannot be removed; the next command that writes there tries again");
+    warn(place.string(), ": what ", target_.string(),
+         " was before cannot be removed; the next command that writes there tries again");
   }
 }
 

@@ -57,11 +57,11 @@ std::optional<FoundCheckpoint> newest_valid_checkpoint(const fs::path& directory
     try {
       FoundCheckpoint found{*file, read_checkpoint_state(file->path)};
       if (found.state.step == file->step) return found;
-      log(file->path.string(), ": is the checkpoint of step ", found.state.step,
-          " under another name; refused");
+      warn(file->path.string(), ": is the checkpoint of step ", found.state.step,
+           " under another name; refused");
     } catch (const Error& error) {
       if (error.code() == ExitCode::device) throw;  // memory or threads: says nothing of the file
-      log(error.what(), "; refused");
+      warn(error.what(), "; refused");
     }
   }
   return std::nullopt;

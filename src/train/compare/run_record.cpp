@@ -133,7 +133,7 @@ std::vector<RunRecord> read_runs(const std::vector<std::string>& directories) {
       if (has_ended(directory))
         runs.push_back(read_run(directory));
       else
-        log(directory.string(), ": has not come to its end and is left out");
+        warn(directory.string(), ": has not come to its end and is left out");
     }
   }
   if (runs.empty()) {

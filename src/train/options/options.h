@@ -306,7 +306,7 @@ void for_each_option(Options& o, Visit&& visit) {
   visit(
       {"json", output, session, "print the run and its final metrics as one JSON object, one line"},
       o.json);
-  visit({"quiet", output, session, "no log on standard error"}, o.quiet);
+  visit({"quiet", output, session, "no log on standard error, only warnings"}, o.quiet);
   visit({"no-progress", output, session, "no progress line"}, o.no_progress);
 }
 

@@ -106,8 +106,8 @@ RunLog::RunLog(const RunDirectory& directory, int64_t resume_step, int64_t evalu
   const std::vector<NamedNumbers> kept = read_metrics_log(directory.metrics_log());
   const std::vector<NamedNumbers> steps = those_of(kept, true);
   if (const int64_t last = last_step(steps); resume_step - last >= log_every) {
-    log("warning: ", directory.metrics_log().string(), ": has no lines of the steps from ",
-        last + 1, " to ", resume_step, ": the curves have a gap there");
+    warn(directory.metrics_log().string(), ": has no lines of the steps from ", last + 1, " to ",
+         resume_step, ": the curves have a gap there");
   }
   steps_.emplace(directory.metrics_table(), steps);
   evaluations_.emplace(directory.evaluations_table(), those_of(kept, false));

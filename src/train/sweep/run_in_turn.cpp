@@ -83,6 +83,7 @@ RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inp
   RunInTurn turn{inputs, pause_share};
   RunReport report;
   discard_held_lines();
+  const CollectedWarnings warnings;
   reset_peak_memory();
   const double start = seconds_now();
   auto failed = [&](ExitCode code, const std::string& message) {
@@ -114,6 +115,7 @@ RunReport run_in_turn(const SweepRun& run, Communicator& comm, SharedInputs& inp
   } catch (const Error&) {  // the run has failed already, and why is in the report
   }
   report.seconds = seconds_now() - start;
+  report.warnings = warnings.texts();
   return report;
 }
 

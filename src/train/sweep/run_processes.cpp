@@ -35,7 +35,7 @@ std::string text_of(const RunReport& report) {
   return Json{{"status", int(report.status)}, {"code", int(report.code)},
               {"error", report.error},        {"line", report.result_line},
               {"metrics", report.metrics},    {"best_metric", report.best_metric},
-              {"seconds", report.seconds}}
+              {"seconds", report.seconds},    {"warnings", report.warnings}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -49,6 +49,7 @@ RunReport report_in(const std::string& text) {
   report.metrics = json.at("metrics").get<std::map<std::string, double>>();
   report.best_metric = json.at("best_metric");
   report.seconds = json.at("seconds");
+  report.warnings = json.at("warnings").get<std::vector<std::string>>();
   return report;
 }
 

@@ -122,7 +122,9 @@ void Sweep::take(size_t run, RunReport report) {
   const RunReport& taken = reports_[run];
   if (taken.status == RunStatus::interrupted && stop_ == ExitCode::done) stop_ = taken.code;
   agree_on_errors(comm_, [&] {
-    if (comm_.rank() > 0 || taken.status == RunStatus::waiting) return;
+    if (comm_.rank() > 0) return;
+    for (const std::string& text : taken.warnings) listener_.warned(run, text);
+    if (taken.status == RunStatus::waiting) return;
     if (taken.kept && taken.status == RunStatus::failed) {
       if (taken.code == ExitCode::usage || taken.code == ExitCode::data) {
         // Its data or model are others now: the table would be of two kinds.

@@ -31,10 +31,11 @@ struct RunReport {
   std::string error;               // one line
   std::string result_line;         // of a finished run, as train --json prints it
   std::map<std::string, double> metrics;
-  std::string best_metric;    // that chose its model; empty without evaluation data
-  bool kept = false;          // it had ended before this call
-  std::string diverged_with;  // of one that diverged: divergence_key()
-  double seconds = 0;         // that it took in this call
+  std::string best_metric;            // that chose its model; empty without evaluation data
+  bool kept = false;                  // it had ended before this call
+  std::string diverged_with;          // of one that diverged: divergence_key()
+  double seconds = 0;                 // that it took in this call
+  std::vector<std::string> warnings;  // of its log in this call
 };
 
 struct SweepSettings {
@@ -56,8 +57,9 @@ struct SweepResult {
 
 // What rank 0 hears while the sweep goes on.
 struct SweepListener {
-  std::function<void(size_t run, const RunReport& report)> ended;  // once for each run, at its end
-  std::function<void(const std::string& line)> told;               // of a rung
+  std::function<void(size_t run, const RunReport& report)> ended;   // once for each run, at its end
+  std::function<void(const std::string& line)> told;                // of a rung
+  std::function<void(size_t run, const std::string& text)> warned;  // before `ended`
 };
 
 // Collective; rank 0 alone has reports. A run that fails is reported and the next one begins; a

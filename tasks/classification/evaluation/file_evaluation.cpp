@@ -205,7 +205,7 @@ void ClassificationFileEvaluation::keep_for_baselines(const Row& row, const Wait
     kept_->add(options_.ngram_baseline ? whole_text(row.values, text_) : std::string(), labels,
                waiting.target);
   } catch (const Error& error) {
-    log("warning: no baseline: ", error.what());
+    warn("no baseline: ", error.what());
     kept_.reset();
   }
 }

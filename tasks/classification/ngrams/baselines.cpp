@@ -159,7 +159,7 @@ std::unique_ptr<TextRows> text_rows() {
   try {
     return std::make_unique<TextRows>();
   } catch (const Error& error) {
-    log("warning: no baseline: ", error.what());
+    warn("no baseline: ", error.what());
     return nullptr;
   }
 }
@@ -168,7 +168,7 @@ std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
   try {
     return written(keep);
   } catch (const Error& error) {
-    log("warning: no baseline: ", error.what());
+    warn("no baseline: ", error.what());
     return nullptr;
   }
 }

@@ -61,6 +61,46 @@ TEST_CASE("a line that the log's file cannot take comes with the next one, or is
   CHECK_NOTHROW(close_log_file());  // it is closed
 }
 
+TEST_CASE("a warning is written once and counted, whatever its parts") {
+  test::TemporaryDirectory scratch;
+  const auto path = scratch / "log.txt";
+  const size_t before = logged_warnings().size();
+  open_log_file(path);
+  warn("column ", 3, " is empty");
+  log("warning: column 3 is empty");  // a line that was put together elsewhere
+  log("warnings are no lines like this one");
+  close_log_file();
+  CHECK(without_times(read_text_file(path)) ==
+        "warning: column 3 is empty\nwarnings are no lines like this one\n");
+  REQUIRE(logged_warnings().size() == before + 1);
+  CHECK(logged_warnings().back() == "column 3 is empty");
+  count_warning("column 4 is empty");
+  CHECK(logged_warnings().size() == before + 2);
+  discard_held_lines();  // not written to standard error, so not counted either
+  CHECK(logged_warnings().size() == before + 1);
+}
+
+TEST_CASE("collected warnings are those of one run, and do not count outside of it") {
+  test::TemporaryDirectory scratch;
+  const std::vector<std::string> before = logged_warnings();
+  {
+    const CollectedWarnings collected;
+    open_log_file(scratch / "log.txt");
+    warn("the first run's");
+    close_log_file();
+    CHECK(collected.texts() == std::vector<std::string>{"the first run's"});
+  }
+  {
+    const CollectedWarnings collected;
+    open_log_file(scratch / "log2.txt");
+    warn("the first run's");
+    close_log_file();
+    CHECK(collected.texts() == std::vector<std::string>{"the first run's"});
+    CHECK(without_times(read_text_file(scratch / "log2.txt")) == "warning: the first run's\n");
+  }
+  CHECK(logged_warnings() == before);
+}
+
 TEST_CASE("parts of the highest rank are left out first, those of rank 0 never") {
   const std::vector<ProgressPart> parts = {
       {"step 1/9", 0}, {"loss 2", 2}, {"é/s", 3}, {"left 0:01", 1}};
