@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "train/compare/comparison.h"
 #include "train/compare/comparison_output.h"
+#include "train/compare/find_runs.h"
 #include "train/compare/noise.h"
 
 namespace finetune {
@@ -18,7 +19,7 @@ constexpr const char* kCompareExamples =
     "Examples:\n"
     "  finetune compare runs/a runs/b\n"
     "  finetune compare runs/* --by lr --metric eval_f1_macro\n"
-    "  finetune compare runs --markdown >> report.md        all runs in a directory\n"
+    "  finetune compare runs --markdown >> report.md        all runs in a directory, at any depth\n"
     "\n"
     "Runs that differ only in their seed are one row: mean ± standard deviation. Whether a\n"
     "difference to the best row is more than noise is judged by a paired bootstrap over the saved\n"
@@ -33,7 +34,7 @@ void compare(const CompareOptions& o) {
   if (o.csv + o.markdown + o.json > 1) {
     throw usage_error("--csv, --markdown and --json exclude each other");
   }
-  const std::vector<RunRecord> runs = read_runs(o.directories);
+  const std::vector<RunRecord> runs = read_runs(find_runs(o.directories));
   RunComparison comparison = compare_runs(runs, o.by, o.metrics);
   add_differences(runs, comparison);
   open_console(false);
@@ -48,7 +49,7 @@ void add_compare_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
       "compare", "Compare finished runs: mean, spread, and what is more than noise");
   auto o = std::make_shared<CompareOptions>();
-  command.add_option("runs", o->directories, "directories of runs, or directories that hold runs")
+  command.add_option("runs", o->directories, "runs, or directories with runs at any depth")
       .required()
       .type_name("DIR...")
       .expected(1, 1 << 20);

@@ -10,6 +10,7 @@
 #include "core/files/files.h"
 #include "core/log.h"
 #include "core/text/printable.h"
+#include "train/compare/find_runs.h"
 #include "train/report/report.h"
 
 namespace finetune {
@@ -18,8 +19,7 @@ namespace {
 constexpr const char* kReportExamples =
     "Examples:\n"
     "  finetune report runs/a\n"
-    "  finetune report runs --output sweep.html             all runs in a directory, laid over "
-    "each other\n"
+    "  finetune report runs --output sweep.html             all runs in a directory, at any depth\n"
     "\n"
     "The file needs no network and runs no script. It shows curves, confused labels, scores of "
     "each\n"
@@ -52,8 +52,9 @@ void check_report_output(const ReportOptions& o) {
 }
 
 void report(const ReportOptions& o) {
+  const std::vector<fs::path> found = find_runs(o.directories);
   check_report_output(o);
-  const std::vector<RunRecord> runs = read_runs(o.directories);
+  const std::vector<RunRecord> runs = read_runs(found);
   const std::string page = report_html(runs);
   open_console(false);
   if (o.output == "-") return write_standard_output(page);
@@ -71,7 +72,7 @@ void add_report_command(Subcommand program, int&) {
   const Subcommand command = program.add_subcommand(
       "report", "Show finished runs in one HTML file: curves, errors, facts");
   auto o = std::make_shared<ReportOptions>();
-  command.add_option("runs", o->directories, "directories of runs, or directories that hold runs")
+  command.add_option("runs", o->directories, "runs, or directories with runs at any depth")
       .required()
       .type_name("DIR...")
       .expected(1, 1 << 20);

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostFileBytes = size_t{1} << 30;
-constexpr size_t kMostPipedBytes = size_t{64} << 20;
+constexpr size_t kMostInputBytes = size_t{64} << 20;
 
 Error too_large(const fs::path& path, size_t most, ExitCode code) {
   return Error(code, concat(printable_path(path), ": holds more than ", most >> 20,
@@ -60,27 +60,31 @@ Descriptor open_connected(const fs::path& path, const struct stat& info, ExitCod
   return input;
 }
 
-}  // namespace
-
-std::string read_text_file(const fs::path& path, ExitCode code) {
+std::string read_file_of(const fs::path& path, size_t most, ExitCode code) {
   const Descriptor file = open_file(path, code);
   struct stat info {};
   if (::fstat(file.number(), &info) != 0) throw system_failure(path, errno, code);
   const auto size = size_t(info.st_size);
-  std::string text = read_to_end(file.number(), path, size, kMostFileBytes, code);
+  std::string text = read_to_end(file.number(), path, size, most, code);
   if (text.size() < size) {
     throw Error(code, concat(printable_path(path), ": became shorter while it was read"));
   }
   return text;
 }
 
+}  // namespace
+
+std::string read_text_file(const fs::path& path, ExitCode code) {
+  return read_file_of(path, kMostFileBytes, code);
+}
+
 std::string read_text_input(const fs::path& path, ExitCode code) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))) {
-    return read_text_file(path, code);
+    return read_file_of(path, kMostInputBytes, code);
   }
   const Descriptor input = open_connected(path, info, code);
-  return read_to_end(input.number(), path, 0, kMostPipedBytes, code);
+  return read_to_end(input.number(), path, 0, kMostInputBytes, code);
 }
 
 std::map<std::string, std::string> contents_of(const std::vector<fs::path>& files, ExitCode code) {

@@ -18,8 +18,8 @@ std::string read_text_file(const std::filesystem::path& path, ExitCode code = Ex
 std::map<std::string, std::string> contents_of(const std::vector<std::filesystem::path>& files,
                                                ExitCode code);
 
-// The same as read_text_file, or up to 64 MiB of what the shell connects, `<(...)` or the standard
-// input. A named pipe is refused: nobody may ever write to it.
+// Up to 64 MiB of a regular file, or of what the shell connects: `<(...)`, the standard input.
+// Errors are those of read_text_file. A named pipe is refused: nobody may ever write to it.
 std::string read_text_input(const std::filesystem::path& path, ExitCode code);
 
 // The first bytes of a regular file; nothing of what is no such file. Error(code): what it holds

@@ -16,27 +16,6 @@
 namespace finetune {
 namespace {
 
-bool is_run(const fs::path& directory) {
-  return output_state(directory) == OutputState::run;
-}
-
-std::vector<fs::path> runs_in(const fs::path& directory) {
-  if (is_run(directory)) return {directory};
-  std::vector<fs::path> runs;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (is_run(it->path())) runs.push_back(it->path());
-  }
-  if (!runs.empty()) {
-    std::sort(runs.begin(), runs.end());
-    return runs;
-  }
-  const bool absent = kind_of(directory, ExitCode::model) == FileKind::absent;
-  throw model_error(directory.string(),
-                    absent ? ": no such directory" : ": is no run of finetune train and holds none",
-                    "; give the --output of runs");
-}
-
 // Equal for equal numbers, however they are written.
 std::string value_of(const ConfigEntry& entry, const std::vector<std::string>& known) {
   const bool is_option = std::find(known.begin(), known.end(), entry.name) != known.end();
@@ -64,7 +43,8 @@ std::map<std::string, std::string> default_words() {
   return options;
 }
 
-bool is_mixed(const RunRecord& run) {
+// Whether the options ask for a mix with n-grams.
+bool wants_mix(const RunRecord& run) {
   const auto is_set = [&](const char* name) { return run.option(name) == "true"; };
   TrainOptions options;
   options.ngram_mix = run.option("ngram-mix");
@@ -78,12 +58,41 @@ bool is_mixed(const RunRecord& run) {
   return is_evaluated && run.option("task") == "classification" && mixes_with_ngrams(options);
 }
 
-RunRecord read_run(const fs::path& directory) {
-  RunRecord run;
-  run.directory = directory;
-  run.options = default_words();
+// A file of the run itself: a link might lead to anybody's.
+void require_own_file(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(path, error))) {
+    throw model_error(printable_path(path),
+                      ": is a symbolic link, a file of the run itself is needed");
+  }
+  if (!path_exists(path, ExitCode::model)) {
+    throw model_error(printable_path(path), ": is missing; restore it, or leave the run out");
+  }
+  require_file(path, ExitCode::model);
+}
+
+void require_own_files(const fs::path& directory) {
+  for (const char* name : {"config.toml", "run.json", "metrics.json"}) {
+    require_own_file(directory / name);
+  }
+  for (const char* name : {"metrics.jsonl", "per_class.csv", "predictions.csv", "predictions.json",
+                           "nbest_predictions.json"}) {
+    std::error_code error;
+    const fs::path path = directory / name;
+    if (fs::symlink_status(path, error).type() != fs::file_type::not_found) require_own_file(path);
+  }
+}
+
+void read_options(const fs::path& path, RunRecord& run) {
   const std::vector<std::string> names = all_option_names();
-  std::vector<ConfigEntry> entries = read_config(directory / "config.toml", ExitCode::model);
+  std::vector<ConfigEntry> entries = read_config(path, ExitCode::model);
+  const bool is_cut = std::none_of(entries.begin(), entries.end(), [](const ConfigEntry& entry) {
+    return entry.name == "output";  // every run has it, at the end
+  });
+  if (is_cut) {
+    throw model_error(printable_path(path),
+                      ": is damaged, its last lines are missing; restore it, or leave the run out");
+  }
   add_values_of_before(entries);
   for (const ConfigEntry& entry : entries) {
     run.options[entry.name] = value_of(entry, names);
@@ -91,20 +100,46 @@ RunRecord read_run(const fs::path& directory) {
     if (entry.name == "eval") run.eval_files = {entry.values.begin(), entry.values.end()};
     if (entry.name == "text-column") run.text_columns = entry.values;
   }
-  run.is_mixed = is_mixed(run);
-  for (const char* name : {"metrics.jsonl", "per_class.csv", "predictions.csv", "predictions.json",
-                           "nbest_predictions.json"}) {
-    const fs::path file = directory / name;
-    if (path_exists(file, ExitCode::model)) require_file(file, ExitCode::model);
+}
+
+// "CPU, AVX-512 with BF16, bf16, 2 threads": threads change no bits.
+std::string device_of(const std::string& code_path) {
+  const size_t comma = code_path.rfind(", ");
+  const bool has_threads =
+      comma != std::string::npos && code_path.find(" thread", comma) != std::string::npos;
+  return has_threads ? code_path.substr(0, comma) : code_path;
+}
+
+// "ngrams: there is no room in /tmp; calibration: ..." -> "ngrams, calibration"
+std::string parts_lost(const std::string& incomplete) {
+  std::vector<std::string> parts;
+  for (std::string_view line : split(incomplete, ';')) {
+    const std::string part(trim(line.substr(0, line.find(':'))));
+    const bool is_name = line.find(':') != line.npos && part.find(' ') == part.npos;
+    if (is_name && !part.empty()) parts.push_back(part);
   }
-  if (path_exists(directory / "run.json", ExitCode::model)) {
-    run.facts = read_facts(directory / "run.json");
-    for (const auto& [name, value] : run.facts) {
-      if (name == "data_sha256") run.data_sha256 = value;
-      if (name == "model_sha256") run.model_sha256 = value;
-    }
+  return join(parts, ", ");
+}
+
+RunRecord read_run(const fs::path& directory) {
+  RunRecord run;
+  run.directory = directory;
+  run.options = default_words();
+  require_own_files(directory);
+  read_options(directory / "config.toml", run);
+  run.facts = read_facts(directory / "run.json");
+  for (const auto& [name, value] : run.facts) {
+    if (name == "data_sha256") run.data_sha256 = value;
+    if (name == "model_sha256") run.model_sha256 = value;
+    if (name == "weights_sha256") run.weights_sha256 = value;
+    if (name == "code_path") run.device = device_of(value);
+    if (name == "incomplete") run.lost = parts_lost(value);
   }
   run.metrics = read_metrics(directory / "metrics.json", ExitCode::model);
+  run.is_mixed = run.metrics.contains("eval_mix_model");
+  // Versions that only warned of a failure wrote no "incomplete".
+  const bool has_ngrams = run.metrics.contains("baseline_ngram_runtime");
+  if (wants_mix(run) && !has_ngrams && run.lost.empty()) run.lost = "ngrams";
   return run;
 }
 
@@ -120,25 +155,9 @@ std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord
   return changed;
 }
 
-std::vector<RunRecord> read_runs(const std::vector<std::string>& directories) {
+std::vector<RunRecord> read_runs(const std::vector<fs::path>& directories) {
   std::vector<RunRecord> runs;
-  std::vector<fs::path> seen;
-  for (const std::string& given : directories) {
-    for (const fs::path& directory : runs_in(given)) {
-      const fs::path same = fs::absolute(directory / "").lexically_normal();
-      if (std::find(seen.begin(), seen.end(), same) != seen.end()) {
-        throw usage_error(directory.string(), ": is given twice");
-      }
-      seen.push_back(same);
-      if (has_ended(directory))
-        runs.push_back(read_run(directory));
-      else
-        warn(directory.string(), ": has not come to its end and is left out");
-    }
-  }
-  if (runs.empty()) {
-    throw model_error(directories.at(0), ": no finished run; finetune train --resume goes on");
-  }
+  for (const fs::path& directory : directories) runs.push_back(read_run(directory));
   return runs;
 }
 

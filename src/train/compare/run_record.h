@@ -17,25 +17,28 @@ struct RunRecord {
   std::vector<std::filesystem::path> train_files, eval_files;
   std::vector<std::string> text_columns;
   std::vector<std::pair<std::string, std::string>> facts;  // of run.json, in its order
-  std::string data_sha256, model_sha256;                   // empty: not known
+  std::string data_sha256, model_sha256, weights_sha256;   // empty: not known
   std::map<std::string, double> metrics;
 
-  bool is_mixed = false;  // its answers may be a mix with n-grams, whatever word decided that
+  // The outcome, which the same options do not always have:
+  bool is_mixed = false;  // its answers are a mix with n-grams
+  std::string device;     // what computed it, as far as its bits follow from that
+  std::string lost;       // "ngrams, calibration": parts that the options ask for, and which failed
 
   const std::string& option(const std::string& name) const { return options.at(name); }
-  // As it took part in the result: of ngram-mix yes or no.
+  // As it took part in the result: of ngram-mix yes or no, of device what computed. "incomplete":
+  // `lost`.
   std::string effective(const std::string& name) const {
-    return name == "ngram-mix" ? (is_mixed ? "yes" : "no") : option(name);
+    if (name == "ngram-mix") return is_mixed ? "yes" : "no";
+    if (name == "device" && !device.empty()) return device;
+    return name == "incomplete" ? lost : option(name);
   }
 };
 
 // The run's options that have another value than the default, in the order of --help.
 std::vector<std::pair<std::string, std::string>> changed_options(const RunRecord& run);
 
-// The runs in these directories, in order; of a directory that is no run but holds some, those, by
-// name. One that has not come to its end is left out and named in the log. Error(model) for a
-// directory that neither is nor holds a run, where no finished run is left, or if a run's files
-// cannot be read; Error(usage) if one is given twice.
-std::vector<RunRecord> read_runs(const std::vector<std::string>& directories);
+// Error(model): a file of a run is missing or damaged, is a link, or is not a regular file.
+std::vector<RunRecord> read_runs(const std::vector<std::filesystem::path>& directories);
 
 }  // namespace finetune

@@ -64,9 +64,10 @@ void append_event(EventFile& events, const NamedNumbers& numbers) {
 MetricsTable::MetricsTable(fs::path path, const std::vector<NamedNumbers>& rows)
     : path_(std::move(path)) {
   if (rows.empty()) {  // the file comes with its first row
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-    return;
+    std::error_code error;
+    fs::remove(path_, error);
+    if (!error) return;
+    throw model_error(path_.string(), ": cannot be removed: ", error.message());
   }
   std::string text;
   for (const NamedNumbers& row : rows) text += lines_of(row);

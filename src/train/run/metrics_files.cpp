@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/files/files.h"
@@ -19,17 +20,56 @@ namespace {
 
 constexpr size_t kMostMetrics = 10'000;  // no run has more metrics or facts
 
+constexpr uint64_t kMostLogBytes = uint64_t{1} << 30;
+constexpr size_t kLongestLine = 1 << 20;  // of metrics.jsonl
+
 std::string too_many(const fs::path& path) {
   return concat(path.string(), ": has more than ", kMostMetrics, " entries");
+}
+
+// A string, or those of a list.
+std::optional<std::string> fact_in(const simdjson::dom::element& json) {
+  std::string_view text;
+  if (!json.get(text)) return std::string(text);
+  simdjson::dom::array list;
+  if (json.get(list)) return std::nullopt;
+  std::vector<std::string> texts;
+  for (auto entry : list) {
+    if (!entry.get(text)) texts.emplace_back(text);
+  }
+  return join(texts, "; ");
 }
 
 std::string json_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// A metrics.jsonl of a size that a run may write. One that is larger would be read for minutes.
+MappedFile open_metrics_log(const fs::path& path) {
+  if (file_bytes(path, ExitCode::model) > kMostLogBytes) {
+    throw model_error(printable_path(path), ": holds more than ", kMostLogBytes >> 20,
+                      " MiB, too much for a run's metrics; move it away");
+  }
+  return MappedFile(path, ExitCode::model);
+}
+
+// Calls visit(line, is_whole) for each line that is not empty, without its end. The last line of a
+// file is whole if it has an end.
+template <typename Visit>
+void for_each_line(std::string_view text, Visit&& visit) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const bool is_whole = end != std::string_view::npos;
+    const std::string_view line = text.substr(0, end);
+    if (!line.empty()) visit(line, is_whole);
+    text.remove_prefix(is_whole ? end + 1 : text.size());
+  }
+}
+
 // A line that is not whole is not kept.
 bool is_kept(simdjson::dom::parser& parser, std::string_view line, int64_t step,
              int64_t evaluated) {
+  if (line.size() > kLongestLine) return false;
   simdjson::dom::element json, loss;
   int64_t own = 0;
   if (auto error = parser.parse(line.data(), line.size()).get(json)) {
@@ -45,13 +85,10 @@ void keep_lines_up_to(const fs::path& path, int64_t step, int64_t evaluated) {
   ::close(open_for_appending(path, false));  // no link: before anything is read from it
   simdjson::dom::parser parser;
   std::string kept;
-  const MappedFile file(path, ExitCode::model);  // of any size
-  for (std::string_view rest = file.text(); !rest.empty();) {
-    size_t end = rest.find('\n');
-    if (end == std::string_view::npos) break;
-    if (is_kept(parser, rest.substr(0, end), step, evaluated)) kept.append(rest.substr(0, end + 1));
-    rest.remove_prefix(end + 1);
-  }
+  const MappedFile file = open_metrics_log(path);
+  for_each_line(file.text(), [&](std::string_view line, bool is_whole) {
+    if (is_whole && is_kept(parser, line, step, evaluated)) kept.append(line).append("\n");
+  });
   const bool changed = kept != file.text();
   file.check_intact();
   if (changed) write_file(path, kept);
@@ -114,7 +151,7 @@ void write_facts(const fs::path& path, const NamedFacts& facts) {
 }
 
 NamedFacts read_facts(const fs::path& path) {
-  const std::string text = read_text_file(path, ExitCode::model);
+  const std::string text = read_text_input(path, ExitCode::model);
   simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (auto error = parser.parse(text).get(object)) {
@@ -123,35 +160,45 @@ NamedFacts read_facts(const fs::path& path) {
   }
   NamedFacts facts;
   for (auto field : object) {
-    std::string_view value;
-    if (!field.value.get(value)) facts.emplace_back(field.key, value);
+    if (const auto value = fact_in(field.value)) facts.emplace_back(field.key, *value);
     if (facts.size() > kMostMetrics) throw model_error(too_many(path));
   }
   return facts;
 }
 
-std::vector<NamedNumbers> read_metrics_log(const fs::path& path) {
-  std::vector<NamedNumbers> lines;
-  if (!path_exists(path, ExitCode::model)) return lines;
-  const MappedFile file(path, ExitCode::model);
-  file.read_intact([&] {
-    simdjson::dom::parser parser;
-    for (std::string_view line : split(file.text(), '\n')) {
-      if (line.empty()) continue;  // of an empty file it is nowhere in memory
-      simdjson::dom::object object;
-      if (auto error = parser.parse(line.data(), line.size()).get(object)) {
-        json_fault(error);  // throws where memory is short
-        continue;
-      }
-      NamedNumbers numbers;
-      for (auto field : object) {
-        double value = 0;
-        if (!field.value.get(value)) numbers.emplace_back(field.key, value);
-      }
-      if (!numbers.empty()) lines.push_back(std::move(numbers));
+MetricsLines read_metrics_lines(const fs::path& path) {
+  MetricsLines out;
+  if (!path_exists(path, ExitCode::model)) return out;
+  const MappedFile file = open_metrics_log(path);
+  simdjson::dom::parser parser;
+  const auto numbers_of = [&](std::string_view line) {
+    NamedNumbers numbers;
+    if (line.size() > kLongestLine) return numbers;
+    simdjson::dom::object object;
+    if (auto error = parser.parse(line.data(), line.size()).get(object)) {
+      json_fault(error);  // throws where memory is short
+      return numbers;
     }
+    for (auto field : object) {
+      double value = 0;
+      if (!field.value.get(value)) numbers.emplace_back(field.key, value);
+    }
+    return numbers;
+  };
+  file.read_intact([&] {
+    for_each_line(file.text(), [&](std::string_view line, bool) {
+      NamedNumbers numbers = numbers_of(line);
+      if (numbers.empty())
+        ++out.damaged;
+      else
+        out.lines.push_back(std::move(numbers));
+    });
   });
-  return lines;
+  return out;
+}
+
+std::vector<NamedNumbers> read_metrics_log(const fs::path& path) {
+  return read_metrics_lines(path).lines;
 }
 
 MetricsLog::MetricsLog(fs::path path, int64_t resume_step, int64_t evaluated_step)

@@ -31,15 +31,21 @@ std::map<std::string, double> read_metrics(const std::filesystem::path& path,
 std::map<std::string, double> parse_metrics(const std::string& text,
                                             const std::filesystem::path& path, ExitCode code);
 
-// run.json: facts as strings, in the order given.
+// run.json: facts as strings, in the order given. A list of strings is read as one, joined by "; ".
 using NamedFacts = std::vector<std::pair<std::string, std::string>>;
 void write_facts(const std::filesystem::path& path, const NamedFacts& facts);
 // Error(model) naming the file if it is not such a file.
 NamedFacts read_facts(const std::filesystem::path& path);
 
-// The lines of a metrics.jsonl; what is no whole line of numbers is passed over. Empty if there is
-// no such file. Error(model).
-std::vector<NamedNumbers> read_metrics_log(const std::filesystem::path& path);
+// The lines of a metrics.jsonl that hold numbers, and the number of other lines that are not empty.
+// Both are empty if there is no such file. Error(model): it cannot be read, or is larger than any
+// run's.
+struct MetricsLines {
+  std::vector<NamedNumbers> lines;
+  int64_t damaged = 0;
+};
+MetricsLines read_metrics_lines(const std::filesystem::path& path);
+std::vector<NamedNumbers> read_metrics_log(const std::filesystem::path& path);  // the lines alone
 
 // metrics.jsonl. Each line is handed to the operating system at once, so that a killed process
 // loses none. Errors are Error(model) naming the file.

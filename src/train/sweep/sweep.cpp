@@ -289,7 +289,7 @@ SweepResult Sweep::result() {
   agree_on_errors(comm_, [&] {
     if (comm_.rank() > 0) return;
     result.others = directory_->other_runs();
-    std::vector<std::string> directories;
+    std::vector<std::filesystem::path> directories;
     for (size_t r = 0; r < grid_.runs.size(); ++r) {
       const bool finished = result.reports[r].status == RunStatus::finished;
       if (finished) directories.push_back(grid_.runs[r].options.output);

@@ -50,7 +50,9 @@ TEST_CASE("steps and evaluations are tables of their own") {
 TEST_CASE("a table that cannot be written is named") {
   test::TemporaryDirectory directory;
   fs::create_directories(directory / "run/metrics.csv/x");
-  MetricsTable table(directory / "run/metrics.csv", {});
+  CHECK_THROWS_WITH_AS(MetricsTable(directory / "run/metrics.csv", {}),
+                       doctest::Contains("metrics.csv"), Error);
+  MetricsTable table(directory / "absent/metrics.csv", {});
   CHECK_THROWS_WITH_AS(table.append({{"step", 1}}), doctest::Contains("metrics.csv"), Error);
 }
 
@@ -63,4 +65,21 @@ TEST_CASE("lines of a log are read as they are whole") {
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == NamedNumbers{{"step", 1}, {"loss", 2.5}});
   CHECK(lines[1] == NamedNumbers{{"step", 2}});
+}
+
+TEST_CASE("damaged lines of metrics.jsonl are counted, and none is read without bounds") {
+  test::TemporaryDirectory directory;
+  const std::string good = "{\"step\":1,\"loss\":2}\n";
+  const fs::path log = directory / "log";
+  write_file(log,
+             concat(good, "\n\n", std::string(3, '\0'), "\n{\"step\":2,\"lo\n", good, "{\"st"));
+  CHECK(read_metrics_lines(log).lines.size() == 2);
+  CHECK(read_metrics_lines(log).damaged == 3);
+  fs::resize_file(log, uintmax_t{1} << 29);  // sparse: one line of zeros
+  CHECK(read_metrics_lines(log).lines.size() == 2);
+  MetricsLog(log, 1).append({{"step", 2}});
+  CHECK(read_metrics_lines(log).damaged == 0);
+  fs::resize_file(log, uintmax_t{20} << 30);
+  CHECK_THROWS_WITH_AS(read_metrics_lines(log), doctest::Contains("holds more than"), Error);
+  CHECK_THROWS_WITH_AS(MetricsLog(log, 1), doctest::Contains("holds more than"), Error);
 }
