@@ -39,25 +39,35 @@ struct RunGroup {
   std::optional<Difference> difference;  // of all but the best
 };
 
+// A run that has the seed, the options and the weights of another one.
+struct RepeatedRun {
+  size_t run = 0, of = 0;  // places in the list of runs
+};
+
 struct RunComparison {
-  std::vector<std::string> options;  // whose values tell the groups apart
+  std::vector<std::string> options;  // whose values tell the groups apart; also "incomplete"
   std::vector<std::string> within;   // that differ inside groups too, the seed apart
   std::vector<std::string> metrics;  // that all runs have; the first decides
   size_t shown = 0;                  // of them, the first: what a table for people has
   bool larger_is_better = true;
   std::vector<RunGroup> groups;  // best first; with `by` in order of its values
   size_t best = 0;
+  std::vector<RepeatedRun> repeated;  // they are in no group
 
   const std::string& deciding() const { return metrics.front(); }
 };
 
-// Names of the options that differ, the seed apart, in the order of --help.
+// Names of the options that may change a result and differ, in the order of --help; the seed apart.
+// "incomplete" stands for parts of a run that failed.
 std::vector<std::string> differing_options(const std::vector<RunRecord>& runs);
 
-// `by`: options to group by; empty: all that differ, but for the seed and what changes no result.
-// Data and models count by their content. `metrics`: empty: the runs' best-metric (else train_loss)
-// and all others that measure their evaluation, the usual ones first. Error(usage) for an option or
-// metric that is none, or that not all runs have.
+// `by`: options to group by; empty: all that differing_options() names. Data and models count by
+// their content. Runs of the same options whose outcomes differ (other data under one name, another
+// device, with or without the mix, incomplete) are never in one group: what differs is added to
+// `by`. A run whose weights repeat those of another one counts once.
+// `metrics`: empty: the runs' best-metric (else train_loss) and all others that measure their
+// evaluation, the usual ones first. Error(usage): an option or metric that is unknown or that not
+// all runs have; runs of several tasks without `metrics`.
 RunComparison compare_runs(const std::vector<RunRecord>& runs, const std::vector<std::string>& by,
                            const std::vector<std::string>& metrics);
 

@@ -2,8 +2,10 @@
 #include "train/compare/comparison_output.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "core/files/file_kind.h"
 #include "core/text/printable.h"
 #include "core/text/text.h"
 #include "tasks/classification/evaluation/predictions.h"
@@ -44,7 +46,9 @@ std::string shown_noise(const Difference& difference) {
 std::vector<Cells> shown_rows(const RunComparison& c, const std::vector<RunRecord>& runs) {
   Cells header{""};
   header.insert(header.end(), c.options.begin(), c.options.end());
-  header.push_back(c.options.empty() || c.groups.size() == runs.size() ? "run" : "runs");
+  const bool are_single = std::all_of(c.groups.begin(), c.groups.end(),
+                                      [](const RunGroup& group) { return group.runs.size() == 1; });
+  header.push_back(c.options.empty() || are_single ? "run" : "runs");
   for (size_t m = 0; m < c.shown; ++m) header.push_back(printable(c.metrics[m], kLongestCell));
   const bool several = c.groups.size() > 1;
   if (several) header.push_back("difference to the best");
@@ -90,15 +94,36 @@ std::string aligned(const std::vector<Cells>& rows) {
   return out;
 }
 
+// Text that Markdown shows as it is: no markup, no HTML, no end of a cell.
+std::string markdown_escaped(std::string_view text) {
+  constexpr std::string_view kMarkup = "\\`*[]|~#!$@";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto is_word = [&](size_t place) {
+      return place < text.size() && std::isalnum(static_cast<unsigned char>(text[place]));
+    };
+    // Inside a word, as in eval_loss, it is no markup.
+    const bool is_emphasis = c == '_' && !(i > 0 && is_word(i - 1) && is_word(i + 1));
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (is_emphasis || kMarkup.find(c) != kMarkup.npos)
+      out.append("\\").append(1, c);
+    else
+      out += c;
+  }
+  return out;
+}
+
 std::string markdown_table(const std::vector<Cells>& rows) {
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
     out += "|";
-    for (const std::string& cell : rows[r]) {
-      out += " ";
-      for (char c : cell) out += c == '|' ? "\\|" : std::string(1, c);
-      out += " |";
-    }
+    for (const std::string& cell : rows[r]) out += concat(" ", markdown_escaped(cell), " |");
     out += "\n";
     if (r == 0) {
       for (size_t i = 0; i < rows[0].size(); ++i) out += "|---";
@@ -124,12 +149,12 @@ std::string sentence_of(const RunComparison& c, const RunGroup& group,
                         const std::vector<RunRecord>& runs) {
   const Difference& d = *group.difference;
   const std::string than = concat(name_of_group(c, group, runs), ": ", signed_number(d.mean));
-  if (!d.low) return concat(than, "; noise not known: ", printable(d.unknown, 400), "\n");
+  if (!d.low) return concat(than, "; noise not known: ", printable(d.unknown, 400));
   std::string line = concat(than, " (95 %: ", signed_number(*d.low), " to ", signed_number(*d.high),
                             "), ", shown_noise(d), " of ", d.noise);
   if (!d.unknown.empty()) line += concat("; rows: ", printable(d.unknown, 400));
   if (d.noise == "rows") line += "; other seeds may differ more, give several of each";
-  return line + "\n";
+  return line;
 }
 
 nlohmann::ordered_json json_of(const Difference& d) {
@@ -148,21 +173,29 @@ nlohmann::ordered_json json_of(const Difference& d) {
 std::string comparison_text(const RunComparison& c, const std::vector<RunRecord>& runs,
                             bool markdown) {
   const std::vector<Cells> rows = shown_rows(c, runs);
-  std::string out = markdown ? markdown_table(rows) : aligned(rows);
   const RunGroup& best = c.groups[c.best];
-  out += concat("\nbest ", printable(c.deciding(), kLongestCell), ": ",
-                name_of_group(c, best, runs), ", ", shown_estimate(best.metrics.at(c.deciding())),
-                best.runs.size() > 1 ? concat(" over ", best.runs.size(), " runs") : "", "\n");
+  Cells lines{concat("best ", printable(c.deciding(), kLongestCell), ": ",
+                     name_of_group(c, best, runs), ", ",
+                     shown_estimate(best.metrics.at(c.deciding())),
+                     best.runs.size() > 1 ? concat(" over ", best.runs.size(), " runs") : "")};
   for (const RunGroup& group : c.groups) {
-    if (group.difference) out += concat(markdown ? "\n" : "", sentence_of(c, group, runs));
+    if (group.difference) lines.push_back(sentence_of(c, group, runs));
   }
   if (!c.within.empty()) {
-    out += concat(markdown ? "\n" : "", "runs of one row differ in ", join(c.within, ", "),
-                  " beside the seed\n");
+    lines.push_back(concat("runs of one row differ in ", join(c.within, ", "), " beside the seed"));
+  }
+  for (const RepeatedRun& repeated : c.repeated) {
+    lines.push_back(concat(printable_path(runs[repeated.run].directory), " repeats ",
+                           printable_path(runs[repeated.of].directory),
+                           ", with the same seed, options and weights: they count once"));
   }
   if (c.shown < c.metrics.size()) {
     const Cells others(c.metrics.begin() + std::ptrdiff_t(c.shown), c.metrics.end());
-    out += concat(markdown ? "\n" : "", "not shown: ", printable(join(others, ", "), 400), "\n");
+    lines.push_back(concat("not shown: ", printable(join(others, ", "), 400)));
+  }
+  std::string out = markdown ? markdown_table(rows) : concat(aligned(rows), "\n");
+  for (const std::string& line : lines) {
+    out += markdown ? concat("\n", markdown_escaped(line), "\n") : concat(line, "\n");
   }
   return out;
 }
@@ -217,6 +250,11 @@ std::string comparison_json(const RunComparison& c, const std::vector<RunRecord>
     }
     if (group.difference) entry["difference"] = json_of(*group.difference);
     out["groups"].push_back(std::move(entry));
+  }
+  out["repeated"] = Json::array();
+  for (const RepeatedRun& repeated : c.repeated) {
+    out["repeated"].push_back({{"run", runs[repeated.run].directory.string()},
+                               {"of", runs[repeated.of].directory.string()}});
   }
   return printable_json(out.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
 }

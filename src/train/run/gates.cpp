@@ -155,6 +155,19 @@ bool Assertion::holds(double value) const {
   return false;
 }
 
+std::optional<std::string> closest_metric(std::string_view name,
+                                          const std::vector<std::string>& available) {
+  const std::string full = name.starts_with("eval_") ? std::string(name) : concat("eval_", name);
+  std::optional<std::string> shortest;
+  for (const std::string& metric : available) {
+    if (name.empty() || (!metric.starts_with(name) && !metric.starts_with(full))) continue;
+    if (!shortest || metric.size() < shortest->size()) shortest = metric;
+  }
+  if (shortest) return shortest;
+  if (auto near = closest_match(name, available)) return near;
+  return closest_match(full, available);
+}
+
 Assertion parse_assertion(std::string_view text) {
   size_t at = text.find_first_of("><=");
   for (const auto& [symbol, comparison] : kOperators) {
@@ -227,7 +240,7 @@ void check_assertions(const std::vector<Assertion>& assertions,
       continue;
     std::vector<std::string> names = available;
     std::sort(names.begin(), names.end());
-    auto near = closest_match(assertion.metric, available);
+    const auto near = closest_metric(assertion.metric, available);
     throw usage_error("this run produces no metric ", in_quotes(assertion.metric),
                       near ? concat(" (did you mean ", *near, "?)") : std::string(),
                       "; it produces ", join(names, ", "));

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,11 @@ struct Assertion {
 
   bool holds(double value) const;  // false for NaN
 };
+
+// The metric that `name` is probably meant to be: a typo, a name without "eval_", or the beginning
+// of one ("f1": "eval_f1_macro"). Nothing where none is near.
+std::optional<std::string> closest_metric(std::string_view name,
+                                          const std::vector<std::string>& available);
 
 // "eval_f1>=88", spaces allowed around the operator. Error(usage) that shows the syntax.
 Assertion parse_assertion(std::string_view text);

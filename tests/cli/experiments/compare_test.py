@@ -50,6 +50,12 @@ def twin(run, copy, *changes):
     return copy
 
 
+def changed_metrics(run, **values):
+    metrics = {**metrics_of(run), **values}
+    (run / "metrics.json").write_text(json.dumps({name: value for name, value in metrics.items() if value is not None}))
+    return run
+
+
 def test_means_and_noise(directory):
     need(DATA)
     runs = rows_runs(directory / "runs")
@@ -82,10 +88,15 @@ def test_means_and_noise(directory):
     assert header[:3] == ["lr", "runs", "eval_accuracy"] and set(header[3:5]) == {"eval_loss", "eval_f1_macro"}, header
     assert "eval_brier" in table[0] and "eval_brier" not in header, header
     assert "\nnot shown: " in text and "eval_brier" in text.splitlines()[-1], text
-    # Runs of one seed that differ in nothing are no seeds.
+    # A copy of a run is not another seed: it counts once and is named.
     again = twin(runs / "lr-1e-3-seed-1", directory / "again", ("", ""))
-    difference = compared(runs / "lr-1e-3-seed-1", again, runs / "lr-3e-3-seed-1", "--metric", "eval_accuracy")["groups"][1]["difference"]
-    assert difference["noise_of"] == "rows", difference
+    line = compared(runs / "lr-1e-3-seed-1", again, runs / "lr-3e-3-seed-1", "--metric", "eval_accuracy")
+    assert line["groups"][1]["difference"]["noise_of"] == "rows" and line["groups"][1]["seeds"] == [1], line
+    assert line["repeated"] == [{"run": str(again), "of": str(runs / "lr-1e-3-seed-1")}], line
+    plain = compared(runs, "--metric", "eval_accuracy")
+    more = compared(runs, again, "--metric", "eval_accuracy")
+    assert more.pop("repeated") and not plain.pop("repeated") and more == plain, (more, plain)
+    assert "again repeats " in succeed("compare", runs, again).out
     # One seed each: the rows alone, whose variance has a formula.
     pair = [runs / "lr-1e-3-seed-1", runs / "lr-3e-3-seed-1"]
     difference = compared(*pair, "--metric", "eval_accuracy")["groups"][1]["difference"]
@@ -94,13 +105,22 @@ def test_means_and_noise(directory):
     expected = statistics.pvariance([y - x for x, y in zip(a, b)]) / len(a)
     low, high = difference["interval"]
     assert abs(((high - low) / 2 / 1.96) ** 2 / expected - 1) < 0.15, (difference, expected)
-    # A mix with n-grams is no seed, whichever word decides it; nor is how rows were held out before there were strata.
-    mixed = twin(pair[0], directory / "mixed", ('ngram-mix = "auto"', 'ngram-mix = "yes"'))
-    unmixed = twin(pair[0], directory / "unmixed", ('ngram-mix = "auto"', 'ngram-mix = "no"'))
-    assert [group["options"] for group in compared(pair[0], mixed, unmixed)["groups"]] == [
-        {"ngram-mix": "no"}, {"ngram-mix": "yes"}]
-    by_recipe = [twin(run, directory / f"recipe-{run.name}", ('recipe = "hf"', 'recipe = "auto"')) for run in (pair[0], mixed)]
-    assert compared(*by_recipe)["options"] == []
+    # A run with the mix and one without are not seeds of one row, whatever was asked for; nor is one that lost its mix.
+    asked = [("recipe = \"hf\"", "recipe = \"auto\"")]
+    mixed = changed_metrics(twin(pair[0], directory / "mixed", *asked), eval_mix_model=1.0)
+    unmixed = twin(pair[0], directory / "unmixed", *asked)
+    lost = changed_metrics(twin(pair[0], directory / "lost", *asked), baseline_ngram_runtime=None)
+    for more in ([], ["--by", "lr"]):
+        groups = compared(mixed, unmixed, *more)["groups"]
+        assert {group["options"]["ngram-mix"] for group in groups} == {"no", "yes"}, groups
+        groups = compared(unmixed, lost, *more)["groups"]
+        assert {group["options"]["incomplete"] for group in groups} == {"", "ngrams"}, groups
+    assert "incomplete" in succeed("compare", unmixed, lost).out.splitlines()[0]
+    facts = json.loads((unmixed / "run.json").read_text())
+    (unmixed / "run.json").write_text(json.dumps({**facts, "incomplete": ["calibration: memory is too small"]}))
+    groups = compared(unmixed, lost)["groups"]
+    assert {group["options"]["incomplete"] for group in groups} == {"calibration", "ngrams"}, groups
+    # How rows were held out before there were strata is another option.
     held_out = ("eval-fraction = 0.0", "eval-fraction = 0.5")
     old = twin(pair[0], directory / "old", held_out, ('eval-split = "stratified"\n', ""), ('ngram-mix = "auto"\n', ""))
     assert compared(twin(pair[0], directory / "new", held_out), old)["options"] == ["eval-split"]
@@ -119,10 +139,11 @@ def test_what_is_no_run(directory):
     out = train(directory / "a", "--train", TRAIN, "--label-column", "category", "--max-steps", 2)
     fail(4, "compare", directory / "absent", words=["absent", "no such directory"])
     (directory / "empty").mkdir()
-    fail(4, "compare", out, directory / "empty", words=["empty", "no run"])
+    fail(4, "compare", out, directory / "empty", words=["empty", "holds none"])
     fail(2, "compare", out, out, words=["twice"])
     fail(2, "compare", out, "--by", "lrr", words=["--by", "'lrr'", "did you mean lr?"])
     fail(2, "compare", out, "--metric", "eval_f1", words=["--metric", "'eval_f1'", "train_loss"])
+    fail(2, "compare", out, "--metric", "train_los", words=["did you mean train_loss?"])
     fail(2, "compare", out, "--csv", "--json", words=["exclude"])
     fail(2, "compare", words=["required"])
     # One run is no comparison, and not wrong.
@@ -139,8 +160,45 @@ def test_what_is_no_run(directory):
     (out / "predictions.csv").unlink()
     shutil.rmtree(out / "model")
     fail(4, "evaluate", "--model", out, "--data", TRAIN, words=["has ended", "its model/ is gone"])
+    metrics = (out / "metrics.json").read_bytes()
     (out / "metrics.json").write_text("[]")
     fail(4, "compare", out, words=["metrics.json"])
+    (out / "metrics.json").write_bytes(metrics)
+    (out / "run.json").unlink()
+    fail(4, "compare", out, words=["run.json", "missing"])
+
+
+def test_runs_at_any_depth(directory):
+    need(DATA)
+    runs = directory / "runs"
+    short = ["--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--no-ngram-baseline", "--max-steps", 2]
+    train(runs / "a", *short, "--lr", "1e-3")
+    shutil.copytree(runs / "a", runs / "2026/11/b")
+    grid = write(directory / "grid.toml", f"model = '{MODEL}'\ntrain = '{TRAIN}'\neval = '{EVAL}'\nlabel-column = 'category'\n"
+                 "no-ngram-baseline = true\nmax-steps = 2\n[sweep]\nlr = [1e-3, 2e-3]\nseed = [1, 2]\n")
+    succeed("sweep", grid, "--output", runs / "sweep")
+    (runs / "best").symlink_to("a")
+    result = succeed("compare", runs, "--json")
+    line = json.loads(result.out)
+    assert sum(len(group["runs"]) for group in line["groups"]) == 5, line
+    assert line["repeated"] == [{"run": str(runs / "a"), "of": str(runs / "2026/11/b")}], line
+    assert "best: is a link to a run" in result.err, result
+    assert "6 runs" in succeed("report", runs, "--output", directory / "report.html").out
+    (runs / "sweep/lr=0.001,seed=2/config.toml").write_text("")
+    for command in ("compare", "report"):
+        fail(4, command, runs, words=["lr=0.001,seed=2/config.toml", "damaged"])
+    fail(4, "report", directory / "nothere", words=["nothere", "no such directory"])  # the page is there already
+    fail(2, "compare", runs / "a", "--metric", "f1", words=["did you mean eval_f1_macro?"])
+    fail(2, "compare", runs / "a", "--metric", "eval_acc", words=["did you mean eval_accuracy?"])
+    fail(2, "train", "--model", MODEL, *short, "--output", directory / "none", "--assert", "f1>=0.5",
+         words=["did you mean eval_f1_macro?"])
+    # Gigabytes of nothing are refused, or passed over, at once.
+    for name, size in (("metrics.jsonl", 20 << 30), ("config.toml", 20 << 30), ("run.json", 20 << 30), ("metrics.json", 20 << 30)):
+        run = directory / f"sparse-{name}"
+        shutil.copytree(runs / "a", run)
+        with open(run / name, "r+b") as file:
+            file.truncate(size)
+        fail(4, "report", run, words=[name, "holds more than"])
 
 
 def noise_of(directory, metric, *runs):
@@ -163,8 +221,11 @@ def test_other_tasks(directory):
             assert noise_of(directory, metric, *runs)["noise_of"] == "rows", metric
         unknown = noise_of(directory, "eval_loss", *runs)
         assert "interval" not in unknown and "eval_loss" in unknown["unknown"], unknown
+    classification = directory / "labels-1e-2"
     questions = ["--train", SQUAD, "--eval", SQUAD, "--max-eval-samples", 40, "--max-steps", 4, "--batch-size", 8]
     runs = [train(directory / f"qa-{lr}", *questions, "--lr", lr, model=QA_MODEL) for lr in ("1e-3", "1e-9")]
+    fail(2, "compare", classification, runs[0], words=["multi-label classification", "of qa", "one task"])
+    succeed("compare", classification, runs[0], "--metric", "train_loss")
     for metric in ("eval_f1", "eval_exact_match"):
         assert noise_of(directory, metric, *runs)["noise_of"] == "rows", metric
     # The same predictions: no difference, no noise.

@@ -1,17 +1,22 @@
 // Grouping of runs, Student's quantiles, the noise of a difference.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "contains.h"
+#include "core/error.h"
 #include "core/files/files.h"
 #include "temporary_directory.h"
 #include "train/compare/comparison.h"
+#include "train/compare/comparison_output.h"
 #include "train/compare/noise.h"
 #include "train/compare/row_scores.h"
 #include "train/options/option_values.h"
 
 using namespace finetune;
+using test::contains;
 
 namespace {
 
@@ -60,14 +65,16 @@ TEST_CASE("runs that differ in the seed alone are a group") {
 
 TEST_CASE("a number is the same however it is written") {
   test::TemporaryDirectory directory;
-  std::vector<std::string> runs;
+  std::vector<fs::path> runs;
   for (const char* lr : {"2e-4", "2e-04", "0.0002", "2.0E-4", "3e-4"}) {
     const fs::path run = directory / concat("run", runs.size());
     fs::create_directory(run);
-    write_file(run / "config.toml", concat("# finetune 0.1.0: the options of this run\nlr = ", lr,
-                                           "\nseed = ", runs.size(), "\nbest-metric = \"x\"\n"));
+    write_file(run / "config.toml",
+               concat("# finetune 0.1.0: the options of this run\nlr = ", lr,
+                      "\nseed = ", runs.size(), "\nbest-metric = \"x\"\noutput = \"y\"\n"));
+    write_file(run / "run.json", "{\"version\": \"0.1.0\"}");
     write_file(run / "metrics.json", "{\"train_loss\": 1, \"x\": 0.5}");
-    runs.push_back(run.string());
+    runs.push_back(run);
   }
   const RunComparison all = compare_runs(read_runs(runs), {}, {});
   CHECK(all.options == std::vector<std::string>{"lr"});
@@ -75,6 +82,77 @@ TEST_CASE("a number is the same however it is written") {
   CHECK(all.groups[0].runs.size() == 4);
   CHECK(all.groups[0].values == std::vector<std::string>{"2e-4"});
   CHECK(all.groups[1].values == std::vector<std::string>{"3e-4"});
+}
+
+TEST_CASE("runs with the seed, options and weights of another one count once") {
+  std::vector<RunRecord> runs = {run_of("0.1", "1", 0.5), run_of("0.1", "1", 0.5),
+                                 run_of("0.1", "2", 0.7), run_of("0.1", "1", 0.9)};
+  for (size_t r = 0; r < runs.size(); ++r) runs[r].directory = concat("runs/", r);
+  runs[0].weights_sha256 = runs[1].weights_sha256 = "aa";
+  runs[2].weights_sha256 = runs[3].weights_sha256 = "bb";  // of another seed: not the same run
+  const RunComparison all = compare_runs(runs, {}, {});
+  REQUIRE(all.groups.size() == 1);
+  CHECK(all.groups[0].runs == std::vector<size_t>{0, 2, 3});
+  CHECK(all.groups[0].metrics.at("eval_accuracy").mean == doctest::Approx(0.7));
+  REQUIRE(all.repeated.size() == 1);
+  CHECK(all.repeated[0].run == 1);
+  CHECK(all.repeated[0].of == 0);
+  CHECK(contains(comparison_text(all, runs, false), "runs/1 repeats runs/0"));
+  CHECK(contains(comparison_json(all, runs), R"("repeated":[{"run":"runs/1","of":"runs/0"}])"));
+}
+
+TEST_CASE("runs of the same options with other outcomes are separate rows") {
+  const auto options_after = [](auto&& change, const std::vector<std::string>& by = {}) {
+    std::vector<RunRecord> runs = {run_of("0.1", "1", 0.5), run_of("0.1", "2", 0.6),
+                                   run_of("0.1", "3", 0.7), run_of("0.2", "1", 0.5)};
+    change(runs[2]);
+    const RunComparison all = compare_runs(runs, by, {});
+    CHECK(all.groups.size() == (all.options == std::vector<std::string>{"lr"} ? 2 : 3));
+    return all.options;
+  };
+  using Names = std::vector<std::string>;
+  const Names lr{"lr"};
+  CHECK(options_after([](RunRecord&) {}) == lr);
+  for (const Names& by : {Names{}, lr}) {
+    const auto has = [&](auto&& change, const std::string& name) {
+      const Names found = options_after(change, by);
+      return found.size() == 2 && std::find(found.begin(), found.end(), name) != found.end();
+    };
+    CHECK(has([](RunRecord& run) { run.is_mixed = true; }, "ngram-mix"));
+    CHECK(has([](RunRecord& run) { run.lost = "ngrams"; }, "incomplete"));
+    CHECK(has([](RunRecord& run) { run.device = "CPU, AVX2, fp32"; }, "device"));
+    CHECK(has([](RunRecord& run) { run.data_sha256 = "cc"; }, "train"));
+  }
+  // With --by, options that are given otherwise may be averaged.
+  const Names averaged = options_after(
+      [](RunRecord& run) {
+        run.options["ngram-mix"] = "yes";
+        run.is_mixed = true;
+      },
+      lr);
+  CHECK(averaged == lr);
+}
+
+TEST_CASE("runs of two tasks have no metric in common by themselves") {
+  std::vector<RunRecord> runs = {run_of("0.1", "1", 0.5), run_of("0.1", "2", 0.6)};
+  for (RunRecord& run : runs) run.metrics["train_loss"] = 1;
+  runs[1].options["task"] = "qa";
+  CHECK_THROWS_WITH_AS(compare_runs(runs, {}, {}), doctest::Contains("one task at a time"), Error);
+  CHECK(compare_runs(runs, {}, {"train_loss"}).deciding() == "train_loss");
+  runs[1].options["task"] = runs[0].options["task"];
+  runs[1].metrics.erase("eval_accuracy");
+  CHECK_THROWS_WITH_AS(compare_runs(runs, {}, {}),
+                       doctest::Contains("runs/0.1-2: has no eval_accuracy"), Error);
+}
+
+TEST_CASE("names are escaped in Markdown") {
+  std::vector<RunRecord> runs = {run_of("0.1", "1", 0.5), run_of("0.2", "2", 0.6)};
+  runs[0].directory = "a|b<img>`c`\nd*e*_f_";
+  const std::string text = comparison_text(compare_runs(runs, {}, {}), runs, true);
+  CHECK(contains(text, "a\\|b&lt;img&gt;\\`c\\`"));
+  CHECK(contains(text, "d\\*e\\*\\_f\\_"));
+  CHECK(contains(text, " eval_accuracy "));
+  CHECK(!contains(text, "\nd"));
 }
 
 TEST_CASE("without predictions the seeds alone tell of noise") {
