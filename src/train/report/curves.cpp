@@ -3,6 +3,8 @@
 #include <map>
 #include <set>
 
+#include "core/files/files.h"
+#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "train/report/charts.h"
@@ -26,9 +28,9 @@ bool is_drawn(const std::string& name) {
           name != "eval_samples_per_second" && !name.ends_with("_total"));
 }
 
-Curves read_curves(const RunRecord& run) {
+Curves curves_of(const std::vector<NamedNumbers>& lines) {
   Curves curves;
-  for (const NamedNumbers& line : read_metrics_log(run.directory / "metrics.jsonl")) {
+  for (const NamedNumbers& line : lines) {
     const auto step =
         std::find_if(line.begin(), line.end(), [](const auto& n) { return n.first == "step"; });
     if (step == line.end()) continue;
@@ -36,6 +38,36 @@ Curves read_curves(const RunRecord& run) {
       if (is_drawn(name)) curves[name].emplace_back(step->second, value);
     }
   }
+  return curves;
+}
+
+// What a run's metrics.jsonl lacks; empty: nothing.
+std::string missing_from(const RunRecord& run, const MetricsLines& read, const Curves& curves) {
+  if (read.damaged > 0) {
+    return concat(counted(read.damaged, "line"), read.damaged == 1 ? " is" : " are",
+                  " damaged and not drawn");
+  }
+  const auto steps = run.metrics.find("train_steps");
+  if (steps == run.metrics.end() || steps->second < 1) return "";
+  const auto loss = curves.find("loss");
+  const double last = loss == curves.end() ? 0 : loss->second.back().first;
+  // Each n-th step is logged.
+  const double every = parse_double(run.option("log-every")).value_or(1);
+  if (steps->second - last < every) return "";
+  return last == 0 ? "there are no training steps in it"
+                   : concat("it ends at step ", int64_t(last), " of ", int64_t(steps->second));
+}
+
+// The curves of a run. What is missing is added to `notes` and is a warning.
+Curves read_curves(const RunRecord& run, const std::string& name, std::string& notes) {
+  const fs::path path = run.directory / "metrics.jsonl";
+  const MetricsLines read = read_metrics_lines(path);
+  Curves curves = curves_of(read.lines);
+  const std::string missing = missing_from(run, read, curves);
+  if (missing.empty()) return curves;
+  log("warning: ", printable_path(path), ": ", missing);
+  notes += concat("<p class=\"note\">The curves of <bdi>", markup_escaped(name, 300),
+                  "</bdi> are not whole. Of its metrics.jsonl: ", missing, ".</p>\n");
   return curves;
 }
 
@@ -87,14 +119,15 @@ std::string curves_html(const std::vector<RunRecord>& runs) {
   std::vector<Curves> curves;
   std::vector<std::string> metrics{"loss", "lr", "grad_norm"};
   std::set<std::string> seen(metrics.begin(), metrics.end());
-  for (const RunRecord& run : runs) {
-    curves.push_back(read_curves(run));
+  const std::vector<std::string> names = run_names(runs);
+  std::string notes;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    curves.push_back(read_curves(runs[r], names[r], notes));
     for (const auto& [name, points] : curves.back()) {
       if (seen.insert(name).second) metrics.push_back(name);
     }
   }
-  const std::vector<std::string> names = run_names(runs);
-  std::string out = "<ul class=\"legend\">\n";
+  std::string out = concat(notes, "<ul class=\"legend\">\n");
   for (size_t r = 0; r < runs.size(); ++r) {
     out += concat(
         "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><polyline "

@@ -1,9 +1,11 @@
 // Puts a report's page together.
 #include "train/report/report.h"
 
+#include "core/error.h"
 #include "core/files/text_file.h"
 #include "core/text/text.h"
 #include "tasks/baseline.h"
+#include "train/compare/comparison.h"
 #include "train/report/html.h"
 #include "train/report/page_style.h"
 #include "train/report/sections.h"
@@ -28,17 +30,45 @@ std::string baselines_html(const RunRecord& run) {
   return line.empty() ? "" : concat("<p>Baselines: ", markup_escaped(line, 300), "</p>\n");
 }
 
-std::string run_html(const RunRecord& run, const std::string& name, size_t number, bool open) {
+// The run whose part of the page is open.
+struct BestRun {
+  size_t place = 0;
+  std::string metric;  // that it is best by; empty: the runs cannot be compared, or there is one
+};
+
+BestRun best_of(const std::vector<RunRecord>& runs) try {
+  BestRun best;
+  if (runs.size() < 2) return best;
+  const RunComparison comparison = compare_runs(runs, {}, {});
+  best.metric = comparison.deciding();
+  for (size_t r = 1; r < runs.size(); ++r) {
+    const double own = runs[r].metrics.at(best.metric),
+                 other = runs[best.place].metrics.at(best.metric);
+    if (comparison.larger_is_better ? own > other : own < other) best.place = r;
+  }
+  return best;
+} catch (const Error&) {  // of several tasks
+  return {};
+}
+
+std::string best_mark(const BestRun& best, size_t place) {
+  if (best.metric.empty() || place != best.place) return "";
+  return concat(" <strong>best ", markup_escaped(best.metric, 100), "</strong>");
+}
+
+std::string run_html(const RunRecord& run, const std::string& name, size_t number,
+                     const std::string& mark, bool open) {
   return concat("<section id=\"run-", number, "\">\n<details class=\"run\"", open ? " open" : "",
-                "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi></h2></summary>\n",
-                facts_html(run), "<h3>Evaluation</h3>\n", baselines_html(run), evaluation_html(run),
-                "</details>\n</section>\n");
+                "><summary><h2><bdi>", markup_escaped(name, 300), "</bdi>", mark,
+                "</h2></summary>\n", facts_html(run), "<h3>Evaluation</h3>\n", baselines_html(run),
+                evaluation_html(run), "</details>\n</section>\n");
 }
 
 }  // namespace
 
 std::string report_html(const std::vector<RunRecord>& runs) {
   const std::vector<std::string> names = run_names(runs);
+  const BestRun best = best_of(runs);
   const std::string title = runs.size() == 1 ? names[0] : concat(runs.size(), " runs");
   std::string out =
       concat(kPageBegin, FINETUNE_VERSION, "\">\n", kPolicy,
@@ -49,13 +79,15 @@ std::string report_html(const std::vector<RunRecord>& runs) {
     out += "<nav aria-label=\"Runs\"><ul>\n";
     for (size_t r = 0; r < runs.size(); ++r) {
       out += concat("<li><a href=\"#run-", r + 1, "\"><bdi>", markup_escaped(names[r], 300),
-                    "</bdi></a></li>\n");
+                    "</bdi></a>", best_mark(best, r), "</li>\n");
     }
     out += "</ul></nav>\n";
   }
   out += concat("<section>\n<h2>Runs</h2>\n", overview_html(runs), "</section>\n<section>\n",
                 "<h2>Curves</h2>\n", curves_html(runs), "</section>\n");
-  for (size_t r = 0; r < runs.size(); ++r) out += run_html(runs[r], names[r], r + 1, r == 0);
+  for (size_t r = 0; r < runs.size(); ++r) {
+    out += run_html(runs[r], names[r], r + 1, best_mark(best, r), r == best.place);
+  }
   return out + "</main>\n</body>\n</html>\n";
 }
 

@@ -226,6 +226,50 @@ def test_where_it_writes(directory):
     fail(4, "report", run, "--output", "-", words=["run.json"])
 
 
+def test_damaged_curves_are_named(directory):
+    need(DATA)
+    run = labelled(directory / "a")
+    log = run / "metrics.jsonl"
+    whole = log.read_text().splitlines(True)
+    steps = int(metrics_of(run)["train_steps"])
+    for text, words in (("".join(whole[:2]) + "\0\0\n" + "".join(whole[2:]), "1 line is damaged and not drawn"),
+                        ("".join(whole[:2]), f"it ends at step 2 of {steps}"), ("", "there are no training steps in it"),
+                        (None, "there are no training steps in it")):
+        log.unlink()
+        if text is not None:
+            log.write_text(text)
+        result = succeed("report", run, "--output", "-")
+        assert f"metrics.jsonl: {words}" in result.err and "warning" in result.err, (words, result.err)
+        assert f"are not whole. Of its metrics.jsonl: {words}." in result.out, words
+    log.write_text("".join(whole))
+    result = succeed("report", run, "--output", "-")
+    assert "not whole" not in result.out and result.err == "", result.err
+
+
+def test_the_best_run_is_open(directory):
+    need(DATA)
+    runs = [train(directory / f"{i}", "--train", TRAIN, "--eval", EVAL, "--label-column", "category", "--max-steps", 45,
+                  "--no-ngram-baseline", "--lr", lr) for i, lr in enumerate(("1e-9", "3e-3", "1e-8"))]
+    values = [metrics_of(run)["eval_accuracy"] for run in runs]
+    assert values[1] > max(values[0], values[2]), values
+    text = succeed("report", directory, "--output", "-").out
+    assert re.findall(r'<section id="run-(\d)">\n<details class="run" open>', text) == ["2"], "the best alone"
+    assert text.count("<strong>best eval_accuracy</strong>") == 2, "in the list and in its own part"
+    assert '<a href="#run-2"><bdi>1</bdi></a> <strong>best' in text
+
+
+def test_links_are_not_followed(directory):
+    need(DATA)
+    secret = write(directory / "secret.csv", "text,category,label,probability\nsecret,a,a,0.5\n")
+    for name in ("predictions.csv", "per_class.csv", "metrics.jsonl", "config.toml", "run.json", "metrics.json"):
+        run = labelled(directory / name)
+        (run / name).unlink()
+        (run / name).symlink_to(secret)
+        for command in ("report", "compare"):
+            fail(4, command, run, *(["--output", "-"] if command == "report" else []),
+                 words=[name, "damaged" if name == "config.toml" else "symbolic link"])
+
+
 def png_size(path):
     return struct.unpack(">II", path.read_bytes()[16:24])
 
