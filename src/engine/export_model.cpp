@@ -90,8 +90,7 @@ std::string with_version(const std::string& config) {
 
 bool is_exported_model(const fs::path& directory) {
   const fs::path config = directory / kExportedModel.last_file;
-  std::error_code error;
-  if (!fs::exists(config, error)) return false;
+  if (!path_exists(config, ExitCode::model)) return false;
   const Json json = Json::parse(read_text_file(config, ExitCode::model), nullptr, false);
   if (!json.is_object() || json.empty()) return false;
   const std::string& last = std::prev(json.end()).key();

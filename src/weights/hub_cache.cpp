@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "core/files/directory_replacement.h"
 #include "core/files/file_kind.h"
 #include "core/files/text_file.h"
 #include "core/text/text.h"
@@ -110,10 +111,7 @@ std::optional<std::string> id_of_folder(const std::string& folder) {
 
 std::vector<std::string> names_in(const fs::path& directory) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
+  for (const fs::path& entry : entries_of(directory)) names.push_back(entry.filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/files/directory_replacement.h"
 #include "core/files/file_kind.h"
 #include "core/files/files.h"
 #include "core/files/text_file.h"
@@ -32,13 +33,11 @@ bool have_directory(const fs::path& path) {
 
 std::optional<fs::path> find_checkpoint(const fs::path& directory) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.ends_with(".index") && name.find("ckpt") != std::string::npos &&
-        have_file(it->path())) {
-      if (name == "bert_model.ckpt.index") return it->path();
-      found.push_back(it->path());
+  for (const fs::path& entry : entries_of(directory)) {
+    const std::string name = entry.filename().string();
+    if (name.ends_with(".index") && name.find("ckpt") != std::string::npos && have_file(entry)) {
+      if (name == "bert_model.ckpt.index") return entry;
+      found.push_back(entry);
     }
   }
   if (found.empty()) return std::nullopt;
@@ -80,9 +79,8 @@ std::string advice_on_directory(const fs::path& directory) {
   }
   std::vector<fs::path> found;
   for (const fs::path& inside : {directory, directory / "onnx"}) {
-    std::error_code error;
-    for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error)) {
-      if (!advice_on_name(it->path()).empty()) found.push_back(it->path());
+    for (const fs::path& entry : entries_of(inside)) {
+      if (!advice_on_name(entry).empty()) found.push_back(entry);
     }
   }
   if (found.empty()) return "";

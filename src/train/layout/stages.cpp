@@ -228,9 +228,10 @@ double forecast_bubble(const LayoutRun& run) {
 
 void write_layout(const Session& s) {
   if (!s.has_parts()) {  // one that is continued may have had some
-    std::error_code ignored;
-    std::filesystem::remove(s.directory->layout(), ignored);
-    return;
+    std::error_code error;
+    std::filesystem::remove(s.directory->layout(), error);
+    if (!error) return;
+    throw model_error(s.directory->layout().string(), ": cannot be removed: ", error.message());
   }
   const LayoutRun run = layout_run(s);
   write_layout(s.directory->layout(), {run, host_names(s.comm)});

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <system_error>
 
 #include "core/error.h"
+#include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "weights/tensorflow/crc32c.h"
 
@@ -65,9 +65,8 @@ double wall_time() {
 // their names.
 int64_t newest_number(const fs::path& directory) {
   int64_t newest = -1;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const fs::path& entry : entries_of(directory)) {
+    const std::string name = entry.filename().string();
     if (!is_event_file(name)) continue;
     const auto number = parse_int(
         name.substr(kEventPrefix.size(), name.size() - kEventPrefix.size() - kEventSuffix.size()));

@@ -140,13 +140,14 @@ bool is_config_of_run(std::string_view text) {
 }
 
 OutputState output_state(const fs::path& directory) {
-  std::error_code error;
   if (is_config_of_run(read_beginning(directory / "config.toml", kMarker.size()))) {
     return OutputState::run;
   }
-  if (!fs::is_directory(directory, error)) {
-    return fs::exists(fs::symlink_status(directory, error)) ? OutputState::other
-                                                            : OutputState::absent_or_empty;
+  const FileKind kind = kind_of(directory, ExitCode::model);
+  if (kind != FileKind::directory) {
+    std::error_code absent;
+    const bool is_link = fs::is_symlink(fs::symlink_status(directory, absent));
+    return kind == FileKind::absent && !is_link ? OutputState::absent_or_empty : OutputState::other;
   }
   for (const auto& entry : entries_of(directory)) {
     if (!is_temporary(entry) || target_name(entry) != "config.toml") return OutputState::other;

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <system_error>
 #include <thread>
 
+#include "core/files/directory_replacement.h"
 #include "core/files/files.h"
 #include "core/files/output_directory.h"
 #include "core/files/temporary_name.h"
@@ -30,13 +30,12 @@ bool is_sweep(const fs::path& directory) {
   return read_beginning(directory / "sweep.json", kSweepMarker.size()) == kSweepMarker;
 }
 
-// Nothing there, but what a killed writer of sweep.json has left.
+// Whether there is nothing but what a killed writer of sweep.json has left. Error(model).
 bool holds_nothing(const fs::path& directory) {
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (without_temporary_suffix(it->path().filename().string()) != "sweep.json") return false;
-  }
-  return !error || error == std::errc::no_such_file_or_directory;
+  const std::vector<fs::path> entries = entries_of(directory);
+  return std::all_of(entries.begin(), entries.end(), [](const fs::path& entry) {
+    return without_temporary_suffix(entry.filename().string()) == "sweep.json";
+  });
 }
 
 void check_directory(const fs::path& directory) {
@@ -110,12 +109,11 @@ void SweepDirectory::lock() {
 
 std::vector<std::string> SweepDirectory::other_runs() const {
   std::vector<std::string> others;
-  std::error_code error;
-  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const fs::path& entry : entries_of(path_)) {
+    const std::string name = entry.filename().string();
     const bool known = std::any_of(grid_.runs.begin(), grid_.runs.end(),
                                    [&](const SweepRun& run) { return run.name == name; });
-    if (!known && output_state(it->path()) == OutputState::run) others.push_back(name);
+    if (!known && output_state(entry) == OutputState::run) others.push_back(name);
   }
   std::sort(others.begin(), others.end());
   return others;
