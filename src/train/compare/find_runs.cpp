@@ -65,8 +65,8 @@ class Search {
                         "or move the run elsewhere");
     }
     if (level == kMostLevels) {
-      return log("warning: ", printable_path(directory), ": lies ", kMostLevels,
-                 " levels deep and is not searched for runs; name it");
+      return warn(printable_path(directory), ": lies ", kMostLevels,
+                  " levels deep and is not searched for runs; name it");
     }
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
@@ -80,7 +80,7 @@ class Search {
   // A link that leads nowhere, or where nobody can look, is nobody's run.
   static void name_link(const fs::path& link) try {
     if (!is_run(link)) return;
-    log("warning: ", printable_path(link), ": is a link to a run and is left out; name the run");
+    warn(printable_path(link), ": is a link to a run and is left out; name the run");
   } catch (const Error&) {
   }
 
@@ -110,7 +110,7 @@ std::vector<fs::path> find_runs(const std::vector<std::string>& directories) {
       if (has_ended(directory))
         runs.push_back(directory);
       else
-        log("warning: ", printable_path(directory), ": has not ended and is left out");
+        warn(printable_path(directory), ": has not ended and is left out");
     }
   }
   if (runs.empty()) {

@@ -65,7 +65,7 @@ Curves read_curves(const RunRecord& run, const std::string& name, std::string& n
   Curves curves = curves_of(read.lines);
   const std::string missing = missing_from(run, read, curves);
   if (missing.empty()) return curves;
-  log("warning: ", printable_path(path), ": ", missing);
+  warn(printable_path(path), ": ", missing);
   notes += concat("<p class=\"note\">The curves of <bdi>", markup_escaped(name, 300),
                   "</bdi> are not whole. Of its metrics.jsonl: ", missing, ".</p>\n");
   return curves;
