@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes data/samples/ from the full data sets.
 
-    scripts/generate/make_samples.py TORONTO_DIR SQUAD_DIR [OUTPUT_DIR]
+    scripts/generate/make_samples.py DATA [OUTPUT_DIR]
 
-TORONTO_DIR holds train.csv and dev.csv with the columns named below (and others), SQUAD_DIR holds
-train-v1.1.json and dev-v1.1.json. The samples are the first rows and a few whole articles.
+DATA/toronto holds train.csv and dev.csv with the columns named below (and others), DATA/squad train-v1.1.json and
+dev-v1.1.json, DATA/banking77 train.csv. The samples are the first rows, a few whole articles, and the rows of some
+intents.
 """
 import csv
 import json
@@ -34,12 +35,23 @@ def sample_squad(source, target, titles):
     target.write_text(text + "\n", encoding="utf-8")
 
 
+def sample_banking(source, target):
+    """The header and 1,000 rows, byte for byte: lines end in CRLF, and some texts have line ends of their own."""
+    with open(source, newline="", encoding="utf-8") as file:
+        lines = file.readlines()
+    reader = csv.reader(iter(lines))
+    ends = [reader.line_num for _ in reader]
+    target.write_text("".join(lines[:ends[0]] + lines[ends[1200]:ends[2200]]), encoding="utf-8", newline="")
+
+
 def main():
-    if not 3 <= len(sys.argv) <= 4:
+    if not 2 <= len(sys.argv) <= 3:
         sys.exit(__doc__)
-    toronto, squad = map(pathlib.Path, sys.argv[1:3])
-    output = pathlib.Path(sys.argv[3] if len(sys.argv) == 4 else "data/samples")
+    data = pathlib.Path(sys.argv[1])
+    toronto, squad = data / "toronto", data / "squad"
+    output = pathlib.Path(sys.argv[2] if len(sys.argv) == 3 else "data/samples")
     output.mkdir(parents=True, exist_ok=True)
+    sample_banking(data / "banking77/train.csv", output / "banking77.csv")
     for part in ("train", "dev"):
         sample_toronto(toronto / f"{part}.csv", output / f"toronto-{part}.csv", ROWS[part])
         sample_squad(squad / f"{part}-v1.1.json", output / f"squad-{part}.json", ARTICLES[part])

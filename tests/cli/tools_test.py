@@ -5,10 +5,22 @@ import json
 import shutil
 
 from fixtures import EVAL, MODEL, MODELS, TRAIN, predict, squad, trained, write
-from harness import GOLDEN, SHARED, fail, main, metrics_of, need, shared_path, succeed
+from harness import GOLDEN, SAMPLES, SHARED, fail, main, metrics_of, need, shared_path, succeed
 
 
-def test_official_scores_to_the_last_digit(directory):
+def test_official_scores_to_the_last_digit(_):
+    golden = json.loads((GOLDEN / "qa-scores/scores.json").read_text())
+    for version, data in (("v1.1", SAMPLES / "squad-dev.json"), ("v2.0", GOLDEN / "qa-postprocess/questions.json")):
+        line = ["score", "--data", data, "--predictions", GOLDEN / f"qa-scores/predictions-{version}.json", "--json"]
+        found, names = json.loads(succeed(*line).out), {
+            "exact_match": "exact_match", "f1": "f1", "exact": "exact_match", "total": "total",
+            "HasAns_exact": "has_answer_exact_match", "HasAns_f1": "has_answer_f1", "HasAns_total": "has_answer_total",
+            "NoAns_exact": "no_answer_exact_match", "NoAns_f1": "no_answer_f1", "NoAns_total": "no_answer_total"}
+        for theirs, value in golden[version].items():
+            assert found["eval_" + names[theirs]] == value, (version, theirs, found)
+
+
+def test_official_scores_of_published_predictions(_):
     need("data/squad/predictions", "data/squad/dev-v1.1.json", "data/squad/dev-v2.0.json")
     folder = SHARED / "data/squad"
     # data/squad/README.txt: what the official scripts print

@@ -22,6 +22,10 @@ std::filesystem::path shared_path(const std::string& name) {
   return (shared ? std::filesystem::path(shared) : source.parent_path() / "shared") / name;
 }
 
+std::filesystem::path source_path(const std::string& name) {
+  return std::filesystem::path(FINETUNE_SOURCE_ROOT) / name;
+}
+
 void skip(const std::string& reason) {
   if (!is_skipped) std::printf("SKIPPED: %s: %s\n", case_name.c_str(), reason.c_str());
   is_skipped = true;

@@ -13,6 +13,9 @@ namespace finetune::test {
 // `name` is a path such as "golden/forward-qa.safetensors" or "tokenizers/bert-base-cased".
 std::filesystem::path shared_path(const std::string& name);
 
+// The path of a file of the source tree, such as "data/samples/squad-dev.json".
+std::filesystem::path source_path(const std::string& name);
+
 // Counts the running test case as skipped, once, and prints the reason.
 void skip(const std::string& reason);
 

@@ -250,11 +250,48 @@ TEST_CASE_FIXTURE(Questions, "looks_like_squad") {
         "no.json: No such file or directory");
 }
 
+namespace {
+
+struct Expected {
+  const char* file;
+  size_t questions, impossible, answers, contexts;
+};
+
+void check_counts(const Expected& expected, const std::filesystem::path& path) {
+  CAPTURE(path);
+  SquadData data = read_squad({path}, 0, true);
+  size_t impossible = 0, answers = 0, wrong = 0, misplaced = 0;
+  for (const SquadQuestion& question : data.questions) {
+    impossible += question.is_impossible;
+    misplaced += !question.is_impossible && question.found != TargetFound::first_answer;
+    answers += question.answers.size();
+    const std::string& context = data.contexts[question.context];
+    for (const SquadAnswer& answer : question.answers) {
+      wrong += answer.start_byte < 0 ||
+               context.compare(size_t(answer.start_byte), answer.text.size(), answer.text) != 0;
+    }
+  }
+  CHECK(data.questions.size() == expected.questions);
+  CHECK(impossible == expected.impossible);
+  CHECK(answers == expected.answers);
+  CHECK(data.contexts.size() == expected.contexts);
+  CHECK(data.has_unanswerable == (expected.impossible > 0));
+  CHECK(misplaced == 0);
+  CHECK(wrong == 0);
+  CHECK(looks_like_squad(path));
+}
+
+}  // namespace
+
+TEST_CASE("small SQuAD files have as many questions, answers and contexts as Python counts") {
+  const Expected all[] = {{"data/samples/squad-train.json", 438, 0, 438, 81},
+                          {"data/samples/squad-dev.json", 112, 0, 341, 45},
+                          {"tests/golden/qa-postprocess/questions.json", 150, 71, 265, 150},
+                          {"tests/golden/qa-features-questions.json", 30, 0, 30, 7}};
+  for (const Expected& expected : all) check_counts(expected, source_path(expected.file));
+}
+
 TEST_CASE("published files have the published numbers of questions") {
-  struct Expected {
-    const char* file;
-    size_t questions, impossible, answers, contexts;
-  };
   // Counts: squad/README.txt beside the files; contexts counted with Python's json.
   const Expected all[] = {{"data/squad/train-v1.1.json", 87599, 0, 87599, 18891},
                           {"data/squad/dev-v1.1.json", 10570, 0, 34726, 2067},
@@ -265,26 +302,6 @@ TEST_CASE("published files have the published numbers of questions") {
                           {"data/xquad/xquad.zh.json", 1190, 0, 1190, 240},
                           {"data/xquad/xquad.ar.json", 1190, 0, 1190, 240}};
   for (const Expected& expected : all) {
-    if (!have_shared(expected.file)) continue;
-    SquadData data = read_squad({shared_path(expected.file)}, 0, true);
-    size_t impossible = 0, answers = 0, wrong = 0, misplaced = 0;
-    for (const SquadQuestion& question : data.questions) {
-      impossible += question.is_impossible;
-      misplaced += !question.is_impossible && question.found != TargetFound::first_answer;
-      answers += question.answers.size();
-      const std::string& context = data.contexts[question.context];
-      for (const SquadAnswer& answer : question.answers) {
-        wrong += answer.start_byte < 0 ||
-                 context.compare(size_t(answer.start_byte), answer.text.size(), answer.text) != 0;
-      }
-    }
-    CHECK(data.questions.size() == expected.questions);
-    CHECK(impossible == expected.impossible);
-    CHECK(answers == expected.answers);
-    CHECK(data.contexts.size() == expected.contexts);
-    CHECK(data.has_unanswerable == (expected.impossible > 0));
-    CHECK(misplaced == 0);
-    CHECK(wrong == 0);
-    CHECK(looks_like_squad(shared_path(expected.file)));
+    if (have_shared(expected.file)) check_counts(expected, shared_path(expected.file));
   }
 }

@@ -184,7 +184,32 @@ TEST_CASE("golden trajectory: the model's labels count") {
   CHECK(!reinit.keeps_head());
 }
 
-TEST_CASE("Toronto transactions") {
+TEST_CASE("a sample of Toronto transactions") {
+  TaskOptions options = category_options();
+  options.train_files = {source_path("data/samples/toronto-train.csv")};
+  options.eval_files = {source_path("data/samples/toronto-dev.csv")};
+  options.max_train_samples = 100;
+  options.max_eval_samples = 50;
+  WordTokenizer tokenizer;
+  BertConfig config;
+  ClassificationData easy = load_classification_data(options, tokenizer, config, false);
+  CHECK(easy.labels.size() == 23);
+  CHECK(easy.train.set.samples.size() == 100);
+  CHECK(easy.class_name(easy.train.labels[0]) == "IT, telecom & online services");
+  CHECK(easy.class_name(easy.train.labels[3]) == "Discount & department stores");
+  REQUIRE(easy.eval.rows.size() == 50);
+  CHECK(easy.eval.table->rows()[0].values[0] ==
+        "DOLLAR TREE CANADA STO SPONGES, KRAFTY KIDS FOAM, WHITE TISSUE, STICKERS");
+
+  options.label_column = "gl_category";
+  options.ignore_unknown_labels = true;
+  ClassificationData hard = load_classification_data(options, tokenizer, config, false);
+  CHECK(hard.labels.size() == 218);
+  CHECK(hard.class_name(hard.train.labels[0]) == "BOOK & MAGAZINE SUBSCRIPTIONS");
+  CHECK(hard.train.set.samples.ids == easy.train.set.samples.ids);
+}
+
+TEST_CASE("all Toronto transactions") {
   if (!have_shared("data/toronto/train.csv")) return;
   TaskOptions options = category_options();
   options.train_files = {shared_path("data/toronto/train.csv")};

@@ -130,7 +130,21 @@ TEST_CASE("tokenizer.json") {
         "ByteLevel");
 }
 
-TEST_CASE("a real vocabulary of another kind") {
+TEST_CASE("vocabularies of other kinds") {
+  TemporaryDirectory roberta, japanese;
+  roberta.write("tokenizer.json",
+                R"({"version":"1.0","added_tokens":[{"id":0,"content":"<s>","special":true}],)"
+                R"("pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
+                R"("model":{"dropout":null,"unk_token":null,"continuing_subword_prefix":"",)"
+                R"("vocab":{"<s>":0,"a":1,"b":2,"ab":3},"merges":["a b"]}})");
+  check_error(roberta, "tokenizer.json", "BPE");
+  japanese.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n\u306e\n");
+  japanese.write("tokenizer_config.json",
+                 R"({"do_lower_case": false, "word_tokenizer_type": "mecab"})");
+  check_error(japanese, "tokenizer_config.json", "mecab");
+}
+
+TEST_CASE("real vocabularies of other kinds") {
   if (!test::have_shared("tokenizers/roberta-base")) return;
   std::string message =
       model_error_of([] { Tokenizer::load(test::shared_path("tokenizers/roberta-base")); });

@@ -16,6 +16,7 @@ namespace {
 using test::have_shared;
 using test::read_json;
 using test::shared_path;
+using test::source_path;
 
 // Every character but the space is a token; its id is its byte value.
 class CharacterTokenizer : public Tokenizer {
@@ -180,41 +181,55 @@ TEST_CASE("a part of the questions has the windows that it has in the whole") {
   }
 }
 
-TEST_CASE("windows of SQuAD are those of Hugging Face, by digest") {
-  if (!have_shared("golden/qa-features-digest.json")) return;
+void check_digest(const nlohmann::json& golden, const std::string& vocabulary,
+                  const std::string& name, const std::filesystem::path& file) {
+  CAPTURE(vocabulary);
+  CAPTURE(name);
+  const auto& expected = golden.at(concat(vocabulary, " ", name));
+  auto tokenizer = Tokenizer::load(shared_path("tokenizers/" + vocabulary));
+  const SquadData data = read_squad({file}, 0, true);
+  const QaWindows windows =
+      make_windows(data, 0, int64_t(data.questions.size()), *tokenizer, {384, 128});
+  CHECK(windows.set.examples == expected["questions"]);
+  CHECK(windows.windows() == expected["features"]);
+  CHECK(windows.set.samples.offsets.back() == expected["tokens"]);
+  Sha256 ids, positions;
+  for (int64_t w = 0; w < windows.windows(); ++w) {
+    uint32_t length = uint32_t(windows.set.samples.length(w));
+    ids.update(&length, 4);
+    ids.update(windows.set.samples.ids.data() + windows.set.samples.offsets[size_t(w)],
+               size_t(length) * 4);
+    positions.update(&windows.starts[size_t(w)], 4);
+    positions.update(&windows.ends[size_t(w)], 4);
+  }
+  CHECK(ids.hex() == expected["sha256_ids"]);
+  CHECK(positions.hex() == expected["sha256_positions"]);
+}
+
+TEST_CASE("windows of questions are those of Hugging Face, by digest") {
   const auto golden = read_json(shared_path("golden/qa-features-digest.json"));
   for (const char* vocabulary : {"bert-base-uncased", "bert-base-cased"}) {
-    auto tokenizer = Tokenizer::load(shared_path(std::string("tokenizers/") + vocabulary));
+    for (const char* file : {"data/samples/squad-train.json", "data/samples/squad-dev.json",
+                             "tests/golden/qa-postprocess/questions.json"}) {
+      check_digest(golden, vocabulary, file, source_path(file));
+    }
+  }
+}
+
+TEST_CASE("windows of whole SQuAD are those of Hugging Face, by digest") {
+  if (!have_shared("data/squad/train-v1.1.json")) return;
+  const auto golden = read_json(shared_path("golden/qa-features-digest.json"));
+  for (const char* vocabulary : {"bert-base-uncased", "bert-base-cased"}) {
     for (const char* file : {"train-v1.1", "dev-v1.1", "dev-v2.0"}) {
-      CAPTURE(vocabulary);
-      CAPTURE(file);
-      const auto& expected = golden[std::string(vocabulary) + " " + file];
-      const SquadData data =
-          read_squad({shared_path(std::string("data/squad/") + file + ".json")}, 0, true);
-      const QaWindows windows =
-          make_windows(data, 0, int64_t(data.questions.size()), *tokenizer, {384, 128});
-      CHECK(windows.set.examples == expected["questions"]);
-      CHECK(windows.windows() == expected["features"]);
-      CHECK(windows.set.samples.offsets.back() == expected["tokens"]);
-      Sha256 ids, positions;
-      for (int64_t w = 0; w < windows.windows(); ++w) {
-        uint32_t length = uint32_t(windows.set.samples.length(w));
-        ids.update(&length, 4);
-        ids.update(windows.set.samples.ids.data() + windows.set.samples.offsets[size_t(w)],
-                   size_t(length) * 4);
-        positions.update(&windows.starts[size_t(w)], 4);
-        positions.update(&windows.ends[size_t(w)], 4);
-      }
-      CHECK(ids.hex() == expected["sha256_ids"]);
-      CHECK(positions.hex() == expected["sha256_positions"]);
+      const std::string name = concat("data/squad/", file, ".json");
+      check_digest(golden, vocabulary, name, shared_path(name));
     }
   }
 }
 
 TEST_CASE("windows, offsets and positions of single questions are Hugging Face's") {
-  if (!have_shared("golden/qa-features.jsonl")) return;
   auto tokenizer = Tokenizer::load(shared_path("tokenizers/bert-base-uncased"));
-  SquadData data = read_squad({shared_path("data/squad/train-v1.1.json")}, 0, true);
+  SquadData data = read_squad({shared_path("golden/qa-features-questions.json")}, 0, true);
   std::map<std::string, size_t> by_id;
   for (size_t q = 0; q < data.questions.size(); ++q) by_id[data.questions[q].id] = q;
   std::vector<nlohmann::json> lines;

@@ -18,14 +18,20 @@ namespace {
 
 using test::have_shared;
 using test::shared_path;
+namespace fs = std::filesystem;
 
-std::map<std::string, double> scores_of(const std::string& data_file, const std::string& name) {
-  const SquadData data = read_squad({shared_path("data/squad/" + data_file)}, 0, false);
-  const PredictionFile file =
-      read_predictions(shared_path("data/squad/predictions/" + name + ".json"), data);
+std::map<std::string, double> scores_of(const fs::path& data_file, const fs::path& answers) {
+  const SquadData data = read_squad({data_file}, 0, false);
+  const PredictionFile file = read_predictions(answers, data);
   SquadPredictions predictions;
   predictions.answers = file.answers;
   return squad_scores(data, predictions, data.has_unanswerable ? 2 : 1);
+}
+
+std::map<std::string, double> published_scores(const std::string& data_file,
+                                               const std::string& name) {
+  return scores_of(shared_path("data/squad/" + data_file),
+                   shared_path("data/squad/predictions/" + name + ".json"));
 }
 
 std::string message_of(auto&& action) {
@@ -38,21 +44,44 @@ std::string message_of(auto&& action) {
   return "no error";
 }
 
+TEST_CASE("answers get the scores of the official scripts, to the last digit") {
+  const auto golden = test::read_json(shared_path("golden/qa-scores/scores.json"));
+  auto scores = scores_of(test::source_path("data/samples/squad-dev.json"),
+                          shared_path("golden/qa-scores/predictions-v1.1.json"));
+  CHECK(scores.size() == 2);
+  CHECK(scores["eval_exact_match"] == golden["v1.1"]["exact_match"]);
+  CHECK(scores["eval_f1"] == golden["v1.1"]["f1"]);
+
+  scores = scores_of(shared_path("golden/qa-postprocess/questions.json"),
+                     shared_path("golden/qa-scores/predictions-v2.0.json"));
+  const std::pair<const char*, const char*> names[] = {
+      {"eval_exact_match", "exact"},
+      {"eval_f1", "f1"},
+      {"eval_total", "total"},
+      {"eval_has_answer_exact_match", "HasAns_exact"},
+      {"eval_has_answer_f1", "HasAns_f1"},
+      {"eval_has_answer_total", "HasAns_total"},
+      {"eval_no_answer_exact_match", "NoAns_exact"},
+      {"eval_no_answer_f1", "NoAns_f1"},
+      {"eval_no_answer_total", "NoAns_total"}};
+  for (const auto& [ours, theirs] : names) CHECK(scores[ours] == golden["v2.0"][theirs]);
+}
+
 // The scores that the official scripts give for published predictions (data/squad/README.txt).
 TEST_CASE("published predictions get their official scores, to the last digit") {
   if (!have_shared("data/squad/predictions")) return;
-  auto scores = scores_of("dev-v1.1.json", "v1.1-bert-ensemble-google");
+  auto scores = published_scores("dev-v1.1.json", "v1.1-bert-ensemble-google");
   CHECK(scores["eval_exact_match"] == 86.20624408703878);
   CHECK(scores["eval_f1"] == 92.19557978351145);
   CHECK(scores.size() == 2);
-  scores = scores_of("dev-v1.1.json", "v1.1-logistic-regression-stanford");
+  scores = published_scores("dev-v1.1.json", "v1.1-logistic-regression-stanford");
   CHECK(scores["eval_exact_match"] == 40.14191106906339);
   CHECK(scores["eval_f1"] == 50.98153647324461);
-  scores = scores_of("dev-v1.1.json", "v1.1-match-lstm-smu");
+  scores = published_scores("dev-v1.1.json", "v1.1-match-lstm-smu");
   CHECK(scores["eval_exact_match"] == 67.63481551561021);
   CHECK(scores["eval_f1"] == 76.75556184979695);
 
-  scores = scores_of("dev-v2.0.json", "v2.0-bert-single-google");
+  scores = published_scores("dev-v2.0.json", "v2.0-bert-single-google");
   CHECK(scores["eval_exact_match"] == 78.74168280973637);
   CHECK(scores["eval_f1"] == 81.77528052374723);
   CHECK(scores["eval_has_answer_exact_match"] == 74.10593792172739);
@@ -62,13 +91,13 @@ TEST_CASE("published predictions get their official scores, to the last digit") 
   CHECK(scores["eval_total"] == 11873);
   CHECK(scores["eval_has_answer_total"] == 5928);
   CHECK(scores["eval_no_answer_total"] == 5945);
-  scores = scores_of("dev-v2.0.json", "v2.0-nlnet-msra");
+  scores = published_scores("dev-v2.0.json", "v2.0-nlnet-msra");
   CHECK(scores["eval_exact_match"] == 75.82750779078582);
   CHECK(scores["eval_f1"] == 78.77776770381462);
   CHECK(scores["eval_has_answer_exact_match"] == 69.61875843454791);
   CHECK(scores["eval_has_answer_f1"] == 75.52773885752187);
   CHECK(scores["eval_no_answer_f1"] == 82.01850294365012);
-  scores = scores_of("dev-v2.0.json", "v2.0-bidaf-selfatt-elmo-ai2");
+  scores = published_scores("dev-v2.0.json", "v2.0-bidaf-selfatt-elmo-ai2");
   CHECK(scores["eval_exact_match"] == 65.70369746483618);
   CHECK(scores["eval_f1"] == 67.87648921451334);
   CHECK(scores["eval_has_answer_exact_match"] == 61.42037786774629);

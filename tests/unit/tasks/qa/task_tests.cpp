@@ -22,6 +22,7 @@ using test::GoldenTensors;
 using test::have_shared;
 using test::read_json;
 using test::shared_path;
+using test::source_path;
 using test::TemporaryDirectory;
 namespace fs = std::filesystem;
 
@@ -156,11 +157,10 @@ TEST_CASE("the loss of golden logits is Hugging Face's") {
 }
 
 TEST_CASE("evaluation gives scores and files that score to the same") {
-  if (!have_shared("data/squad/v2.0-split-dev.json")) return;
   TemporaryDirectory scratch;
   auto tokenizer = tiny_tokenizer();
   TaskOptions options = golden_options();
-  options.eval_files = {shared_path("data/squad/v2.0-split-dev.json")};
+  options.eval_files = {shared_path("golden/qa-postprocess/questions.json")};
   options.max_eval_samples = 150;
   auto task = make_qa_task(options, *tokenizer, 512);
   REQUIRE(task->eval_set() != nullptr);
@@ -197,11 +197,10 @@ TEST_CASE("evaluation gives scores and files that score to the same") {
 }
 
 TEST_CASE("prediction in pieces gives the answers of the whole, without references") {
-  if (!have_shared("data/squad/dev-v1.1.json")) return;
   TemporaryDirectory scratch;
   auto tokenizer = tiny_tokenizer();
   // The first questions of the file, without their answers.
-  nlohmann::json file = read_json(shared_path("data/squad/dev-v1.1.json"));
+  nlohmann::json file = read_json(source_path("data/samples/squad-dev.json"));
   nlohmann::json article = file["data"][0];
   article["paragraphs"].get_ref<nlohmann::json::array_t&>().resize(20);
   file["data"] = nlohmann::json::array({article});
@@ -232,13 +231,12 @@ TEST_CASE("prediction in pieces gives the answers of the whole, without referenc
 }
 
 TEST_CASE("evaluation in pieces gives the scores and files of the whole") {
-  if (!have_shared("data/squad/dev-v2.0.json")) return;
   auto tokenizer = tiny_tokenizer();
   for (int version : {1, 2}) {
     CAPTURE(version);
     TemporaryDirectory scratch;
     TaskOptions options;
-    options.eval_files = {shared_path("data/squad/dev-v2.0.json")};
+    options.eval_files = {shared_path("golden/qa-postprocess/questions.json")};
     options.max_eval_samples = 150;
     options.squad_version = version;
     options.max_length = 96;  // several windows a question
