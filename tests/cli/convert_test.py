@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from fixtures import MODEL, MODELS, QA_MODEL, TRAIN, trained, write
-from harness import BINARY, fail, main, need, succeed
+from harness import BINARY, PATIENCE, fail, main, need, succeed
 
 
 def contents(directory):
@@ -35,7 +35,8 @@ def limited(size, *arguments):
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    done = subprocess.run([BINARY, *map(str, arguments)], preexec_fn=limit, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([BINARY, *map(str, arguments)], preexec_fn=limit, capture_output=True, text=True,
+                          timeout=PATIENCE)
     return done.returncode, done.stderr
 
 
@@ -179,7 +180,7 @@ def test_a_kill_leaves_the_old_model(directory):
     for target, more in ((out, ["--overwrite"]), (empty, [])):
         line = ["convert", "--model", large, "--output", target, *more]
         process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL)
-        deadline = time.time() + 30
+        deadline = time.time() + PATIENCE
         while not weights_are_written() and time.time() < deadline:
             time.sleep(0.0005)
         process.kill()

@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import BINARY, GOLDEN, succeed
+from harness import BINARY, GOLDEN, PATIENCE, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 QA_MODEL = GOLDEN / "tiny-bert-qa"
@@ -73,10 +73,10 @@ def squad(questions, version="1.1"):
 def kill_when(condition, *line, number=signal.SIGKILL):
     """Runs until `condition` holds, then sends the signal; the exit code (None: it had ended before)."""
     process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.time() + 60
+    deadline = time.time() + PATIENCE
     while process.poll() is None and time.time() < deadline:
         if condition():
             process.send_signal(number)
-            return process.wait(timeout=60)
+            return process.wait(timeout=PATIENCE)
         time.sleep(0.001)
-    return process.wait(timeout=60)
+    return process.wait(timeout=PATIENCE)

@@ -75,7 +75,12 @@ class Result:
         return f"exit {self.code}\n--- stdout\n{self.out[-2000:]}\n--- stderr\n{self.err[-2000:]}"
 
 
-def run(*arguments, stdin=None, timeout=120, env=None, cwd=None):
+# Seconds until a test gives up waiting for what takes seconds: a busy machine may be ten times slower. Nothing waits
+# for so long but what hangs, so this is also the bound on how soon a command must end that promises to end.
+PATIENCE = 300
+
+
+def run(*arguments, stdin=None, timeout=PATIENCE, env=None, cwd=None):
     done = subprocess.run([BINARY, *map(str, arguments)], input=stdin, capture_output=True, timeout=timeout,
                           text=True, encoding="utf-8", errors="surrogateescape", cwd=cwd,
                           env={**os.environ, **(env or {})})

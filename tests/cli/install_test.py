@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from harness import BINARY, Skip, main, succeed
+from harness import BINARY, PATIENCE, Skip, main, succeed
 
 BUILD = Path(BINARY).resolve().parent
 # What the program prints for shells and man, and where that lies in share/.
@@ -15,7 +15,7 @@ PRINTED = {"finetune": (["completion", "bash"], "bash-completion/completions"),
 
 
 def doctor(program):
-    done = subprocess.run([program, "doctor"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([program, "doctor"], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done
     return [line for line in done.stdout.splitlines() if line.startswith("CUDA module")]
 
@@ -25,7 +25,7 @@ def test_install(directory):
     if not meson or not (BUILD / "meson-private").is_dir():
         raise Skip("no meson build directory")
     done = subprocess.run([meson, "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", directory / "stage"],
-                          capture_output=True, text=True, timeout=120, env={**os.environ, "DESTDIR": ""})
+                          capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "DESTDIR": ""})
     assert done.returncode == 0, done.stdout + done.stderr
     files = sorted(p.name for p in (directory / "stage").rglob("*") if p.is_file())
     module = (BUILD / "finetune_cuda.so").exists()
@@ -35,7 +35,7 @@ def test_install(directory):
         assert path.read_text() == succeed(*words).out, name
     (directory / "stage").rename(directory / "moved")
     program, = (directory / "moved").rglob("bin/finetune")
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=PATIENCE)
     assert version.returncode == 0 and version.stdout.strip(), version
     found = doctor(program)
     assert found == doctor(BINARY), found

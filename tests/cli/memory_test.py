@@ -3,7 +3,7 @@ import resource
 import subprocess
 
 from fixtures import MODEL, MODELS, QA_MODEL, predict, rows_of, squad, write
-from harness import BINARY, main, need
+from harness import BINARY, PATIENCE, main, need
 
 
 def peak_memory(arguments, directory):
@@ -60,7 +60,7 @@ def test_stacks_of_little_size(directory):
             resource.setrlimit(resource.RLIMIT_STACK, (size, size))
 
         done = subprocess.run([BINARY, "predict", "--model", MODEL, "--input", texts, "--output", "-"], capture_output=True,
-                              text=True, preexec_fn=limited, timeout=100)
+                              text=True, preexec_fn=limited, timeout=PATIENCE)
         assert done.returncode == code, (kib, done)
         assert code == 0 or done.stderr.count("\n") == 1 and "stack" in done.stderr, done
 

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from harness import BINARY, GOLDEN, facts_of, fail, main, need, succeed
+from harness import BINARY, GOLDEN, PATIENCE, facts_of, fail, main, need, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 TRAIN = GOLDEN / "trajectory-classification-train.csv"
@@ -30,7 +30,7 @@ class Pipe:
         return self.path
 
     def __exit__(self, *_):
-        self.writer.join(timeout=10)
+        self.writer.join(timeout=PATIENCE)
         assert not self.writer.is_alive(), "nobody has read the pipe to its end"
         self.path.unlink()
 
@@ -78,7 +78,7 @@ def test_process_substitution_and_resumption(directory):
     def substituted(file, *more):
         words = " ".join(f"'{word}'" for word in [BINARY, *arguments(out, *more, train="DATA")])
         script = words.replace("'DATA'", f"<(cat '{file}')")
-        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE)
     done = substituted(TRAIN)
     assert done.returncode == 0, done
     assert facts_of(out)["data_sha256"] == sum_of(data)
@@ -117,7 +117,7 @@ def test_a_pipe_that_nobody_writes_to(directory):
             time.sleep(0.5)
             assert process.poll() is None, "it does not wait for the data"
             process.send_signal(number)
-            _, err = process.communicate(timeout=10)
+            _, err = process.communicate(timeout=PATIENCE)
             if writer:
                 writer.close()
             assert process.returncode == code and len(err.splitlines()) == 1 and "pipe" in err, (process.returncode, err)
@@ -155,7 +155,7 @@ def test_weights_are_no_pipe(directory):
             (model / file.name).write_bytes(file.read_bytes())
     os.mkfifo(model / "weights.safetensors")
     fail(4, *arguments(directory / "run", "--model", model / "weights.safetensors"),
-         words=["weights.safetensors", "is a pipe"], timeout=20)
+         words=["weights.safetensors", "is a pipe"])
 
 
 main(globals())

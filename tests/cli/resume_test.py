@@ -8,12 +8,11 @@ import time
 from pathlib import Path
 
 from fixtures import kill_when
-from harness import (BINARY, DEVICE, GOLDEN, Skip, facts_of, fail, main, metrics_in, metrics_of, need, run, steps_of,
-                     succeed)
+from harness import (BINARY, DEVICE, GOLDEN, PATIENCE, Skip, facts_of, fail, main, metrics_in, metrics_of, need, run,
+                     steps_of, succeed)
 
 MODEL = GOLDEN / "tiny-bert-classification"
-DATA = "golden/trajectory-classification-train.csv"
-TRAIN = GOLDEN / "trajectory-classification-train.csv"
+DATA, TRAIN = "golden/trajectory-classification-train.csv", GOLDEN / "trajectory-classification-train.csv"
 EVAL = GOLDEN / "trajectory-classification-eval.csv"
 
 
@@ -58,7 +57,7 @@ def test_best_model_and_early_stopping(directory):
     # Stopped by signals, in evaluations too; 85 each time, until it is done.
     out = directory / "signals"
     for attempt in range(40):
-        wait = time.time() + 0.25 + 0.04 * attempt
+        wait = time.time() + 0.25 * 1.1**attempt
         code = kill_when(lambda: time.time() > wait and (out / "metrics.jsonl").exists(),
                          *arguments(out, *options, "--resume"), number=signal.SIGUSR1)
         assert code in (0, 85, -signal.SIGUSR1), code  # the last: it came before the program listened
@@ -88,10 +87,12 @@ def test_signal_before_the_first_step(directory):
     rows = TRAIN.read_text().splitlines(keepends=True)
     data.write_text(rows[0] + "".join(rows[1:]) * 100)
     out = directory / "run"
-    for delay in (0.2, 0.1, 0.05, 0.03, 0.02, 0.3, 0.45, 0.7, 1, 1.5):  # until one comes between start and first step
-        start = time.time()
-        code = kill_when(lambda: time.time() > start + delay, *arguments(out, "--overwrite", train=data),
-                         number=signal.SIGTERM)
+    start = time.time()
+    kill_when((out / "metrics.jsonl").exists, *arguments(out, train=data))
+    until_first_step = time.time() - start
+    for part in (0.5, 0.3, 0.7, 0.2, 0.4, 0.6, 0.8, 0.1, 0.9, 1):  # until one comes between start and first step
+        moment = time.time() + part * until_first_step
+        code = kill_when(lambda: time.time() > moment, *arguments(out, "--overwrite", train=data), number=signal.SIGTERM)
         assert code in (None, 0, 85, -signal.SIGTERM), code  # 0: it had ended before
         if code == 85 and [path.name for path in (out / "checkpoints").iterdir()] == ["step-00000000.h5"]:
             break
@@ -246,7 +247,7 @@ def test_signal_while_a_finished_run_is_compared(directory):
         while not is_read(process):
             assert process.poll() is None, process.stderr.read()
         process.send_signal(number)
-        assert process.wait(timeout=60) == code
+        assert process.wait(timeout=PATIENCE) == code
         assert "while comparing data and model" in process.stderr.read()
     assert snapshot(out) == before
 
@@ -268,8 +269,7 @@ def files_in(out):
 
 
 def test_abandoned_files(directory):
-    """Whatever a run was writing when it was killed is removed by the next one, and --overwrite by a run of the other
-    task leaves nothing of it."""
+    """The next run removes what a killed one was writing; --overwrite by a run of the other task leaves nothing."""
     need(DATA, "golden/tiny-bert-qa", "golden/trajectory-qa-train.json")
     out, _ = unfinished(directory)
     for suffix in (".tmp.77", ".tmp.0123456789abcdef"):  # the first one is of earlier versions
@@ -384,10 +384,10 @@ def test_options_that_choose_the_exported_step(directory):
 def test_two_processes_at_once(directory):
     need(DATA)
     out = directory / "run"
-    first = subprocess.Popen([BINARY, *map(str, arguments(out, "--max-steps", 100000))], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
+    line = [BINARY, *map(str, arguments(out, "--max-steps", 100000))]
+    first = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.time() + 60
+        deadline = time.time() + PATIENCE
         while not (out / "metrics.jsonl").exists() and time.time() < deadline:
             time.sleep(0.01)
         fail(2, *arguments(out, "--max-steps", 100000, "--resume"), words=["another process"])

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 from blank_model import blank_model
-from harness import BINARY, GOLDEN, Skip, facts_of, fail, main, metrics_in, metrics_of, need, run, steps_of, succeed
+from harness import (BINARY, GOLDEN, PATIENCE, Skip, facts_of, fail, main, metrics_in, metrics_of, need, run,
+                     steps_of, succeed)
 
 MODEL = GOLDEN / "tiny-bert-classification"
 TRAIN = GOLDEN / "trajectory-classification-train.csv"
@@ -202,12 +203,12 @@ def interrupted(directory, number, code):
     out = directory / f"signal-{number}"
     process = subprocess.Popen([BINARY, *map(str, train_arguments(out, "--epochs", "200"))],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.time() + 60
+    deadline = time.time() + PATIENCE
     while time.time() < deadline and not (out / "metrics.jsonl").exists():
         time.sleep(0.02)
     time.sleep(0.3)
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, (process.returncode, err)
     assert list((out / "checkpoints").glob("step-*.h5")), err
 

@@ -12,7 +12,7 @@ from harness import run
 
 CODES = (0, 3, 4, 5)  # of a system that fails; whatever the usage says is right
 LONGEST = 1000  # bytes of an error's line
-SECONDS = 60
+SECONDS = 300
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device", "ENOMEM": "Cannot allocate memory",
            "EMFILE": "Too many open files"}
 TOLD = ("write", "pwrite", "close", "fsync", "rename", "mkdir", "ftruncate")  # whose reason is in the message

@@ -10,13 +10,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cli"))
-from harness import main  # noqa: E402
+from harness import PATIENCE, main  # noqa: E402
 
 REPLAY, HDF5_SEEDS = (os.environ[name] for name in ("FINETUNE_FUZZ_REPLAY", "FINETUNE_HDF5_SEEDS"))
 
 
 def replay(*arguments):
-    done = subprocess.run([REPLAY, *map(str, arguments)], capture_output=True, timeout=240)
+    done = subprocess.run([REPLAY, *map(str, arguments)], capture_output=True, timeout=PATIENCE)
     return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")[-2000:]
 
 
@@ -32,7 +32,7 @@ def counts(out):
 
 
 def test_seeds(directory):
-    subprocess.run([sys.executable, HERE / "make_seeds.py", directory / "seeds", HDF5_SEEDS], check=True, timeout=120)
+    subprocess.run([sys.executable, HERE / "make_seeds.py", directory / "seeds", HDF5_SEEDS], check=True, timeout=PATIENCE)
     status, out, err = replay(directory / "seeds")
     assert status == 0, (status, out, err)
     found = counts(out)

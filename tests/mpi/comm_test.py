@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import rank_programs
-from rank_programs import (BINARY, Skip, check_nobody_is_left, command, environment, launch, main, new_token, own_lines,
+from rank_programs import (BINARY, PATIENCE, Skip, check_nobody_is_left, command, environment, launch, main, new_token, own_lines,
                            together)
 
 RANKS = os.path.abspath(os.environ.get("FINETUNE_COMM_RANKS", "build/tests/mpi/test_comm_ranks"))
@@ -33,7 +33,7 @@ def test_several_hosts(_):
 
 def test_more_processes_than_cores(_):
     result = launch(RANKS, 16, "barriers", 1000)
-    assert result.code == 0 and result.seconds < 20, f"{result.seconds} s: {result!r}"
+    assert result.code == 0, result
     print(f"16 processes, a barrier: {result.out.strip()}")
     for processes, hosts in ((2, 1), (4, 1), (8, 1), (2, 2), (4, 2)):
         result = launch(RANKS, processes, "barriers", 2000, hosts=hosts)
@@ -93,7 +93,7 @@ def test_the_launcher_ends_the_job(_):
         for _ in range(3):
             assert mpirun.stdout.readline() == "idle\n"
         mpirun.send_signal(number)
-        _, err = mpirun.communicate(timeout=20)
+        _, err = mpirun.communicate(timeout=PATIENCE)
         assert "finetune:" not in err, err
         check_nobody_is_left(token)
 

@@ -10,7 +10,7 @@ import time
 
 from ranks import (BINARY, Job, Skip, kill_one, lines_in, nothing_left, one_error, ranks_of, results_of, run_on,
                    same_results, succeed_on, wait_for)
-from harness import main, run, succeed
+from harness import PATIENCE, main, run, succeed
 from faults import Fault, need_module
 from training_jobs import EVAL, LONG, MODEL, SMALL, TRAIN, prepared
 
@@ -67,7 +67,7 @@ def test_weights_that_are_cut_while_they_are_read(directory):
     writer.start()
     line = ["train", "--model", model, "--train", pipe, "--label-column", "category", "--quiet", "--output", out]
     one_error(run_on(3, *line), 4, "model.safetensors: became shorter while it was read")
-    writer.join(timeout=10)
+    writer.join(timeout=PATIENCE)
     nothing_left(out)
     assert not out.exists()
 
@@ -256,7 +256,7 @@ def test_a_stopped_process_ends_the_job_in_time(directory):
         os.kill(ranks_of(out)[rank], signal.SIGSTOP)
         start = time.time()
         result = job.wait()
-        assert 2.5 < time.time() - start < 10, time.time() - start
+        assert 2.5 < time.time() - start < PATIENCE, time.time() - start
         one_error(result, 5, f"rank {rank} ", "3 s")
         nothing_left(out)
 

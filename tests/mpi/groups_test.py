@@ -78,7 +78,7 @@ def test_a_stage_stops(directory):
 
 
 def test_a_stage_stops_that_is_alone_on_its_host(directory):
-    together(*[partial(fault, directory, 4, "stop", "links", victim, hosts=4, code=5, within=15,
+    together(*[partial(fault, directory, 4, "stop", "links", victim, hosts=4, code=5,
                        line=ELSEWHERE.format(victim, 3, other, what, micro))
                for victim, other, what, micro in (
                    (0, 1, "activations", 3), (2, 1, "gradients", 2), (3, 2, "gradients", 2))])
@@ -86,9 +86,9 @@ def test_a_stage_stops_that_is_alone_on_its_host(directory):
 
 def test_a_stage_that_waits_is_not_to_blame(directory):
     """Those above it have waited for longer than it has."""
-    together(partial(fault, directory, 4, "stop", "slow", 0, code=5, within=20,
+    together(partial(fault, directory, 4, "stop", "slow", 0, code=5,
                      line=ABSENT.format(0, 4, "stopped", WISH.format(1, "activations", 3))),
-             partial(fault, directory, 3, "stop", "slow", 0, hosts=3, code=5, within=20,
+             partial(fault, directory, 3, "stop", "slow", 0, hosts=3, code=5,
                      line=ELSEWHERE.format(0, 4, 1, "activations", 3)))
 
 
@@ -96,7 +96,7 @@ def test_a_member_of_a_group(directory):
     for victim, where, hosts in ((0, "tensor", 1), (6, "stages", 2)):
         together(partial(fault, directory, 8, "kill", where, victim, hosts=hosts, code=137, line=DIED.format(victim, "")),
                  partial(fault, directory, 8, "stop", where, victim, hosts=hosts, code=5,
-                         line=ABSENT.format(victim, 3, "stopped", ""), within=15))
+                         line=ABSENT.format(victim, 3, "stopped", "")))
 
 
 main(globals(), at_once=2)

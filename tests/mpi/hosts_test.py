@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, SQUAD, TRAIN  # noqa: E402
-from harness import BINARY, Skip, facts_of, main, metrics_of, need, succeed  # noqa: E402
+from harness import BINARY, PATIENCE, Skip, facts_of, main, metrics_of, need, succeed  # noqa: E402
 
 ADDRESSES = ("10.77.31.1", "10.77.31.2")
 TAG = f"ft{os.getpid() % 100000}"
@@ -56,7 +56,7 @@ class TwoHosts:
         for name in NAMES:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
-    def run(self, processes, *arguments, timeout=100):
+    def run(self, processes, *arguments, timeout=PATIENCE):
         network = ADDRESSES[0].rsplit(".", 1)[0] + ".0/24"
         launcher = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", str(self.directory / "agent.sh"),
                     "--mca", "btl", "tcp,self,vader", "--mca", "btl_tcp_if_include", network, "--mca",

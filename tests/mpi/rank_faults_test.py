@@ -13,11 +13,10 @@ from ranks import MPIRUN, Job, Result, Skip, need_mpirun, nothing_left, one_erro
 from commands import CHANGES, Command, train
 from contents import contents
 from faults import MODULE, MOST, WHOLE, Fault, Wrong, each, need_module, walk
-from harness import BINARY, main
+from harness import BINARY, PATIENCE, main
 from tiny import prepare_training
 from walk import Undisturbed
 
-LIMIT = 60  # seconds: an undisturbed run takes one, on a busy machine some more
 LINE = train(4, "--keep-checkpoints", 9, "--virtual-shards", 2, "--comm-timeout", "5s")
 MOST_OF_WRITER = 12  # of a walk over calls of rank 0, which the walks of one process take whole
 
@@ -35,7 +34,7 @@ class Ranks(Undisturbed):
             environment = {"TMPDIR": scratch, **dict(env), **(fault.environment(f"{here}.calls") if fault else {})}
             job = Job("-n", 2, *before, BINARY, *self.command.line, *more, cwd=here, env=environment, hosts=self.hosts)
             try:
-                result = job.wait(LIMIT)
+                result = job.wait(PATIENCE)
                 nothing_left(here / "run")
             except AssertionError as error:
                 raise Wrong("hang", str(error)) from None
@@ -171,7 +170,7 @@ def with_a_full_dev_shm(directory):
         line = ["unshare", "-m", "sh", "-c", script, "sh", *MPIRUN, "-n", "2", BINARY, *map(str, LINE)]
         if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/dev/shm"], capture_output=True).returncode:
             raise Skip("a tmpfs cannot be mounted here")
-        done = subprocess.run(line, cwd=here, capture_output=True, text=True, timeout=LIMIT,
+        done = subprocess.run(line, cwd=here, capture_output=True, text=True, timeout=PATIENCE,
                               env={**os.environ, "TMPDIR": "/tmp", "FINETUNE_HOSTS": str(hosts),
                                    "OMPI_MCA_btl": "^vader"})  # whose message may crash mpirun
         result = Result(done.returncode, done.stdout, done.stderr)

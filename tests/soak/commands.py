@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mpi"))
 from ranks import BINARY, MPIRUN, ranks_of  # noqa: E402
 
 LONGEST = 400  # seconds of any command
-GRACE = 5  # seconds until processes of a command that has ended are gone
+GRACE = 50  # seconds until processes of a command that has ended are gone
 HANGING = 20  # seconds in which mpirun is still there when all its processes have gone
 # Runs a command and writes its peak memory into a file. The kernel counts what the parent had at the fork, too: this one
 # has little. Where libraries lie decides on some pages (7 % of an evaluation's): here they lie where they always do.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, TRAIN, write
-from harness import fail, main, metrics_of, need, succeed
+from harness import PATIENCE, fail, main, metrics_of, need, succeed
 from report_pages import DATA, Page, labelled, report
 
 
@@ -37,11 +37,11 @@ def test_data_that_is_a_pipe(directory):
     run = labelled(directory / "a")
     config = config_of(run, ('"classification"', '"qa"'), (str(EVAL), str(pipe)))
     altered(run, {"eval_f1": 100}, config_toml=config, predictions_json='{"q": "a"}')
-    assert "questions.json: is a pipe, a file is needed" in succeed("report", run, "--output", "-", timeout=60).out
+    assert "questions.json: is a pipe, a file is needed" in succeed("report", run, "--output", "-").out
     other = directory / "b"
     shutil.copytree(run, other)
     altered(other, {"eval_f1": 50}, config_toml=config_of(run, ("lr = 0.003", "lr = 0.002")))
-    assert "questions.json: is a pipe, a file is needed" in succeed("compare", run, other, "--metric", "eval_f1", timeout=60).out
+    assert "questions.json: is a pipe, a file is needed" in succeed("compare", run, other, "--metric", "eval_f1").out
     altered(other, config_toml=config_of(other, (str(pipe), "/dev/stdin")))
     assert "/dev/stdin: is a pipe, a file is needed" in succeed("report", other, "--output", "-", stdin="{}").out
 
@@ -54,7 +54,7 @@ def test_row_of_many_labels(directory):
     altered(run, {"eval_accuracy": 0}, config_toml=config_of(run, ("regression = false", 'regression = false\nmulti-label = ";"')),
             predictions_csv=f"text,category,labels,probabilities\nt,{','.join(row)}\nt,a1,b1,0.9\n",
             per_class_csv="label,precision,recall,f1,support\na0,1,1,1,1\n")
-    text = succeed("report", run, "--output", "-", timeout=60).out
+    text = succeed("report", run, "--output", "-").out
     page = Page(text)
     assert page.table("The most confused labels") == [["a1", "b1", "1", "0.5"]], page.table("The most confused labels")
     assert "Without 1 row of more than 64 pairs." in text
@@ -98,7 +98,7 @@ def test_range_of_one_value(directory):
     began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     fail(2, "sweep", grid, "--output",
          directory / "out", "--dry-run", words=["lr: its range has only 1 value for 10000 draws"])
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began < 1
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began < 10
 
 
 main(globals())

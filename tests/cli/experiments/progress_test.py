@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, TRAIN
-from harness import BINARY, fail, main, need, succeed
+from harness import BINARY, PATIENCE, fail, main, need, succeed
 from terminal import Screen, Terminal
 
 DATA = "golden/trajectory-classification-train.csv"
@@ -29,7 +29,7 @@ def one_line(screen):
     return row
 
 
-def drawn(terminal, seconds=20):
+def drawn(terminal, seconds=PATIENCE):
     """The next drawing of a step that is whole."""
     deadline = time.time() + seconds
     while time.time() < deadline and terminal.read():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, QA_MODEL, SQUAD, TRAIN, tagged_rows, write
-from harness import Skip, fail, facts_of, main, metrics_of, need, steps_of, succeed
+from harness import PATIENCE, Skip, facts_of, fail, main, metrics_of, need, steps_of, succeed
 from report_pages import DATA, labelled, report, train
 
 HOSTILE = ['<script>alert(1)</script>', '"><img src=http://example.invalid/x onerror=alert(1)>', "a&b'c", "\u202eevil\u200f",
@@ -288,7 +288,7 @@ def test_in_a_browser(directory):
                                "--hide-scrollbars", "--window-size=1280,2000", f"--user-data-dir={directory / 'profile'}",
                                f"--blink-settings=preferredColorScheme={scheme}", "--enable-logging=stderr",
                                f"--log-net-log={log}", f"--screenshot={picture}", page.as_uri()],
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0 and png_size(picture) == (1280, 2000), done.stderr[-2000:]
         assert "CONSOLE" not in done.stderr, done.stderr
         # The page asks for nothing: of the addresses in the browser's own log none is one of its texts.

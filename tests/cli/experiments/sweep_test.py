@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, TRAIN, write
-from harness import BINARY, facts_of, fail, main, metrics_of, need, run, succeed
+from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_of, need, run, succeed
 
 DATA = "golden/trajectory-classification-train.csv"
 FIXED = (f"model = '{MODEL}'\ntrain = '{TRAIN}'\neval = '{EVAL}'\nlabel-column = 'category'\nmax-steps = 12\n")
@@ -123,7 +123,7 @@ def test_signals_stop_with_a_checkpoint(directory):
             time.sleep(0.005)
         time.sleep(0.1)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == code, (number, process.returncode, errors)
         assert len(list(out.glob("seed=1/checkpoints/*.h5"))) >= 1 and not (out / "seed=2").exists(), errors
         assert table_of(out)["seed=1"]["status"] == "interrupted" and table_of(out)["seed=2"]["status"] == "waiting"
@@ -200,7 +200,7 @@ def test_jobs(directory):
         while process.poll() is None and len(list(out.glob("*/checkpoints/*.h5"))) < 2:
             time.sleep(0.002)
         process.send_signal(number)
-        errors = process.communicate(timeout=60)[1]
+        errors = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode in codes, (number, process.returncode, errors)
         assert not (out / "seed=3").exists(), errors
         succeed(*line)

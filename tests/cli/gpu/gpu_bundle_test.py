@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import BINARY, Skip, main  # noqa: E402
+from harness import BINARY, PATIENCE, Skip, main  # noqa: E402
 
 PROJECT = Path(__file__).resolve().parents[3]
 BUILD = Path(BINARY).resolve().parent
@@ -14,7 +14,7 @@ LIMIT = 50 << 20
 
 
 def call(*line, **environment):
-    return subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=120,
+    return subprocess.run([*map(str, line)], capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, **environment})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, QA_MODEL, TRAIN, squad, write
-from harness import BINARY, Result, fail, main, need, succeed
+from harness import BINARY, PATIENCE, Result, fail, main, need, succeed
 from hostile_files import (bert_shapes, copy_of, replace_in_checkpoint, shared_checkpoint, shared_torch_legacy,
                            shared_torch_zip)
 
@@ -28,7 +28,7 @@ def run_within(limit, *arguments):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, timeout=60, preexec_fn=lower)
+    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, timeout=PATIENCE, preexec_fn=lower)
     return Result(done.returncode, done.stdout.decode(errors="surrogateescape"),
                   done.stderr.decode(errors="surrogateescape"))
 
@@ -276,7 +276,7 @@ def test_long_values_make_short_lines(directory):
                        (4, ["inspect", model]),
                        (2, [*train, TRAIN, "--label-column", "category", "--baseline", baseline, "--tolerance",
                             "eval_f1=0.1"])):
-        message = fail(code, *line, timeout=20)
+        message = fail(code, *line)
         assert len(message) < 1100, (len(message), line)
 
 

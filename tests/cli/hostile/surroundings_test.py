@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "faults"))
 from faults import MODULE, Fault  # noqa: E402
 from fixtures import EVAL, MODEL, MODELS, TRAIN, write  # noqa: E402
-from harness import BINARY, Skip, fail, main, metrics_of, need, succeed  # noqa: E402
+from harness import BINARY, PATIENCE, Skip, fail, main, metrics_of, need, succeed  # noqa: E402
 
 ROWS = ["--train", TRAIN, "--label-column", "category", "--reinit-head", "--threads", 1, "--lr", "1e-3", "--batch-size", 4]
 WITHOUT_END = [*ROWS, "--max-steps", 10**6, "--save-every", 20]
@@ -23,7 +23,7 @@ def started(*words, **options):
     return subprocess.Popen([BINARY, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-def wait_for(process, path, seconds=60):
+def wait_for(process, path, seconds=PATIENCE):
     deadline = time.monotonic() + seconds
     while not list(path.parent.glob(path.name)):
         assert process.poll() is None and time.monotonic() < deadline, (path, process.communicate())
@@ -31,7 +31,7 @@ def wait_for(process, path, seconds=60):
 
 
 def ends_with(process, code, *words, stdin=None):
-    out, err = process.communicate(stdin, timeout=60)
+    out, err = process.communicate(stdin, timeout=PATIENCE)
     assert process.returncode == code and all(word in err for word in words), (process.returncode, out, err)
 
 
@@ -115,7 +115,7 @@ def test_directories_that_may_not_be_written(directory):
 
     def resumed():
         return subprocess.run([BINARY, *map(str, line), "--resume"], user=65534, group=65534, extra_groups=[],
-                              capture_output=True, text=True, timeout=100)
+                              capture_output=True, text=True, timeout=PATIENCE)
 
     if subprocess.run([BINARY, "--version"], user=65534, capture_output=True).returncode:
         raise Skip("another user may not read the program")
@@ -148,7 +148,7 @@ def test_damaged_runs_of_a_sweep(directory):
         if damage == "of config.toml":
             write(out / "seed=2/config.toml", (out / "seed=2/config.toml").read_text() + "seed = 2\nseed = 2\n")
         write(out / "seed=2/metrics.json", damage)
-        done = subprocess.run([*line, "--json"], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([*line, "--json"], capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 4 and "seed=2/" in done.stderr, done
         with open(out / "sweep.csv", newline="", encoding="utf-8") as table:
             rows = list(csv.DictReader(table))

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import BINARY, GOLDEN, fail, main, need, run, shared_path, succeed
+from harness import BINARY, GOLDEN, PATIENCE, fail, main, need, run, shared_path, succeed
 
 MODEL = GOLDEN / "tiny-bert-classification"
 QUESTIONS = GOLDEN / "tiny-bert-qa"
@@ -25,7 +25,7 @@ LONGEST_LINE = 500
 
 
 def refused(code, *arguments, words=(), **options):
-    line = fail(code, *arguments, words=words, timeout=20, **options)
+    line = fail(code, *arguments, words=words, **options)
     assert len(line) < LONGEST_LINE, f"{len(line)} bytes: {line[:200]}"
 
 
@@ -73,7 +73,7 @@ def with_substitution(arguments, before="", **texts):
     line = before + " ".join(f"'{word}'" for word in [BINARY, *map(str, arguments)])
     for name, file in texts.items():
         line = line.replace(f"'@{name}'", f"<(cat '{file}')")
-    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_weights_that_are_cut_while_they_are_read(directory):
@@ -89,7 +89,7 @@ def test_weights_that_are_cut_while_they_are_read(directory):
         os.set_blocking(end, True)
         with open(end, "wb") as writer:
             writer.write(TRAIN.read_bytes())
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 4 and out == "", (process.returncode, err)
         assert len(err.splitlines()) == 1 and f"{name}: became shorter while it was read" in err, err
         assert not (directory / "run").exists(), "something was left behind"
@@ -106,7 +106,7 @@ def test_evaluation_data_that_vanish_during_a_run(directory):
         time.sleep(0.002)
     os.truncate(held, 0)
     assert process.poll() is None, "the run was over before its data were cut"
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     for name in ("predictions.csv", "confusion.csv"):
         assert (out / name).read_bytes() == (directory / "straight" / name).read_bytes(), name
@@ -171,7 +171,7 @@ def test_a_working_directory_that_is_gone(directory):
         os.rmdir(gone)
     line = train("run", "--max-steps", 1, model=MODEL.resolve(), data=TRAIN.resolve())
     done = subprocess.run([BINARY, *map(str, line)], capture_output=True, text=True,
-                          preexec_fn=enter, timeout=60)
+                          preexec_fn=enter, timeout=PATIENCE)
     assert done.returncode == 4 and len(done.stderr.splitlines()) == 1, done
     assert "No such file or directory" in done.stderr, done
 
@@ -192,7 +192,7 @@ def test_pipes_and_devices_in_a_model(directory):
     for name in ("config.toml", "checkpoints/step-00000001.h5"):  # of a directory that was a run's
         (directory / name).parent.mkdir(exist_ok=True)
         os.symlink(pipe, directory / name)
-        assert run("inspect", directory, timeout=20).code == 4
+        assert run("inspect", directory).code == 4
 
 
 def test_devices_and_sockets_as_data(directory):
@@ -214,7 +214,7 @@ def test_devices_and_sockets_as_data(directory):
             refused(3, *line, words=words)
     with open("/dev/zero") as endless:
         done = subprocess.run([BINARY, "evaluate", "--model", MODEL, *data, "--data", "-"], stdin=endless,
-                              capture_output=True, text=True, timeout=20)
+                              capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 3 and "standard input: is a device" in done.stderr, done
     listener.close()
 
@@ -251,18 +251,18 @@ def test_named_pipes(directory):
     refused(2, *train(directory / "run", "--baseline", pipe, "--tolerance", "loss=1"),
             words=["is a pipe, a file is needed"])
     for process in waiting:
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 3 and "pipe: is a pipe that nobody writes to" in err, err
     writer = threading.Thread(target=lambda: pipe.write_bytes(b"{}"))
     writer.start()
     refused(3, "score", "--data", SQUAD, "--predictions", pipe, words=["none of its 0 ids"])
-    writer.join(timeout=10)
+    writer.join(timeout=PATIENCE)
 
 
 def test_lines_without_end(directory):
     need("golden/tiny-bert-classification")
     line = f"head -c 70000000 /dev/zero | '{BINARY}' tokenize --model '{MODEL}'"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 3 and done.stdout == "", done
     assert "standard input:1: the line is longer than 64 MiB" in done.stderr, done
     texts = ["", "a" * 16383, "b" * 16384, "c" * 50_000, "last"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, QA_MODEL, TRAIN, rows_of, write
-from harness import BINARY, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
+from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_of, need, run, steps_of, succeed
 
 NAMES = ("golden/tiny-bert-classification", "golden/trajectory-classification-train.csv")
 HEAD = {"cls.predictions.bias", *(f"cls.predictions.transform.{name}" for name in (
@@ -178,13 +178,13 @@ def test_stopped_and_killed_runs_go_on(directory):
         line = ["adapt", "--model", MODEL, "--text", data, "--output", out, "--lr", "3e-3", "--no-progress", "--quiet",
                 *options]
         process = subprocess.Popen([BINARY, *map(str, line)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.time() + 60
+        deadline = time.time() + PATIENCE
         while process.poll() is None and time.time() < deadline:
             if (out / "metrics.jsonl").exists() and (out / "metrics.jsonl").read_bytes().count(b"\n") >= 8:
                 process.send_signal(number)
                 break
             time.sleep(0.001)
-        assert process.wait(timeout=60) in ((85, 0) if number == signal.SIGUSR1 else (-9, 0))
+        assert process.wait(timeout=PATIENCE) in ((85, 0) if number == signal.SIGUSR1 else (-9, 0))
         succeed(*line, "--resume")
         assert (facts_of(out)["weights_sha256"], metrics_of(out)["eval_loss"]) == expected, name
     # A run of before n-grams were mixed in, which are for classification.

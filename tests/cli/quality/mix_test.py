@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, MODELS, QA_MODEL, SQUAD, evaluate, predict, rows_of
-from harness import BINARY, fail, main, metrics_in, metrics_of, need, run, succeed
+from harness import BINARY, PATIENCE, fail, main, metrics_in, metrics_of, need, run, succeed
 
 LABELS = ("fuel", "food", "rent", "travel")
 FIGURES = ("accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "ece", "brier")
@@ -197,7 +197,7 @@ def test_a_linear_model_that_was_killed(directory):
         job = subprocess.Popen([BINARY, *map(str, [*given, *more])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                text=True)
         kill_linear_model(job)
-        return job.communicate(timeout=120)[1], job.returncode
+        return job.communicate(timeout=PATIENCE)[1], job.returncode
     # The mix that --recipe auto would have made is left out with one warning.
     log, code = trained(directory / "auto", "--recipe", "auto")
     warnings = [line for line in log.splitlines() if "warning: no n-gram baseline" in line]

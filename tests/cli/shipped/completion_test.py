@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import BINARY, Skip, fail, main, succeed
+from harness import BINARY, PATIENCE, Skip, fail, main, succeed
 
 SCRIPTS = {"bash": "finetune", "zsh": "_finetune", "fish": "finetune.fish"}
 PROMPT = "ready>"
@@ -82,7 +82,7 @@ class Bash:
 
     def offers(self, lines):
         done = subprocess.run(["bash", "--norc", "-c", BASH, "bash", self.path], text=True, capture_output=True,
-                              input="".join(f"{line}|\n" for line in lines), timeout=60)
+                              input="".join(f"{line}|\n" for line in lines), timeout=PATIENCE)
         assert done.returncode == 0 and not done.stderr, done
         answers = [answer.split() for answer in done.stdout.splitlines()]
         assert len(answers) == len(lines)
@@ -142,7 +142,7 @@ def typed(command, lines, env=None):
         os.execvpe(command[0], command, {**os.environ, "TERM": "dumb", **(env or {})})
 
     def read_until(wanted):
-        text, until = "", time.monotonic() + 60
+        text, until = "", time.monotonic() + PATIENCE
         while not re.search(wanted, text, re.S):
             assert time.monotonic() < until and select.select([terminal], [], [], 20)[0], (wanted, text)
             text += os.read(terminal, 65536).decode("utf-8", "replace")
@@ -206,7 +206,7 @@ def test_fish(directory):
     def offers(lines):
         asked = "".join(f"complete -C '{line}'; echo =\n" for line in lines)
         done = subprocess.run(["fish", "--no-config", "-c", f"source {path}; cd {directory}\n{asked}"], text=True,
-                              capture_output=True, timeout=120, env={**os.environ, "HOME": str(directory)})
+                              capture_output=True, timeout=PATIENCE, env={**os.environ, "HOME": str(directory)})
         assert done.returncode == 0 and not done.stderr, done
         return [[line.split("\t")[0] for line in part.splitlines()] for part in done.stdout.split("=\n")[:-1]]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import QA_MODEL
-from harness import BINARY, main, need
+from harness import BINARY, PATIENCE, main, need
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "scripts" / "guide.py"
@@ -15,7 +15,7 @@ GUIDE = ROOT / "scripts" / "guide.py"
 
 def guide(*arguments, script=GUIDE):
     return subprocess.run([sys.executable, script, *arguments, BINARY, QA_MODEL], capture_output=True, text=True,
-                          timeout=280, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+                          timeout=3 * PATIENCE, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
 
 
 def test_every_command(directory):

@@ -10,13 +10,13 @@ import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import BINARY, Skip, main
+from harness import BINARY, PATIENCE, Skip, main
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(*command, **environment):
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120,
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, **environment})
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -163,9 +162,7 @@ def test_a_stopped_process_is_named(directory):
         job = Job("-n", 4, ranks.BINARY, *line, *layout, "--output", out, env=EACH)
         assert wait_for(lambda: lines_in(out / "metrics.jsonl") >= 3, job), job.wait()
         os.kill(ranks_of(out)[1], signal.SIGSTOP)
-        start = time.time()
         one_error(job.wait(), 5, "rank 1 ", "stopped")
-        assert time.time() - start < 20
         nothing_left(out)
 
 

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from ranks import BINARY, Job, kill_rank, one_error, wait_for
+from ranks import BINARY, PATIENCE, Job, kill_rank, one_error, wait_for
 from training_jobs import EVAL, MODEL, prepared
 
 
@@ -45,4 +45,4 @@ def killed_prediction(directory, model, rank, *layout, hosts):
     error = kill_rank(job, out, rank)
     assert error.endswith("; the job ends"), "--resume is train's alone"
     assert not out.exists()
-    writer.join(timeout=10)
+    writer.join(timeout=PATIENCE)

@@ -4,7 +4,6 @@ test_tensor_ranks divides a model by hand, as replicas x stages x tensor ranks, 
 """
 import os
 import re
-import time
 import sys
 from pathlib import Path
 
@@ -52,12 +51,10 @@ def test_rank_0_needs_memory_for_pieces_alone(directory):
 
 
 def check_fault(directory, processes, scenario, hosts, code, line):
-    start = time.time()
     result, place = on(processes, scenario, directory, hosts)
     errors = errors_of(result)
     assert result.code == code and len(errors) == 1, f"{scenario}: {result!r}"
     assert re.fullmatch(line, errors[0]), f"{scenario}: {errors[0]}"
-    assert time.time() - start < 10, f"{scenario} takes long"
     assert not list(place.iterdir()), list(place.iterdir())
 
 
