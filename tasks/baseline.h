@@ -13,7 +13,6 @@ namespace finetune {
 struct Baselines {
   Metrics metrics;
   std::vector<std::string> lines;  // for the log: what was computed, or why not
-  std::string ngram_failure;       // why the linear model failed, as a line says; empty: it did not
 };
 
 // Puts them beside a model's own metrics. Their lines, and baseline_warning(), go to the log.

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/numeric/packed_batch.h"
@@ -129,6 +130,13 @@ class Evaluation {
   virtual void write_files(const std::filesystem::path& directory) = 0;
 };
 
+// What became of a model's calibration, of its mix with n-grams and of its thresholds.
+struct CalibrationReport {
+  std::string line;                                        // for the log; may be empty
+  std::vector<std::pair<std::string, std::string>> facts;  // for run.json
+  std::string why_no_mix;  // a mix was wanted and could not be judged; empty: it was
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -158,18 +166,18 @@ class Task {
   virtual void take_loss_options(const TaskOptions&) {}
 
   virtual std::unique_ptr<Evaluation> start_evaluation() = 0;
-  // Of the evaluation data, by the training data: computed once, and none where there is no such
-  // thing.
+  // Of the evaluation data, by the training data; computed once. Empty for a task without
+  // baselines. Error(device) or Error(model) if the machine cannot compute them.
   virtual Baselines baselines();
   virtual std::string best_metric() const = 0;  // "eval_accuracy", "eval_f1", ...
   virtual bool larger_is_better(const std::string& metric) const = 0;
   virtual std::vector<std::string> metric_names() const = 0;  // all that metrics() can give
 
   // Takes from the exported model's evaluation, one of start_evaluation(), what goes with the model
-  // (config_json) and adds what is to be said of that to `metrics`. A line for the log, or nothing.
-  // `metrics` has those of that evaluation; where what goes with the model changes its answers, the
-  // evaluation and they are then of those.
-  virtual std::string calibrate(Evaluation&, Metrics&) { return {}; }
+  // (config_json) and adds what is to be said of that to `metrics`. `metrics` has those of that
+  // evaluation; where what goes with the model changes its answers, the evaluation and they are
+  // then of those.
+  virtual CalibrationReport calibrate(Evaluation&, Metrics&) { return {}; }
   virtual std::vector<std::string> calibration_metric_names() const { return {}; }
   // Beside the model's own, after calibrate(); valid until it is called again.
   virtual std::vector<ModelFile> model_files() const { return {}; }

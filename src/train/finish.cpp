@@ -67,7 +67,8 @@ TrainOutcome outcome_of(const Session& session, const Metrics& metrics) {
   return outcome;
 }
 
-void write_run_facts(const Session& session, const std::string& weights_sha256) {
+void write_run_facts(const Session& session, const std::string& weights_sha256,
+                     const NamedFacts& calibration) {
   NamedFacts facts = {
       {"version", FINETUNE_VERSION},
       {"task", session.options.task},
@@ -88,6 +89,7 @@ void write_run_facts(const Session& session, const std::string& weights_sha256) 
   facts.emplace_back("data_sha256", session.state.data_sha256);
   facts.emplace_back("model_sha256", session.state.model_sha256);
   facts.emplace_back("weights_sha256", weights_sha256);
+  facts.insert(facts.end(), calibration.begin(), calibration.end());
   write_facts(session.directory->facts(), facts);
 }
 
@@ -116,19 +118,19 @@ bool own_weights_are_finite(Session& s) {
   return std::isfinite(tree_sum(sums));
 }
 
-// What goes with the model is rank 0's alone, however long it takes.
-void wait_for_rank0(Session& s) {
-  if (!s.leads()) s.comm.set_timeout(0);
-  uint8_t done = 1;
-  s.comm.broadcast(&done, sizeof done, 0);
-  s.comm.set_timeout(comm_timeout_seconds(s.options));
-}
-
-// A mix that was asked for is not left out.
-void require_ngrams(const Baselines& found) {
-  if (found.ngram_failure.empty()) return;
-  throw device_error("--ngram-mix yes: the linear model failed: ", found.ngram_failure,
-                     "; --resume tries again, with --ngram-mix no without it");
+// What goes with the model, and the baselines. A result that lacks them because the machine was
+// short of something is an error: the last checkpoint is there, and --resume comes back to here.
+CalibrationReport calibrate(Session& s, Evaluation& evaluation, Metrics& metrics) {
+  try {
+    CalibrationReport report = s.task->calibrate(evaluation, metrics);
+    s.task->baselines();
+    return report;
+  } catch (const Error& error) {
+    const char* without =
+        s.options.ngram_mix == "yes" ? "--ngram-mix no --no-ngram-baseline" : "--no-ngram-baseline";
+    throw Error(error.code(), concat(error.what(), "; --resume tries again, and with ", without,
+                                     " it goes on without it"));
+  }
 }
 
 }  // namespace
@@ -159,17 +161,22 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
     if (best.step != s.state.step) load_best(s);
     if (best.evaluate) again = s.evaluate(best_metrics, [](double) { return true; });
   }
-  if (s.leads() && s.has_eval) {
+  CalibrationReport report;
+  if (!s.leads()) s.comm.set_timeout(0);  // the baselines are rank 0's, however long they take
+  agree_on_errors(s.comm, [&] {
+    if (!s.leads() || !s.has_eval) return;
     if (again) best_evaluation = again.get();
     for (const auto& metric : best_metrics) metrics.insert(metric);
     metrics["best_step"] = double(s.state.best_step);
-    const std::string line = s.task->calibrate(*best_evaluation, metrics);
-    if (s.options.ngram_mix == "yes") require_ngrams(s.task->baselines());
-    if (!line.empty()) log(line);
+    report = calibrate(s, *best_evaluation, metrics);
+    if (!report.line.empty()) log(report.line);
+    if (s.options.ngram_mix == "yes" && !report.why_no_mix.empty()) {
+      warn("--ngram-mix yes: there is no mix: ", report.why_no_mix);
+    }
     s.directory->require_there();
     best_evaluation->write_files(s.directory->path());
-  }
-  wait_for_rank0(s);
+  });
+  s.comm.set_timeout(comm_timeout_seconds(s.options));
   if (s.leads()) s.directory->require_there();
   std::vector<ModelFile> files = s.leads() ? s.task->model_files() : std::vector<ModelFile>();
   for (const auto& [name, text] : s.tokenizer_files) files.push_back({name, text});
@@ -180,17 +187,14 @@ TrainOutcome finish_run(Session& s, Metrics metrics, Metrics best_metrics,
                  {is_scaled ? static_cast<ModelTensors&>(scaled) : tensors,
                   s.model.config.source_json, s.task->config_json(), std::move(files)});
   });
-  if (!s.leads()) {
-    s.comm.set_timeout(0);  // the baselines are rank 0's, however long they take
-    return {};
-  }
+  if (!s.leads()) return {};
   metrics["peak_memory_mb"] = peak_memory_mb();
   if (s.has_eval) {
     add_baselines(s.task->baselines(), metrics);
     if (const std::string line = baseline_line(metrics); !line.empty()) log(line);
   }
   s.directory->require_there();
-  write_run_facts(s, sha256);
+  write_run_facts(s, sha256, report.facts);
   if (const int64_t peak = s.engine->backend().device_memory().peak; peak > 0) {
     metrics["device_peak_memory_mb"] = double(peak) / (1024 * 1024);
   }

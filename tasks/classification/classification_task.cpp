@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -164,7 +166,6 @@ void ClassificationTask::take_loss_options(const TaskOptions& options) {
   options_.ngram_mix = options.ngram_mix;
   calibration_ = {};
   mix_.reset();
-  if (ngrams_failed()) baselines_.reset();  // another run's
   class_weights_.clear();
   if (options.balanced_class_weights) {
     class_weights_ = balanced_weights(data_.train.labels, data_.labels.size());
@@ -188,17 +189,15 @@ ClassificationTask::TrainedNgrams::TrainedNgrams(const Descriptor& descriptor)
         return std::move(stored.model);
       }()) {}
 
-bool ClassificationTask::ngrams_failed() const {
-  return baselines_ && !baselines_->ngram_failure.empty();
-}
-
 Baselines ClassificationTask::baselines() {
-  // What failed is not tried again: the warning would be lost, and the run's mix with it.
-  const bool needs_model = options_.ngram_mix && !ngrams_ && !ngrams_failed();
+  const bool needs_model = options_.ngram_mix && !ngrams_;
   if (baselines_ && !needs_model) return *baselines_;
   if (!options_.baselines || !data_.eval.texts || options_.train_files.empty()) return {};
   const TextRows* train = options_.ngram_baseline ? data_.train.texts.get() : nullptr;
   Descriptor model(needs_model ? ::memfd_create("ngrams", MFD_CLOEXEC) : -1);
+  if (needs_model && model.number() < 0) {
+    throw device_error("the linear model on n-grams failed: its file: ", std::strerror(errno));
+  }
   baselines_ = baselines_of(data_, majority_, train, *data_.eval.texts,
                             model.number() < 0 ? nullptr : &model);
   if (model.number() >= 0 && ::lseek(model.number(), 0, SEEK_END) > 0) {
@@ -228,35 +227,40 @@ std::vector<std::string> ClassificationTask::metric_names() const {
   return classification_metric_names(data_.problem);
 }
 
-std::string ClassificationTask::calibrate(Evaluation& evaluation, Metrics& metrics) {
+CalibrationReport ClassificationTask::calibrate(Evaluation& evaluation, Metrics& metrics) {
   if (!options_.fits_calibration || data_.problem == ProblemType::regression) return {};
   auto& own = dynamic_cast<ClassificationEvaluation&>(evaluation);
   std::string why_no_mix;
   std::vector<float> margins;
   if (options_.ngram_mix) margins = eval_margins(own, why_no_mix);
-  const CalibrationFit fit = fit_calibration(own.held_out(margins), own.held_out(margins, false),
-                                             options_.tunes_thresholds);
+  CalibrationFit fit = fit_calibration(own.held_out(margins), own.held_out(margins, false),
+                                       options_.tunes_thresholds);
   calibration_ = fit.calibration;
   mix_ = fit.mix;
   for (const auto& metric : fit.metrics) metrics.insert(metric);
-  if (!mix_) return why_no_mix + fit.line;
+  CalibrationReport& report = fit.report;
+  if (!why_no_mix.empty()) {
+    report.line = concat("no mix with n-grams: ", why_no_mix, "; ", report.line);
+    report.facts.emplace_back("ngram_mix", concat("none: ", why_no_mix));
+    report.why_no_mix = why_no_mix;
+  }
+  if (!mix_) return report;
   const Metrics alone = own.metrics();
   metrics.merge(unmixed_metrics(alone));
   own.mix(*mix_, margins);
   for (const auto& [name, value] : own.metrics()) metrics[name] = value;
-  return fit.line;
+  return report;
 }
 
 std::vector<float> ClassificationTask::eval_margins(const ClassificationEvaluation& evaluation,
                                                     std::string& why) {
   if (!evaluation.can_mix()) {
-    why = "no mix with n-grams: the evaluation rows times labels are too many; ";
+    why = "the evaluation rows times labels are too many";
     return {};
   }
   baselines();
   if (!ngrams_) {
-    why = ngrams_failed() ? "no mix with n-grams: their linear model failed; "
-                          : "no mix with n-grams: there is no linear model; ";
+    why = concat("the linear model on n-grams takes at most ", kMostNgramLabels, " labels");
     return {};
   }
   std::vector<float> margins;

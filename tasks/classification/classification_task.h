@@ -51,7 +51,7 @@ class ClassificationTask final : public Task {
   std::string best_metric() const override;
   bool larger_is_better(const std::string& metric) const override;
   std::vector<std::string> metric_names() const override;
-  std::string calibrate(Evaluation& evaluation, Metrics& metrics) override;
+  CalibrationReport calibrate(Evaluation& evaluation, Metrics& metrics) override;
   std::vector<std::string> calibration_metric_names() const override;
   std::vector<ModelFile> model_files() const override;
   std::string config_json() const override;
@@ -65,7 +65,6 @@ class ClassificationTask final : public Task {
     NgramScorer scorer;
   };
 
-  bool ngrams_failed() const;
   // Of the evaluation samples; empty, and `why` says so, where there is nothing to mix with.
   std::vector<float> eval_margins(const ClassificationEvaluation& evaluation, std::string& why);
   TaskOptions options_;

@@ -103,16 +103,13 @@ class Undisturbed:
 
     def is_as_expected(self, here, found, result):
         other = differences(found, self.expected)
-        if other and has_no_baseline(found, result):
-            other = differences(without_baselines(found), without_baselines(self.expected))
         if other == {"run/log.txt"} and any(line[-1] == "refused" for line in found["run/log.txt"] if line):
             other = set()  # a checkpoint that could not be read: it says so, and goes on from before
         if other:
             raise Wrong("silent difference", f"exit 0, and other: {sorted(other)}; told {result.err}")
         if "finetune: error" in result.err or (self.error_lines(result) and not without_warnings(self.clean.err)):
             raise Wrong("unclear message", f"exit 0: {result!r}")
-        of_model = (lambda line: True) if not has_no_baseline(found, result) else is_of_model
-        if list(filter(of_model, printed(result.out))) != list(filter(of_model, printed(self.clean.out))):
+        if printed(result.out) != printed(self.clean.out):
             raise Wrong("silent difference", f"exit 0, printed {result.out}")
 
     def is_told(self, result, failed, fault):
@@ -169,29 +166,6 @@ class Undisturbed:
 
 def without_warnings(text):
     return [line for line in text.splitlines() if not line.startswith("warning: ")]
-
-
-def has_no_baseline(found, result):
-    """The simple models beside a result may fail alone: a warning says so."""
-    logged = [" ".join(line) for line in found.get("run/log.txt", ()) if isinstance(line, tuple)]
-    return any(line.startswith(("warning: no baseline:", "warning: no n-gram baseline:"))
-               for line in (*logged, *result.err.splitlines()))
-
-
-# Of tasks/baseline.cpp: it is beside them that a model does badly.
-BESIDE_BASELINES = ("warning: the majority", "warning: the mean is", "warning: a linear model",
-                    "warning: the fine-tuned model adds")
-
-
-def is_of_model(words):
-    """Whether a line, or a metric and its value, is not of a simple model."""
-    text = words if isinstance(words, str) else " ".join(map(str, words))
-    return not text.startswith(("baseline_", "n-gram", "majority", "warning: no ", "no n-gram", *BESIDE_BASELINES))
-
-
-def without_baselines(found):
-    return {name: tuple(filter(is_of_model, value)) if name.endswith(("metrics.json", "log.txt")) else value
-            for name, value in found.items()}
 
 
 def differences(found, expected):

@@ -165,8 +165,25 @@ ExitCode check_gates(const EvaluateOptions& o, const std::vector<Assertion>& gat
   return report.passed ? ExitCode::done : ExitCode::assertion;
 }
 
-Baselines baselines_of(const Subject& subject) {
-  Baselines found = subject.evaluation->baselines(subject.training);
+// With --train the n-grams were asked for, so bad rows in its files are an error. Rows of the
+// model's own run may have become unusable; then there is the majority of the evaluated rows.
+Baselines computed_baselines(const EvaluateOptions& o, const Subject& subject) {
+  try {
+    return subject.evaluation->baselines(subject.training);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::data) {
+      throw Error(
+          error.code(),
+          concat(error.what(), o.no_ngram_baseline ? "" : "; --no-ngram-baseline leaves it out"));
+    }
+    if (!o.train.empty()) throw;
+    warn("no n-gram baseline: ", error.what());
+    return subject.evaluation->baselines(std::nullopt);
+  }
+}
+
+Baselines baselines_of(const EvaluateOptions& o, const Subject& subject) {
+  Baselines found = computed_baselines(o, subject);
   found.metrics.erase("baseline_ngram_runtime");  // its files are the same each time
   return found;
 }
@@ -217,7 +234,7 @@ void run(const EvaluateOptions& o, std::string_view given, int& exit_code) {
   if (dispatcher.cache_hits() > 0) log(describe_cache_hits(dispatcher.cache_hits()));
   for (const auto& line : evaluation->describe_samples()) log(line);
   Metrics metrics = evaluation->metrics();
-  add_baselines(baselines_of(*subject), metrics);
+  add_baselines(baselines_of(o, *subject), metrics);
   if (files) {
     writing([&] {
       evaluation->write_files(files->path());

@@ -264,7 +264,7 @@ TaskOptions task_options(const TrainOptions& o) {
   t.balanced_class_weights = o.class_weights == "balanced";
   t.label_smoothing = o.label_smoothing;
   t.ignore_unknown_labels = o.ignore_unknown_labels;
-  t.baselines = true;
+  t.baselines = !o.eval.empty() || o.eval_fraction > 0;
   t.ngram_baseline = !o.no_ngram_baseline;
   t.eval_group = o.eval_group;
   t.stratified_split = o.eval_split != "random";

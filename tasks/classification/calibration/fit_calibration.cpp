@@ -89,7 +89,9 @@ void fit_thresholds(const HeldOutLogits& held, const Halves& fitted, Calibration
   fit.calibration.thresholds = std::move(tuned.thresholds);
   fit.metrics["eval_f1_macro_tuned"] = after.macro;
   fit.metrics["eval_f1_micro_tuned"] = after.micro;
-  fit.line +=
+  fit.report.facts.emplace_back("thresholds",
+                                concat("of ", tuned.tuned, " of ", held.outputs, " labels"));
+  fit.report.line +=
       concat("; thresholds of ", tuned.tuned, " of ", held.outputs, " labels, macro F1 ",
              format_fixed(before.macro, 4), " -> ", format_fixed(after.macro, 4), ", micro F1 ",
              format_fixed(before.micro, 4), " -> ", format_fixed(after.micro, 4), " likewise");
@@ -123,17 +125,19 @@ void fit_mix(const HeldOutLogits& held, Halves& fitted, CalibrationFit& fit) {
   const std::string likelihoods =
       concat("negative log likelihood ", format_fixed(alone, 4), " -> ", format_fixed(together, 4));
   if (!(together < alone) || best.ngrams == 0 || !is_surely_better(held, fitted, mixed)) {
-    fit.line = concat("no mix with n-grams, which is not surely better: ", likelihoods,
-                      " on rows it was not fitted to; ");
+    fit.report.facts.emplace_back("ngram_mix", concat("none: not surely better, ", likelihoods));
+    fit.report.line = concat("no mix with n-grams, which is not surely better: ", likelihoods,
+                             " on rows it was not fitted to; ");
     return;
   }
   fitted = mixed;
   fit.mix = best;
   fit.metrics["eval_mix_model"] = fit.mix->model;
   fit.metrics["eval_mix_ngrams"] = fit.mix->ngrams;
-  fit.line =
-      concat("mixed with n-grams: ", format_fixed(fit.mix->model, 3), " of the model's logits and ",
-             format_fixed(fit.mix->ngrams, 3), " of theirs, ", likelihoods, "; ");
+  const std::string weights = concat(format_fixed(fit.mix->model, 3), " of the model's logits and ",
+                                     format_fixed(fit.mix->ngrams, 3), " of theirs");
+  fit.report.facts.emplace_back("ngram_mix", weights);
+  fit.report.line = concat("mixed with n-grams: ", weights, ", ", likelihoods, "; ");
 }
 
 // By the likelihoods of the raw logits and of the fitted temperature.
@@ -153,11 +157,19 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& u
   CalibrationFit fit;
   const int64_t wrong = wrong_decisions(held);
   if (held.rows() < kLeastFittingRows || wrong < kLeastWrongRows) {
-    fit.line = concat(tunes_thresholds ? "warning: no thresholds, " : "",
-                      held.margins.empty() ? "" : "no mix with n-grams, ",
-                      "not calibrated: ", held.rows(), " evaluation rows with ", wrong, " wrong ",
-                      held.several_labels ? "decisions" : "ones", " (", kLeastFittingRows, " and ",
-                      kLeastWrongRows, " are needed)");
+    const std::string why = concat(held.rows(), " evaluation rows with ", wrong, " wrong ",
+                                   held.several_labels ? "decisions" : "ones", " (",
+                                   kLeastFittingRows, " and ", kLeastWrongRows, " are needed)");
+    CalibrationReport& report = fit.report;
+    report.line =
+        concat(tunes_thresholds ? "warning: no thresholds, " : "",
+               held.margins.empty() ? "" : "no mix with n-grams, ", "not calibrated: ", why);
+    report.facts.emplace_back("calibration", concat("none: ", why));
+    if (tunes_thresholds) report.facts.emplace_back("thresholds", concat("none: ", why));
+    if (!held.margins.empty()) {
+      report.facts.emplace_back("ngram_mix", concat("none: ", why));
+      report.why_no_mix = why;
+    }
     return fit;
   }
   const Halves raw{{1, 1}};
@@ -174,7 +186,11 @@ CalibrationFit fit_calibration(const HeldOutLogits& held, const HeldOutLogits& u
                     after = reliability_of(held, unknown, fitted);
   fit.metrics["eval_ece_calibrated"] = after.calibration_error();
   fit.metrics["eval_brier_calibrated"] = after.brier_score();
-  fit.line +=
+  fit.report.facts.emplace_back(
+      "calibration", fit.mix
+                         ? "by the mix with n-grams"
+                         : concat("temperature ", format_fixed(fit.calibration.temperature, 3)));
+  fit.report.line +=
       concat("calibrated on ", held.rows(), " evaluation rows: ",
              fit.mix ? "" : temperature_words(fit.calibration.temperature, as_it_is, with_it),
              "expected calibration error ", format_fixed(before.calibration_error(), 4), " -> ",

@@ -21,7 +21,7 @@ struct CalibrationFit {
   // Cross-fitted: each half of the rows by what was fitted to the other half. eval_temperature and
   // eval_mix_* are of all rows. Empty where nothing was fitted.
   Metrics metrics;
-  std::string line;  // for the log
+  CalibrationReport report;
 };
 
 // Of the temperature: 1 where the cross-fitted likelihood is not better than without. Of the mix:

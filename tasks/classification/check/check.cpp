@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+#include "core/text/text.h"
 #include "tasks/classification/ngrams/baselines.h"
 #include "tasks/classification/rows/row_labels.h"
 #include "tasks/classification/rows/row_split.h"
@@ -55,7 +57,14 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
     if (options.eval_fraction == 0) options.eval_fraction = kHeldOut;
     const UsableRows usable{*checked.train.table, checked.train.rows, checked.train.label};
     parts = split_rows(usable, options, data);
-    if (parts.train.empty() || parts.eval.empty()) return;
+    if (parts.train.empty() || parts.eval.empty()) {
+      out.findings.push_back(
+          {FindingLevel::note, "no-baselines",
+           concat("no baselines: of ", counted(int64_t(checked.train.size()), "row", "rows"),
+                  " none can be held out to measure them on"),
+           int64_t(checked.train.size())});
+      return;
+    }
     out.held_out_rows = int64_t(parts.eval.size());
     if (std::string fault = split_fault(usable, parts, options, data); !fault.empty()) {
       out.findings.push_back({FindingLevel::warning, "split", std::move(fault), out.held_out_rows});
@@ -70,14 +79,30 @@ void find_baselines(const CheckedData& checked, DataCheck& out) {
   const CheckedSide& evaluated = checked.has_eval ? checked.eval : checked.train;
   const Part eval =
       part_of(data, checked.options, evaluated, checked.has_eval ? nullptr : &parts.eval);
-  const auto train_rows = rows_of(train, checked.train.text, true),
-             eval_rows = rows_of(eval, evaluated.text, false);
-  if (!train_rows || !eval_rows) return;
-  Baselines found =
-      baselines_of(data, majority_of(data, train.side),
-                   checked.options.ngram_baseline ? train_rows.get() : nullptr, *eval_rows);
-  out.baselines = std::move(found.metrics);
-  out.lines = std::move(found.lines);
+  const Majority majority = majority_of(data, train.side);
+  const auto compute = [&](bool ngrams) {
+    const auto train_rows = rows_of(train, checked.train.text, true),
+               eval_rows = rows_of(eval, evaluated.text, false);
+    Baselines found = baselines_of(data, majority, ngrams ? train_rows.get() : nullptr, *eval_rows);
+    out.baselines = std::move(found.metrics);
+    out.lines = std::move(found.lines);
+  };
+  const auto rows = int64_t(eval.rows.size());
+  if (data.labels.size() > kMostNgramLabels && checked.options.ngram_baseline) {
+    compute(false);
+    out.findings.push_back({FindingLevel::note, "no-baselines",
+                            concat("no n-gram baseline: it takes at most ", kMostNgramLabels,
+                                   " labels, these are ", data.labels.size()),
+                            rows});
+    return;
+  }
+  try {
+    compute(checked.options.ngram_baseline);
+  } catch (const Error& error) {  // of the machine: the findings are right without it
+    out.findings.push_back({FindingLevel::warning, "no-baselines",
+                            concat("no n-gram baseline: ", error.what()), rows});
+    if (error.code() == ExitCode::device) compute(false);
+  }
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text/counted.h"
 #include "core/text/text.h"
 #include "tasks/classification/evaluation/predictor.h"
@@ -70,7 +69,7 @@ ClassificationFileEvaluation::ClassificationFileEvaluation(const TaskOptions& op
   unknown_ = LabelMap(data_.unknown_labels);
   tally_.emplace(data_, class_weights_, options.label_smoothing);
   if (mix_) unmixed_.emplace(data_, class_weights_, options.label_smoothing);
-  if (options.baselines) kept_ = text_rows();
+  if (options.baselines) kept_ = std::make_unique<TextRows>();
 }
 
 // The next row that can be scored, up to --max-eval-samples of them.
@@ -199,28 +198,15 @@ ClassificationFileEvaluation::Waiting ClassificationFileEvaluation::waiting(cons
 
 void ClassificationFileEvaluation::keep_for_baselines(const Row& row, const Waiting& waiting) {
   if (!kept_) return;
-  try {
-    const std::span<const int32_t> labels =
-        data_.problem == ProblemType::single_label ? std::span(&waiting.label, 1) : waiting.labels;
-    kept_->add(options_.ngram_baseline ? whole_text(row.values, text_) : std::string(), labels,
-               waiting.target);
-  } catch (const Error& error) {
-    warn("no baseline: ", error.what());
-    kept_.reset();
-  }
+  const std::span<const int32_t> labels =
+      data_.problem == ProblemType::single_label ? std::span(&waiting.label, 1) : waiting.labels;
+  kept_->add(options_.ngram_baseline ? whole_text(row.values, text_) : std::string(), labels,
+             waiting.target);
 }
 
 Baselines ClassificationFileEvaluation::baselines(const std::optional<TaskOptions>& training) {
   Baselines found;
-  try {
-    if (kept_) found = file_baselines({data_, config_, training, *kept_});
-  } catch (const Error& error) {
-    // Without the rows of training what is most frequent in these.
-    if (training) found = baselines(std::nullopt);
-    found.lines.insert(found.lines.begin(), concat("warning: no ", training ? "n-gram " : "",
-                                                   "baseline: ", error.what()));
-    if (training) return found;
-  }
+  if (kept_) found = file_baselines({data_, config_, training, *kept_});
   if (unmixed_) found.metrics.merge(unmixed_metrics(unmixed_->metrics()));
   return found;
 }

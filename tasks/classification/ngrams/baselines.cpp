@@ -5,7 +5,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/log.h"
+#include "core/failure.h"
 #include "tasks/classification/evaluation/tally.h"
 #include "tasks/classification/ngrams/ngram_process.h"
 
@@ -29,7 +29,9 @@ int64_t text_bytes(const RowsToKeep& keep) {
   return bytes;
 }
 
-std::shared_ptr<TextRows> written(const RowsToKeep& keep) {
+}  // namespace
+
+std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
   auto out = std::make_shared<TextRows>();
   const bool is_regression = keep.problem == ProblemType::regression;
   size_t stride = 1;
@@ -45,6 +47,8 @@ std::shared_ptr<TextRows> written(const RowsToKeep& keep) {
   out->of = int64_t(keep.rows.size());
   return out;
 }
+
+namespace {
 
 // Metrics of predictions for the rows in `eval`, which next() gives in their order.
 template <typename Next>
@@ -155,24 +159,6 @@ std::vector<std::string> whole_texts(std::span<const RowValues> rows, const Text
   return texts;
 }
 
-std::unique_ptr<TextRows> text_rows() {
-  try {
-    return std::make_unique<TextRows>();
-  } catch (const Error& error) {
-    warn("no baseline: ", error.what());
-    return nullptr;
-  }
-}
-
-std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep) {
-  try {
-    return written(keep);
-  } catch (const Error& error) {
-    warn("no baseline: ", error.what());
-    return nullptr;
-  }
-}
-
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,
                        const TextRows* train, const TextRows& eval, const Descriptor* model) {
   Baselines out;
@@ -187,9 +173,9 @@ Baselines baselines_of(const ClassificationData& data, const Majority& majority,
   }
   try {
     add_ngrams(data, *train, eval, model, out);
-  } catch (const std::exception& failure) {  // bad_alloc too: a run does not end with it
-    out.ngram_failure = failure.what();
-    out.lines.push_back(concat("warning: no n-gram baseline: ", out.ngram_failure));
+  } catch (const std::exception& failure) {
+    const Error error = error_of(failure);
+    throw Error(error.code(), concat("the linear model on n-grams failed: ", error.what()));
   }
   return out;
 }

@@ -33,16 +33,16 @@ struct RowsToKeep {
 };
 constexpr int64_t kMostTrainingBytes = 12 << 20;
 constexpr int64_t kMostNgramLabels = 10'000;  // with more there is the majority alone
-// Null, and a warning in the log, where they cannot be written.
+// Error(model) if $TMPDIR cannot hold them.
 std::shared_ptr<TextRows> text_rows_of(const RowsToKeep& keep);
-std::unique_ptr<TextRows> text_rows();  // the same, without rows
 // The text of a row with its pair, if it has one.
 std::string whole_text(RowValues row, const TextColumns& columns);
 std::vector<std::string> whole_texts(std::span<const RowValues> rows, const TextColumns& columns);
 
 // Of the rows in `eval`, whose labels are ids of `data`. `train` null: the majority alone.
 // `model`: an empty file for the linear model (mix/ngram_file.h), which stays empty if there is
-// none.
+// none. Error(device) or Error(model) if the linear model cannot be trained: too little memory, no
+// process, a full disk.
 Baselines baselines_of(const ClassificationData& data, const Majority& majority,
                        const TextRows* train, const TextRows& eval,
                        const Descriptor* model = nullptr);

@@ -88,21 +88,51 @@ def test_without_the_rows_there_is_the_majority(directory):
     assert "baseline_majority_accuracy" in changed.out and "baseline_ngram" not in changed.out, changed
     named = succeed("evaluate", "--model", out, "--data", EVAL, "--train", TRAIN, "--json")
     assert baselines(metrics_in(named.out)) == baselines(metrics_of(out)), named
-    # Rows with other labels are no reason to end an evaluation.
+    # Rows that are named and are not those of the model, or cannot be read, are an error.
     other = write_rows(directory / "other.csv", [("a", "x"), ("b", "y")], ("text", "category"))
-    result = succeed("evaluate", "--model", out, "--data", EVAL, "--train", other)
-    assert "no n-gram baseline" in result.err and "eval_accuracy" in result.out, result
-    assert "baseline_majority_accuracy" in result.out, result
-    # Rows that are named and cannot be read are.
+    fail_at_the_end(3, "evaluate", "--model", out, "--data", EVAL, "--train", other, words=["other.csv", "labels"])
     fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", directory / "absent.csv")
     no_label = write_rows(directory / "no_label.csv", [("a", "x")], ("text", "other"))
     fail(3, "evaluate", "--model", out, "--data", EVAL, "--train", TRAIN, no_label)
     fail(2, "check", "--train", TRAIN, "--label-column", "category", "--eval-group", "category", words=["label column"])
     assert "held out" in succeed("check", "--train", TRAIN, "--label-column", "category", "--eval-group", "text").out
-    # Nor is a folder for temporary files that is not there.
-    nowhere = succeed("train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "nowhere",
-                      env={"TMPDIR": str(directory / "absent")})
-    assert "warning: no baseline" in nowhere.err and "eval_accuracy" in nowhere.out, nowhere
+    # Nor are bad rows further on in them.
+    bad = write_rows(directory / "bad.csv", [("a text", "Utilities"), ("", "Utilities")], ("text", "category"))
+    fail_at_the_end(3, "evaluate", "--model", out, "--data", EVAL, "--train", bad, words=["bad.csv:3"])
+
+
+def fail_at_the_end(code, *arguments, words=(), **options):
+    """As fail() for a command that has a log: its last line is the error."""
+    result = run(*arguments, **options)
+    errors = [line for line in result.err.splitlines() if line.startswith("finetune: error: ")]
+    assert result.code == code and len(errors) == 1 and errors[0] == result.err.splitlines()[-1], result
+    assert all(word in errors[0] for word in words) and result.out == "", result
+
+
+def test_without_room_for_their_rows_baselines_are_an_error(directory):
+    need(*MODELS)
+    nowhere = {"TMPDIR": str(directory / "absent")}
+    run_directory = trained(directory, "run", *ARGUMENTS)
+    # Before the first step, and nothing is left.
+    fail(4, "train", *ARGUMENTS, "--max-steps", 1, "--output", directory / "nowhere", env=nowhere,
+         words=["n-gram baseline cannot be written", "TMPDIR"])
+    assert not (directory / "nowhere").exists()
+    fail(4, "evaluate", "--model", run_directory, "--data", EVAL, env=nowhere, words=["TMPDIR"])
+    # Without evaluation data there are no baselines.
+    without = [word for word in ARGUMENTS if word not in ("--eval", EVAL)]
+    succeed("train", *without, "--max-steps", 1, "--output", directory / "no eval", env=nowhere)
+    # What check finds is right without them: it says that they are missing, and why.
+    check = ["check", "--train", TRAIN, "--eval", EVAL, "--label-column", "category"]
+    text = succeed(*check, env=nowhere)
+    assert "warning  no " in text.out and "TMPDIR" in text.out and "worth a warning" not in text.out, text
+    found = json.loads(succeed(*check, "--json", env=nowhere).out)
+    assert [(finding["kind"], finding["level"]) for finding in found["findings"] if "TMPDIR" in finding["text"]] == [
+        ("no-baselines", "warning")], found
+    assert run(*check, "--fail-on", "warning", env=nowhere).code == 7
+    # One row cannot be held out from itself.
+    one = write_rows(directory / "one.csv", [("a", 1.5)])
+    found = json.loads(succeed("check", "--train", one, "--regression", "--json").out)
+    assert any(finding["kind"] in ("no-baselines", "one-value") for finding in found["findings"]), found
 
 
 def test_it_can_be_left_out_and_asserted(directory):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import MODEL, MODELS, QA_MODEL, SQUAD, evaluate, predict, rows_of
-from harness import BINARY, PATIENCE, fail, main, metrics_in, metrics_of, need, run, succeed
+from harness import BINARY, PATIENCE, facts_of, fail, main, metrics_in, metrics_of, need, run, succeed
 
 LABELS = ("fuel", "food", "rent", "travel")
 FIGURES = ("accuracy", "f1_macro", "f1_micro", "f1_weighted", "mcc", "ece", "brier")
@@ -198,21 +198,24 @@ def test_a_linear_model_that_was_killed(directory):
                                text=True)
         kill_linear_model(job)
         return job.communicate(timeout=PATIENCE)[1], job.returncode
-    # The mix that --recipe auto would have made is left out with one warning.
-    log, code = trained(directory / "auto", "--recipe", "auto")
-    warnings = [line for line in log.splitlines() if "warning: no n-gram baseline" in line]
-    assert code == 0 and len(warnings) == 1 and "signal 9" in warnings[0], (code, log)
-    assert "no mix with n-grams: their linear model failed" in log, log
-    assert "baseline_ngram_accuracy" not in metrics_of(directory / "auto")
-    assert not (directory / "auto" / "model" / "ngrams.bin").exists()
-    # One that was asked for is not.
-    log, code = trained(directory / "yes", "--ngram-mix", "yes")
-    errors = [line for line in log.splitlines() if "finetune: error:" in line]
-    assert code == 5 and len(errors) == 1, (code, log)
-    assert "--ngram-mix yes" in errors[0] and "signal 9" in errors[0] and "--resume" in errors[0], log
-    assert not (directory / "yes" / "metrics.json").exists()
-    succeed(*given, directory / "yes", "--ngram-mix", "yes", "--resume")
-    assert "baseline_ngram_accuracy" in metrics_of(directory / "yes")
+    # Neither a mix nor a baseline is left out: --resume computes it from the last checkpoint.
+    for name, more, without in (("auto", ("--recipe", "auto"), "--no-ngram-baseline"),
+                                ("yes", ("--ngram-mix", "yes"), "--ngram-mix no --no-ngram-baseline"),
+                                ("baseline", ("--ngram-mix", "no"), "--no-ngram-baseline")):
+        out = directory / name
+        log, code = trained(out, *more)
+        errors = [line for line in log.splitlines() if "finetune: error:" in line]
+        assert code == 5 and len(errors) == 1, (code, log)
+        assert f"--resume tries again, and with {without}" in errors[0] and "signal 9" in errors[0], log
+        assert not (out / "metrics.json").exists() and not (out / "model").exists()
+        resumed = succeed(*given, out, *more, "--resume")
+        assert "step 1/1" not in resumed.err and "baseline_ngram_accuracy" in metrics_of(out), resumed
+        if name == "auto":
+            assert (out / "model" / "ngrams.bin").exists() and " of theirs" in facts_of(out)["ngram_mix"], facts_of(out)
+    # Without it, if it cannot be had.
+    trained(directory / "not", "--ngram-mix", "yes")
+    succeed(*given, directory / "not", "--ngram-mix", "no", "--no-ngram-baseline", "--resume")
+    assert "eval_accuracy" in metrics_of(directory / "not") and "ngram_mix" not in facts_of(directory / "not")
 
 
 def test_a_linear_model_without_its_training_ends_at_once(directory):
@@ -237,6 +240,9 @@ def test_when_there_is_a_mix(directory):
     few = [*arguments(directory, 60), "--max-steps", 1, "--max-eval-samples", 50]
     log = succeed(*[word for word in few if word != "--quiet"], "--ngram-mix", "yes", "--output", directory / "few").err
     assert "no mix with n-grams" in log and "50 evaluation rows" in log, log
+    assert "warning: --ngram-mix yes: there is no mix: 50 evaluation rows" in log, log
+    for fact in ("ngram_mix", "calibration"):
+        assert facts_of(directory / "few")[fact].startswith("none: 50 evaluation rows"), facts_of(directory / "few")
     assert not (directory / "few" / "model" / "ngrams.bin").exists()
     # With --recipe auto there is one, unless it is not wanted or cannot be.
     auto = [*arguments(directory, 60), "--max-steps", 1, "--recipe", "auto"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fixtures import EVAL, MODEL, MODELS, SQUAD, TRAIN, write
-from harness import BINARY, fail, main, need, run, succeed
+from harness import BINARY, facts_of, fail, main, metrics_of, need, run, succeed
 
 LABELS = ["--label-column", "category"]
 FEW = ["--max-steps", 2, "--threads", 1, "--recipe", "hf"]
@@ -114,6 +114,30 @@ seed = [1, 2, 3]
             assert (out / f"seed={seed}/log.txt").read_text().count("are cut at 6 tokens") == 1, seed
         # Nothing is run again, and nothing is warned of.
         assert run(*sweep).code == 0
+
+
+def test_no_run_of_a_sweep_loses_its_mix(directory):
+    need(*MODELS)
+    grid = write(directory / "grid.toml", f"""model = "{MODEL}"
+train = "{TRAIN}"
+eval = "{EVAL}"
+label-column = "category"
+max-steps = 1
+threads = 1
+ngram-mix = "yes"
+[sweep]
+seed = [1, 2]
+""")
+    for jobs in (1, 2):
+        out = directory / f"sweep{jobs}"
+        line = ["sweep", grid, "--output", out, "--jobs", jobs]
+        lost = run(*line, env={"TMPDIR": str(directory / "absent")})
+        assert lost.code == 4 and "TMPDIR" in lost.err and not list(out.glob("*/metrics.json")), lost
+        # The same command makes up for it.
+        done = succeed(*line)
+        for seed in (1, 2):
+            assert "ngram_mix" in facts_of(out / f"seed={seed}"), done
+            assert "baseline_ngram_accuracy" in metrics_of(out / f"seed={seed}"), done
 
 
 def test_processes_agree_on_a_warning(directory):

@@ -129,12 +129,12 @@ TEST_CASE("a calibration takes the mix where it is better on rows it was not fit
   CHECK(better.metrics.at("eval_temperature") == better.calibration.temperature);
   const CalibrationFit worse = fit_calibration(drawn_rows(1000, {0.6, -1}), {}, false);
   CHECK(!worse.mix);
-  CHECK(worse.line.starts_with("no mix with n-grams"));
+  CHECK(worse.report.line.starts_with("no mix with n-grams"));
   CHECK(worse.metrics.count("eval_mix_model") == 0);
   // A gain within its standard error is none; with more rows the same n-grams are worth it.
   const CalibrationFit doubtful = fit_calibration(drawn_rows(400, {0.6, 0.2}), {}, false);
   CHECK(!doubtful.mix);
-  CHECK(doubtful.line.starts_with(
+  CHECK(doubtful.report.line.starts_with(
       "no mix with n-grams, which is not surely better: negative log likelihood 0.7575 -> 0.7539"));
   CHECK(fit_calibration(drawn_rows(20'000, {0.6, 0.2}), {}, false).mix);
 }
