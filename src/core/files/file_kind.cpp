@@ -90,6 +90,10 @@ Error not_a_file(const fs::path& path, const struct stat& info, ExitCode code) {
 }
 
 Error system_failure(const fs::path& path, int error, ExitCode code) {
+  // Not what the command line says is wrong, but the disk or a limit.
+  const bool is_of_machine =
+      error == EIO || error == EMFILE || error == ENFILE || error == ESTALE || error == ENOMEM;
+  if (code == ExitCode::usage && is_of_machine) code = ExitCode::model;
   return Error(code, concat(printable_path(path), ": ", std::strerror(error)));
 }
 

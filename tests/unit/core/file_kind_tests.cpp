@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -125,4 +126,14 @@ TEST_CASE("paths in messages") {
   std::string accents;
   for (int i = 0; i < 1000; ++i) accents += "é";
   CHECK(invalid_utf8(printable_path(accents)) == std::string::npos);
+}
+
+TEST_CASE("a disk that fails, or a limit, is not a mistake of the command line") {
+  for (int error : {EIO, EMFILE, ENFILE}) {
+    CHECK(system_failure("grid.toml", error, ExitCode::usage).code() == ExitCode::model);
+    CHECK(system_failure("d.csv", error, ExitCode::data).code() == ExitCode::data);
+  }
+  for (int error : {ENOENT, EACCES, ELOOP}) {
+    CHECK(system_failure("grid.toml", error, ExitCode::usage).code() == ExitCode::usage);
+  }
 }
